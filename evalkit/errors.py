@@ -1,0 +1,101 @@
+"""What evalkit says when it cannot go on: one clear error with a code, a place and a hint."""
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+FINE = 0
+GATE_FAILED = 1
+REQUEST_WRONG = 2
+DATA_WRONG = 3
+MACHINE_FAILED = 4
+TRY_AGAIN = 75
+
+
+class EvalkitError(Exception):
+    """A problem that a person can mend; printed as three lines, never as a traceback.
+
+    Args:
+        message: what is wrong with which value; lower case, no full stop.
+        code: kebab-case, never changes; tests and scripts match it.
+        at: where it stands, such as `config.toml:14: metrics.names[2]`.
+        hint: what to do next; can be pasted where that makes sense.
+    """
+
+    exit_status = DATA_WRONG
+
+    def __init__(self, message: str, *, code: str, at: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.at = at
+        self.hint = hint
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.message, self.code, self.at, self.hint)
+
+    def __str__(self) -> str:
+        lines = [f"error[{self.code}]: {self.message}"]
+        if self.at:
+            lines.append(f"  at:   {self.at}")
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+
+def _rebuild(kind: type[EvalkitError], message: str, code: str, at: str, hint: str) -> EvalkitError:
+    return kind(message, code=code, at=at, hint=hint)
+
+
+class RequestError(EvalkitError):
+    """The request is wrong, seen without looking at data: option, key, metric, parameter, cutoff."""
+
+    exit_status = REQUEST_WRONG
+
+
+class DataError(EvalkitError):
+    """A path, column, type or the content of the data is wrong."""
+
+    exit_status = DATA_WRONG
+
+
+class MachineError(EvalkitError):
+    """Disk, memory or a crash: the same request may work elsewhere."""
+
+    exit_status = MACHINE_FAILED
+
+
+class BusyError(EvalkitError):
+    """Somebody else holds what this needs; the same request works later."""
+
+    exit_status = TRY_AGAIN
+
+
+class Errors(EvalkitError):
+    """Several problems reported at once, in the order they were found."""
+
+    def __init__(self, errors: Sequence[EvalkitError]) -> None:
+        first = errors[0]
+        super().__init__(first.message, code=first.code, at=first.at, hint=first.hint)
+        self.errors = tuple(errors)
+        self.exit_status = min(error.exit_status for error in errors)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Errors, (self.errors,)
+
+    def __str__(self) -> str:
+        return "\n".join(str(error) for error in self.errors)
+
+
+def raise_all(errors: Sequence[EvalkitError]) -> None:
+    """Raise nothing, the one error, or all of them together."""
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise Errors(errors)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known spelling closest to `name`, without regard to case; None when none is close."""
+    spellings = {each.lower(): each for each in sorted(known)}
+    close = get_close_matches(name.lower(), list(spellings), n=1)
+    return spellings[close[0]] if close else None
