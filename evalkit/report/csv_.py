@@ -1,0 +1,30 @@
+"""metrics.csv: the rows of metrics.parquet, safe to open in a spreadsheet."""
+
+import csv
+from io import StringIO
+
+from evalkit.report.parquet import COLUMNS, TEXT, tidy_rows
+from evalkit.report.record import Report
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def render_csv(report: Report) -> str:
+    """One row for each number; undefined is empty.
+
+    A text that a spreadsheet would run as a formula gets a `'` in front.
+    """
+    out = StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in tidy_rows(report):
+        writer.writerow([_cell(name, row[name]) for name in COLUMNS])
+    return out.getvalue()
+
+
+def _cell(column: str, value: str | int | float | None) -> str:
+    if value is None:
+        return ""
+    if column in TEXT and isinstance(value, str):
+        return f"'{value}" if value.startswith(FORMULA) else value
+    return repr(value)

@@ -1,0 +1,279 @@
+"""report.json: the truth of a run. Same numbers, same bytes."""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import cast
+
+from evalkit.errors import DataError, EvalkitError
+from evalkit.report.record import (
+    SCHEMA_VERSION,
+    Counts,
+    Estimate,
+    Input,
+    Meta,
+    ModelCounts,
+    Report,
+    TruthCounts,
+    Warning_,
+    finite,
+)
+
+# Half characters (names of files that are no UTF-8) and what a terminal would obey.
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def render_json(report: Report) -> str:
+    """The text of report.json: fixed key order, one entry a line, one newline at the end."""
+    counts = report.counts
+    models = _block([(name, _line(_fields(each))) for name, each in counts.models.items()], 4)
+    parts = [
+        ("schema_version", _line(report.schema_version)),
+        ("evalkit", _line(report.evalkit)),
+        ("run_id", _line(report.run_id)),
+        ("run_key", _line(report.run_key)),
+        ("name", _line(report.name)),
+        ("profile", _line(report.profile)),
+        ("inputs", _rows(_fields(each) for each in report.inputs)),
+        ("counts", _block([("truth", _line(_fields(counts.truth))), ("models", models)], 2)),
+        ("metrics", _rows(estimate_row(each) for each in report.estimates)),
+        ("comparisons", _rows(report.comparisons)),
+        ("gates", _rows(report.gates)),
+        ("warnings", _rows(_fields(each) for each in report.warnings)),
+        ("meta", _line(_fields(report.meta))),
+    ]
+    return _block(parts, 0) + "\n"
+
+
+def estimate_row(estimate: Estimate) -> dict[str, object]:
+    """One entry of `metrics`: keys and their order are those of the format."""
+    return {
+        "model": estimate.model,
+        "metric": estimate.metric,
+        "name": estimate.name,
+        "cutoff": estimate.cutoff,
+        "parameters": dict(estimate.parameters),
+        "segmentation": estimate.segmentation,
+        "segment": estimate.segment,
+        "value": finite(estimate.value),
+        "low": finite(estimate.low),
+        "high": finite(estimate.high),
+        "std_error": finite(estimate.std_error),
+        "n_users": estimate.n_users,
+        "n_undefined": estimate.n_undefined,
+    }
+
+
+def dump_line(value: object) -> str:
+    """`value` as JSON on one line: NaN and infinity are null, keys stay in their order."""
+    text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+_line = dump_line
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if hasattr(value, "__index__"):  # numpy's integers
+        return int(value.__index__())
+    return str(value)  # paths, dates
+
+
+def _fields(record: Input | TruthCounts | ModelCounts | Warning_ | Meta) -> dict[str, object]:
+    return {each.name: getattr(record, each.name) for each in fields(record)}
+
+
+def _block(parts: Iterable[tuple[str, str]], indent: int) -> str:
+    inner = " " * (indent + 2)
+    lines = [f"{inner}{_line(key)}: {text}" for key, text in parts]
+    return "{\n" + ",\n".join(lines) + "\n" + " " * indent + "}" if lines else "{}"
+
+
+def _rows(rows: Iterable[object]) -> str:
+    lines = [f"    {_line(row)}" for row in rows]
+    return "[\n" + ",\n".join(lines) + "\n  ]" if lines else "[]"
+
+
+def parse_report(text: str | bytes, *, at: str) -> Report:
+    """The report that `text` holds.
+
+    Raises:
+        DataError: no report [report-unreadable], or a later schema [report-schema].
+    """
+    try:
+        document = json.loads(text)
+        version = document["schema_version"]
+        if version != SCHEMA_VERSION:
+            raise DataError(
+                f"the report has schema_version {version!r}, this evalkit reads {SCHEMA_VERSION}",
+                code="report-schema",
+                at=at,
+                hint="read it with the evalkit that wrote it, or a later one",
+            )
+        return _read(document)
+    except EvalkitError:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise DataError(
+            f"this is no report.json: {reason}",
+            code="report-unreadable",
+            at=at,
+            hint="evalkit verify RUN compares every file with its checksum",
+        ) from error
+
+
+def _read(document: Mapping[str, object]) -> Report:
+    counts = _mapping(document["counts"])
+    models = _mapping(counts["models"])
+    directions = _directions()
+    return Report(
+        evalkit=str(document["evalkit"]),
+        run_id=str(document["run_id"]),
+        run_key=str(document["run_key"]),
+        name=str(document["name"]),
+        profile=str(document["profile"]),
+        inputs=tuple(
+            Input(
+                role=str(each["role"]),
+                model=_text(each.get("model")),
+                paths=tuple(str(path) for path in _list(each["paths"])),
+                rows=_whole(each["rows"]),
+                fingerprint=_text(each["fingerprint"]),
+            )
+            for each in _mappings(document["inputs"])
+        ),
+        counts=Counts(
+            truth=_truth_counts(_mapping(counts["truth"])),
+            models={name: _model_counts(_mapping(each)) for name, each in models.items()},
+        ),
+        estimates=tuple(_estimate(each, directions) for each in _mappings(document["metrics"])),
+        comparisons=tuple(_mappings(document["comparisons"])),
+        gates=tuple(_mappings(document["gates"])),
+        warnings=tuple(
+            Warning_(str(each["code"]), str(each["message"]), _text(each.get("model")))
+            for each in _mappings(document["warnings"])
+        ),
+        meta=_meta(_mapping(document["meta"])),
+    )
+
+
+def _truth_counts(row: Mapping[str, object]) -> TruthCounts:
+    return TruthCounts(
+        rows=_whole(row["rows"]),
+        rows_used=_whole(row["rows_used"]),
+        rows_dropped=_wholes(row["rows_dropped"]),
+        users=_whole(row["users"]),
+        users_without_relevant=_whole(row["users_without_relevant"]),
+        pairs=_whole(row["pairs"]),
+    )
+
+
+def _model_counts(row: Mapping[str, object]) -> ModelCounts:
+    seen = row["seen_in_train"]
+    return ModelCounts(
+        rows=_whole(row["rows"]),
+        rows_used=_whole(row["rows_used"]),
+        rows_dropped=_wholes(row["rows_dropped"]),
+        users=_whole(row["users"]),
+        users_without_ranking=_whole(row["users_without_ranking"]),
+        users_without_truth=_whole(row["users_without_truth"]),
+        duplicates=_whole(row["duplicates"]),
+        duplicates_searched=str(row["duplicates_searched"]),
+        seen_in_train=None if seen is None else _whole(seen),
+        bad_ranks=_whole(row["bad_ranks"]),
+        ties=_whole(row["ties"]),
+        depth=_whole(row["depth"]),
+    )
+
+
+def _estimate(row: Mapping[str, object], directions: Mapping[str, bool]) -> Estimate:
+    value = _number(row["value"])
+    cutoff = row["cutoff"]
+    name = str(row["name"])
+    return Estimate(
+        model=str(row["model"]),
+        metric=str(row["metric"]),
+        name=name,
+        cutoff=None if cutoff is None else _whole(cutoff),
+        parameters=cast(Mapping[str, str | float], _mapping(row["parameters"])),
+        segmentation=_text(row["segmentation"]),
+        segment=_text(row["segment"]),
+        value=math.nan if value is None else value,
+        low=_number(row["low"]),
+        high=_number(row["high"]),
+        std_error=_number(row["std_error"]),
+        n_users=_whole(row["n_users"]),
+        n_undefined=_whole(row["n_undefined"]),
+        higher_is_better=directions.get(name),
+    )
+
+
+def _meta(row: Mapping[str, object]) -> Meta:
+    stages = {key: _number(each) for key, each in _mapping(row["stages"]).items()}
+    return Meta(
+        started=str(row["started"]),
+        seconds=_number(row["seconds"]) or 0.0,
+        cpu_seconds=_number(row["cpu_seconds"]) or 0.0,
+        peak_bytes=_whole(row["peak_bytes"]),
+        rows_per_second=_number(row["rows_per_second"]) or 0.0,
+        threads=_whole(row["threads"]),
+        stages={key: each or 0.0 for key, each in stages.items()},
+        versions={key: str(each) for key, each in _mapping(row.get("versions", {})).items()},
+    )
+
+
+def _directions() -> dict[str, bool]:
+    from evalkit.metrics import registry
+
+    return {name: each.higher_is_better for name, each in registry().items()}
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{value!r} stands where an object belongs")
+    return value
+
+
+def _list(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} stands where a list belongs")
+    return value
+
+
+def _mappings(value: object) -> list[Mapping[str, object]]:
+    return [_mapping(each) for each in _list(value)]
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{value!r} stands where a whole number belongs")
+    return value
+
+
+def _wholes(value: object) -> dict[str, int]:
+    return {key: _whole(each) for key, each in _mapping(value).items()}
+
+
+def _number(value: object) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r} stands where a number belongs")
+    return float(value)

@@ -1,0 +1,380 @@
+"""What a run found, as frozen records; `report.json` is written from them and read into them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evalkit.errors import EvalkitError, RequestError, nearest
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One log that was read; `model` is None for the truth, the train log and many-model logs."""
+
+    role: str
+    model: str | None
+    paths: tuple[str, ...]
+    rows: int
+    fingerprint: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TruthCounts:
+    """Where the rows of the truth went: `rows = rows_used + sum(rows_dropped.values())`."""
+
+    rows: int
+    rows_used: int
+    rows_dropped: Mapping[str, int]
+    users: int
+    users_without_relevant: int
+    pairs: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCounts:
+    """Where the rows of one model's rankings went, and what was odd about them."""
+
+    rows: int
+    rows_used: int
+    rows_dropped: Mapping[str, int]
+    users: int
+    users_without_ranking: int
+    users_without_truth: int
+    duplicates: int
+    duplicates_searched: str  # "relevant": among relevant items only; "all"
+    seen_in_train: int | None  # None: no train log was given
+    bad_ranks: int  # users with gaps or repeats
+    ties: int
+    depth: int  # the longest list
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Counts of the truth and of every model, models in the order of the config."""
+
+    truth: TruthCounts
+    models: Mapping[str, ModelCounts]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One metric of one model, summed up over users (of one segment, or of all)."""
+
+    model: str
+    metric: str  # the label, unique within model and segment: nDCG@10
+    name: str
+    cutoff: int | None
+    parameters: Mapping[str, str | float]
+    value: float  # NaN when undefined for every user
+    n_users: int
+    n_undefined: int
+    segmentation: str | None = None
+    segment: str | None = None
+    low: float | None = None
+    high: float | None = None
+    std_error: float | None = None
+    higher_is_better: bool | None = True  # not in report.json; None: nobody knows any more
+
+
+@dataclass(frozen=True, slots=True)
+class Warning_:
+    """Something that lets the result stand but may mislead; `model` None concerns all."""
+
+    code: str
+    message: str
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """What the run cost and what it ran on; differs from run to run."""
+
+    started: str  # ISO 8601, UTC
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+    rows_per_second: float
+    threads: int
+    stages: Mapping[str, float] = field(default_factory=dict)  # seconds
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PerUser:
+    """Values of every user: in memory, or in finished Parquet files.
+
+    Args:
+        user_columns: the user columns under the names they were given.
+        metrics: the metric labels, one float64 column each, NaN where undefined.
+        frames: model -> user columns and metric columns, ordered by user.
+        path: instead of `frames`: a Parquet file with the user columns, `model` and the
+            metric columns, ordered by user; or a directory of such files, in order of name.
+    """
+
+    user_columns: tuple[str, ...]
+    metrics: tuple[str, ...]
+    frames: Mapping[str, pl.DataFrame] | None = None
+    path: Path | None = None
+
+    @property
+    def model_column(self) -> str:
+        """`model`, or `model_` and so on where a user column has that name."""
+        return free_name("model", self.user_columns)
+
+    def scan(self, model: str) -> pl.LazyFrame:
+        """User and metric columns of one model, ordered by user."""
+        import polars as pl
+
+        if self.frames is not None:
+            return self.frames[model].lazy()
+        if self.path is None:
+            raise ValueError("PerUser needs frames or a path")
+        files = sorted(self.path.glob("*.parquet")) if self.path.is_dir() else [self.path]
+        return (
+            pl.scan_parquet(files, glob=False)
+            .filter(pl.col(self.model_column).cast(pl.String) == readable(model))
+            .select(*self.user_columns, *self.metrics)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Report:
+    """Everything that a run found: numbers, the users they stand on, and what was dropped."""
+
+    evalkit: str
+    run_id: str
+    run_key: str
+    name: str
+    profile: str
+    inputs: tuple[Input, ...]
+    counts: Counts
+    estimates: tuple[Estimate, ...]
+    meta: Meta
+    comparisons: tuple[Mapping[str, object], ...] = ()
+    gates: tuple[Mapping[str, object], ...] = ()
+    warnings: tuple[Warning_, ...] = ()
+    schema_version: int = SCHEMA_VERSION
+    config: Mapping[str, object] | None = None  # goes into manifest.json
+    per_user_values: PerUser | None = field(default=None, compare=False)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models in the order of the config."""
+        return tuple(dict.fromkeys([*self.counts.models, *(each.model for each in self.estimates)]))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The metric labels in the order they were asked for."""
+        return tuple(dict.fromkeys(each.metric for each in self.estimates))
+
+    @property
+    def metrics(self) -> pl.DataFrame:
+        """One row for each number, columns named as in `report.json`; undefined is null.
+
+        `parameters` is JSON text.
+        """
+        from evalkit.report.parquet import metrics_frame
+
+        return metrics_frame(self)
+
+    def value(self, metric: str, *, model: str | None = None, segment: str | None = None) -> float:
+        """One number of the report; NaN when it is undefined.
+
+        Args:
+            metric: any spelling that `evalkit metrics` knows, such as `ndcg@10`.
+            model: may be left out when the report has one model.
+            segment: `segmentation=segment`, or the segment alone where that is unique; the
+                number over all users when left out.
+        Raises:
+            RequestError: the report has no such metric [metric-not-in-report], model
+                [unknown-model] or segment [unknown-segment], or more than one fits
+                [ambiguous-metric, ambiguous-model, ambiguous-segment].
+        """
+        label = self._find_label(metric)
+        model = self._find_model(model)
+        where = self._find_segment(segment)
+        for each in self.estimates:
+            found = (each.model, each.metric, each.segmentation, each.segment)
+            if found == (model, label, *where):
+                return each.value
+        raise RequestError(
+            f"the report has no {label} of {model!r}"
+            + ("" if segment is None else f" for segment {segment!r}"),
+            code="metric-not-in-report",
+        )
+
+    def per_user(self, metric: str, *, model: str | None = None) -> pl.DataFrame:
+        """User columns as given and `value`, one row for each user, ordered by user.
+
+        Raises:
+            RequestError: values of users were not kept [per-user-off]; metric and model as
+                in `value`.
+        """
+        import polars as pl
+
+        label = self._find_label(metric)
+        model = self._find_model(model)
+        kept = self.per_user_values
+        if kept is None:
+            raise RequestError(
+                "the report holds no values of single users",
+                code="per-user-off",
+                hint="write evaluate(..., per_user=True), or per_user = true under [output]",
+            )
+        frame = kept.scan(model)
+        value = free_name("value", kept.user_columns)
+        return frame.select(*kept.user_columns, pl.col(label).alias(value)).collect(
+            engine="streaming"
+        )
+
+    def write(
+        self,
+        folder: str | Path,
+        *,
+        formats: Sequence[str] = ("json", "parquet", "markdown"),
+    ) -> Path:
+        """The new directory `folder/<run_id>`: written whole, or not at all.
+
+        Raises:
+            BusyError: another process writes a run of that name [run-locked].
+            MachineError: disk full, no permission [disk-full, not-writable, write-failed].
+        """
+        # The only call to a later stage. It is made when a person asks for it, by name, so
+        # that the record depends on nothing that comes after it.
+        from importlib import import_module
+
+        published = import_module("evalkit.runs").publish(self, Path(folder), formats=formats)
+        return Path(published)
+
+    def to_json(self) -> str:
+        """The text of `report.json`."""
+        from evalkit.report.json_ import render_json
+
+        return render_json(self)
+
+    @classmethod
+    def from_json(cls, text: str | bytes, *, at: str = "") -> Report:
+        """The report that `to_json` wrote; values that are null come back as NaN.
+
+        Raises:
+            DataError: this is no report [report-unreadable], or one of a later schema
+                [report-schema].
+        """
+        from evalkit.report.json_ import parse_report
+
+        return parse_report(text, at=at)
+
+    def __str__(self) -> str:
+        from evalkit.report.terminal import render_table
+
+        return render_table(self, width=80, color=False).rstrip("\n")
+
+    def __repr__(self) -> str:
+        models = ", ".join(map(repr, self.models))
+        return f"<Report {self.name!r} of {models}: {len(self.estimates)} numbers>"
+
+    def _repr_html_(self) -> str:
+        from evalkit.report.notebook import render_notebook
+
+        return render_notebook(self)
+
+    def _find_label(self, metric: str) -> str:
+        labels = self.labels
+        if metric in labels:
+            return metric
+        from evalkit.metrics import parse_metrics
+
+        try:
+            asked = [each.label for each in parse_metrics([metric])]
+        except EvalkitError:
+            # A metric of a user's own file is in the report, not in the registry.
+            asked = [each for each in labels if each.lower() == metric.lower()] or [metric]
+        if len(asked) > 1:
+            raise RequestError(
+                f"{metric!r} is {len(asked)} metrics, here goes one",
+                code="ambiguous-metric",
+                hint=f"write one of {', '.join(asked)}",
+            )
+        if asked[0] in labels:
+            return asked[0]
+        close = nearest(asked[0], labels) or nearest(metric, labels)
+        raise RequestError(
+            f"the report has no metric {metric!r}",
+            code="metric-not-in-report",
+            hint=f"did you mean {close!r}?" if close else _it_has(labels),
+        )
+
+    def _find_model(self, model: str | None) -> str:
+        models = self.models
+        if model is None:
+            if len(models) == 1:
+                return models[0]
+            raise RequestError(
+                f"the report has {len(models)} models, and none was named",
+                code="ambiguous-model",
+                hint=f"write model={models[0]!r}; {_it_has(models)}" if models else "",
+            )
+        if model in models:
+            return model
+        close = nearest(model, models)
+        raise RequestError(
+            f"the report has no model {model!r}",
+            code="unknown-model",
+            hint=f"did you mean {close!r}?" if close else _it_has(models),
+        )
+
+    def _find_segment(self, segment: str | None) -> tuple[str | None, str | None]:
+        if segment is None:
+            return None, None
+        known = dict.fromkeys(
+            (each.segmentation, each.segment) for each in self.estimates if each.segment is not None
+        )
+        spelled = {f"{rule}={name}": (rule, name) for rule, name in known}
+        if segment in spelled:
+            return spelled[segment]
+        fitting = [spelling for spelling, (_, name) in spelled.items() if name == segment]
+        if len(fitting) == 1:
+            return spelled[fitting[0]]
+        if fitting:
+            raise RequestError(
+                f"segment {segment!r} is in {len(fitting)} segmentations",
+                code="ambiguous-segment",
+                hint=f"write one of {', '.join(fitting)}",
+            )
+        close = nearest(segment, spelled)
+        raise RequestError(
+            f"the report has no segment {segment!r}",
+            code="unknown-segment",
+            hint=f"did you mean {close!r}?" if close else _it_has(tuple(spelled)),
+        )
+
+
+def _it_has(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    return f"it has {shown}" if names else "it has none"
+
+
+def free_name(name: str, taken: Sequence[str]) -> str:
+    """`name`, with as many `_` behind it as it takes to differ from all of `taken`."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def readable(text: str) -> str:
+    """`text` as it can be encoded: a file name's bytes that are no UTF-8 become U+FFFD."""
+    return "".join("\ufffd" if "\ud800" <= each <= "\udfff" else each for each in text)
+
+
+def finite(value: float | None) -> float | None:
+    """`value` as it is written: NaN and infinity are null."""
+    return None if value is None or not math.isfinite(value) else float(value)

@@ -1,0 +1,133 @@
+"""The table that a terminal shows: models as rows, metrics as columns, oddities below."""
+
+from dataclasses import dataclass
+
+from evalkit.report.record import Report
+from evalkit.report.text import (
+    Group,
+    clean,
+    count_noun,
+    display_width,
+    groups,
+    model_notes,
+    pad,
+    shorten,
+    shorten_all,
+    show_values,
+    truth_notes,
+    wrap,
+    wrap_label,
+)
+
+BOLD, YELLOW, RESET = "\x1b[1m", "\x1b[33m", "\x1b[0m"
+NAME_WIDTH = 28
+LABEL_WIDTH = 20
+GAP = "  "
+MIN_WIDTH = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    header: list[str]
+    cells: list[str]
+    best: list[bool]
+
+    @property
+    def width(self) -> int:
+        return max(display_width(each) for each in [*self.header, *self.cells])
+
+
+def render_table(report: Report, *, width: int, color: bool) -> str:
+    """The report within `width` columns (20 at least): numbers, counts, warnings."""
+    width = max(width, MIN_WIDTH)
+    lines = [shorten(f"{clean(report.name)} (profile {clean(report.profile)})", width)]
+    for group in groups(report):
+        lines += ["", *_group_lines(group, width=width, color=color)]
+    if not report.estimates:
+        lines += ["", "no numbers"]
+    lines += ["", *_count_lines(report, width)]
+    for warning in report.warnings:
+        about = f" ({clean(warning.model)})" if warning.model is not None else ""
+        words = f"{clean(warning.message)}{about}".split()
+        wrapped = wrap(words, first=f"warning[{clean(warning.code)}]: ", width=width, separator="")
+        if color:
+            wrapped[0] = wrapped[0].replace("warning", f"{YELLOW}warning{RESET}", 1)
+        lines += wrapped
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _group_lines(group: Group, *, width: int, color: bool) -> list[str]:
+    names = shorten_all(group.models, min(NAME_WIDTH, width // 2))
+    name_width = max(display_width(each) for each in [*names, "model"])
+    room = width - name_width - len(GAP)
+    columns = []
+    for label in group.labels:
+        best = [model in group.best(label) for model in group.models]
+        shown = show_values(group.column(label))
+        cells = [
+            text + ("*" if is_best else " ") for text, is_best in zip(shown, best, strict=True)
+        ]
+        header = [f"{line} " for line in wrap_label(label, min(LABEL_WIDTH, room - 1))]
+        columns.append(_Column(header, cells, best))
+    common = group.common_n_users
+    if common is None:
+        users = [f"{group.n_users(model):,}" for model in group.models]
+        columns.insert(0, _Column(["users"], users, [False] * len(users)))
+        title = group.title
+    else:
+        title = f"{group.title}: " if group.title else ""
+        title += count_noun(common, "user")
+    lines = [shorten(clean(title), width)] if title else []
+    for number, block in enumerate(_blocks(columns, room)):
+        lines += [""] if number else []
+        lines += _block_lines(names, name_width, block, color=color)
+    if any(any(column.best) for column in columns):
+        lines.append("* best")
+    for note in group.user_notes():
+        lines += wrap(note.split(" "), first="", width=width, separator="")
+    return lines
+
+
+def _blocks(columns: list[_Column], room: int) -> list[list[_Column]]:
+    blocks: list[list[_Column]] = [[]]
+    left = room
+    for column in columns:
+        needed = column.width + (len(GAP) if blocks[-1] else 0)
+        if needed > left and blocks[-1]:
+            blocks.append([])
+            left, needed = room, column.width
+        blocks[-1].append(column)
+        left -= needed
+    return blocks
+
+
+def _block_lines(
+    names: list[str], name_width: int, columns: list[_Column], *, color: bool
+) -> list[str]:
+    height = max(len(column.header) for column in columns)
+    lines = []
+    for row in range(height):
+        first = "model" if row == height - 1 else ""
+        line = pad(first, name_width)
+        for column in columns:
+            above = height - len(column.header)
+            text = column.header[row - above] if row >= above else ""
+            line += GAP + pad(text, column.width, right=True)
+        lines.append(line)
+    for row, name in enumerate(names):
+        line = pad(name, name_width)
+        for column in columns:
+            text = pad(column.cells[row], column.width, right=True)
+            if color and column.best[row]:
+                text = f"{BOLD}{text}{RESET}"
+            line += GAP + text
+        lines.append(line)
+    return lines
+
+
+def _count_lines(report: Report, width: int) -> list[str]:
+    names = shorten_all(list(report.counts.models), min(NAME_WIDTH, width // 2))
+    lines = wrap(truth_notes(report.counts.truth), first="truth: ", width=width, separator=";")
+    for name, counts in zip(names, report.counts.models.values(), strict=True):
+        lines += wrap(model_notes(counts), first=f"{name}: ", width=width, separator=";")
+    return lines

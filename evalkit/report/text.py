@@ -1,0 +1,267 @@
+"""What every rendering shares: safe names, short names, numbers, and which value is best."""
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from evalkit.report.record import Estimate, ModelCounts, Report, TruthCounts
+
+UNDEFINED = "-"
+
+
+def clean(text: str) -> str:
+    """`text` on one line without control, format or unassigned characters; these become U+FFFD."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join("\ufffd" if _is_control(each) else each for each in text)
+
+
+def _is_control(character: str) -> bool:
+    category = unicodedata.category(character)
+    return category[0] == "C" or category in ("Zl", "Zp")
+
+
+def display_width(text: str) -> int:
+    """Columns that a terminal needs for `text`: wide characters take two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(each) for each in text)
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def pad(text: str, width: int, *, right: bool = False) -> str:
+    """`text` filled with blanks to `width` columns."""
+    blanks = " " * (width - display_width(text))
+    return blanks + text if right else text + blanks
+
+
+def shorten(text: str, width: int) -> str:
+    """`text` in at most `width` columns; its middle gives way, for ends tell versions apart."""
+    if display_width(text) <= width:
+        return text
+    if width <= 1:
+        return "…"[:width]
+    tail_width = (width - 1) // 2
+    head = _fitting(text, width - 1 - tail_width)
+    tail = _fitting(text[::-1], tail_width)[::-1]
+    while tail and _columns(tail[0]) == 0:  # an accent whose letter was cut off
+        tail = tail[1:]
+    return f"{head}…{tail}"
+
+
+def _fitting(text: Iterable[str], width: int) -> str:
+    shown = ""
+    for each in text:
+        width -= _columns(each)
+        if width < 0:
+            break
+        shown += each
+    return shown
+
+
+def shorten_all(names: Sequence[str], width: int) -> list[str]:
+    """Clean names in at most `width` columns, no two the same while their number fits."""
+    shown: list[str] = []
+    for number, name in enumerate(names, start=1):
+        short = shorten(clean(name), width)
+        if short in shown:
+            mark = f"#{number}"
+            short = shorten(clean(name), max(width - len(mark), 1)) + mark
+        shown.append(short)
+    return shown
+
+
+def show_values(values: Sequence[float]) -> list[str]:
+    """Values of one column with as many decimals as its largest needs: 6, 4 or 2."""
+    sizes = [abs(value) for value in values if math.isfinite(value)]
+    largest = max(sizes, default=0.0)
+    decimals = 6 if largest <= 1 else 4 if largest < 10_000 else 2
+    return [_show_value(value, decimals) for value in values]
+
+
+def _show_value(value: float, decimals: int) -> str:
+    if not math.isfinite(value):
+        return UNDEFINED
+    size = abs(value)
+    if size >= 1e9 or 0 < size < 10.0 ** (2 - decimals):
+        return f"{value:.4e}"
+    return f"{value:.{decimals}f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The numbers of one segment (or of all users): models by metrics."""
+
+    segmentation: str | None
+    segment: str | None
+    models: tuple[str, ...]
+    labels: tuple[str, ...]
+    cells: dict[tuple[str, str], Estimate]  # (model, label)
+
+    @property
+    def title(self) -> str:
+        """`activity = new`; nothing for all users."""
+        return "" if self.segment is None else f"{self.segmentation} = {self.segment}"
+
+    def column(self, label: str) -> list[float]:
+        """The values of one metric, NaN where a model has none."""
+        return [
+            self.cells[model, label].value if (model, label) in self.cells else math.nan
+            for model in self.models
+        ]
+
+    def best(self, label: str) -> frozenset[str]:
+        """Models with the best value; nobody when there is nothing to choose from."""
+        found = [self.cells[model, label] for model in self.models if (model, label) in self.cells]
+        found = [each for each in found if not math.isnan(each.value)]
+        if not found or found[0].higher_is_better is None:
+            return frozenset()
+        values = [each.value for each in found]
+        if len(values) < 2 or min(values) == max(values):
+            return frozenset()
+        best = max(values) if found[0].higher_is_better else min(values)
+        return frozenset(each.model for each in found if each.value == best)
+
+    def n_users(self, model: str) -> int:
+        """The users that most metrics of this model stand on: the largest number of any."""
+        return max((each.n_users for each in self._of(model)), default=0)
+
+    def _of(self, model: str) -> list[Estimate]:
+        return [self.cells[model, label] for label in self.labels if (model, label) in self.cells]
+
+    @property
+    def common_n_users(self) -> int | None:
+        """The users that every number stands on; None when they differ."""
+        found = {each.n_users for each in self.cells.values()}
+        return found.pop() if len(found) == 1 else None
+
+    def user_notes(self) -> list[str]:
+        """Which metrics stand on fewer users than the model's other metrics."""
+        notes = []
+        for label in self.labels:
+            fewer = []
+            for model in self.models:
+                each = self.cells.get((model, label))
+                if each is not None and each.n_users != self.n_users(model):
+                    fewer.append(f"{each.n_users:,} of {clean(model)}")
+            if fewer:
+                notes.append(f"{clean(label)} stands on fewer users: {', '.join(fewer)}")
+        return notes
+
+
+def groups(report: Report) -> list[Group]:
+    """All users first, then segments in the order of the report."""
+    keys = dict.fromkeys((each.segmentation, each.segment) for each in report.estimates)
+    found = []
+    for segmentation, segment in keys:
+        cells = {
+            (each.model, each.metric): each
+            for each in report.estimates
+            if (each.segmentation, each.segment) == (segmentation, segment)
+        }
+        models = tuple(each for each in report.models if any(model == each for model, _ in cells))
+        labels = tuple(dict.fromkeys(label for _, label in cells))
+        found.append(Group(segmentation, segment, models, labels, cells))
+    return found
+
+
+def count_noun(number: int, noun: str) -> str:
+    """`1 user`, `2,000 users`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def truth_notes(truth: TruthCounts) -> list[str]:
+    """What the truth holds, and what was dropped or odd where it was."""
+    notes = [
+        *_row_notes(truth.rows, truth.rows_used, truth.rows_dropped.items()),
+        count_noun(truth.users, "user"),
+        count_noun(truth.pairs, "pair"),
+    ]
+    if truth.users_without_relevant:
+        notes.append(f"{count_noun(truth.users_without_relevant, 'user')} without relevant items")
+    return notes
+
+
+def model_notes(model: ModelCounts) -> list[str]:
+    """What a model's rankings hold, and what was dropped or odd where it was."""
+    notes = [
+        *_row_notes(model.rows, model.rows_used, model.rows_dropped.items()),
+        count_noun(model.users, "user"),
+        f"depth {model.depth:,}",
+    ]
+    if model.users_without_ranking:
+        notes.append(f"{count_noun(model.users_without_ranking, 'user')} without ranking")
+    if model.users_without_truth:
+        notes.append(f"{count_noun(model.users_without_truth, 'user')} without truth")
+    if model.duplicates:
+        among = " among relevant items" if model.duplicates_searched == "relevant" else ""
+        notes.append(f"{count_noun(model.duplicates, 'duplicate')}{among}")
+    if model.seen_in_train:
+        notes.append(f"{count_noun(model.seen_in_train, 'row')} seen in train")
+    if model.bad_ranks:
+        notes.append(f"{count_noun(model.bad_ranks, 'user')} with gaps or repeats of ranks")
+    if model.ties:
+        notes.append(f"{count_noun(model.ties, 'tie')}")
+    return notes
+
+
+def _row_notes(rows: int, rows_used: int, dropped: Iterable[tuple[str, int]]) -> list[str]:
+    reasons = [f"{number:,} {_words(reason)}" for reason, number in dropped if number]
+    if not reasons:
+        return [count_noun(rows, "row")]
+    return [count_noun(rows, "row"), f"{rows_used:,} used", f"dropped: {', '.join(reasons)}"]
+
+
+def _words(reason: str) -> str:
+    return clean(reason).replace("_", " ").replace("-", " ")
+
+
+def wrap(words: Sequence[str], *, first: str, width: int, separator: str) -> list[str]:
+    """`first` and then `words`, joined by `separator` into lines of at most `width` columns.
+
+    Later lines are indented by two blanks; a word that is longer than a line is cut into several.
+    """
+    lines = [first]
+    fresh = True
+    for number, word in enumerate(words):
+        piece = word + (separator.rstrip() if number + 1 < len(words) else "")
+        gap = "" if fresh and not lines[-1].strip() else " "
+        if fresh and lines[-1].endswith(" "):
+            gap = ""
+        if display_width(lines[-1]) + len(gap) + display_width(piece) <= width:
+            lines[-1] += gap + piece
+            fresh = False
+            continue
+        if lines[-1].strip():
+            lines.append("  ")
+        while display_width(lines[-1]) + display_width(piece) > width:
+            head = _fitting(piece, max(width - display_width(lines[-1]), 1))
+            lines[-1] += head
+            piece = piece[len(head) :]
+            lines.append("  ")
+        lines[-1] += piece
+        fresh = False
+    return [line.rstrip() for line in lines]
+
+
+_BREAK = re.compile(r".+?(?:, |\(|$)")
+
+
+def wrap_label(label: str, width: int) -> list[str]:
+    """A metric label over as few lines as `width` allows, broken behind `(` and `, `."""
+    lines = [""]
+    for piece in _BREAK.findall(clean(label)):
+        if lines[-1] and display_width(lines[-1] + piece.rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece
+        while display_width(lines[-1].rstrip()) > width:
+            head = _fitting(lines[-1], width)
+            lines[-1:] = [head, lines[-1][len(head) :]]
+    return [line.rstrip() for line in lines]
