@@ -1,0 +1,80 @@
+"""Metrics: one file each, kernel and declaration. Nothing else is edited to add one.
+
+A metric file, whole (`evalkit metrics` lists it, `evalkit explain` explains it, reports carry it):
+
+    from evalkit.metrics import kernel, metric
+
+    @metric(
+        name="last_hit_rank",
+        summary="Rank of the last relevant item that the ranking shows.",
+        formula="rank of the last hit within the cutoff",
+        latex=r"\\max \\{ i \\le k : h_i = 1 \\}",
+        source="who, when, where, page",
+        bounds=(1.0, math.inf),
+        undefined="for a user without a hit within the cutoff",
+        higher_is_better=False,
+        monotone=False,
+    )
+    @kernel
+    def last_hit_rank(hits, relevant, lengths, cutoffs, out):
+        for user in range(out.shape[0]):
+            hit, end = hits.starts[user], hits.starts[user + 1]
+            last = math.nan
+            for column in range(cutoffs.size):
+                while hit < end and hits.ranks[hit] <= cutoffs[column]:
+                    last = float(hits.ranks[hit])
+                    hit += 1
+                out[user, column] = last
+
+What a kernel is given:
+
+- `hits`: `Hits(starts, ranks, gains, ideal)`, the relevant items that users' lists show, one
+  ragged row a user from `starts[user]` to `starts[user + 1]`: `ranks` from 1, ascending; `gains`,
+  relevance as logged; `ideal`, the same gains in descending order.
+- `relevant`: `Relevant(starts, gains)`, all relevant items of the user, gains descending.
+- `lengths` int64[n_users]: rows of the user's list, 0 for an empty one.
+- `cutoffs` int64[n_cutoffs], ascending; `NO_CUTOFF`, the largest, stands last when it is asked for.
+- then the parameters in declared order: a `choice` as the place of its value (0 is the first, the
+  default), a `number` as a float;
+- `out` float64[n_users, n_cutoffs], to be filled. NaN says that the value does not exist.
+
+A kernel allocates nothing, knows no policy, reads `math.nan` rather than numpy, adds up in the same
+order whichever cutoffs are asked, and gives the same value with the JIT off. Two hits may share a
+rank, and a user may have more hits than relevant items: the policies allow both when asked to.
+Numbers used again and again stand in a `Table`. A name that begins with `_` is no metric's file.
+"""
+
+from ._declare import (
+    NO_CUTOFF,
+    Hits,
+    Metric,
+    Parameter,
+    Relevant,
+    Request,
+    choice,
+    metric,
+    number,
+)
+from ._expression import parse_metrics
+from ._kernel import Kernel, Table, cache_directory, intrinsic, kernel
+from ._registry import load_metric_files, registry
+
+__all__ = [
+    "NO_CUTOFF",
+    "Hits",
+    "Kernel",
+    "Metric",
+    "Parameter",
+    "Relevant",
+    "Request",
+    "Table",
+    "cache_directory",
+    "choice",
+    "intrinsic",
+    "kernel",
+    "load_metric_files",
+    "metric",
+    "number",
+    "parse_metrics",
+    "registry",
+]

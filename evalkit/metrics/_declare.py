@@ -1,0 +1,259 @@
+"""What a metric file declares, and a metric with parameters and cutoff as somebody asked for it."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from ._kernel import Kernel
+
+if TYPE_CHECKING:
+    from numpy import float64, int32, int64
+    from numpy.typing import NDArray
+
+NO_CUTOFF = 2**62  # "no cutoff" as kernels see it
+
+Value = str | float
+Values = Mapping[str, Value]
+View = Literal["relevant", "judged"]
+
+
+class Hits(NamedTuple):
+    """The ranks at which users' relevant items stand; one ragged row a user.
+
+    `starts` int64[n_users + 1]; `ranks` int32, from 1, ascending within a user; `gains` float64,
+    relevance as logged; `ideal` float64, the same gains descending within a user.
+    """
+
+    starts: "NDArray[int64]"
+    ranks: "NDArray[int32]"
+    gains: "NDArray[float64]"
+    ideal: "NDArray[float64]"
+
+
+class Relevant(NamedTuple):
+    """All relevant items of users; one ragged row a user.
+
+    `starts` int64[n_users + 1]; `gains` float64, relevance as logged, descending within a user.
+    """
+
+    starts: "NDArray[int64]"
+    gains: "NDArray[float64]"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One choice that somebody may make; `choice` and `number` build it."""
+
+    name: str
+    default: Value
+    doc: str
+    choices: tuple[str, ...] = ()  # empty for a number
+    meanings: tuple[str, ...] = ()  # one for each choice
+    above: float = -math.inf  # both limits are excluded
+    below: float = math.inf
+
+    def encode(self, value: Value) -> int | float:
+        """What the kernel gets: the place of a choice, or the number."""
+        return self.choices.index(str(value)) if self.choices else float(value)
+
+    def accepts(self, value: Value) -> bool:
+        if self.choices:
+            return value in self.choices
+        return isinstance(value, (int, float)) and self.above < value < self.below
+
+    @property
+    def domain(self) -> str:
+        """The values it takes, in words."""
+        if self.choices:
+            return _listed([repr(each) for each in self.choices])
+        limits = [
+            f"{word} {write_value(limit)}"
+            for word, limit in (("above", self.above), ("below", self.below))
+            if math.isfinite(limit)
+        ]
+        return " ".join(["a number", " and ".join(limits)]).strip()
+
+
+def choice(name: str, choices: Mapping[str, str], *, doc: str) -> Parameter:
+    """A parameter with named values, each with its meaning; the first one is the default.
+
+    The kernel gets the place of the value: 0 for the first, 1 for the second.
+    """
+    names = tuple(choices)
+    return Parameter(name, names[0], doc, choices=names, meanings=tuple(choices.values()))
+
+
+def number(
+    name: str, default: float, *, doc: str, above: float = -math.inf, below: float = math.inf
+) -> Parameter:
+    """A parameter that is a finite number between two limits, neither of them included."""
+    return Parameter(name, float(default), doc, above=above, below=below)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric as its file declares it; `bounds` and `monotone` hold for the default parameters.
+
+    `monotone`: moving a relevant item up never lowers the value. `suffix`: the parameter that is
+    written right behind the name, as in F2. `view`: which items count, by the parameters.
+    """
+
+    name: str
+    summary: str
+    formula: str
+    latex: str
+    source: str
+    bounds: tuple[float, float]
+    undefined: str
+    aliases: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    higher_is_better: bool
+    monotone: bool
+    cutoff: Literal["optional", "never"]
+    suffix: str | None
+    view: Callable[[Values], View]
+    kernel: Kernel[..., Any]
+
+    @property
+    def defaults(self) -> dict[str, Value]:
+        return {parameter.name: parameter.default for parameter in self.parameters}
+
+    def request(self, cutoff: int | None = None, **parameters: Value) -> "Request":
+        """This metric with these parameters, the defaults for the others."""
+        values = {**self.defaults, **parameters}
+        return Request(self, tuple((name, values[name]) for name in self.defaults), cutoff)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A metric with all its parameters, in declared order, and one cutoff or none."""
+
+    metric: Metric
+    parameters: tuple[tuple[str, Value], ...]
+    cutoff: int | None
+
+    @property
+    def label(self) -> str:
+        """The one printed spelling: `nDCG@10`, `precision(over='length')@5`, `F1@10`."""
+        defaults = self.metric.defaults
+        name = self.metric.name
+        if self.metric.suffix is not None:
+            name += write_value(dict(self.parameters)[self.metric.suffix])
+        shown = [
+            f"{parameter}={repr(value) if isinstance(value, str) else write_value(value)}"
+            for parameter, value in self.parameters
+            if value != defaults[parameter] and parameter != self.metric.suffix
+        ]
+        arguments = f"({', '.join(shown)})" if shown else ""
+        return name + arguments + ("" if self.cutoff is None else f"@{self.cutoff}")
+
+    @property
+    def view(self) -> View:
+        """Which items the kernel must be given: those at the threshold, or all with a gain."""
+        return self.metric.view(dict(self.parameters))
+
+    @property
+    def encoded(self) -> tuple[int | float, ...]:
+        """The parameters as the kernel takes them."""
+        return tuple(
+            parameter.encode(value)
+            for parameter, (_, value) in zip(self.metric.parameters, self.parameters, strict=True)
+        )
+
+    @property
+    def kernel_cutoff(self) -> int:
+        return NO_CUTOFF if self.cutoff is None else self.cutoff
+
+    def measure(
+        self,
+        hits: Hits,
+        relevant: Relevant,
+        lengths: "NDArray[int64]",
+        cutoffs: "NDArray[int64]",
+        out: "NDArray[float64]",
+    ) -> None:
+        """Fill `out` float64[n_users, n_cutoffs] for `cutoffs`, whatever the request's own is.
+
+        Args:
+            hits, relevant: of the items that `view` names.
+            lengths: int64[n_users], rows of each user's list; 0 for an empty one.
+            cutoffs: int64[n_cutoffs] ascending, `NO_CUTOFF` last.
+        """
+        self.metric.kernel(
+            Hits(*(_frozen(each) for each in hits)),
+            Relevant(*(_frozen(each) for each in relevant)),
+            _frozen(lengths),
+            _frozen(cutoffs),
+            *self.encoded,
+            out,
+        )
+
+
+def _frozen(array: "NDArray[Any]") -> "NDArray[Any]":
+    # read-only and writable arrays are different types: without this a kernel compiles twice
+    if not array.flags.writeable:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def metric(
+    *,
+    name: str,
+    summary: str,
+    formula: str,
+    latex: str,
+    source: str,
+    bounds: tuple[float, float],
+    undefined: str,
+    aliases: tuple[str, ...] = (),
+    parameters: tuple[Parameter, ...] = (),
+    higher_is_better: bool = True,
+    monotone: bool = True,
+    cutoff: Literal["optional", "never"] = "optional",
+    suffix: str | None = None,
+    view: Callable[[Values], View] | View = "relevant",
+) -> Callable[[Kernel[..., Any]], Metric]:
+    """Makes a `Metric` of the kernel below it; the package's docstring shows a whole file."""
+
+    def declare(kernel: Kernel[..., Any]) -> Metric:
+        return Metric(
+            name=name,
+            summary=summary,
+            formula=formula,
+            latex=latex,
+            source=source,
+            bounds=bounds,
+            undefined=undefined,
+            aliases=aliases,
+            parameters=parameters,
+            higher_is_better=higher_is_better,
+            monotone=monotone,
+            cutoff=cutoff,
+            suffix=suffix,
+            view=view if callable(view) else _Always(view),
+            kernel=kernel,
+        )
+
+    return declare
+
+
+@dataclass(frozen=True, slots=True)
+class _Always:
+    view: View
+
+    def __call__(self, values: Values) -> View:
+        return self.view
+
+
+def write_value(value: Value) -> str:
+    """A parameter's value in the shortest form that reads back."""
+    if isinstance(value, str):
+        return value
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

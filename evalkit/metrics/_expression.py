@@ -1,0 +1,221 @@
+"""Reads metric expressions: `nDCG@{5,10}`, `precision(over='length')@5`, `MRR`, `F2@10`."""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..errors import EvalkitError, RequestError, nearest, raise_all
+from ._declare import Metric, Parameter, Request, Value
+from ._registry import fold, registry
+
+LARGEST_CUTOFF = 2**31 - 2
+
+_EXPRESSION = re.compile(
+    r"\s*(?P<name>[A-Za-z_][\w.-]*)\s*(?:\((?P<arguments>[^()]*)\))?\s*(?:@\s*(?P<cutoffs>.*?))?\s*"
+)
+_ARGUMENT = re.compile(
+    r"\s*(?P<name>[A-Za-z_]\w*)\s*=\s*(?P<value>'[^']*'|\"[^\"]*\"|[^'\",\s]+)\s*"
+)
+_CUTOFF_HINT = "a cutoff counts ranks: nDCG@10, or nDCG@{5,10,20}; none means the whole list"
+
+
+@dataclass(frozen=True, slots=True)
+class _Spelling:
+    metric: Metric
+    fixed: Mapping[str, Value]
+
+
+def parse_metrics(
+    names: Sequence[str],
+    *,
+    metrics: Mapping[str, Metric] | None = None,
+    at: Callable[[int], str] | None = None,
+) -> list[Request]:
+    """One request for each metric and cutoff, in the order given, each once.
+
+    Args:
+        names: metric expressions; any case is read, and every alias.
+        metrics: the metrics to choose from, by default those of evalkit.
+        at: the place of a name in its source, for errors.
+    Raises:
+        RequestError: all problems together, as one `Errors` if there are several
+            [unknown-metric, unknown-parameter, bad-parameter-value, bad-cutoff,
+            bad-metric-syntax].
+    """
+    known = _spellings(metrics if metrics is not None else registry())
+    requests: list[Request] = []
+    errors: list[EvalkitError] = []
+    for place, name in enumerate(names):
+        where = at(place) if at is not None else f"metrics[{place}]"
+        for found in _parse(name, known, where):
+            if isinstance(found, Request):
+                requests.append(found)
+            else:
+                errors.append(found)
+    raise_all(errors)
+    unique: dict[tuple[object, ...], Request] = {}
+    for each in requests:
+        unique.setdefault((each.metric.name, each.parameters, each.cutoff), each)
+    return list(unique.values())
+
+
+def _parse(text: str, known: Mapping[str, _Spelling], at: str) -> Iterator[Request | RequestError]:
+    parts = _EXPRESSION.fullmatch(text)
+    if parts is None:
+        yield RequestError(
+            f"{text!r} is no metric expression",
+            code="bad-metric-syntax",
+            at=at,
+            hint="write name(parameter=value)@cutoff, such as precision(over='length')@5",
+        )
+        return
+    spelling = _find(parts["name"], known)
+    if spelling is None:
+        names = {each.metric.name for each in known.values()}
+        close = nearest(parts["name"], names) or _nearest_alias(parts["name"], known)
+        hint = f"did you mean {close!r}?" if close else "evalkit metrics lists all"
+        message = f"no metric is called {parts['name']!r}"
+        yield RequestError(message, code="unknown-metric", at=at, hint=hint)
+        return
+    errors: list[RequestError] = []
+    values = _values(spelling, parts["arguments"], at, errors)
+    cutoffs = _cutoffs(spelling.metric, text, parts["cutoffs"], at, errors)
+    yield from errors
+    if not errors:
+        for cutoff in cutoffs:
+            yield spelling.metric.request(cutoff, **values)
+
+
+def _spellings(metrics: Mapping[str, Metric]) -> dict[str, _Spelling]:
+    known: dict[str, _Spelling] = {}
+    for metric in metrics.values():
+        known[fold(metric.name)] = _Spelling(metric, {})
+        for alias in metric.aliases:
+            name, _, arguments = alias.rstrip(")").partition("(")
+            errors: list[RequestError] = []
+            fixed = _values(_Spelling(metric, {}), arguments, f"alias {alias!r}", errors)
+            raise_all(errors)
+            known[fold(name)] = _Spelling(metric, fixed)
+    return known
+
+
+def _find(name: str, known: Mapping[str, _Spelling]) -> _Spelling | None:
+    if fold(name) in known:
+        return known[fold(name)]
+    for spelling in known.values():
+        metric = spelling.metric
+        stem, rest = fold(name)[: len(metric.name)], name[len(metric.name) :]
+        if metric.suffix is not None and stem == fold(metric.name):
+            value = _number(rest)
+            parameter = {each.name: each for each in metric.parameters}[metric.suffix]
+            if value is not None and parameter.accepts(value):
+                return _Spelling(metric, {metric.suffix: value})
+    return None
+
+
+def _nearest_alias(name: str, known: Mapping[str, _Spelling]) -> str | None:
+    close = nearest(fold(name), known)
+    return known[close].metric.name if close else None
+
+
+def _values(
+    spelling: _Spelling, arguments: str | None, at: str, errors: list[RequestError]
+) -> dict[str, Value]:
+    metric = spelling.metric
+    values = dict(spelling.fixed)
+    given: set[str] = set()
+    for argument in arguments.split(",") if arguments and arguments.strip() else []:
+        parts = _ARGUMENT.fullmatch(argument)
+        if parts is None or parts["name"] in given:
+            fault = "is no parameter=value" if parts is None else "is given twice"
+            shown = argument.strip() if parts is None else parts["name"]
+            errors.append(
+                RequestError(
+                    f"{shown!r} {fault} of {metric.name}",
+                    code="bad-metric-syntax",
+                    at=at,
+                    hint="write name(parameter=value, ...)@cutoff",
+                )
+            )
+            continue
+        given.add(parts["name"])
+        parameter = next((each for each in metric.parameters if each.name == parts["name"]), None)
+        if parameter is None:
+            errors.append(_unknown_parameter(metric, parts["name"], at))
+            continue
+        value = _value(parameter, parts["value"])
+        if value is None:
+            errors.append(_bad_value(metric, parameter, parts["value"], at))
+        else:
+            values[parameter.name] = value
+    return values
+
+
+def _value(parameter: Parameter, text: str) -> Value | None:
+    is_quoted = text[0] in "'\""
+    if parameter.choices:
+        word = text[1:-1] if is_quoted else text
+        matches = [each for each in parameter.choices if each.lower() == word.lower()]
+        return matches[0] if matches else None
+    value = None if is_quoted else _number(text)
+    return value if value is not None and parameter.accepts(value) else None
+
+
+def _number(text: str) -> float | None:
+    if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text):
+        return math.e if text == "e" else None
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
+def _unknown_parameter(metric: Metric, name: str, at: str) -> RequestError:
+    known = [each.name for each in metric.parameters]
+    close = nearest(name, known)
+    hint = f"it has {', '.join(known)}" if known else "it takes none"
+    return RequestError(
+        f"{metric.name} has no parameter {name!r}",
+        code="unknown-parameter",
+        at=at,
+        hint=f"did you mean {close!r}?" if close else hint,
+    )
+
+
+def _bad_value(metric: Metric, parameter: Parameter, text: str, at: str) -> RequestError:
+    word = text.strip("'\"")
+    close = nearest(word, parameter.choices)
+    spelling = f"write {parameter.name}={_written(parameter.default)}, the default"
+    return RequestError(
+        f"{parameter.name} of {metric.name} is {parameter.domain}, not {word!r}",
+        code="bad-parameter-value",
+        at=at,
+        hint=f"did you mean {close!r}?" if close else spelling,
+    )
+
+
+def _written(value: Value) -> str:
+    return repr(value) if isinstance(value, str) else f"{value:g}"
+
+
+def _cutoffs(
+    metric: Metric, text: str, cutoffs: str | None, at: str, errors: list[RequestError]
+) -> list[int | None]:
+    if cutoffs is None:
+        return [None]
+    if metric.cutoff == "never":
+        hint = f"write {metric.name}"
+        message = f"{metric.name} takes no cutoff, not {cutoffs!r}"
+        errors.append(RequestError(message, code="bad-cutoff", at=at, hint=hint))
+        return []
+    listed = cutoffs[1:-1] if cutoffs[:1] + cutoffs[-1:] == "{}" else cutoffs
+    several = listed.split(",") if listed is not cutoffs else [cutoffs]
+    found: list[int | None] = []
+    for each in several:
+        word = each.strip()
+        is_whole = word.isascii() and word.isdigit() and len(word) <= 10
+        if is_whole and 1 <= int(word) <= LARGEST_CUTOFF:
+            found.append(int(word))
+        else:
+            message = f"{word!r} is no cutoff from 1 to {LARGEST_CUTOFF} in {text!r}"
+            errors.append(RequestError(message, code="bad-cutoff", at=at, hint=_CUTOFF_HINT))
+    return found

@@ -1,0 +1,137 @@
+"""Which metrics there are: the files of this folder, and a user's own files of the same form."""
+
+import importlib
+import importlib.util
+import pkgutil
+import sys
+import traceback
+from collections.abc import Iterable, Mapping
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+
+from ..errors import EvalkitError, RequestError, raise_all
+from ._declare import Metric
+
+
+@cache
+def registry() -> Mapping[str, Metric]:
+    """The metrics that evalkit brings, by name, in the order of their names."""
+    package = __package__ or ""
+    found: dict[str, Metric] = {}
+    for file in pkgutil.iter_modules(sys.modules[package].__path__):
+        if not file.name.startswith("_"):
+            module = importlib.import_module(f"{package}.{file.name}")
+            found = _joined(found, _declared(module), at=str(module.__file__))
+    return _ordered(found)
+
+
+def load_metric_files(paths: Iterable[str | Path]) -> Mapping[str, Metric]:
+    """The metrics of evalkit together with those of these files.
+
+    Raises:
+        RequestError: a file that is missing [missing-metric-file], does not run
+            [bad-metric-file] or declares no metric [no-metric-in-file]; a name that another
+            metric has [metric-name-taken].
+    """
+    found = dict(registry())
+    errors: list[EvalkitError] = []
+    for path in paths:
+        try:
+            found = _joined(found, _declared(_load(Path(path))), at=str(path))
+        except EvalkitError as error:
+            errors.append(error)
+    raise_all(errors)
+    return _ordered(found)
+
+
+def _ordered(metrics: Mapping[str, Metric]) -> Mapping[str, Metric]:
+    return MappingProxyType(dict(sorted(metrics.items(), key=lambda each: each[0].lower())))
+
+
+def _declared(module: ModuleType) -> list[Metric]:
+    # a metric that was only imported belongs to the file that declares it
+    return [
+        value
+        for value in vars(module).values()
+        if isinstance(value, Metric) and value.kernel.py_func.__module__ == module.__name__
+    ]
+
+
+def _joined(known: Mapping[str, Metric], new: list[Metric], *, at: str) -> dict[str, Metric]:
+    if not new:
+        raise RequestError(
+            "the file declares no metric",
+            code="no-metric-in-file",
+            at=at,
+            hint="put @metric(...) above @kernel; docs/adding-a-metric.md has a whole file",
+        )
+    joined = dict(known)
+    taken = {spelling: each.name for each in known.values() for spelling in spellings(each)}
+    for each in new:
+        for spelling in spellings(each):
+            if taken.setdefault(spelling, each.name) != each.name or each.name in joined:
+                raise RequestError(
+                    f"the metric {each.name!r} is also a name of {taken[spelling]!r}",
+                    code="metric-name-taken",
+                    at=at,
+                    hint="give it another name, or drop the alias",
+                )
+        joined[each.name] = each
+    return joined
+
+
+def spellings(metric: Metric) -> set[str]:
+    """All names under which a metric is found, folded."""
+    return {fold(each.partition("(")[0]) for each in (metric.name, *metric.aliases)}
+
+
+def fold(name: str) -> str:
+    """A name without case, `_` and `-`: `R-precision`, `r_precision` and `RPrecision` are one."""
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def _load(path: Path) -> ModuleType:
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise RequestError(
+            f"cannot read the metric file {str(path)!r}: {error.strerror}",
+            code="missing-metric-file",
+            at=str(path),
+            hint="paths in a config are relative to the config",
+        ) from error
+    stamp = blake2b(str(path.resolve()).encode() + source, digest_size=6).hexdigest()
+    name = f"evalkit_metric_{path.stem}_{stamp}"
+    if name in sys.modules:
+        return sys.modules[name]
+    specification = importlib.util.spec_from_file_location(name, path.resolve())
+    if specification is None or specification.loader is None:
+        raise RequestError(
+            f"{str(path)!r} is no Python file",
+            code="bad-metric-file",
+            at=str(path),
+            hint="a metric file ends in .py",
+        )
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module
+    try:
+        specification.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise RequestError(
+            f"the metric file does not run: {type(error).__name__}: {error}",
+            code="bad-metric-file",
+            at=f"{path}:{_line_of(error, path)}",
+            hint="docs/adding-a-metric.md has a whole file",
+        ) from error
+    return module
+
+
+def _line_of(error: Exception, path: Path) -> int:
+    if isinstance(error, SyntaxError):
+        return error.lineno or 1
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
+    return (lines[-1] if lines else None) or 1

@@ -1,0 +1,121 @@
+# mypy: disable-error-code="no-untyped-def"
+"""nDCG: DCG over that of the ideal list."""
+
+import math
+
+from evalkit.metrics import NO_CUTOFF, choice, kernel, metric
+from evalkit.metrics._gain import (
+    BELOW_THRESHOLD,
+    BINARY,
+    DISCOUNT,
+    DISCOUNT_SUMS,
+    GAIN,
+    LOG,
+    LOG_BASE,
+    N_TABLED,
+    discount_of,
+    gain_of,
+    view_of_gain,
+)
+
+ALL, SHOWN, FULL_K = 0, 1, 2
+AT_K, NONE = 0, 1
+
+
+@metric(
+    name="nDCG",
+    aliases=(
+        "normalized_discounted_cumulated_gain",
+        "normalized_discounted_cumulative_gain",
+        "ndcg_cut",
+        "ndcg_burges(gain='exp2')",
+        "ndcg_exp(gain='exp2')",
+        "ndcg_binary(gain='binary')",
+    ),
+    summary="Discounted gain of the ranking as a share of that of the ideal list.",
+    formula="DCG at k / DCG at k of the ideal list, which has the largest gains first",
+    latex=r"\frac{\sum_{i=1}^{k} g_i / \log_b(1 + i)}{\sum_{i=1}^{k} g^*_i / \log_b(1 + i)}",
+    source=(
+        "Järvelin and Kekäläinen 2002, Cumulated Gain-Based Evaluation of IR Techniques, "
+        "ACM Transactions on Information Systems 20(4), pp. 427-428; "
+        "Burges et al. 2005, Learning to Rank using Gradient Descent, Proceedings of ICML, "
+        "pp. 89-96 (discount 'log', gain 'exp2')"
+    ),
+    bounds=(0.0, 1.0),
+    undefined="for a user without any gain to find",
+    parameters=(
+        GAIN,
+        BELOW_THRESHOLD,
+        DISCOUNT,
+        LOG_BASE,
+        choice(
+            "idcg",
+            {
+                "all": "all items with a gain, shown or not",
+                "shown": "the items with a gain that the whole list shows",
+                "full_k": "k items of gain 1, whatever the user has",
+            },
+            doc="What the ideal list is made of.",
+        ),
+        choice(
+            "idcg_cut",
+            {
+                "k": "cut at k, as the ranking is",
+                "none": "not cut, so that a small k cannot reach 1; 'full_k' stays at k",
+            },
+            doc="Where the ideal list ends.",
+        ),
+    ),
+    view=view_of_gain,
+)
+@kernel
+def ndcg(
+    hits,
+    relevant,
+    lengths,
+    cutoffs,
+    gain,
+    below_threshold,
+    discount,
+    log_base,
+    idcg,
+    idcg_cut,
+    out,
+):
+    """DCG at each cutoff over that of the ideal list; NaN without any gain to find."""
+    for user in range(out.shape[0]):
+        hit, end = hits.starts[user], hits.starts[user + 1]
+        gains, first, stop = relevant.gains, relevant.starts[user], relevant.starts[user + 1]
+        has_gain = first < stop and gain_of(gains[first], gain) > 0.0
+        if idcg == SHOWN:
+            gains, first, stop = hits.ideal, hit, end
+        is_one = idcg == FULL_K or gain == BINARY  # every gain of the ideal list is 1
+        if first < stop and not is_one:
+            is_one = gains[first] == 1.0 and gains[stop - 1] == 1.0
+        is_tabled = is_one and discount == LOG and log_base == 2.0
+        total = 0.0
+        ideal = 0.0
+        n_ideal = 0
+        for column in range(cutoffs.size):
+            cutoff = cutoffs[column]
+            while hit < end and hits.ranks[hit] <= cutoff:
+                factor = discount_of(hits.ranks[hit], discount, log_base)
+                total += gain_of(hits.gains[hit], gain) * factor
+                hit += 1
+            n_wanted = stop - first
+            if idcg == FULL_K:
+                n_wanted = lengths[user] if cutoff == NO_CUTOFF else cutoff
+            elif idcg_cut == AT_K:
+                n_wanted = min(n_wanted, cutoff)
+            if n_wanted < n_ideal or (is_tabled and n_ideal < n_wanted):
+                n_ideal = min(n_wanted, N_TABLED) if is_tabled else 0
+                ideal = DISCOUNT_SUMS[n_ideal]
+            while n_ideal < n_wanted:
+                worth = 1.0 if is_one else gain_of(gains[first + n_ideal], gain)
+                n_ideal += 1
+                # a negative gain stands in no ideal list
+                ideal += max(worth, 0.0) * discount_of(n_ideal, discount, log_base)
+            if not has_gain:
+                out[user, column] = math.nan
+            else:
+                out[user, column] = total / ideal if ideal > 0.0 else 0.0

@@ -1,0 +1,28 @@
+# mypy: disable-error-code="no-untyped-def"
+"""RR: the reciprocal of the rank of the first relevant item; its mean is MRR."""
+
+from evalkit.metrics import kernel, metric
+
+
+@metric(
+    name="RR",
+    aliases=("MRR", "reciprocal_rank", "mean_reciprocal_rank", "recip_rank"),
+    summary="One over the rank of the first relevant item; its mean is MRR.",
+    formula="1 / rank of the first hit; 0 if none stands at ranks 1 to k",
+    latex=r"\frac{1}{\min \{ i \le k : h_i = 1 \}}",
+    source=(
+        "Voorhees 1999, The TREC-8 Question Answering Track Report, "
+        "Proceedings of TREC-8, NIST SP 500-246, pp. 77-82"
+    ),
+    bounds=(0.0, 1.0),
+    undefined="never; 0 for a user without relevant items",
+)
+@kernel
+def rr(hits, relevant, lengths, cutoffs, out):
+    """Reciprocal rank of the first hit within each cutoff, else 0."""
+    for user in range(out.shape[0]):
+        first, end = hits.starts[user], hits.starts[user + 1]
+        value = 1.0 / hits.ranks[first] if first < end else 0.0
+        for column in range(cutoffs.size):
+            is_hit = first < end and hits.ranks[first] <= cutoffs[column]
+            out[user, column] = value if is_hit else 0.0
