@@ -13,7 +13,10 @@ from evalkit.report.text import (
     truth_notes,
 )
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
+# An underscore or an @ inside a word is plain text: first_hit_rank@5 stays readable.
+_SPECIAL = re.compile(r"[\\`*\[\]#|~$]|(?<!\w)_|_(?!\w)")
+_MENTION = re.compile(r"(?<!\w)@")
+_LINK = re.compile(r"(https?|ftp)://", re.IGNORECASE)
 
 
 def render_markdown(report: Report) -> str:
@@ -43,8 +46,8 @@ def render_markdown(report: Report) -> str:
 def escape(text: str) -> str:
     """`text` as Markdown shows it letter by letter, in a table cell too; no HTML, one line."""
     text = clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    text = _SPECIAL.sub(r"\\\1", text)
-    return text.replace("://", ":&#47;&#47;").replace("@", "&#64;")
+    text = _SPECIAL.sub(lambda found: f"\\{found[0]}", text)
+    return _LINK.sub(r"\1&#58;//", _MENTION.sub("&#64;", text))
 
 
 def _group_lines(group: Group) -> list[str]:

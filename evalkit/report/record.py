@@ -125,6 +125,10 @@ class PerUser:
     frames: Mapping[str, pl.DataFrame] | None = None
     path: Path | None = None
 
+    def __post_init__(self) -> None:
+        if (self.frames is None) == (self.path is None):
+            raise ValueError("PerUser takes frames or a path, one of them")
+
     @property
     def model_column(self) -> str:
         """`model`, or `model_` and so on where a user column has that name."""
@@ -133,17 +137,15 @@ class PerUser:
     def scan(self, model: str) -> pl.LazyFrame:
         """User and metric columns of one model, ordered by user."""
         import polars as pl
+        import polars.selectors as cs
 
+        wanted = cs.by_name(*self.user_columns, *self.metrics)
         if self.frames is not None:
-            return self.frames[model].lazy()
-        if self.path is None:
-            raise ValueError("PerUser needs frames or a path")
-        files = sorted(self.path.glob("*.parquet")) if self.path.is_dir() else [self.path]
-        return (
-            pl.scan_parquet(files, glob=False)
-            .filter(pl.col(self.model_column).cast(pl.String) == readable(model))
-            .select(*self.user_columns, *self.metrics)
-        )
+            return self.frames[model].lazy().select(wanted)
+        path = Path() if self.path is None else self.path
+        files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+        ours = pl.col(self.model_column).cast(pl.String) == readable(model)
+        return pl.scan_parquet(files, glob=False).filter(ours).select(wanted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -219,7 +221,7 @@ class Report:
             RequestError: values of users were not kept [per-user-off]; metric and model as
                 in `value`.
         """
-        import polars as pl
+        import polars.selectors as cs
 
         label = self._find_label(metric)
         model = self._find_model(model)
@@ -230,11 +232,9 @@ class Report:
                 code="per-user-off",
                 hint="write evaluate(..., per_user=True), or per_user = true under [output]",
             )
-        frame = kept.scan(model)
-        value = free_name("value", kept.user_columns)
-        return frame.select(*kept.user_columns, pl.col(label).alias(value)).collect(
-            engine="streaming"
-        )
+        users, value = cs.by_name(*kept.user_columns), free_name("value", kept.user_columns)
+        frame = kept.scan(model).select(users, cs.by_name(label).alias(value))
+        return frame.collect(engine="streaming")
 
     def write(
         self,

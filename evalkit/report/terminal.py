@@ -23,7 +23,7 @@ BOLD, YELLOW, RESET = "\x1b[1m", "\x1b[33m", "\x1b[0m"
 NAME_WIDTH = 28
 LABEL_WIDTH = 20
 GAP = "  "
-MIN_WIDTH = 20
+MIN_WIDTH = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class _Column:
 
 
 def render_table(report: Report, *, width: int, color: bool) -> str:
-    """The report within `width` columns (20 at least): numbers, counts, warnings."""
+    """The report within `width` columns (40 at least): numbers, counts, warnings."""
     width = max(width, MIN_WIDTH)
     lines = [shorten(f"{clean(report.name)} (profile {clean(report.profile)})", width)]
     for group in groups(report):
@@ -49,7 +49,8 @@ def render_table(report: Report, *, width: int, color: bool) -> str:
     for warning in report.warnings:
         about = f" ({clean(warning.model)})" if warning.model is not None else ""
         words = f"{clean(warning.message)}{about}".split()
-        wrapped = wrap(words, first=f"warning[{clean(warning.code)}]: ", width=width, separator="")
+        first = f"warning[{shorten(clean(warning.code), width // 2)}]: "
+        wrapped = wrap(words, first=first, width=width, separator="")
         if color:
             wrapped[0] = wrapped[0].replace("warning", f"{YELLOW}warning{RESET}", 1)
         lines += wrapped
@@ -62,7 +63,8 @@ def _group_lines(group: Group, *, width: int, color: bool) -> list[str]:
     room = width - name_width - len(GAP)
     columns = []
     for label in group.labels:
-        best = [model in group.best(label) for model in group.models]
+        best_models = group.best(label)
+        best = [model in best_models for model in group.models]
         shown = show_values(group.column(label))
         cells = [
             text + ("*" if is_best else " ") for text, is_best in zip(shown, best, strict=True)

@@ -89,6 +89,7 @@ def show_values(values: Sequence[float]) -> list[str]:
 def _show_value(value: float, decimals: int) -> str:
     if not math.isfinite(value):
         return UNDEFINED
+    value += 0.0  # no minus before zero
     size = abs(value)
     if size >= 1e9 or 0 < size < 10.0 ** (2 - decimals):
         return f"{value:.4e}"
@@ -158,17 +159,16 @@ class Group:
 
 def groups(report: Report) -> list[Group]:
     """All users first, then segments in the order of the report."""
-    keys = dict.fromkeys((each.segmentation, each.segment) for each in report.estimates)
+    cells: dict[tuple[str | None, str | None], dict[tuple[str, str], Estimate]] = {}
+    for each in report.estimates:
+        segment = cells.setdefault((each.segmentation, each.segment), {})
+        segment[each.model, each.metric] = each
     found = []
-    for segmentation, segment in keys:
-        cells = {
-            (each.model, each.metric): each
-            for each in report.estimates
-            if (each.segmentation, each.segment) == (segmentation, segment)
-        }
-        models = tuple(each for each in report.models if any(model == each for model, _ in cells))
-        labels = tuple(dict.fromkeys(label for _, label in cells))
-        found.append(Group(segmentation, segment, models, labels, cells))
+    for (segmentation, name), numbers in cells.items():
+        shown = {model for model, _ in numbers}
+        models = tuple(model for model in report.models if model in shown)
+        labels = tuple(dict.fromkeys(label for _, label in numbers))
+        found.append(Group(segmentation, name, models, labels, numbers))
     return found
 
 
