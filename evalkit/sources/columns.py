@@ -1,0 +1,428 @@
+"""Columns of a table: names or SQL over names, checked before anything but a schema is read."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from evalkit.errors import DataError, EvalkitError, nearest, raise_all
+from evalkit.sources.failures import PanicException, first_line
+from evalkit.sources.scan import Schema, Use
+
+_USES: dict[str, Use] = {"relevance": "number", "rank": "number", "score": "number"}
+_PLAIN_NAME = re.compile(r"[^\W\d][\w .\-:/]*")
+_TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[^\W\d]\w*|\s+|.", re.DOTALL)
+_SECTIONS = {
+    "truth": "[truth.columns]",
+    "rankings": "[rankings.columns]",
+    "train": "[train.columns]",
+    "log": "[log.columns]",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One column that a table shall have, and what the config says it is.
+
+    Args:
+        key: the config's word: user, item, relevance, label, rank, score or model.
+        output: the name that it gets.
+        text: a column name or an SQL expression.
+    """
+
+    key: str
+    output: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Expressions that make the wanted columns from those that a table has."""
+
+    role: str
+    at: str
+    wanted: tuple[Wanted, ...]
+    expressions: tuple[pl.Expr, ...]
+    where: pl.Expr | None
+    where_text: str | None
+    uses: Mapping[str, Use]
+
+    def apply(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """`frame` with `where` applied and the wanted columns under their names."""
+        if self.where is not None:
+            frame = frame.filter(self.where)
+        return frame.select(
+            expression.alias(each.output)
+            for each, expression in zip(self.wanted, self.expressions, strict=True)
+        )
+
+
+def plan_columns(
+    role: str, wanted: Sequence[Wanted], where: str | None, names: Sequence[str], *, at: str
+) -> Plan:
+    """What to read of a table with the columns `names`.
+
+    A name that exists wins over SQL of the same text.
+
+    Raises:
+        DataError: columns are missing, all told at once [missing-column], or SQL cannot be
+            parsed [bad-sql].
+    """
+    errors: list[EvalkitError] = []
+    missing: list[tuple[Wanted, str]] = []
+    uses: dict[str, Use] = {}
+    expressions = []
+    for each in wanted:
+        if each.text in names:
+            expressions.append(pl.col(each.text))
+            _note_use(uses, each.text, _use_of(each))
+            continue
+        expression = _parse(each.text, names)
+        roots = _roots(expression)
+        absent = [root for root in roots if root not in names]
+        if _is_a_name(each.text, expression):
+            missing.append((each, each.text))
+        elif isinstance(expression, str):
+            errors.append(_bad_sql(each.key, each.text, expression, role, at, names))
+        elif absent:
+            missing += [(each, name) for name in absent]
+        elif not roots and each.key in ("user", "item", "rank"):
+            errors.append(_bad_sql(each.key, each.text, "it names no column", role, at, names))
+        else:
+            expressions.append(expression)
+            for root in roots:
+                _note_use(uses, root, "any")
+    predicate = None
+    if where is not None:
+        parsed = _parse(where, names)
+        if isinstance(parsed, str):
+            errors.append(_bad_sql("where", where, parsed, role, at, names))
+        else:
+            predicate = parsed
+            for root in _roots(parsed):
+                if root in names:
+                    _note_use(uses, root, "any")
+                else:
+                    missing.append((Wanted("where", "", where), root))
+    if missing:
+        errors.insert(0, _missing_error(role, missing, names, at))
+    raise_all(errors)
+    return Plan(role, at, tuple(wanted), tuple(expressions), predicate, where, uses)
+
+
+def _use_of(wanted: Wanted) -> Use:
+    return _USES.get(wanted.output, "id")
+
+
+def _note_use(uses: dict[str, Use], name: str, use: Use) -> None:
+    order: tuple[Use, ...] = ("any", "number", "id")
+    uses[name] = max(uses.get(name, use), use, key=order.index)
+
+
+# ---------------------------------------------------------------- SQL
+
+
+def _parse(text: str, names: Iterable[str]) -> pl.Expr | str:
+    """The expression, or why there is none."""
+    try:
+        return pl.sql_expr(text)
+    except (pl.exceptions.PolarsError, PanicException) as error:
+        why = first_line(error)
+    quoted = _quote_names(text, set(names))
+    if quoted != text:
+        try:
+            return pl.sql_expr(quoted)
+        except (pl.exceptions.PolarsError, PanicException):
+            pass
+    return why
+
+
+def _quote_names(text: str, names: set[str]) -> str:
+    """SQL in which words that are columns are quoted, so that `user` or `order` may be one."""
+    tokens = _TOKEN.findall(text)
+    solid = [place for place, token in enumerate(tokens) if not token.isspace()]
+    for position, place in enumerate(solid):
+        before = tokens[solid[position - 1]].lower() if position else ""
+        after = tokens[solid[position + 1]] if position + 1 < len(solid) else ""
+        is_type = before in ("as", ":")
+        if tokens[place] in names and not is_type and after[:1] not in ("(", "'"):
+            tokens[place] = f'"{tokens[place]}"'
+    return "".join(tokens)
+
+
+def _roots(expression: pl.Expr | str) -> list[str]:
+    if isinstance(expression, str):
+        return []
+    return list(dict.fromkeys(expression.meta.root_names()))
+
+
+def _is_a_name(text: str, expression: pl.Expr | str) -> bool:
+    """Whether text that is no column was meant as one: a word, or words that are no SQL."""
+    if re.fullmatch(r'[^\W\d]\w*|"[^"]*"', text):
+        return True
+    return isinstance(expression, str) and _PLAIN_NAME.fullmatch(text) is not None
+
+
+def _bad_sql(key: str, text: str, why: str, role: str, at: str, names: Sequence[str]) -> DataError:
+    if "date/datetime/time" in why or "string value" in why:
+        hint = "write dates as date '2024-01-31'"
+    elif "string with numeric" in why:
+        hint = "compare numbers with numbers: leave the quotes out, or cast(... as varchar)"
+    else:
+        hint = f"it has {', '.join(names)}; names with other characters stand in double quotes"
+    return DataError(
+        f"{key} = {text!r} is no SQL expression that works here: {why}",
+        code="bad-sql",
+        at=f"{at}: {role}.{key}" if key == "where" else f"{at}: {role}.columns.{key}",
+        hint=hint,
+    )
+
+
+# ---------------------------------------------------------------- missing columns
+
+
+def _missing_error(
+    role: str, missing: Sequence[tuple[Wanted, str]], names: Sequence[str], at: str
+) -> DataError:
+    absent = list(dict.fromkeys(name for _, name in missing))
+    taken = set(names)
+    advice = []
+    for wanted, name in missing:
+        found = nearest(name, taken) or (
+            None if wanted.key == "where" else _best_guess(wanted.key, taken)
+        )
+        if found is None:
+            continue
+        if wanted.key == "where":
+            tip = f"did you mean {found!r} in where?"
+        elif wanted.text == name:
+            tip = f'write {wanted.key} = "{found}" under {_SECTIONS[role]}'
+        else:
+            tip = f"did you mean {found!r} in {wanted.key}?"
+        if tip not in advice:
+            advice.append(tip)
+    has = f"it has {', '.join(names)}" if names else "it has no columns"
+    return DataError(
+        f"{role} needs the columns {absent!r}",
+        code="missing-column",
+        at=at,
+        hint="; ".join([has, *advice]),
+    )
+
+
+# ---------------------------------------------------------------- types
+
+
+def check_columns(plan: Plan, schema: Schema) -> bool:
+    """Checks the types that the plan makes of `schema`; whether items are lists.
+
+    Raises:
+        DataError: SQL that does not fit the types [bad-sql], float ids [float-id], text where
+            a number belongs [not-a-number], another type that cannot be used [bad-type].
+    """
+    empty = pl.DataFrame(schema=dict(schema)).lazy()
+    errors: list[EvalkitError] = []
+    if plan.where is not None and plan.where_text is not None:
+        why = _fault(lambda: empty.filter(plan.where).collect())  # type: ignore[arg-type]
+        if why is not None:
+            errors.append(_bad_sql("where", plan.where_text, why, plan.role, plan.at, list(schema)))
+    types: dict[str, pl.DataType] = {}
+    for wanted, expression in zip(plan.wanted, plan.expressions, strict=True):
+        frame = empty.select(expression.alias(wanted.output))
+        why = _fault(frame.collect)
+        if why is not None:
+            errors.append(_bad_sql(wanted.key, wanted.text, why, plan.role, plan.at, list(schema)))
+        else:
+            types[wanted.output] = frame.collect_schema()[wanted.output]
+    is_list = plan.role == "rankings" and _is_list(types.get("item"))
+    for wanted in plan.wanted:
+        if wanted.output in types:
+            fault = _type_fault(wanted, types[wanted.output], plan, is_list=is_list)
+            if fault is not None:
+                errors.append(fault)
+    raise_all(errors)
+    return is_list
+
+
+def _fault(act: Callable[[], object]) -> str | None:
+    try:
+        act()
+    except (pl.exceptions.PolarsError, PanicException) as error:
+        return first_line(error)
+    return None
+
+
+def _is_list(dtype: pl.DataType | None) -> bool:
+    return isinstance(dtype, (pl.List, pl.Array))
+
+
+def _inner(dtype: pl.DataType) -> pl.DataType:
+    inner = dtype.inner if isinstance(dtype, (pl.List, pl.Array)) else dtype
+    return inner() if isinstance(inner, type) else inner
+
+
+def _type_fault(
+    wanted: Wanted, dtype: pl.DataType, plan: Plan, *, is_list: bool
+) -> DataError | None:
+    key, at = wanted.key, f"{plan.at}: {wanted.key} = {wanted.text!r}"
+    may_be_list = is_list and key in ("item", "score")
+    if _is_list(dtype) and not may_be_list:
+        return _bad_list(key, dtype, plan.role, at, is_list=is_list)
+    if is_list and key == "score" and not _is_list(dtype):
+        hint = "give a list of scores, as long as the list of items"
+        return DataError(
+            f"score is {dtype} while item is a list", code="bad-type", at=at, hint=hint
+        )
+    inner = _inner(dtype)
+    if inner == pl.Null:
+        return None
+    if key in ("user", "item", "model"):
+        return _id_fault(wanted, dtype, inner, plan.role, at)
+    if key == "rank" and (is_list or inner == pl.Boolean):
+        hint = "leave rank out: a list is in order" if is_list else "give numbers, 1 the best"
+        return DataError(f"rank is {dtype}", code="bad-type", at=at, hint=hint)
+    if inner.is_numeric() or inner == pl.Boolean:
+        return None
+    text = inner.base_type() in (pl.String, pl.Categorical, pl.Enum)
+    if text or inner.is_temporal():
+        hint = f'{key} must be a number; write {key} = "cast({wanted.text} as double)" under '
+        return DataError(
+            f"{key} is {dtype}, not a number",
+            code="not-a-number",
+            at=at,
+            hint=hint + _SECTIONS[plan.role] if text else f"{key} must be a number",
+        )
+    return DataError(f"{key} is {dtype}", code="bad-type", at=at, hint=f"{key} must be a number")
+
+
+def _bad_list(key: str, dtype: pl.DataType, role: str, at: str, *, is_list: bool) -> DataError:
+    if key == "item":
+        hint = f"{role} has one item a row: explode the lists before evalkit reads them"
+    elif key == "score" and not is_list:
+        hint = "a list of scores needs a list of items beside it"
+    elif key == "rank":
+        hint = "leave rank out: a list of items is in order"
+    else:
+        hint = f"{key} must be one value a row"
+    return DataError(f"{key} is {dtype}, a list", code="bad-type", at=at, hint=hint)
+
+
+def _id_fault(
+    wanted: Wanted, dtype: pl.DataType, inner: pl.DataType, role: str, at: str
+) -> DataError | None:
+    key = wanted.key
+    if inner.is_float():
+        hint = f'write {key} = "cast({wanted.text} as bigint)" under {_SECTIONS[role]}'
+        if inner != dtype:
+            hint = "write the lists again with whole numbers or text"
+        return DataError(
+            f"{key} is {dtype}, and floats are no ids", code="float-id", at=at, hint=hint
+        )
+    if inner.is_nested() or inner.base_type() in (pl.Object, pl.Unknown):
+        hint = "an id is a number, text, a date or bytes; name the columns that make it up"
+        return DataError(f"{key} is {dtype}", code="bad-type", at=at, hint=hint)
+    return None
+
+
+# ---------------------------------------------------------------- guesses
+
+# One group a line, best first; letters and digits only, lower case.
+_GUESSES: dict[str, tuple[str, ...]] = {
+    "user": (
+        "user userid users useridx uid",
+        "visitor visitorid customer customerid account accountid member memberid person personid "
+        "profileid reviewerid",
+        "session sessionid",
+        "query queryid qid topic topicid",
+        "u",
+    ),
+    "item": (
+        "item itemid items itemids itemidx iid",
+        "recommendations recommendeditems recommended recs",
+        "movie movieid product productid sku asin article articleid track trackid song songid "
+        "video videoid book bookid news newsid business businessid doc docid docno document "
+        "documentid content contentid",
+        "i",
+    ),
+    "rank": ("rank ranks ranking", "position pos"),
+    "score": (
+        "score scores",
+        "prediction predictions pred predictedscore predictedrating",
+        "similarity probability prob logit",
+    ),
+    "relevance": ("relevance rel", "rating ratings", "label labels grade stars"),
+    "label": ("label labels", "relevance rel", "rating ratings clicked click"),
+    "model": ("model modelname modelid",),
+}
+_ROLE_KEYS = {
+    "truth": ("user", "item", "relevance"),
+    "rankings": ("user", "item", "rank", "score", "model"),
+    "train": ("user", "item"),
+    "log": ("user", "item", "label", "rank", "score", "model"),
+}
+_NEEDED_KEYS = ("user", "item", "label")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).lower()
+
+
+def _guess(key: str, names: Iterable[str]) -> list[str]:
+    plain = {name: _plain(name) for name in names}
+    for group in _GUESSES.get(key, ()):
+        found = [name for name, each in plain.items() if each in group.split()]
+        if found:
+            return found
+    return []
+
+
+def _best_guess(key: str, names: Iterable[str]) -> str | None:
+    found = _guess(key, sorted(names))
+    return found[0] if len(found) == 1 else None
+
+
+def guess_columns(
+    schema: Mapping[str, pl.DataType] | Sequence[str], role: str, *, at: str = ""
+) -> dict[str, str]:
+    """The columns that a table's names suggest: a name for each key of the role that has one.
+
+    Keys are user, item and, where found, relevance (truth), label (log), rank, score and model
+    (rankings, log). The caller says what was guessed.
+
+    Raises:
+        DataError: no column looks like the user or the item [missing-column], or several do
+            and none more than another [ambiguous-column].
+    """
+    names = list(schema)
+    errors: list[EvalkitError] = []
+    guessed: dict[str, str] = {}
+    lacking = []
+    for key in _ROLE_KEYS[role]:
+        found = [name for name in _guess(key, names) if name not in guessed.values()]
+        if len(found) == 1:
+            guessed[key] = found[0]
+        elif found:
+            errors.append(
+                DataError(
+                    f"{role} has several columns that may be the {key}: {', '.join(found)}",
+                    code="ambiguous-column",
+                    at=at,
+                    hint=f"write --{key} {found[0]}",
+                )
+            )
+        elif key in _NEEDED_KEYS:
+            lacking.append(key)
+    if lacking:
+        errors.insert(
+            0,
+            DataError(
+                f"no column of {role} looks like the {' or the '.join(lacking)}",
+                code="missing-column",
+                at=at,
+                hint=f"it has {', '.join(names)}; write "
+                + " ".join(f"--{key} COLUMN" for key in lacking),
+            ),
+        )
+    raise_all(errors)
+    return guessed

@@ -1,0 +1,84 @@
+"""What goes wrong while data is read, told as one `DataError` that names the file."""
+
+import errno
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import polars as pl
+
+from evalkit.errors import BusyError, DataError, EvalkitError, MachineError
+
+PanicException = pl.exceptions.PanicException  # derives from BaseException
+READ_FAULTS: tuple[type[BaseException], ...] = (
+    pl.exceptions.PolarsError,
+    PanicException,
+    OSError,
+    UnicodeDecodeError,
+)
+_MACHINE = {errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EDQUOT}
+_CONVERSION = re.compile(
+    r"conversion from `?(?P<source>[^`]+?)`? to `?(?P<target>[^`]+?)`? failed in column '.*?' "
+    r"for \d+ out of \d+ values?: (?P<values>\[.*?\])",
+    re.DOTALL,
+)
+
+
+def first_line(error: BaseException, *, limit: int = 200) -> str:
+    """The first line of what the reader said, without the query plan that follows it."""
+    text = str(error).strip() or type(error).__name__
+    line = text.splitlines()[0].strip().rstrip(".")
+    return line if len(line) <= limit else line[: limit - 3] + "..."
+
+
+def describe(error: BaseException, at: str) -> EvalkitError:
+    """What a fault of the reader means to a person."""
+    if isinstance(error, (ConnectionError, TimeoutError)):
+        return BusyError(
+            f"the store does not answer: {first_line(error)}",
+            code="store-unreachable",
+            at=at,
+            hint="try again later",
+        )
+    if isinstance(error, OSError) and error.errno in _MACHINE:
+        return MachineError(
+            f"the machine gave up: {first_line(error)}", code="machine-limit", at=at
+        )
+    if isinstance(error, FileNotFoundError):
+        return DataError(
+            "the file is gone since the run began" if at else first_line(error),
+            code="path-not-found",
+            at=at,
+            hint="run again when nothing writes there",
+        )
+    if isinstance(error, PermissionError):
+        return DataError(
+            f"the file cannot be opened: {first_line(error)}",
+            code="unreadable-file",
+            at=at,
+            hint="give this user the right to read it",
+        )
+    conversion = _CONVERSION.search(str(error))
+    if conversion is not None:
+        return DataError(
+            f"{conversion['values']} cannot be cast from {conversion['source']} to "
+            f"{conversion['target']}",
+            code="bad-cast",
+            at=at,
+            hint="leave such rows out with where, or write try_cast(...), which gives null",
+        )
+    return DataError(
+        f"the data cannot be read: {first_line(error)}",
+        code="unreadable-file",
+        at=at,
+        hint="the file is damaged, cut short or of another format; write it again",
+    )
+
+
+@contextmanager
+def mapped(at: str, diagnose: Callable[[BaseException], EvalkitError | None]) -> Iterator[None]:
+    """Faults of the reader inside become evalkit's errors; `diagnose` may know better."""
+    try:
+        yield
+    except READ_FAULTS as error:
+        raise (diagnose(error) or describe(error, at)) from error

@@ -1,0 +1,67 @@
+"""Tables that are already in memory, or that another library would stream, as lazy frames."""
+
+from typing import Any, cast
+
+import polars as pl
+
+from evalkit.errors import DataError
+from evalkit.sources.failures import READ_FAULTS, describe, first_line
+
+_NAMES = "a path, Polars, pandas or Arrow data, or a DuckDB relation"
+
+
+def describe_given(given: object, role: str) -> str:
+    """How errors name data that has no path: `truth (polars DataFrame)`."""
+    kind = type(given)
+    return f"{role} ({kind.__module__.split('.')[0].lstrip('_')} {kind.__name__})"
+
+
+def open_given(given: object, role: str) -> tuple[pl.LazyFrame, int | None]:
+    """A lazy frame over `given`, and its number of rows where that is known.
+
+    Lazy frames and Arrow datasets stay lazy. Everything else that speaks Arrow's stream
+    interface is taken over at once, so that a stream that can be read once is read once, and
+    a relation that has no order keeps the one it had. A pandas index is left out.
+
+    Raises:
+        DataError: `given` is nothing of the kind [unknown-format], or holds a column that
+            Arrow has no type for [bad-type].
+    """
+    if isinstance(given, pl.LazyFrame):
+        return given, None
+    if isinstance(given, pl.DataFrame):
+        return given.lazy(), given.height
+    at = describe_given(given, role)
+    try:
+        frame = _convert(cast(Any, given))
+    except READ_FAULTS as error:
+        raise describe(error, at) from error
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DataError(
+            f"a column is of no one type: {first_line(error)}",
+            code="bad-type",
+            at=at,
+            hint='give each column one type, such as frame["user"].astype(str) in pandas',
+        ) from error
+    if frame is None:
+        raise DataError(
+            f"a {type(given).__name__} is no table",
+            code="unknown-format",
+            at=at,
+            hint=f"give {_NAMES}",
+        )
+    return (frame, None) if isinstance(frame, pl.LazyFrame) else (frame.lazy(), frame.height)
+
+
+def _convert(given: Any) -> pl.LazyFrame | pl.DataFrame | None:
+    package = type(given).__module__.split(".")[0]
+    if package == "pyarrow" and hasattr(given, "scanner"):
+        return pl.scan_pyarrow_dataset(given)
+    if package == "pandas" and hasattr(given, "columns"):
+        frame = pl.from_pandas(given)
+        if frame.is_empty():  # pandas types an empty column as it likes
+            frame = frame.select(pl.all().cast(pl.Null))
+        return frame
+    if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
+        return pl.DataFrame(given)
+    return None

@@ -1,0 +1,277 @@
+"""From what a config calls a path to the files that it means."""
+
+import glob
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote
+
+from evalkit.errors import DataError, nearest, raise_all
+
+FORMATS: Mapping[str, tuple[str, ...]] = {
+    "parquet": (".parquet", ".pq", ".parq"),
+    "ipc": (".arrow", ".feather", ".ipc"),
+    "csv": (".csv",),
+    "tsv": (".tsv", ".tab"),
+    "ndjson": (".ndjson", ".jsonl"),
+    "trec": (".trec", ".qrels", ".qrel", ".run"),
+}
+_SYNONYMS = {"arrow": "ipc", "feather": "ipc", "jsonl": "ndjson", "pq": "parquet"}
+_COMPRESSED = (".gz", ".zst")
+_MAY_BE_COMPRESSED = ("csv", "tsv", "ndjson", "trec")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_WILD = re.compile(r"[*?\[]")
+_EXPLICIT = (
+    'write format = "parquet" (or '
+    + ", ".join(f'"{name}"' for name in FORMATS if name != "parquet")
+    + ")"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file or URL, its format, and the partition values that its path holds."""
+
+    path: str
+    format: str
+    partitions: tuple[tuple[str, str | None], ...] = ()
+    remote: bool = False
+
+
+@dataclass(slots=True)
+class _Found:
+    files: list[File] = field(default_factory=list)
+    errors: list[DataError] = field(default_factory=list)
+
+
+def known_format(name: str, *, at: str) -> str:
+    """One of `FORMATS`; other spellings of it are read.
+
+    Raises:
+        DataError: no format is called so [unknown-format].
+    """
+    lower = name.lower().lstrip(".")
+    found = _SYNONYMS.get(lower, lower)
+    if found in FORMATS:
+        return found
+    close = nearest(lower, FORMATS)
+    hint = f"did you mean {close!r}?" if close else f"one of {', '.join(FORMATS)}"
+    raise DataError(f"no format is called {name!r}", code="unknown-format", at=at, hint=hint)
+
+
+def format_of(path: str) -> str | None:
+    """The format that a file name tells; None when it tells none."""
+    name = os.path.basename(path).lower()
+    compressed = name.endswith(_COMPRESSED)
+    if compressed:
+        name = name[: name.rindex(".")]
+    for format_, suffixes in FORMATS.items():
+        if name.endswith(suffixes):
+            return format_ if not compressed or format_ in _MAY_BE_COMPRESSED else None
+    return None
+
+
+def find_files(paths: Sequence[str], format: str | None, *, role: str) -> tuple[File, ...]:
+    """All files that `paths` mean, each once, ordered by path.
+
+    A path is a file, a directory (searched through, names that begin with `.` or `_` left out),
+    a glob with `*`, `?`, `[...]` and `**`, or a URL, which is handed to Polars as it stands. A name
+    with brackets that exists is that file.
+
+    Raises:
+        DataError: nothing stands at a path [path-not-found], a directory or glob holds no data
+            [no-files], or the name does not tell the format [unknown-format].
+    """
+    wanted = None if format is None else known_format(format, at=f"{role}: format")
+    if not paths:
+        raise DataError(f"{role} has no path", code="no-files", at=role, hint="write path = ...")
+    found = _Found()
+    for path in paths:
+        _find(path, wanted, found)
+    raise_all(found.errors)
+    unique = {
+        file.path if file.remote else os.path.abspath(file.path): file for file in found.files
+    }
+    return tuple(sorted(unique.values(), key=lambda file: file.path))
+
+
+def _find(given: str, wanted: str | None, found: _Found) -> None:
+    path = given.removeprefix("file://")
+    if _URL.match(path):
+        found.files.append(_remote(path, wanted))
+        return
+    path = os.path.expanduser(path)
+    if os.path.isdir(path):
+        _find_in_directory(path, given, wanted, found)
+    elif os.path.exists(path):
+        _add_file(path, wanted, found)
+    elif _WILD.search(path):
+        _find_by_glob(path, given, wanted, found)
+    else:
+        found.errors.append(_not_found(path, given))
+
+
+def _remote(url: str, wanted: str | None) -> File:
+    plain = url.split("?", 1)[0] if url.startswith("http") else url
+    # A store's directory or suffixless prefix is nearly always Parquet.
+    return File(url, wanted or format_of(plain) or "parquet", remote=True)
+
+
+def _add_file(path: str, wanted: str | None, found: _Found) -> None:
+    format_ = wanted or format_of(path)
+    if format_ is None:
+        found.errors.append(
+            DataError(
+                "the file name does not tell the format",
+                code="unknown-format",
+                at=path,
+                hint=_guess_from_content(path),
+            )
+        )
+    else:
+        found.files.append(File(path, format_, partitions_of(path)))
+
+
+def _guess_from_content(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            head = file.read(6)
+    except OSError:
+        head = b""
+    if head.startswith(b"PAR1"):
+        return 'it begins like Parquet; write format = "parquet"'
+    if head.startswith(b"ARROW1"):
+        return 'it begins like Arrow IPC; write format = "ipc"'
+    return _EXPLICIT
+
+
+def _visible(name: str) -> bool:
+    return not name.startswith((".", "_"))
+
+
+def _walk(directory: str) -> Iterator[str]:
+    for folder, folders, names in os.walk(directory, followlinks=True):
+        folders[:] = sorted(filter(_visible, folders))
+        yield from (os.path.join(folder, name) for name in sorted(filter(_visible, names)))
+
+
+def _find_in_directory(path: str, given: str, wanted: str | None, found: _Found) -> None:
+    if os.path.isdir(os.path.join(path, "_delta_log")):
+        found.errors.append(_table_format("Delta", "pl.scan_delta", given))
+        return
+    if glob.glob(os.path.join(glob.escape(path), "metadata", "*.metadata.json")):
+        found.errors.append(_table_format("Iceberg", "pl.scan_iceberg", given))
+        return
+    files = list(_walk(path))
+    if wanted is None:
+        chosen = [file for file in files if format_of(file) is not None]
+    else:
+        chosen = [file for file in files if format_of(file) == wanted]
+        chosen = chosen or [file for file in files if format_of(file) is None]
+    formats = sorted({format_of(file) or "" for file in chosen})
+    if not chosen:
+        found.errors.append(_no_files(given, files, wanted))
+    elif wanted is None and len(formats) > 1:
+        found.errors.append(
+            DataError(
+                f"the directory holds files of several formats: {', '.join(formats)}",
+                code="unknown-format",
+                at=given,
+                hint=f'write format = "{formats[-1]}", or a glob such as {given}/*.parquet',
+            )
+        )
+    else:
+        for file in chosen:
+            _add_file(file, wanted, found)
+
+
+def _table_format(name: str, function: str, given: str) -> DataError:
+    return DataError(
+        f"the directory is a {name} table: its files hold rows that the table no longer has",
+        code="unknown-format",
+        at=given,
+        hint=f"in Python give evalkit.evaluate the frame of {function}",
+    )
+
+
+def _no_files(given: str, files: Sequence[str], wanted: str | None) -> DataError:
+    if not files:
+        message, hint = "the directory is empty", "write the path of a folder with data files"
+    else:
+        kind = f"{wanted} file" if wanted else "data file"
+        others = ", ".join(repr(os.path.basename(file)) for file in files[:3])
+        message = f"the directory holds no {kind}, only {others}"
+        message += ", ..." if len(files) > 3 else ""
+        hint = _EXPLICIT if wanted is None else "leave format out, or name the files by a glob"
+    return DataError(message, code="no-files", at=given, hint=hint)
+
+
+def _find_by_glob(path: str, given: str, wanted: str | None, found: _Found) -> None:
+    matches = glob.glob(path, recursive=True) or glob.glob(path.replace("[", "[[]"), recursive=True)
+    hidden_wanted = not _visible(os.path.basename(path))
+    matches = [match for match in matches if hidden_wanted or _visible(os.path.basename(match))]
+    directories = [match for match in matches if os.path.isdir(match)]
+    files = [match for match in matches if not os.path.isdir(match)]
+    if not files and not any(True for each in directories for _ in _walk(each)):
+        hint = _existing_part(path)
+        found.errors.append(
+            DataError("no file matches the pattern", code="no-files", at=given, hint=hint)
+        )
+        return
+    for file in files:
+        _add_file(file, wanted, found)
+    for directory in directories:
+        inside = [each for each in _walk(directory) if wanted or format_of(each)]
+        for file in inside if "**" not in path else []:
+            _add_file(file, wanted, found)
+    if not found.files and not found.errors:
+        found.errors.append(
+            _no_files(given, [each for d in directories for each in _walk(d)], wanted)
+        )
+
+
+def _existing_part(path: str) -> str:
+    fixed = _WILD.split(path, maxsplit=1)[0]
+    folder = os.path.dirname(fixed) or "."
+    if not os.path.isdir(folder):
+        error = _not_found(folder, folder)
+        return f"the folder {folder!r} does not exist; {error.hint}"
+    names = sorted(filter(_visible, os.listdir(folder)))
+    return f"{folder} holds {_some(names)}" if names else f"{folder} is empty"
+
+
+def _some(names: Sequence[str], limit: int = 5) -> str:
+    return ", ".join(names[:limit]) + (", ..." if len(names) > limit else "")
+
+
+def _not_found(path: str, given: str) -> DataError:
+    """The error of a path that does not exist; the hint names the nearest that does."""
+    parent, name = os.path.split(path.rstrip("/"))
+    while parent and not os.path.isdir(parent) and os.path.dirname(parent) != parent:
+        parent, name = os.path.split(parent)
+    folder = parent or "."
+    try:
+        siblings = sorted(os.listdir(folder))
+    except OSError:
+        siblings = []
+    close = nearest(name, siblings)
+    if close is not None:
+        hint = f"did you mean {str(Path(parent) / close)!r}?"
+    elif siblings:
+        hint = f"{folder} holds {_some(siblings)}"
+    else:
+        hint = f"{folder} is empty" if os.path.isdir(folder) else f"{folder} does not exist"
+    return DataError("no such file or directory", code="path-not-found", at=given, hint=hint)
+
+
+def partitions_of(path: str) -> tuple[tuple[str, str | None], ...]:
+    """The `key=value` folders of a path, as hive writes them; None is hive's null."""
+    pairs: dict[str, str | None] = {}
+    for part in Path(path).parts[:-1]:
+        key, equals, value = part.partition("=")
+        if equals and key:
+            text = unquote(value)
+            pairs[unquote(key)] = None if text == "__HIVE_DEFAULT_PARTITION__" else text
+    return tuple(pairs.items())

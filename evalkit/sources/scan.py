@@ -1,0 +1,367 @@
+"""Files as one lazy frame: each format's scan, and one type for a column of many files."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import polars as pl
+
+from evalkit.errors import DataError, raise_all
+from evalkit.sources.failures import READ_FAULTS, describe, mapped
+from evalkit.sources.paths import File, partitions_of
+from evalkit.sources.trec import Kind, scan_trec, trec_schema
+
+Use: TypeAlias = Literal["id", "number", "any"]  # what a column of text files serves as
+Schema: TypeAlias = Mapping[str, pl.DataType]
+
+_SIGNED = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.Int128)
+_UNSIGNED = (pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
+_TEXT = (pl.String, pl.Categorical, pl.Enum)
+_SEPARATORS = {"csv": ",", "tsv": "\t"}
+
+
+@dataclass(frozen=True, slots=True)
+class FileScan:
+    """Files of one table, their columns, and how to scan them.
+
+    Args:
+        files: ordered by path; their rows follow one another in that order.
+        schemas: one for each file, partition columns included. Columns of CSV files are
+            text until `frame` has looked at them.
+        kind: what a TREC file is.
+    """
+
+    files: tuple[File, ...]
+    schemas: tuple[Schema, ...]
+    kind: Kind
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Columns of any of the files, in order of first appearance."""
+        return tuple(dict.fromkeys(name for schema in self.schemas for name in schema))
+
+    def frame(self, uses: Mapping[str, Use]) -> pl.LazyFrame:
+        """The columns in `uses`, each of one type through all files.
+
+        Raises:
+            DataError: a file lacks a column, or has it with a type that does not fit the
+                others' [schema-differs].
+        """
+        schemas = _with_csv_types(self.files, self.schemas, uses)
+        types = _common_types(self.files, schemas, uses)
+        if _scans_as_one(self.files, schemas, types):
+            return _scan_parquet(self.files, types)
+        frames = [
+            _select(_scan(file, types, self.kind), file, schema, types)
+            for file, schema in zip(self.files, schemas, strict=True)
+        ]
+        return pl.concat(frames, how="vertical") if len(frames) > 1 else frames[0]
+
+
+def open_files(files: Sequence[File], kind: Kind) -> FileScan:
+    """The schemas of files; nothing else is read, but for NDJSON, whose types stand in its rows.
+
+    Empty text files (as engines write for empty partitions) count as files without rows.
+
+    Raises:
+        DataError: a file cannot be read [unreadable-file].
+    """
+    errors = []
+    kept, schemas = [], []
+    for file in files:
+        if _is_blank(file):
+            continue
+        try:
+            schema = _schema(file, kind)
+        except READ_FAULTS as error:
+            errors.append(describe(error, file.path))
+            continue
+        inside = tuple(pair for pair in file.partitions if pair[0] not in schema)
+        kept.append(replace(file, partitions=inside))
+        schemas.append(schema)
+    raise_all(errors)
+    if not kept:
+        raise DataError(
+            "the file is empty: it does not even name columns",
+            code="unreadable-file",
+            at=", ".join(file.path for file in files[:3]),
+            hint="write the header line, or leave the file out",
+        )
+    types = _partition_types(kept)
+    schemas = [
+        {**schema, **{name: types[name] for name, _ in file.partitions}}
+        for file, schema in zip(kept, schemas, strict=True)
+    ]
+    return FileScan(tuple(kept), tuple(schemas), kind)
+
+
+def _is_blank(file: File) -> bool:
+    if file.remote or file.format not in ("csv", "tsv", "ndjson"):
+        return False
+    try:
+        with open(file.path, "rb") as stream:
+            return not stream.read(4096).strip()
+    except OSError:
+        return False
+
+
+# ---------------------------------------------------------------- one file
+
+
+def _schema(file: File, kind: Kind) -> Schema:
+    if file.format == "trec":
+        return trec_schema(kind)
+    if file.format == "parquet" and not file.remote:
+        return pl.read_parquet_schema(file.path)
+    return _plain_scan(file).collect_schema()
+
+
+def _pattern(file: File) -> str:
+    # scan_ipc and scan_ndjson always read their path as a pattern.
+    return file.path if file.remote else file.path.translate(_LITERAL)
+
+
+_LITERAL = str.maketrans({"[": "[[]", "*": "[*]", "?": "[?]"})
+
+
+def _plain_scan(file: File, types: Schema | None = None) -> pl.LazyFrame:
+    if file.format == "parquet":
+        return pl.scan_parquet(file.path, glob=file.remote, hive_partitioning=file.remote)
+    if file.format == "ipc":
+        if _is_ipc_stream(file):
+            return pl.read_ipc_stream(file.path).lazy()
+        return pl.scan_ipc(_pattern(file), hive_partitioning=False)
+    if file.format == "ndjson":
+        return pl.scan_ndjson(_pattern(file), infer_schema_length=None)
+    return pl.scan_csv(
+        file.path,
+        separator=_SEPARATORS[file.format],
+        infer_schema=False,
+        schema_overrides=types,
+        glob=file.remote,
+    )
+
+
+def _is_ipc_stream(file: File) -> bool:
+    if file.remote:
+        return False
+    with open(file.path, "rb") as stream:
+        return stream.read(4) == b"\xff\xff\xff\xff"
+
+
+def _scan(file: File, types: Schema, kind: Kind) -> pl.LazyFrame:
+    if file.format == "trec":
+        return scan_trec(file.path, kind)
+    if file.format in _SEPARATORS:
+        inside = dict(file.partitions)
+        texts = {name: dtype for name, dtype in types.items() if name not in inside}
+        frame = _plain_scan(file, texts)
+        # Polars reads an empty line as a row of nulls.
+        rows = [pl.col(name).is_not_null() for name in texts]
+        return frame.filter(pl.any_horizontal(rows)) if rows else frame
+    return _plain_scan(file)
+
+
+def _select(frame: pl.LazyFrame, file: File, schema: Schema, types: Schema) -> pl.LazyFrame:
+    inside = dict(file.partitions)
+    return frame.select(
+        pl.lit(inside[name], dtype=pl.String).cast(dtype).alias(name)
+        if name in inside
+        else pl.col(name)
+        if schema[name] == dtype
+        else pl.col(name).cast(dtype)
+        for name, dtype in types.items()
+    )
+
+
+# ---------------------------------------------------------------- many files
+
+
+def _partition_types(files: Sequence[File]) -> dict[str, pl.DataType]:
+    """Types of the partition columns: integers where all values are, else text."""
+    values: dict[str, list[str | None]] = {}
+    for file in files:
+        for name, value in file.partitions:
+            values.setdefault(name, []).append(value)
+    types: dict[str, pl.DataType] = {}
+    for name, texts in values.items():
+        given = pl.Series(texts, dtype=pl.String).drop_nulls()
+        whole = given.cast(pl.Int64, strict=False)
+        is_whole = not given.is_empty() and not whole.has_nulls()
+        types[name] = pl.Int64() if is_whole else pl.String()
+    return types
+
+
+def _scans_as_one(files: Sequence[File], schemas: Sequence[Schema], types: Schema) -> bool:
+    """Whether Polars' own scan of many Parquet files gives these columns and types."""
+    if any(file.format != "parquet" or file.remote for file in files):
+        return False
+    from_path = [name for name in types if any(name in dict(file.partitions) for file in files)]
+    folders = {name for file in files for name, _ in partitions_of(file.path)}
+    if any(name not in dict(file.partitions) for name in from_path for file in files):
+        return False
+    if from_path and any(name in folders for name in types if name not in from_path):
+        return False  # Polars would let the folder's value hide the file's column
+    return all(
+        schema[name] == dtype or (dtype.is_integer() and schema[name].is_integer())
+        for schema in schemas
+        for name, dtype in types.items()
+    )
+
+
+def _scan_parquet(files: Sequence[File], types: Schema) -> pl.LazyFrame:
+    partitions = {name: dtype for name, dtype in types.items() if name in dict(files[0].partitions)}
+    in_files = {name: dtype for name, dtype in types.items() if name not in partitions}
+    # Polars wants a type for each key=value folder of a path, used or not.
+    others = {name: pl.String() for file in files for name, _ in partitions_of(file.path)}
+    frame = pl.scan_parquet(
+        [file.path for file in files],
+        glob=False,
+        schema=in_files,
+        extra_columns="ignore",
+        hive_partitioning=bool(partitions),
+        hive_schema={**others, **partitions} if partitions else None,
+        cast_options=pl.ScanCastOptions(integer_cast="upcast"),
+    )
+    return frame.select(list(types))
+
+
+def _common_types(
+    files: Sequence[File], schemas: Sequence[Schema], uses: Mapping[str, Use]
+) -> dict[str, pl.DataType]:
+    types: dict[str, pl.DataType] = {}
+    errors = []
+    for name in uses:
+        having = [
+            (file, schema[name])
+            for file, schema in zip(files, schemas, strict=True)
+            if name in schema
+        ]
+        lacking = [file for file, schema in zip(files, schemas, strict=True) if name not in schema]
+        if lacking:
+            errors.append(_lacks(name, lacking, len(files), having[0][0]))
+            continue
+        first_file, common = having[0]
+        for file, dtype in having[1:]:
+            joined = _join(common, dtype, loose=file.format == "ndjson" == first_file.format)
+            if joined is None:
+                errors.append(_differs(name, first_file, common, file, dtype))
+                break
+            common = joined
+        types[name] = common
+    raise_all(errors)
+    return types
+
+
+def _lacks(name: str, lacking: Sequence[File], n_files: int, having: File) -> DataError:
+    return DataError(
+        f"{len(lacking)} of {n_files} files have no column {name!r}, as {having.path} has",
+        code="schema-differs",
+        at=", ".join(file.path for file in lacking[:3]) + (", ..." if len(lacking) > 3 else ""),
+        hint="write these files again with one schema, or leave them out of path",
+    )
+
+
+def _differs(
+    name: str, first: File, first_type: pl.DataType, other: File, other_type: pl.DataType
+) -> DataError:
+    return DataError(
+        f"column {name!r} is {other_type} here but {first_type} in {first.path}",
+        code="schema-differs",
+        at=other.path,
+        hint="write these files again with one schema",
+    )
+
+
+def _join(one: pl.DataType, other: pl.DataType, *, loose: bool) -> pl.DataType | None:
+    """The type that holds both without a change of any value; None when they do not fit."""
+    if one == other:
+        return one
+    if one == pl.Null:
+        return other
+    if other == pl.Null:
+        return one
+    if isinstance(one, pl.List) and isinstance(other, pl.List):
+        inner = _join(_dtype(one.inner), _dtype(other.inner), loose=loose)
+        return None if inner is None else pl.List(inner)
+    if one.base_type() in _TEXT and other.base_type() in _TEXT:
+        return pl.String()
+    if loose and one.is_numeric() and other.is_numeric() and (one.is_float() or other.is_float()):
+        return pl.Float64()  # JSON has one kind of number
+    if not one.is_integer() or not other.is_integer():
+        return None
+    for family in (_SIGNED, _UNSIGNED):
+        if one.base_type() in family and other.base_type() in family:
+            return max(one, other, key=lambda dtype: family.index(dtype.base_type()))
+    signed, unsigned = (one, other) if one.base_type() in _SIGNED else (other, one)
+    place = max(_SIGNED.index(signed.base_type()), _UNSIGNED.index(unsigned.base_type()) + 1)
+    return _SIGNED[place]() if place < len(_SIGNED) - 1 else None
+
+
+def _dtype(dtype: object) -> pl.DataType:
+    return dtype() if isinstance(dtype, type) else dtype  # type: ignore[return-value]
+
+
+# ---------------------------------------------------------------- text files
+
+
+def _with_csv_types(
+    files: Sequence[File], schemas: Sequence[Schema], uses: Mapping[str, Use]
+) -> tuple[Schema, ...]:
+    """Schemas in which the used columns of CSV files have the type that all their rows fit.
+
+    One pass over these columns decides, so that a type does not depend on which rows stand
+    first. Ids are integers only if each is spelt as Polars would print it: `007`, `+7` and
+    `7.0` make the column text.
+    """
+    places = [place for place, file in enumerate(files) if file.format in _SEPARATORS]
+    if not places:
+        return tuple(schemas)
+    partitions = {name for file in files for name, _ in file.partitions}
+    common = [
+        name
+        for name in uses
+        if name not in partitions and all(name in schemas[place] for place in places)
+    ]
+    tests = [test for name in common for test in _type_tests(name, uses[name])]
+    types: dict[str, pl.DataType] = {}
+    if tests:
+        frames = [_plain_scan(files[place]).select(common) for place in places]
+        at = files[places[0]].path
+        with mapped(at, lambda error: None):
+            row = pl.concat(frames).select(tests).collect(engine="streaming").row(0, named=True)
+        for name in common:
+            fitting = (dtype for dtype in _CANDIDATES[uses[name]] if row[f"{name} {dtype}"])
+            types[name] = next(fitting, pl.String())
+            if not row[f"{name} any"]:
+                types[name] = pl.String()
+    return tuple(
+        {**schema, **types} if place in places else schema for place, schema in enumerate(schemas)
+    )
+
+
+_CANDIDATES: dict[Use, tuple[pl.DataType, ...]] = {
+    "id": (pl.Int64(), pl.UInt64()),
+    "number": (pl.Int64(), pl.Float64(), pl.Boolean()),
+    "any": (pl.Int64(), pl.UInt64(), pl.Float64(), pl.Boolean()),
+}
+
+
+def _type_tests(name: str, use: Use) -> list[pl.Expr]:
+    """Expressions `<name> <type>`: does each value fit; and `<name> any`: is there one at all."""
+    text = pl.when(pl.col(name) != "").then(pl.col(name))
+    tests = [text.is_not_null().any().alias(f"{name} any")]
+    for dtype in _CANDIDATES[use]:
+        if dtype == pl.Boolean:
+            fits = text.is_in(["true", "false"])
+        elif dtype.is_integer() and use != "number":
+            fits = text.cast(dtype, strict=False).cast(pl.String) == text
+        else:
+            fits = text.cast(dtype, strict=False).is_not_null()
+            if use == "any":
+                fits = fits & ~text.str.contains(r"^[+-]?0[0-9]")
+        tests.append((fits.fill_null(False) | text.is_null()).all().alias(f"{name} {dtype}"))
+    return tests
+
+
+__all__ = ["FileScan", "Schema", "Use", "open_files"]

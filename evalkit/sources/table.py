@@ -1,0 +1,147 @@
+"""A table as the next stages take it: a lazy frame with our column names."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import polars as pl
+
+from evalkit.errors import DataError, EvalkitError
+from evalkit.sources.failures import READ_FAULTS, describe, mapped
+from evalkit.sources.paths import File
+from evalkit.sources.scan import open_files
+from evalkit.sources.trec import Kind, bad_trec_line
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Truth, rankings or training log, opened and checked but not read.
+
+    Args:
+        role: `truth`, `rankings` or `train`.
+        frame: columns `user_0`, `user_1`, ..., `item`, then as present `relevance` or `rank`,
+            `score`, `model`, with the types of the data. Rows that `where` leaves, in the
+            order of files by path, then row.
+        user_names: the user columns as the config names them.
+        at: where the table stands, for errors.
+        is_list: `item`, and `score` if there, are lists, one row a user.
+        paths: as given; empty for data in memory.
+        files: what the paths meant; empty for data in memory.
+    """
+
+    role: str
+    frame: pl.LazyFrame
+    user_names: tuple[str, ...]
+    at: str
+    is_list: bool = False
+    paths: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    _parts: tuple[File, ...] = field(default=(), repr=False)
+    _kind: Kind = field(default="qrels", repr=False)
+    _n_rows: int | None = field(default=None, repr=False)
+    _used: tuple[str, ...] = field(default=(), repr=False)
+
+    def fingerprint(self) -> str | None:
+        """Hex digest of the files, the same wherever they lie; None for memory and URLs.
+
+        Of a Parquet file it takes the size, the footer and the partition folders: the footer
+        holds schema, row counts, and place, size and statistics of every column chunk, so any
+        rewrite with other rows shows, in microseconds. It does not see bytes that change
+        within a data page, as a failing disk changes them, nor an edit by hand that keeps
+        sizes and statistics. Every other file is hashed whole, and any change shows.
+        """
+        if not self._parts or any(part.remote for part in self._parts):
+            return None
+        digest = hashlib.blake2b(digest_size=16)
+        for part in self._parts:
+            with mapped(part.path, lambda error: None):
+                digest.update(repr(part.partitions).encode())
+                digest.update(_file_digest(part.path))
+        return digest.hexdigest()
+
+    def n_rows_hint(self) -> int | None:
+        """Rows before `where`, where that is cheap: Parquet metadata, frames in memory."""
+        if self._n_rows is not None:
+            return self._n_rows
+        if not self._parts or any(part.remote or part.format != "parquet" for part in self._parts):
+            return None
+        with reading(self):
+            counts = [
+                pl.scan_parquet(part.path, glob=False, hive_partitioning=False).select(pl.len())
+                for part in self._parts
+            ]
+            return sum(int(each.item()) for each in pl.collect_all(counts))
+
+
+def _file_digest(path: str) -> bytes:
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        if size >= 12:
+            file.seek(size - 8)
+            tail = file.read(8)
+            n_footer = int.from_bytes(tail[:4], "little")
+            if tail[4:] in (b"PAR1", b"PARE") and n_footer <= size - 12:
+                file.seek(size - 8 - n_footer)
+                footer = file.read(n_footer)
+                return hashlib.blake2b(footer + size.to_bytes(8, "little"), digest_size=32).digest()
+        file.seek(0)
+        digest = hashlib.blake2b(digest_size=32)
+        while block := file.read(_BLOCK):
+            digest.update(block)
+        return digest.digest()
+
+
+@contextmanager
+def reading(table: Table | str) -> Iterator[None]:
+    """Where a table's frame is collected: faults of the reader become evalkit's errors.
+
+    Given the table itself, the error names the file among many, and the line of a TREC file.
+
+    Raises:
+        DataError: a file is damaged, cut short or not of its format [unreadable-file], gone
+            [path-not-found], or has a value that an SQL cast refuses [bad-cast]; a TREC line
+            lacks fields [bad-line] or its number is none [not-a-number].
+        BusyError: a store does not answer [store-unreachable].
+        MachineError: the disk is full, or too many files are open [machine-limit].
+    """
+    if isinstance(table, str):
+        with mapped(table, lambda error: None):
+            yield
+    else:
+        with mapped(table.at, partial(_diagnose, table)):
+            yield
+
+
+def _diagnose(table: Table, error: BaseException) -> EvalkitError | None:
+    """Looks for the file that cannot be read; None when each can."""
+    for part in table._parts:
+        if part.remote:
+            continue
+        try:
+            if part.format == "trec":
+                found = bad_trec_line(part.path, table._kind)
+                if found is not None:
+                    return _bad_line(part.path, *found)
+            elif len(table._parts) > 1:
+                _read_through(part, table)
+        except READ_FAULTS as fault:
+            return describe(fault, part.path)
+    return None
+
+
+def _bad_line(path: str, line: int, fault: str) -> DataError:
+    code = "bad-line" if "fields" in fault else "not-a-number"
+    form = "topic Q0 document rank similarity tag; qrels: topic iteration document relevance"
+    return DataError(fault, code=code, at=f"{path}:{line}", hint=f"a run has lines of {form}")
+
+
+def _read_through(part: File, table: Table) -> None:
+    scan = open_files([part], table._kind)
+    names = [name for name in table._used if name in scan.names]
+    for _ in scan.frame(dict.fromkeys(names, "any")).collect_batches(engine="streaming"):
+        pass

@@ -1,0 +1,202 @@
+"""Opens the tables of a config: truth, rankings, training log, joined log."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import polars as pl
+
+from evalkit.config import LogTable, RankingsTable, TrainTable, TruthTable
+from evalkit.sources.columns import Plan, Wanted, check_columns, plan_columns
+from evalkit.sources.failures import mapped
+from evalkit.sources.memory import describe_given, open_given
+from evalkit.sources.paths import File, find_files
+from evalkit.sources.scan import FileScan, Use, open_files
+from evalkit.sources.table import Table
+from evalkit.sources.trec import Kind
+
+_TEXT = (pl.String, pl.Categorical, pl.Enum)
+
+
+class _Located(Protocol):
+    @property
+    def path(self) -> tuple[str, ...]: ...
+    @property
+    def format(self) -> str | None: ...
+    @property
+    def where(self) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What a table is read from: files, or a frame."""
+
+    at: str
+    names: tuple[str, ...]
+    scan: FileScan | None
+    given: pl.LazyFrame | None
+    n_rows: int | None
+    paths: tuple[str, ...]
+
+    @property
+    def files(self) -> tuple[File, ...]:
+        return self.scan.files if self.scan is not None else ()
+
+    @property
+    def is_trec(self) -> bool:
+        return bool(self.files) and all(file.format == "trec" for file in self.files)
+
+    def frame(self, uses: Mapping[str, Use]) -> pl.LazyFrame:
+        if self.scan is not None:
+            return self.scan.frame(uses)
+        assert self.given is not None
+        return self.given
+
+
+def open_truth(table: TruthTable, given: object | None = None) -> Table:
+    """The held-out interactions, lazily; `given` stands in for the paths.
+
+    Raises:
+        DataError: what `read_schema` raises, and missing-column, bad-sql, schema-differs,
+            float-id, not-a-number, bad-type.
+    """
+    source = _open_source("truth", table, given, kind="qrels")
+    columns = table.columns
+    relevance = columns.relevance
+    if source.is_trec and relevance is None:
+        relevance = "relevance"
+    wanted = [*_ids(columns.user, columns.item), *_optional(relevance=relevance)]
+    return _open("truth", source, wanted, table.where, columns.user)
+
+
+def open_rankings(table: RankingsTable, given: object | None = None) -> Table:
+    """The rankings, lazily; raises as `open_truth` does. TREC runs are ordered by their score."""
+    source = _open_source("rankings", table, given, kind="run")
+    columns = table.columns
+    score = columns.score
+    if source.is_trec and score is None and columns.rank is None:
+        score = "score"
+    wanted = [
+        *_ids(columns.user, columns.item),
+        *_optional(rank=columns.rank, score=score, model=columns.model),
+    ]
+    return _open("rankings", source, wanted, table.where, columns.user)
+
+
+def open_train(table: TrainTable, given: object | None = None) -> Table:
+    """What the models had seen, lazily; raises as `open_truth` does."""
+    source = _open_source("train", table, given, kind="qrels")
+    wanted = _ids(table.columns.user, table.columns.item)
+    return _open("train", source, wanted, table.where, table.columns.user)
+
+
+def open_log(table: LogTable, given: object | None = None) -> tuple[Table, Table]:
+    """A joined log as truth and rankings over the same rows; raises as `open_truth` does.
+
+    Rows whose label says that they are not relevant stay in the truth, as judged.
+    """
+    source = _open_source("log", table, given, kind="run")
+    columns = table.columns
+    ids = _ids(columns.user, columns.item)
+    label = Wanted("label", "relevance", columns.label)
+    order = _optional(rank=columns.rank, score=columns.score, model=columns.model)
+    both = _open("log", source, [*ids, label, *order], table.where, columns.user)
+    names = [each.output for each in ids]
+    truth = both.frame.select([*names, "relevance"])
+    rankings = both.frame.select([*names, *(each.output for each in order)])
+    return replace(both, role="truth", frame=truth), replace(both, role="rankings", frame=rankings)
+
+
+def read_schema(
+    paths: Sequence[str], format: str | None = None, given: object | None = None, *, role: str
+) -> dict[str, pl.DataType]:
+    """Names and types of all columns; those of CSV files are text. What `guess_columns` takes.
+
+    Raises:
+        DataError: path-not-found, no-files, unknown-format, unreadable-file.
+    """
+    kind: Kind = "run" if role in ("rankings", "log") else "qrels"
+    source = _open_source(role, _Bare(tuple(paths), format), given, kind=kind)
+    if source.scan is not None:
+        merged: dict[str, pl.DataType] = {}
+        for schema in reversed(source.scan.schemas):
+            merged |= schema
+        return {name: merged[name] for name in source.names}
+    with mapped(source.at, lambda error: None):
+        return dict(source.frame({}).collect_schema())
+
+
+@dataclass(frozen=True, slots=True)
+class _Bare:
+    path: tuple[str, ...]
+    format: str | None
+    where: str | None = None
+
+
+def _open_source(role: str, table: _Located, given: object | None, *, kind: Kind) -> _Source:
+    paths = table.path
+    if isinstance(given, (str, os.PathLike)):
+        given = [given]
+    if isinstance(given, (list, tuple)) and all(
+        isinstance(each, (str, os.PathLike)) for each in given
+    ):
+        paths, given = tuple(os.fspath(each) for each in given), None
+    if given is None:
+        files = find_files(paths, table.format, role=role)
+        scan = open_files(files, kind)
+        return _Source(_spell_paths(paths), scan.names, scan, None, None, paths)
+    frame, n_rows = open_given(given, role)
+    at = describe_given(given, role)
+    with mapped(at, lambda error: None):
+        names = tuple(frame.collect_schema().names())
+    return _Source(at, names, None, frame, n_rows, ())
+
+
+def _spell_paths(paths: Sequence[str], limit: int = 3) -> str:
+    more = f", ... ({len(paths)} paths)" if len(paths) > limit else ""
+    return ", ".join(paths[:limit]) + more
+
+
+def _ids(user: Sequence[str], item: str) -> list[Wanted]:
+    users = [Wanted("user", f"user_{place}", text) for place, text in enumerate(user)]
+    return [*users, Wanted("item", "item", item)]
+
+
+def _optional(**texts: str | None) -> list[Wanted]:
+    return [Wanted(key, key, text) for key, text in texts.items() if text is not None]
+
+
+def _open(
+    role: str, source: _Source, wanted: Sequence[Wanted], where: str | None, user: Sequence[str]
+) -> Table:
+    plan = plan_columns(role, wanted, where, source.names, at=source.at)
+    frame = source.frame(plan.uses)
+    with mapped(source.at, lambda error: None):
+        schema = frame.collect_schema()
+    is_list = check_columns(plan, schema)
+    return Table(
+        role=role,
+        frame=_settle(plan, plan.apply(frame)),
+        user_names=tuple(user),
+        at=source.at,
+        is_list=is_list,
+        paths=source.paths,
+        files=tuple(file.path for file in source.files),
+        _parts=source.files,
+        _kind=source.scan.kind if source.scan is not None else "qrels",
+        _n_rows=source.n_rows,
+        _used=tuple(plan.uses),
+    )
+
+
+def _settle(plan: Plan, frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Model names as text, lists as lists."""
+    schema = frame.collect_schema()
+    casts = []
+    for name, dtype in schema.items():
+        if isinstance(dtype, pl.Array):
+            casts.append(pl.col(name).cast(pl.List(dtype.inner)))
+        elif name == "model" and dtype.base_type() not in _TEXT:
+            casts.append(pl.col(name).cast(pl.String))
+    return frame.with_columns(casts) if casts else frame
