@@ -55,6 +55,7 @@ from ._declare import (
     metric,
     number,
 )
+from ._explain import describe, describe_all, explain, warm_metrics
 from ._expression import parse_metrics
 from ._kernel import Kernel, Table, cache_directory, intrinsic, kernel
 from ._registry import load_metric_files, registry
@@ -70,6 +71,9 @@ __all__ = [
     "Table",
     "cache_directory",
     "choice",
+    "describe",
+    "describe_all",
+    "explain",
     "intrinsic",
     "kernel",
     "load_metric_files",
@@ -77,4 +81,5 @@ __all__ = [
     "number",
     "parse_metrics",
     "registry",
+    "warm_metrics",
 ]

@@ -63,7 +63,7 @@ def gain_of(relevance, gain):
     if gain == LINEAR:
         return relevance
     if gain == EXP2:
-        return math.pow(2.0, relevance) - 1.0
+        return math.pow(2.0, relevance) - 1.0 if relevance < 1024.0 else math.inf
     return 1.0
 
 

@@ -107,9 +107,10 @@ def ndcg(
                 n_wanted = lengths[user] if cutoff == NO_CUTOFF else cutoff
             elif idcg_cut == AT_K:
                 n_wanted = min(n_wanted, cutoff)
-            if n_wanted < n_ideal or (is_tabled and n_ideal < n_wanted):
-                n_ideal = min(n_wanted, N_TABLED) if is_tabled else 0
-                ideal = DISCOUNT_SUMS[n_ideal]
+            if is_tabled and n_wanted <= N_TABLED:
+                ideal, n_ideal = DISCOUNT_SUMS[n_wanted], n_wanted
+            elif n_wanted < n_ideal:
+                ideal, n_ideal = 0.0, 0
             while n_ideal < n_wanted:
                 worth = 1.0 if is_one else gain_of(gains[first + n_ideal], gain)
                 n_ideal += 1

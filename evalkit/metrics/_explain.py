@@ -1,0 +1,203 @@
+"""Texts about metrics: everything stands in their declarations, numbers come from their kernels."""
+
+import math
+from collections.abc import Iterable, Mapping
+from textwrap import wrap
+
+from ._declare import NO_CUTOFF, Hits, Metric, Parameter, Relevant, Request, View, write_value
+from ._registry import registry
+
+WIDTH = 80
+
+# one user's list, rank by rank, and the relevant items that it lacks
+SHOWN = (0.0, 3.0, 1.0, 2.0)
+MISSED = (2.0, 3.0)
+THRESHOLD = 2.0
+CUTOFFS = (3, 6)
+
+
+def describe(metric: Metric) -> dict[str, object]:
+    """A metric's declaration in plain values, ready for JSON; None for a limit that is infinite."""
+    return {
+        "name": metric.name,
+        "aliases": list(metric.aliases),
+        "summary": metric.summary,
+        "formula": metric.formula,
+        "latex": metric.latex,
+        "source": metric.source,
+        "bounds": [_finite(bound) for bound in metric.bounds],
+        "higher_is_better": metric.higher_is_better,
+        "monotone": metric.monotone,
+        "undefined": metric.undefined,
+        "cutoff": metric.cutoff,
+        "parameters": [
+            {
+                "name": parameter.name,
+                "default": parameter.default,
+                "doc": parameter.doc,
+                "choices": dict(zip(parameter.choices, parameter.meanings, strict=True)),
+                "above": _finite(parameter.above),
+                "below": _finite(parameter.below),
+            }
+            for parameter in metric.parameters
+        ],
+    }
+
+
+def describe_all(metrics: Mapping[str, Metric] | None = None) -> str:
+    """All metrics, each with its summary, its parameters and their defaults; 80 columns wide."""
+    lines: list[str] = []
+    for metric in (metrics if metrics is not None else registry()).values():
+        lines += _beside(metric.request().label, metric.summary, 16)
+        parameters = " ".join(
+            f"{each.name}={_shown(each)}"
+            for each in metric.parameters
+            if each.name != metric.suffix
+        )
+        lines += [f"{'':16}{line}" for line in wrap(parameters, WIDTH - 16)]
+    return "\n".join(lines) + "\n"
+
+
+def explain(metric: Metric) -> str:
+    """One metric: formula, parameters, source, and an example that its kernel works out."""
+    low, high = (_limit(bound) for bound in metric.bounds)
+    direction = "higher is better" if metric.higher_is_better else "lower is better"
+    lines = [*wrap(f"{metric.request().label}: {metric.summary}", WIDTH), ""]
+    facts = {
+        "formula": metric.formula,
+        "bounds": f"{low} to {high}; {direction}",
+        "undefined": metric.undefined,
+        "cutoff": "any, or none for the whole list"
+        if metric.cutoff == "optional"
+        else "takes none",
+        "also read": ", ".join(_aliases(metric)),
+        "source": metric.source,
+    }
+    for word, text in facts.items():
+        lines += _beside(word, text, 11) if text else []
+    if metric.parameters:
+        lines += ["", "parameters"]
+        for parameter in metric.parameters:
+            lines += _explain_parameter(parameter)
+    return "\n".join([*lines, "", *_example(metric)]) + "\n"
+
+
+def warm_metrics(metrics: Mapping[str, Metric] | None = None) -> int:
+    """Compile the kernel of every metric, or load it from the cache; the number of metrics."""
+    import numpy as np
+
+    chosen = (metrics if metrics is not None else registry()).values()
+    for metric in chosen:
+        request = metric.request()
+        hits, relevant = _rows(request.view)
+        out = np.zeros((1, 1))
+        lengths = np.array([len(SHOWN)], dtype=np.int64)
+        request.measure(hits, relevant, lengths, np.array([NO_CUTOFF], dtype=np.int64), out)
+    return len(chosen)
+
+
+def _explain_parameter(parameter: Parameter) -> list[str]:
+    lines = wrap(
+        f"{parameter.name} = {_shown(parameter)}: {parameter.doc}",
+        WIDTH - 2,
+        initial_indent="  ",
+        subsequent_indent="      ",
+    )
+    if not parameter.choices:
+        return [*lines, f"      {parameter.domain}"]
+    width = max(len(each) for each in parameter.choices) + 4
+    for value, meaning in zip(parameter.choices, parameter.meanings, strict=True):
+        lines += [f"      {line}" for line in _beside(repr(value), meaning, width, WIDTH - 6)]
+    return lines
+
+
+def _example(metric: Metric) -> list[str]:
+    shown = "  ".join(write_value(gain) for gain in SHOWN)
+    ranks = "  ".join(str(rank) for rank in range(1, len(SHOWN) + 1))
+    missed = " and ".join(write_value(gain) for gain in MISSED)
+    cutoffs = CUTOFFS if metric.cutoff == "optional" else (None,)
+    lines = [
+        "example",
+        f"  rank        {ranks}",
+        f"  relevance   {shown}   0 is a miss; relevant from {write_value(THRESHOLD)} on",
+        f"  not shown: two items of relevance {missed}",
+        "",
+        " " * 46 + "".join(f"{'' if each is None else f'@{each}':>10}" for each in cutoffs),
+    ]
+    for request in _variants(metric):
+        values = _work_out(request, cutoffs)
+        text = "".join(
+            f"{'undefined' if value != value else f'{value:.6f}':>10}" for value in values
+        )
+        lines.append(f"  {request.label:44}{text}")
+    return lines
+
+
+def _variants(metric: Metric) -> Iterable[Request]:
+    yield metric.request()
+    for parameter in metric.parameters:
+        others = parameter.choices or (_other_number(parameter),)
+        for value in others:
+            if value != parameter.default:
+                yield metric.request(None, **{parameter.name: value})
+
+
+def _other_number(parameter: Parameter) -> float:
+    if math.isfinite(parameter.above) and math.isfinite(parameter.below):
+        return (parameter.above + parameter.below) / 2
+    return float(parameter.default) + 1.0
+
+
+def _work_out(request: Request, cutoffs: tuple[int | None, ...]) -> list[float]:
+    # in plain Python: one user is not worth loading numba for
+    import numpy as np
+
+    hits, relevant = _rows(request.view)
+    out = np.zeros((1, len(cutoffs)))
+    wanted = np.array([each or NO_CUTOFF for each in cutoffs], dtype=np.int64)
+    lengths = np.array([len(SHOWN)], dtype=np.int64)
+    request.metric.kernel.plain(hits, relevant, lengths, wanted, *request.encoded, out)
+    return [float(value) for value in out[0]]
+
+
+def _rows(view: View) -> tuple[Hits, Relevant]:
+    import numpy as np
+
+    least = THRESHOLD if view == "relevant" else 0.5
+    ranks = [rank for rank, gain in enumerate(SHOWN, 1) if gain >= least]
+    gains = [gain for gain in SHOWN if gain >= least]
+    ideal = sorted(gains, reverse=True)
+    wanted = sorted([gain for gain in SHOWN + MISSED if gain >= least], reverse=True)
+    hits = Hits(
+        np.array([0, len(ranks)], dtype=np.int64),
+        np.array(ranks, dtype=np.int32),
+        np.array(gains, dtype=np.float64),
+        np.array(ideal, dtype=np.float64),
+    )
+    return hits, Relevant(np.array([0, len(wanted)], dtype=np.int64), np.array(wanted))
+
+
+def _aliases(metric: Metric) -> list[str]:
+    names = [alias.partition("(") for alias in metric.aliases]
+    fixed = [f"{name}={metric.name}({rest}" if rest else name for name, _, rest in names]
+    if metric.suffix is None:
+        return fixed
+    return [f"{metric.name}2, {metric.name}0.5 and so on for {metric.suffix}", *fixed]
+
+
+def _beside(word: str, text: str, width: int, total: int = WIDTH) -> list[str]:
+    first, *others = wrap(text, total - width) or [""]
+    return [f"{word:{width}}{first}", *(f"{'':{width}}{line}" for line in others)]
+
+
+def _shown(parameter: Parameter) -> str:
+    value = parameter.default
+    return repr(value) if isinstance(value, str) else write_value(value)
+
+
+def _limit(bound: float) -> str:
+    return write_value(bound) if math.isfinite(bound) else "no limit"
+
+
+def _finite(bound: float) -> float | None:
+    return bound if math.isfinite(bound) else None
