@@ -28,7 +28,6 @@ from evalkit.errors import (
 )
 from evalkit.report import PerUser, Report, render, write_metrics_parquet
 from evalkit.report.json_ import dump_line
-from evalkit.report.record import free_name, readable
 
 MANIFEST = "manifest.json"
 REPORT = "report.json"
@@ -348,29 +347,12 @@ def _take_in(parts: Path, per_user: PerUser) -> list[str]:
 
 
 def _write_users(path: Path, per_user: PerUser) -> None:
-    """All models' values of users in one file, ordered by user, then as in the config."""
     import polars as pl
-    import polars.selectors as cs
 
-    model_column = per_user.model_column
-    place = free_name("place", [*per_user.user_columns, *per_user.metrics, model_column])
-    users, metrics = cs.by_name(*per_user.user_columns), cs.by_name(*per_user.metrics)
-    frames = per_user.frames or {}
-    logs = [
-        frame.lazy().select(
-            users,
-            pl.lit(readable(model)).alias(model_column),
-            metrics,
-            pl.lit(number).alias(place),
-        )
-        for number, (model, frame) in enumerate(frames.items())
-    ]
     os.close(os.open(path, _NEW_FILE, 0o666))
-    pl.concat(logs).sort(users, cs.by_name(place)).drop(place).sink_parquet(
-        path, sync_on_close="all", engine="streaming"
-    )
+    per_user.table().sink_parquet(path, sync_on_close="all", engine="streaming")
     rows = pl.scan_parquet(path, glob=False).select(pl.len()).collect(engine="streaming").item()
-    if rows != sum(frame.height for frame in frames.values()):
+    if rows != sum(frame.height for frame in (per_user.frames or {}).values()):
         raise OSError(errno.EIO, "per_user.parquet reads back otherwise", str(path))
 
 
@@ -413,7 +395,7 @@ def _link(source: Path, path: Path) -> None:
             raise OSError(errno.EINVAL, "no regular file", str(source))
         os.fsync(descriptor)
         try:
-            os.link(source, path, follow_symlinks=False)
+            os.link(source, path)
         except OSError as error:
             if error.errno not in {errno.EXDEV, errno.EMLINK, *_NO_SYMLINKS}:
                 raise

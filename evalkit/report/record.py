@@ -142,10 +142,35 @@ class PerUser:
         wanted = cs.by_name(*self.user_columns, *self.metrics)
         if self.frames is not None:
             return self.frames[model].lazy().select(wanted)
+        ours = pl.col(self.model_column).cast(pl.String) == readable(model)
+        return self._scan_files().filter(ours).select(wanted)
+
+    def table(self) -> pl.LazyFrame:
+        """The per-user file: user columns, `model`, metric columns; ordered by user, then model."""
+        import polars as pl
+        import polars.selectors as cs
+
+        if self.frames is None:
+            return self._scan_files()
+        place = free_name("place", [*self.user_columns, *self.metrics, self.model_column])
+        users, metrics = cs.by_name(*self.user_columns), cs.by_name(*self.metrics)
+        logs = [
+            self.scan(model).select(
+                users,
+                pl.lit(readable(model)).alias(self.model_column),
+                metrics,
+                pl.lit(number).alias(place),
+            )
+            for number, model in enumerate(self.frames)
+        ]
+        return pl.concat(logs).sort(users, cs.by_name(place)).drop(place)
+
+    def _scan_files(self) -> pl.LazyFrame:
+        import polars as pl
+
         path = Path() if self.path is None else self.path
         files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-        ours = pl.col(self.model_column).cast(pl.String) == readable(model)
-        return pl.scan_parquet(files, glob=False).filter(ours).select(wanted)
+        return pl.scan_parquet(files, glob=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -1,0 +1,262 @@
+"""Table, Markdown, CSV, Parquet, HTML: what a person sees, and what a name cannot do to them."""
+
+import csv
+import math
+import re
+from io import BytesIO, StringIO
+
+import polars as pl
+import pytest
+
+from evalkit.errors import RequestError
+from evalkit.report import FORMATS, Warning_, render, write_metrics_parquet
+from evalkit.report.text import display_width
+
+HOSTILE = [
+    "\x1b[31mred\x1b]0;title\x07",
+    "two\nlines\r\tand tab",
+    "a|b`c*d_e_[f](http://x.y)<script>alert(1)</script>&amp;@me #1",
+    "=HYPERLINK(1)",
+    "+1",
+    "-1",
+    "@sum",
+    "\u202eright to left",
+    "\x9b31mC1",
+    "undecodable\udc80",
+    "模型" * 40,
+    "e\u0301" * 60,
+    "x" * 300,
+    "",
+]
+
+
+@pytest.fixture
+def hostile(make_report, make_estimate):
+    metrics = ["nDCG@10", "precision(over='length', and_more='than a line can ever hold')@5", "RR"]
+    estimates = [
+        make_estimate(name, metric, number / 7)
+        for number, name in enumerate(HOSTILE)
+        for metric in metrics
+    ]
+    warnings = tuple(Warning_("odd" * 40, f"{name} is odd " * 9, name) for name in HOSTILE)
+    return make_report(estimates, warnings=warnings, name=HOSTILE[2])
+
+
+def test_table_shows_numbers_marks_and_counts(report):
+    assert render(report, "table") == (
+        "nightly (profile evalkit)\n"
+        "\n"
+        "model       users   nDCG@10   recall@20   first_hit_rank\n"
+        "als            90  0.250000*   0.500000           3.5000*\n"
+        "popularity     90  0.125000           -           7.2500\n"
+        "* best\n"
+        "first_hit_rank stands on fewer users: 60 of als, 50 of popularity\n"
+        "\n"
+        "truth: 1,000 rows; 990 used; dropped: 10 null ids; 100 users; 900 pairs;\n"
+        "  10 users without relevant items\n"
+        "als: 5,000 rows; 4,900 used; dropped: 100 null ids; 100 users; depth 50;\n"
+        "  3 users without ranking; 2 duplicates among relevant items;\n"
+        "  1 user with gaps or repeats of ranks\n"
+        "popularity: 5,000 rows; 4,900 used; dropped: 100 null ids; 100 users; depth 50;\n"
+        "  3 users without ranking; 2 duplicates among relevant items;\n"
+        "  1 user with gaps or repeats of ranks\n"
+        "warning[cutoff-beyond-depth]: recall@20 needs 20 ranks (als)\n"
+    )
+
+
+def test_users_are_said_once_when_every_number_stands_on_the_same(make_report, make_estimate):
+    report = make_report([make_estimate("a", "RR", 0.5), make_estimate("b", "RR", 0.25)])
+
+    table = render(report, "table")
+
+    assert table.count("90 users") == 1
+    assert "users  " not in table
+
+
+@pytest.mark.parametrize("width", [1, 40, 63, 80, 200])
+@pytest.mark.parametrize("color", [False, True])
+def test_no_line_of_the_table_is_wider_than_asked(hostile, width, color):
+    table = re.sub(r"\x1b\[(1|33|0)m", "", render(hostile, "table", width=width, color=color))
+
+    assert max(display_width(line) for line in table.splitlines()) <= max(width, 40)
+
+
+def test_wide_report_splits_into_blocks_that_fit_80_columns(make_report, make_estimate):
+    metrics = [f"nDCG@{cutoff}" for cutoff in range(1, 31)]
+    table = render(make_report([make_estimate("als", each, 0.5) for each in metrics]), "table")
+
+    lines = table.splitlines()
+
+    assert max(map(len, lines)) <= 80
+    assert [each for line in lines for each in re.findall(r"nDCG@\d+", line)] == metrics
+
+
+@pytest.mark.parametrize("format", ["table", "markdown"])
+def test_names_cannot_command_a_terminal(hostile, format):
+    text = render(hostile, format)
+
+    assert not [each for each in text if each != "\n" and not each.isprintable()]
+    text.encode()
+
+
+def test_color_is_bold_for_the_best_value_and_off_unless_asked(report):
+    assert "\x1b[1m0.250000*\x1b[0m" in render(report, "table", color=True)
+    assert "\x1b" not in render(report, "table")
+
+
+def test_smaller_is_best_where_the_metric_says_so(make_report, make_estimate):
+    report = make_report(
+        [make_estimate("a", "first_hit_rank", 2.0), make_estimate("b", "first_hit_rank", 1.0)]
+    )
+
+    assert "1.0000*" in render(report, "table")
+    assert "2.0000*" not in render(report, "table")
+
+
+@pytest.mark.parametrize("values", [(0.5,), (0.5, 0.5), (math.nan, 0.5), (math.nan, math.nan)])
+def test_nothing_is_best_where_there_is_no_choice(make_report, make_estimate, values):
+    models = "abc"
+    report = make_report(
+        [make_estimate(model, "RR", value) for model, value in zip(models, values, strict=False)]
+    )
+
+    assert "*" not in render(report, "table")
+
+
+def test_all_models_with_the_best_value_are_marked(make_report, make_estimate):
+    report = make_report([make_estimate(m, "RR", v) for m, v in zip("abc", (1, 1, 0), strict=True)])
+
+    assert render(report, "table").count("1.000000*") == 2
+
+
+def test_direction_that_nobody_knows_is_not_guessed(make_report, make_estimate):
+    report = make_report(
+        [make_estimate(m, "own", v, higher_is_better=None) for m, v in [("a", 0.5), ("b", 1.0)]]
+    )
+
+    assert "*" not in render(report, "table")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.176493, "0.176493"),
+        (1.0, "1.000000"),
+        (-0.0, "0.000000"),
+        (12.3456789, "12.3457"),
+        (123456.789, "123456.79"),
+        (0.0000123456, "1.2346e-05"),
+        (1e300, "1.0000e+300"),
+        (math.nan, "-"),
+        (math.inf, "-"),
+    ],
+)
+def test_values_show_what_can_be_read(make_report, make_estimate, value, shown):
+    table = render(make_report([make_estimate("a", "CG@5", value)]), "table")
+
+    assert re.search(rf"^a +{re.escape(shown)}$", table, re.MULTILINE)
+
+
+def test_long_names_stay_apart_when_they_are_cut(make_report, make_estimate):
+    names = [f"{'model' * 20}{number}{'x' * 60}" for number in range(3)]
+    table = render(make_report([make_estimate(name, "RR", 0.5) for name in names]), "table")
+
+    rows = [line.split()[0] for line in table.splitlines() if line.endswith("0.500000")]
+
+    assert len(set(rows)) == 3
+
+
+def test_segments_have_tables_of_their_own(make_report, make_estimate):
+    report = make_report(
+        [
+            make_estimate("a", "RR", 0.5),
+            make_estimate("a", "RR", 0.25, segmentation="age", segment="new", n_users=7),
+        ]
+    )
+
+    assert "age = new: 7 users" in render(report, "table")
+    assert "## age = new" in render(report, "markdown")
+
+
+def test_markdown_rows_keep_their_cells_whatever_the_names(hostile):
+    text = render(hostile, "markdown")
+
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    cells = {len(re.findall(r"(?<!\\)\|", row)) for row in rows}
+
+    assert cells == {5, 3}  # the numbers; the counts
+    assert "<" not in text
+    assert "http://" not in text
+
+
+def test_markdown_marks_the_best_and_lists_warnings(report):
+    text = render(report, "markdown")
+
+    assert "| model | nDCG@10 | recall@20 | first_hit_rank | users |" in text
+    assert "| als | **0.250000** | 0.500000 | **3.5000** | 90 |" in text
+    assert "- **cutoff-beyond-depth**: recall@20 needs 20 ranks (als)" in text
+
+
+def test_csv_cells_are_no_formulas(hostile):
+    rows = list(csv.DictReader(StringIO(render(hostile, "csv"), newline="")))
+
+    assert len(rows) == len(HOSTILE) * 3
+    for row in rows:
+        texts = (row[name] for name in ("model", "metric", "name", "parameters"))
+        assert not any(text.startswith(("=", "+", "-", "@", "\t", "\r")) for text in texts)
+    assert {"'=HYPERLINK(1)", "'+1", "'-1", "'@sum"} <= {row["model"] for row in rows}
+
+
+def test_csv_holds_what_parquet_holds(report):
+    text = StringIO(render(report, "csv"))
+
+    read = pl.read_csv(text, schema=report.metrics.schema)
+
+    assert read.equals(report.metrics)
+
+
+def test_negative_number_is_no_formula(make_report, make_estimate):
+    report = make_report([make_estimate("a", "DCG@5", -0.5)])
+
+    assert ",-0.5," in render(report, "csv")
+
+
+def test_parquet_is_the_metrics_frame_and_the_same_bytes_each_time(hostile, tmp_path):
+    first, second = BytesIO(), BytesIO()
+    write_metrics_parquet(hostile, first)
+    write_metrics_parquet(hostile, second)
+    write_metrics_parquet(hostile, tmp_path / "metrics.parquet")
+
+    assert first.getvalue() == second.getvalue()
+    assert pl.read_parquet(tmp_path / "metrics.parquet").equals(hostile.metrics)
+
+
+def test_notebook_table_escapes_every_name(hostile):
+    html = hostile._repr_html_()
+
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+    assert "\x1b" not in html
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_report_without_numbers_renders(make_report, format):
+    assert render(make_report([]), format).endswith("\n")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_rendering_twice_gives_the_same_text(hostile, format):
+    assert render(hostile, format) == render(hostile, format)
+
+
+def test_unknown_format_names_the_nearest(report):
+    with pytest.raises(RequestError, match="'markdwon'") as caught:
+        render(report, "markdwon")
+
+    assert caught.value.code == "unknown-format"
+    assert "'markdown'" in caught.value.hint
+
+
+def test_text_of_a_report_is_its_table(report):
+    assert f"{report}\n" == render(report, "table")
+    assert len(repr(report)) < 200
