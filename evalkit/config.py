@@ -26,6 +26,7 @@ from pydantic import (
 )
 
 from evalkit.errors import Errors, EvalkitError, RequestError, nearest, raise_all
+from evalkit.metrics import load_metric_files, parse_metrics
 
 MAX_BYTES = 1 << 20
 
@@ -325,7 +326,10 @@ class _LineScanner:
                 self.offset += 2
             elif self.text[self.offset] == "[":
                 self.offset += 1
-                table = self._current(self._key())
+                names = self._key()
+                for length in range(1, len(names)):
+                    self._note(self._current(names[:length]))
+                table = self._current(names)
                 self.offset += 1
             else:
                 self._pair(table)
@@ -496,7 +500,14 @@ def parse_config(
     except ValueError as error:
         raise _syntax_error(str(error), text, source) from None
     places = Places(source, lines)
-    return _build(tree, places, base, overrides, variables, name=Path(source).stem)
+    return build_config(
+        tree,
+        name=Path(source).stem,
+        places=places,
+        base=base,
+        overrides=overrides,
+        variables=variables,
+    )
 
 
 def evaluate_config(
@@ -538,7 +549,8 @@ def evaluate_config(
         "rankings": tables,
         "metrics": {"names": list(metrics)},
     }
-    return _build(tree, Places("", {}, options), "", overrides, variables, name=name)
+    places = Places("", {}, options)
+    return build_config(tree, name=name, places=places, overrides=overrides, variables=variables)
 
 
 def parse_variables(texts: Sequence[str]) -> dict[str, str]:
@@ -629,15 +641,28 @@ class _Problems:
         raise_all([problem for _, problem in sorted(self.found, key=lambda each: each[0])])
 
 
-def _build(
+def build_config(
     tree: dict[str, object],
-    places: Places,
-    base: str | os.PathLike[str],
-    overrides: Sequence[str],
-    variables: Mapping[str, str] | None,
     *,
     name: str,
+    places: "Places | None" = None,
+    base: str | os.PathLike[str] = "",
+    overrides: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
 ) -> Config:
+    """The config that nested dicts and lists hold, shaped as the TOML is; they are changed.
+
+    Args:
+        tree: tables, lists and values as TOML would give them.
+        name: the run's name, where the tree has none.
+        places: where each key was given, for errors.
+        base: the folder that relative paths start from.
+        overrides: `key=value` texts.
+        variables: values of the `{name}` places in paths and SQL.
+    Raises:
+        RequestError: as `parse_config`, without [config-syntax].
+    """
+    places = places or Places()
     options = dict(places.options)
     places = Places(places.source, places.lines, options)
     problems = _Problems(places)
@@ -912,7 +937,7 @@ def _translate(each: Mapping[str, object], tree: object, problems: _Problems) ->
         problems.add(
             key,
             "unknown-choice",
-            f"{value!r} is none of {', '.join(choices)}",
+            f"{_show(value)} is none of {', '.join(choices)}",
             hint=f"did you mean {close!r}?" if close else "",
         )
     elif kind in _KINDS:
@@ -1077,8 +1102,6 @@ def _check_metrics(tree: Mapping[str, object], problems: _Problems) -> None:
             pass
         case _:
             return
-    from evalkit.metrics import load_metric_files, parse_metrics
-
     texts = [(number, name) for number, name in enumerate(names) if isinstance(name, str)]
     files = others.get("files")
     key: Key = ("metrics", "names")

@@ -1,0 +1,47 @@
+"""`evalkit check`: everything that is wrong or odd with a config and its data."""
+
+from evalkit.cli import console
+from evalkit.cli.options import (
+    ConfigFile,
+    Json,
+    LogFormat,
+    Overrides,
+    Quiet,
+    Threads,
+    Variables,
+    set_threads,
+)
+from evalkit.errors import FINE
+
+
+def check(
+    config: ConfigFile,
+    overrides: Overrides = None,
+    variables: Variables = None,
+    json: Json = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
+    log_format: LogFormat = "text",
+) -> int:
+    """Report what is wrong or odd with config and data.
+
+    Everything at once; nothing is written. Exit status 2 or 3 where something is wrong."""
+    from evalkit.config import load_config, parse_variables
+
+    request = load_config(
+        config, overrides=overrides or (), variables=parse_variables(variables or ())
+    )
+    set_threads(threads)
+    from evalkit import street
+
+    findings = street.check_config(request, threads=threads)
+    statuses = [finding.exit_status for finding in findings if finding.is_error]
+    if json:
+        console.say_json([str(finding) for finding in findings])
+    else:
+        for finding in findings:
+            console.say(str(finding))
+        n_errors = len(statuses)
+        n_odd = len(findings) - n_errors
+        console.say(f"{config}: {n_errors} wrong, {n_odd} odd")
+    return min(statuses, default=FINE)

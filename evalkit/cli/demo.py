@@ -1,0 +1,50 @@
+"""`evalkit demo`: real data in one command."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from evalkit.cli import console, result
+from evalkit.cli.options import (
+    Format,
+    Json,
+    LogFormat,
+    Overrides,
+    Quiet,
+    Threads,
+    choose_format,
+    set_threads,
+)
+
+
+def demo(
+    out: Annotated[Path, Option("--out", "-o", metavar="DIR", help="Folder of runs.")] = Path(
+        "runs"
+    ),
+    overrides: Overrides = None,
+    format: Format = None,
+    json: Json = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
+    log_format: LogFormat = "text",
+) -> None:
+    """Evaluate rankings of MovieLens that come with the package."""
+    shown = choose_format(format, json)
+    set_threads(threads)
+    from evalkit.config import load_config
+    from evalkit.demo import demo_config
+
+    path = demo_config()
+    config = load_config(path, overrides=overrides or ())
+    console.note(f"evalkit run {path}")
+    with result.held(out, config.name) as job:
+        report = result.measure(
+            config,
+            threads=threads,
+            memory_limit=None,
+            sample=None,
+            per_user=config.output.per_user,
+        )
+        written = result.publish(report, config, out, job=job)
+    result.show(report, shown, path=written)

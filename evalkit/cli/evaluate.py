@@ -1,0 +1,115 @@
+"""`evalkit evaluate`: a run without a config."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from evalkit.cli import result
+from evalkit.cli.guess import Columns, is_named, name_rankings, with_guessed_columns
+from evalkit.cli.options import (
+    Format,
+    Json,
+    LogFormat,
+    MemoryLimit,
+    Overrides,
+    PerUserPath,
+    Quiet,
+    Sample,
+    Threads,
+    Variables,
+    check_sample,
+    choose_format,
+    parse_size,
+    set_threads,
+)
+
+
+def evaluate(
+    truth: Annotated[list[str], Option("--truth", metavar="PATH", help="Held-out interactions.")],
+    rankings: Annotated[
+        list[str], Option("--rankings", metavar="[NAME=]PATH", help="Rankings of one model.")
+    ],
+    metric: Annotated[
+        list[str], Option("--metric", "-m", metavar="METRIC", help="As nDCG@10 or recall@{5,20}.")
+    ],
+    more_rankings: Annotated[
+        list[str] | None, Argument(metavar="[[NAME=]PATH]...", help="More models.")
+    ] = None,
+    user: Annotated[
+        list[str] | None, Option("--user", metavar="COLUMN", help="Repeat for several together.")
+    ] = None,
+    item: Annotated[str | None, Option("--item", metavar="COLUMN", help="Item column.")] = None,
+    rank: Annotated[str | None, Option("--rank", metavar="COLUMN", help="Rank column.")] = None,
+    score: Annotated[str | None, Option("--score", metavar="COLUMN", help="Score column.")] = None,
+    relevance: Annotated[
+        str | None, Option("--relevance", metavar="COLUMN", help="Relevance column of the truth.")
+    ] = None,
+    overrides: Overrides = None,
+    variables: Variables = None,
+    out: Annotated[
+        Path | None, Option("--out", "-o", metavar="DIR", help="Folder of runs to write to.")
+    ] = None,
+    format: Format = None,
+    json: Json = False,
+    per_user: PerUserPath = None,
+    sample: Sample = None,
+    threads: Threads = None,
+    memory_limit: MemoryLimit = None,
+    quiet: Quiet = False,
+    log_format: LogFormat = "text",
+) -> None:
+    """Evaluate rankings without a config.
+
+    Columns that are not named are guessed and told. Nothing is written without --out.
+    Every key of a config can be set: --set truth.threshold=4.
+    """
+    from evalkit.config import evaluate_config, parse_variables
+
+    shown = choose_format(format, json)
+    limit = parse_size(memory_limit, at="--memory-limit")
+    share = check_sample(sample)
+    result.check_per_user_path(per_user)
+    texts = [*rankings, *(more_rankings or ())]
+    models = name_rankings(texts)
+    ids: dict[str, str | list[str]] = {}
+    if user:
+        ids["user"] = user
+    if item:
+        ids["item"] = item
+    order = {name: column for name, column in (("rank", rank), ("score", score)) if column}
+    of_rankings: Columns = {**ids, **order}
+    request = evaluate_config(
+        truth=truth,
+        rankings=models,
+        metrics=metric,
+        truth_columns={**ids, "relevance": relevance} if relevance else ids,
+        rankings_columns={model: of_rankings for model, _ in models},
+        overrides=overrides or (),
+        variables=parse_variables(variables or ()),
+    )
+    set_threads(threads)
+    named = [model for (model, _), text in zip(models, texts, strict=True) if is_named(text)]
+    request = with_guessed_columns(request, named_models=named)
+    if out is None:
+        report = result.measure(
+            request,
+            threads=threads,
+            memory_limit=limit,
+            sample=share,
+            per_user=per_user is not None,
+        )
+        path = None
+    else:
+        with result.held(out, request.name) as job:
+            report = result.measure(
+                request,
+                threads=threads,
+                memory_limit=limit,
+                sample=share,
+                per_user=request.output.per_user or per_user is not None,
+            )
+            path = result.publish(report, request, out, job=job)
+    if per_user is not None:
+        result.write_per_user(report, per_user)
+    result.show(report, shown, path=path)

@@ -1,0 +1,189 @@
+"""`evalkit init`: a commented config for somebody's files."""
+
+import os
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, get_args, get_origin
+
+from typer import Argument, Option
+
+from evalkit.cli import console
+from evalkit.cli.guess import guess, is_named, name_rankings
+from evalkit.cli.options import LogFormat, Quiet
+from evalkit.errors import RequestError
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+METRICS = ("nDCG@{5,10,20}", "recall@{5,10,20}", "AP@10", "RR", "hit@10")
+COMMENT_COLUMN = 40
+WIDTH = 100
+
+
+def init(
+    truth: Annotated[
+        list[str] | None, Option("--truth", metavar="PATH", help="Held-out interactions.")
+    ] = None,
+    rankings: Annotated[
+        list[str] | None,
+        Option("--rankings", metavar="[NAME=]PATH", help="Rankings of one model."),
+    ] = None,
+    more_rankings: Annotated[
+        list[str] | None, Argument(metavar="[[NAME=]PATH]...", help="More models.")
+    ] = None,
+    log: Annotated[
+        str | None,
+        Option("--log", metavar="[NAME=]PATH", help="A joined log instead of both."),
+    ] = None,
+    train: Annotated[
+        str | None, Option("--train", metavar="PATH", help="What the models had seen.")
+    ] = None,
+    out: Annotated[
+        Path, Option("--out", "-o", metavar="FILE", help="The config; - for stdout.")
+    ] = Path("evalkit.toml"),
+    force: Annotated[bool, Option("--force", help="Overwrite FILE.")] = False,
+    quiet: Quiet = False,
+    log_format: LogFormat = "text",
+) -> None:
+    """Write a commented config for given files.
+
+    Defaults are commented out. Columns are guessed from the files' schemas and stand in the
+    config to be corrected.
+    """
+    models = [*(rankings or ()), *(more_rankings or ())]
+    if bool(log) == bool(truth or models) or bool(truth) != bool(models):
+        raise RequestError(
+            "there is nothing to write a config for" if not log else "--log excludes the others",
+            code="missing-option",
+            at="evalkit init",
+            hint="give --truth PATH and --rankings NAME=PATH, or --log NAME=PATH",
+        )
+    to_stdout = str(out) == "-"
+    if out.exists() and not force and not to_stdout:
+        raise RequestError(
+            "the file exists", code="file-exists", at=str(out), hint="--force overwrites it"
+        )
+    folder = Path() if to_stdout else out.parent
+    text = "\n".join(_config_lines(truth or [], models, log, train, folder, out))
+    if to_stdout:
+        console.say(text)
+        return
+    out.write_text(f"{text}\n", encoding="utf-8")
+    console.say(str(out))
+    console.note(f"evalkit check {out} looks for mistakes, evalkit run {out} runs it")
+
+
+def _config_lines(
+    truth: Sequence[str],
+    rankings: Sequence[str],
+    log: str | None,
+    train: str | None,
+    folder: Path,
+    out: Path,
+) -> Iterator[str]:
+    from evalkit.config import OutputSection, Policies
+
+    name = out.stem if str(out) != "-" else "evaluation"
+    yield "# What evalkit evaluates. Commented keys show their defaults, or how they are written;"
+    yield "# evalkit schema describes them all. Paths are relative to this file."
+    yield ""
+    yield _default("name", f'"{name}"', "jobs of one name share history")
+    if log is None:
+        yield ""
+        yield "[truth]"
+        yield from _table_lines(truth, "truth", folder)
+        yield _default("threshold", "4.0", "relevant from here on; default: above 0")
+        for text, (model, path) in zip(rankings, name_rankings(rankings), strict=True):
+            yield ""
+            yield "[[rankings]]"
+            yield from _model_lines(text, model, path, "rankings", folder)
+    else:
+        [(model, path)] = name_rankings([log])
+        yield ""
+        yield "[log]"
+        yield from _model_lines(log, model, path, "log", folder)
+        yield _default("threshold", "4.0", "relevant from here on; default: above 0")
+    yield ""
+    if train is None:
+        yield _default("[train]", "", "what the models had seen: such items are counted")
+        yield '# path = "train.parquet"'
+        yield '# columns = { user = "user", item = "item" }'
+    else:
+        yield "[train]"
+        yield from _table_lines([train], "train", folder)
+    yield _default("drop_seen", "false", "true drops seen items from the rankings")
+    yield ""
+    yield "[metrics]"
+    yield f"names = [{', '.join(map(_text, METRICS))}]"
+    yield _default("profile", '"evalkit"', "a named set of conventions")
+    yield _default("files", "[]", "Python files with metrics of your own")
+    for section, record in (("policies", Policies), ("output", OutputSection)):
+        yield ""
+        yield f"[{section}]"
+        for key, declared in record.model_fields.items():
+            yield _default(key, _toml(declared.default), _comment(declared))
+
+
+def _model_lines(text: str, model: str, path: str, role: str, folder: Path) -> Iterator[str]:
+    columns = guess([path], None, role)
+    if is_named(text) or "model" not in columns:
+        columns.pop("model", None)
+        yield f"model = {_text(model)}"
+    yield from _table_lines([path], role, folder, columns)
+
+
+def _table_lines(
+    paths: Sequence[str], role: str, folder: Path, columns: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    written = [_relative(path, folder) for path in paths]
+    yield f"path = {_toml(written[0] if len(written) == 1 else written)}"
+    yield f"columns = {_toml(columns or guess(paths, None, role))}"
+    yield _default("where", "\"day = '2026-01-31'\"", "SQL predicate; default: all rows")
+
+
+def _relative(path: str, folder: Path) -> str:
+    if os.path.isabs(path) or re.match(r"[A-Za-z][A-Za-z0-9+.-]+://|~", path):
+        return path
+    return os.path.relpath(path, folder) + ("/" if path.endswith("/") else "")
+
+
+def _default(key: str, value: str, comment: str) -> str:
+    """A commented line, and what it means; a long comment goes on below."""
+    line = f"# {key} = {value}" if value else f"# {key}"
+    first, *more = textwrap.wrap(comment, WIDTH - COMMENT_COLUMN - 2)
+    lines = [f"{line:<{COMMENT_COLUMN - 2}}  # {first}"]
+    lines += [f"{'#':<{COMMENT_COLUMN}}# {each}" for each in more]
+    return "\n".join(lines)
+
+
+def _comment(declared: "FieldInfo") -> str:
+    text = (declared.description or "").rstrip(".")
+    word = text.partition(" ")[0]
+    if len(word) == 1 or word[1:].islower():
+        text = text[:1].lower() + text[1:]
+    others = [choice for choice in _choices(declared.annotation) if choice != declared.default]
+    return f"{text}; or {', '.join(map(_text, others))}" if others else text
+
+
+def _choices(annotation: object) -> list[str]:
+    return list(get_args(annotation)) if get_origin(annotation) is Literal else []
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {_toml(each)}' for key, each in value.items())} }}"
+    if isinstance(value, Sequence):
+        return f"[{', '.join(map(_toml, value))}]"
+    return str(value)
+
+
+def _text(text: str) -> str:
+    import json
+
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

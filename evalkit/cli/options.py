@@ -1,0 +1,107 @@
+"""Options that several commands share, and how their texts are read."""
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+from typer import Argument, Option
+
+from evalkit.errors import RequestError
+
+RUN_OPTIONS = "Options"
+
+ConfigFile = Annotated[Path, Argument(metavar="CONFIG", help="TOML file.")]
+Overrides = Annotated[
+    list[str] | None,
+    Option("--set", metavar="KEY=VALUE", help="Set any key of the config, as policies.ties=input."),
+]
+Variables = Annotated[
+    list[str] | None,
+    Option("--var", metavar="NAME=VALUE", help="Fill {NAME} in paths and SQL of the config."),
+]
+Threads = Annotated[
+    int | None, Option("--threads", min=1, metavar="N", help="Default: usable cores.")
+]
+MemoryLimit = Annotated[
+    str | None,
+    Option("--memory-limit", metavar="SIZE", help="Such as 8GiB. Default: 80 % of the machine's."),
+]
+Out = Annotated[
+    Path | None, Option("--out", "-o", metavar="DIR", help="Folder of runs; wins over the config.")
+]
+Sample = Annotated[
+    float | None, Option("--sample", metavar="SHARE", help="Measure a share of the users.")
+]
+Format = Annotated[
+    Literal["table", "json", "csv", "markdown"] | None,
+    Option("--format", help="What stdout shows. Default: table."),
+]
+Json = Annotated[bool, Option("--json", help="One JSON document on stdout.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress, no notes, no warnings.")]
+LogFormat = Annotated[
+    Literal["text", "json"], Option("--log-format", help="Form of the lines on stderr.")
+]
+PerUserPath = Annotated[
+    Path | None,
+    Option("--per-user", metavar="PATH", help="Write every user's values to a Parquet file."),
+]
+
+_SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(?:([kmgt])(i?)b?|b)?", re.IGNORECASE)
+
+
+def choose_format(format: str | None, is_json: bool, known: str = "table") -> str:
+    """The format asked for by `--format` or `--json`."""
+    if is_json and format not in (None, "json"):
+        raise RequestError(
+            f"--json and --format {format} exclude each other", code="bad-option", at="--json"
+        )
+    return "json" if is_json else format or known
+
+
+def parse_size(text: str | None, *, at: str) -> int | None:
+    """Bytes that a text such as `8GiB`, `500MB` or `1.5g` names."""
+    if text is None:
+        return None
+    found = _SIZE.fullmatch(text.strip())
+    if found:
+        number, unit, binary = found.groups()
+        step = 1024 if binary or not unit else 1000
+        size = int(float(number) * step ** (" kmgt".index(unit.lower()) if unit else 0))
+        if size > 0:
+            return size
+    raise RequestError(
+        f"{text!r} is no size", code="bad-option", at=at, hint=f"{at} 8GiB, or 500MB"
+    )
+
+
+def parse_count(text: str, *, at: str) -> int:
+    """A whole number that may be written `1e6` or `1_000_000`."""
+    try:
+        number = float(text)
+        if number == int(number):
+            return int(text) if re.fullmatch(r"[+-]?[\d_]+", text) else int(number)
+    except (ValueError, OverflowError):
+        pass
+    raise RequestError(f"{text!r} is no whole number", code="bad-option", at=at)
+
+
+def check_sample(share: float | None) -> float | None:
+    """The share of users to measure; above 0 and at most 1."""
+    if share is not None and not 0 < share <= 1:
+        raise RequestError(
+            f"{share!r} is not above 0 and at most 1",
+            code="bad-option",
+            at="--sample",
+            hint="--sample 0.01 measures one user in a hundred",
+        )
+    return share
+
+
+def set_threads(threads: int | None) -> None:
+    """Tell Polars how many threads to use; it looks only when it is first imported."""
+    if threads is None and "POLARS_MAX_THREADS" in os.environ:
+        return
+    from evalkit.threads import usable_cores
+
+    os.environ["POLARS_MAX_THREADS"] = str(threads or usable_cores())

@@ -1,0 +1,214 @@
+"""How the program ends: every way out is one clear message and one exit status."""
+
+import errno
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import NoReturn
+
+from evalkit.cli import console
+from evalkit.errors import (
+    FINE,
+    MACHINE_FAILED,
+    REQUEST_WRONG,
+    DataError,
+    EvalkitError,
+    MachineError,
+    RequestError,
+)
+
+INTERRUPTED = 128 + signal.SIGINT
+TERMINATED = 128 + signal.SIGTERM
+
+_DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
+_NO_SUCH_PATH = {
+    errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.ELOOP,
+    errno.ENAMETOOLONG,
+}  # fmt: skip
+
+
+class Terminated(BaseException):
+    """SIGTERM came; unwinds the stack so that unfinished files are removed."""
+
+
+def end_with(arguments: Sequence[str]) -> NoReturn:
+    """Run one command line and end the process with its exit status."""
+
+    def command() -> int:
+        from evalkit.cli.app import run_command
+
+        return run_command(arguments)
+
+    console.configure(arguments)
+    for signal_number, stop in ((signal.SIGTERM, _terminate), (signal.SIGINT, _interrupt)):
+        if signal.getsignal(signal_number) is not signal.SIG_IGN:
+            signal.signal(signal_number, stop)
+    sys.exit(exit_status_of(command))
+
+
+def exit_status_of(command: Callable[[], int]) -> int:
+    """The exit status of `command()`; what it raises is told on stderr."""
+    try:
+        status = command()
+        sys.stdout.flush()
+        return status
+    except SystemExit as stop:
+        if stop.code is None or isinstance(stop.code, int):
+            return stop.code or FINE
+        console.tell_line(str(stop.code))
+        return MACHINE_FAILED
+    except BaseException as raised:
+        if _is_broken_pipe(raised):
+            _forget_stdout()
+            return FINE
+        _show_traceback()
+        if type(raised).__name__ == "NoArgsIsHelpError":
+            console.tell_line(str(raised))
+            return REQUEST_WRONG
+        if isinstance(raised, KeyboardInterrupt):
+            console.tell_line("interrupted")
+            return INTERRUPTED
+        if isinstance(raised, Terminated):
+            console.tell_line("terminated")
+            return TERMINATED
+        error = explain(raised)
+        console.tell(error)
+        return error.exit_status
+
+
+def explain(raised: BaseException) -> EvalkitError:
+    """What was raised, as an error with a code, a place and a hint."""
+    if isinstance(raised, EvalkitError):
+        return raised
+    kind = type(raised)
+    library = kind.__module__.partition(".")[0]
+    text = _first_line(raised)
+    number = raised.errno if isinstance(raised, OSError) else None
+    if number in _DISK_FULL or "No space left on device" in text:
+        at = _file_of(raised)
+        return MachineError("the disk is full", code="disk-full", at=at, hint="free some space")
+    if isinstance(raised, MemoryError):
+        return MachineError(
+            "the memory is used up",
+            code="out-of-memory",
+            hint="--sample 0.1 measures a tenth of the users; --memory-limit bounds a run",
+        )
+    if number in _NO_SUCH_PATH:
+        reason = os.strerror(number or 0).lower()
+        return DataError(f"a path cannot be used: {reason}", code="bad-path", at=_file_of(raised))
+    if isinstance(raised, OSError):
+        return MachineError(f"the machine says: {text}", code="machine", at=_file_of(raised))
+    if kind.__name__ == "PanicException":
+        return DataError(
+            f"a file made the reader give up: {text}",
+            code="unreadable-data",
+            hint="evalkit check CONFIG names the file; is it whole?",
+        )
+    if library == "polars":
+        return DataError(
+            f"the data cannot be read: {text}",
+            code="unreadable-data",
+            hint="evalkit check CONFIG lists what is wrong",
+        )
+    if library == "typer":
+        return _usage_error(raised)
+    return MachineError(
+        f"{kind.__name__}: {text}",
+        code="internal",
+        hint="a fault in evalkit: EVALKIT_TRACEBACK=1 shows where; please report it",
+    )
+
+
+def _usage_error(raised: BaseException) -> EvalkitError:
+    """Typer's complaint about options and arguments in our words."""
+    from evalkit.errors import nearest
+
+    context = getattr(raised, "ctx", None)
+    command = getattr(context, "command_path", "evalkit")
+    message = str(getattr(raised, "message", "") or raised)
+    kind = type(raised).__name__
+    if kind == "NoSuchOption":
+        name = str(getattr(raised, "option_name", ""))
+        known = [
+            spelling
+            for option in getattr(getattr(context, "command", None), "params", ())
+            for spelling in (*option.opts, *option.secondary_opts)
+            if spelling.startswith("-")
+        ]
+        close = nearest(name, [*known, "--help"])
+        hint = f"did you mean {close!r}?" if close else f"{command} --help lists all"
+        return RequestError(
+            f"no option is called {name!r}", code="unknown-option", at=command, hint=hint
+        )
+    unknown = re.fullmatch(r"No such command '(.*)'\.", message, re.DOTALL)
+    if unknown:
+        commands = getattr(getattr(context, "command", None), "commands", {})
+        close = nearest(unknown[1], commands)
+        return RequestError(
+            f"no command is called {unknown[1]!r}",
+            code="unknown-command",
+            at=command,
+            hint=f"did you mean {close!r}?" if close else f"{command} --help lists all",
+        )
+    extra = re.fullmatch(r"Got unexpected extra argument\(s\) \((.*)\)", message, re.DOTALL)
+    if extra:
+        return RequestError(
+            f"{command} takes no argument {extra[1]!r}",
+            code="unknown-argument",
+            at=command,
+            hint=f"{command} --help says what it takes",
+        )
+    parameter = getattr(raised, "param", None)
+    hint = f"{command} --help says more"
+    if parameter is not None:
+        is_option = parameter.param_type_name == "option"
+        name = parameter.opts[0] if is_option else parameter.metavar or parameter.name.upper()
+        if kind == "MissingParameter":
+            return RequestError(
+                f"{name} is not given", code="missing-option", at=command, hint=hint
+            )
+        message = f"{name}: {message.removeprefix('Value error, ')}"
+    message = message[:1].lower() + message[1:].rstrip(".")
+    return RequestError(message, code="bad-option", at=command, hint=hint)
+
+
+def _first_line(raised: BaseException) -> str:
+    lines = [line.strip() for line in str(raised).splitlines() if line.strip()]
+    text = lines[0] if lines else "no reason was given"
+    return text if len(text) <= 300 else f"{text[:300]}..."
+
+
+def _file_of(raised: BaseException) -> str:
+    name = getattr(raised, "filename", None)
+    return os.fsdecode(name) if isinstance(name, str | bytes) else ""
+
+
+def _is_broken_pipe(raised: BaseException) -> bool:
+    return isinstance(raised, BrokenPipeError)
+
+
+def _forget_stdout() -> None:
+    """Nobody reads any more; keeps Python's own flush at exit from complaining."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def _show_traceback() -> None:
+    if os.environ.get("EVALKIT_TRACEBACK", "0") not in ("", "0"):
+        import traceback
+
+        traceback.print_exc()
+
+
+def _terminate(signal_number: int, frame: FrameType | None) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second one ends the process at once
+    raise Terminated
+
+
+def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    raise KeyboardInterrupt

@@ -1,0 +1,54 @@
+"""`evalkit synth`: logs of any size."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from typer import Option
+
+from evalkit.cli import console
+from evalkit.cli.options import LogFormat, Quiet, parse_count
+
+
+def synth(
+    out: Annotated[Path, Option("--out", "-o", metavar="DIR", help="New or empty folder.")],
+    users: Annotated[str, Option(metavar="N", help="Users, as 1000 or 1e6.")],
+    depth: Annotated[int, Option(metavar="N", help="Items in every ranking.")] = 50,
+    items: Annotated[str, Option(metavar="N", help="Size of the catalogue.")] = "100000",
+    relevant: Annotated[
+        float, Option(metavar="MEAN", help="Mean number of relevant items of a user.")
+    ] = 7.6,
+    models: Annotated[int, Option(metavar="N", help="Models, the best first.")] = 1,
+    ids: Annotated[Literal["int", "string"], Option(help="Type of the ids.")] = "int",
+    order: Annotated[
+        Literal["grouped", "scattered"], Option(help="Rows of a user side by side, or anywhere.")
+    ] = "grouped",
+    files: Annotated[int, Option(metavar="N", help="Files of each table.")] = 1,
+    form: Annotated[
+        Literal["rank", "score", "both", "list"], Option(help="Columns that say the order.")
+    ] = "both",
+    seed: Annotated[int, Option(metavar="N", help="The same seed gives the same logs.")] = 1,
+    quiet: Quiet = False,
+    log_format: LogFormat = "text",
+) -> None:
+    """Write invented logs of any size, and a config for them."""
+    n_users = parse_count(users, at="--users")
+    n_items = parse_count(items, at="--items")
+    from evalkit.synth import generate
+
+    paths = generate(
+        out,
+        users=n_users,
+        depth=depth,
+        items=n_items,
+        relevant=relevant,
+        models=models,
+        ids=ids,
+        order=order,
+        files=files,
+        form=form,
+        seed=seed,
+    )
+    for path in paths.values():
+        console.say(str(path))
+    if "config" in paths:
+        console.note(f"evalkit run {paths['config']}")
