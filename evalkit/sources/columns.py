@@ -168,9 +168,9 @@ def _bad_sql(key: str, text: str, why: str, role: str, at: str, names: Sequence[
     if "date/datetime/time" in why or "string value" in why:
         hint = "write dates as date '2024-01-31'"
     elif "string with numeric" in why:
-        hint = "compare numbers with numbers: leave the quotes out, or cast(... as varchar)"
+        hint = "compare like with like: quote text, not numbers, or cast(... as double)"
     else:
-        hint = f"it has {', '.join(names)}; names with other characters stand in double quotes"
+        hint = f"it has {_some(names)}; names with other characters stand in double quotes"
     return DataError(
         f"{key} = {text!r} is no SQL expression that works here: {why}",
         code="bad-sql",
@@ -180,6 +180,10 @@ def _bad_sql(key: str, text: str, why: str, role: str, at: str, names: Sequence[
 
 
 # ---------------------------------------------------------------- missing columns
+
+
+def _some(names: Sequence[str], limit: int = 30) -> str:
+    return ", ".join(names[:limit]) + (", ..." if len(names) > limit else "")
 
 
 def _missing_error(
@@ -202,7 +206,7 @@ def _missing_error(
             tip = f"did you mean {found!r} in {wanted.key}?"
         if tip not in advice:
             advice.append(tip)
-    has = f"it has {', '.join(names)}" if names else "it has no columns"
+    has = f"it has {_some(names)}" if names else "it has no columns"
     return DataError(
         f"{role} needs the columns {absent!r}",
         code="missing-column",
@@ -420,7 +424,7 @@ def guess_columns(
                 f"no column of {role} looks like the {' or the '.join(lacking)}",
                 code="missing-column",
                 at=at,
-                hint=f"it has {', '.join(names)}; write "
+                hint=f"it has {_some(names)}; write "
                 + " ".join(f"--{key} COLUMN" for key in lacking),
             ),
         )

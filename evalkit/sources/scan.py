@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
-from evalkit.errors import DataError, raise_all
+from evalkit.errors import DataError, EvalkitError, raise_all
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.paths import File, partitions_of
 from evalkit.sources.trec import Kind, scan_trec, trec_schema
@@ -66,13 +66,17 @@ def open_files(files: Sequence[File], kind: Kind) -> FileScan:
     Raises:
         DataError: a file cannot be read [unreadable-file].
     """
-    errors = []
+    errors: list[EvalkitError] = []
     kept, schemas = [], []
     for file in files:
         if _is_blank(file):
             continue
         try:
+            _check_content(file)
             schema = _schema(file, kind)
+        except DataError as error:
+            errors.append(error)
+            continue
         except READ_FAULTS as error:
             errors.append(describe(error, file.path))
             continue
@@ -105,14 +109,31 @@ def _is_blank(file: File) -> bool:
         return False
 
 
+_SIGNATURES = {b"PAR1": "parquet", b"ARROW1": "ipc"}
+
+
+def _check_content(file: File) -> None:
+    """Refuses binary formats that the config or a file name calls text."""
+    if file.remote or file.format in ("parquet", "ipc"):
+        return
+    with open(file.path, "rb") as stream:
+        head = stream.read(6)
+    for signature, format_ in _SIGNATURES.items():
+        if head.startswith(signature):
+            raise DataError(
+                f"the file is no {file.format} file: it begins as {format_} files do",
+                code="unreadable-file",
+                at=file.path,
+                hint=f'write format = "{format_}"',
+            )
+
+
 # ---------------------------------------------------------------- one file
 
 
 def _schema(file: File, kind: Kind) -> Schema:
     if file.format == "trec":
         return trec_schema(kind)
-    if file.format == "parquet" and not file.remote:
-        return pl.read_parquet_schema(file.path)
     return _plain_scan(file).collect_schema()
 
 
@@ -325,9 +346,10 @@ def _with_csv_types(
     ]
     tests = [test for name in common for test in _type_tests(name, uses[name])]
     types: dict[str, pl.DataType] = {}
+    errors: list[EvalkitError] = []
     if tests:
         frames = [_plain_scan(files[place]).select(common) for place in places]
-        at = files[places[0]].path
+        at = files[places[0]].path + (", ..." if len(places) > 1 else "")
         with mapped(at, lambda error: None):
             row = pl.concat(frames).select(tests).collect(engine="streaming").row(0, named=True)
         for name in common:
@@ -335,8 +357,20 @@ def _with_csv_types(
             types[name] = next(fitting, pl.String())
             if not row[f"{name} any"]:
                 types[name] = pl.String()
+            elif uses[name] == "number" and types[name] == pl.String:
+                errors.append(_no_number(name, row[f"{name} text"], at))
+        raise_all(errors)
     return tuple(
         {**schema, **types} if place in places else schema for place, schema in enumerate(schemas)
+    )
+
+
+def _no_number(name: str, value: str, at: str) -> DataError:
+    return DataError(
+        f"column {name!r} must be a number, and one of its values is {value!r}",
+        code="not-a-number",
+        at=f"{at}: column {name!r}",
+        hint="correct the file, or name another column",
     )
 
 
@@ -348,9 +382,14 @@ _CANDIDATES: dict[Use, tuple[pl.DataType, ...]] = {
 
 
 def _type_tests(name: str, use: Use) -> list[pl.Expr]:
-    """Expressions `<name> <type>`: does each value fit; and `<name> any`: is there one at all."""
+    """Expressions `<name> <type>`: does each value fit; `<name> any`: is there one at all;
+    `<name> text`: a value that is no number.
+    """
     text = pl.when(pl.col(name) != "").then(pl.col(name))
     tests = [text.is_not_null().any().alias(f"{name} any")]
+    if use == "number":
+        no_number = text.cast(pl.Float64, strict=False).is_null() & text.is_not_null()
+        tests.append(text.filter(no_number).first().alias(f"{name} text"))
     for dtype in _CANDIDATES[use]:
         if dtype == pl.Boolean:
             fits = text.is_in(["true", "false"])

@@ -70,12 +70,10 @@ class Table:
             return self._n_rows
         if not self._parts or any(part.remote or part.format != "parquet" for part in self._parts):
             return None
+        paths = [part.path for part in self._parts]
         with reading(self):
-            counts = [
-                pl.scan_parquet(part.path, glob=False, hive_partitioning=False).select(pl.len())
-                for part in self._parts
-            ]
-            return sum(int(each.item()) for each in pl.collect_all(counts))
+            rows = pl.scan_parquet(paths, glob=False, hive_partitioning=False).select(pl.len())
+            return int(rows.collect(engine="streaming").item())
 
 
 def _file_digest(path: str) -> bytes:
