@@ -1,0 +1,301 @@
+"""From ranks to sums: blocks of users are measured and folded into exact sums at once."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.config import Policies
+from evalkit.exact import BinnedSums
+from evalkit.metrics import NO_CUTOFF, Hits, Metric, Relevant, Request, kernel
+from evalkit.ranks import Ranks
+from evalkit.threads import ordered_map
+from evalkit.truth import Truth, merge_sort
+
+USERS_A_BLOCK = 8192
+
+Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The cutoffs of one metric with one set of parameters: one call of its kernel."""
+
+    metric: Metric
+    arguments: tuple[int | float, ...]
+    judged: bool  # the kernel sees every item with a gain, not only the relevant ones
+    cutoffs: npt.NDArray[np.int64]
+    columns: tuple[int, ...]  # the place of each cutoff among the requests
+
+
+def group_requests(requests: Sequence[Request]) -> list[Group]:
+    """Requests that differ in their cutoff alone share one call."""
+    members: dict[tuple[str, tuple[tuple[str, str | float], ...]], list[int]] = {}
+    for place, request in enumerate(requests):
+        members.setdefault((request.metric.name, request.parameters), []).append(place)
+    groups = []
+    for places in members.values():
+        first = requests[places[0]]
+        encoded = tuple(
+            parameter.encode(dict(first.parameters)[parameter.name])
+            for parameter in first.metric.parameters
+        )
+        by_cutoff = sorted((_cutoff_number(requests[place]), place) for place in places)
+        groups.append(
+            Group(
+                first.metric,
+                encoded,
+                first.metric.view(dict(first.parameters)) == "judged",
+                np.array([cutoff for cutoff, _ in by_cutoff], dtype=np.int64),
+                tuple(place for _, place in by_cutoff),
+            )
+        )
+    return groups
+
+
+def _cutoff_number(request: Request) -> int:
+    return NO_CUTOFF if request.cutoff is None else request.cutoff
+
+
+@kernel
+def sort_descending(gains):  # type: ignore[no-untyped-def]
+    """Sort one user's gains, the largest first."""
+    n = gains.size
+    if n <= 64:
+        for place in range(1, n):
+            gain = gains[place]
+            before = place - 1
+            while before >= 0 and gains[before] < gain:
+                gains[before + 1] = gains[before]
+                before -= 1
+            gains[before + 1] = gain
+        return
+    ascending = np.sort(gains)
+    for place in range(n):
+        gains[place] = ascending[n - 1 - place]
+
+
+@kernel
+def sort_by_rank(ranks, gains, graded):  # type: ignore[no-untyped-def]
+    """Sort one user's hits by rank; hits at one rank, the larger gain first."""
+    n = ranks.size
+    if n <= 64:
+        for place in range(1, n):
+            rank, gain = ranks[place], gains[place]
+            before = place - 1
+            while before >= 0 and (
+                ranks[before] > rank or (ranks[before] == rank and gains[before] < gain)
+            ):
+                ranks[before + 1] = ranks[before]
+                gains[before + 1] = gains[before]
+                before -= 1
+            ranks[before + 1] = rank
+            gains[before + 1] = gain
+        return
+    order = np.arange(n)
+    spare = np.empty(n, dtype=np.int64)
+    if graded:
+        merge_sort(-gains, order, spare)
+    merge_sort(ranks, order, spare)
+    old_ranks = ranks.copy()
+    old_gains = gains.copy()
+    for place in range(n):
+        ranks[place] = old_ranks[order[place]]
+        gains[place] = old_gains[order[place]]
+
+
+@kernel
+def gather_hits(
+    users,
+    starts,
+    counts,
+    relevance,
+    relevant_from,
+    judged,
+    ranks,
+    copy_places,
+    copy_ranks,
+    hit_starts,
+    hit_ranks,
+    hit_gains,
+    hit_ideal,
+    relevant_starts,
+    relevant_gains,
+):  # type: ignore[no-untyped-def]
+    """Fill the ragged rows that metrics are measured on, for a block of user codes."""
+    graded = relevance.size > 0
+    n_hits = 0
+    n_relevant = 0
+    hit_starts[0] = 0
+    relevant_starts[0] = 0
+    for row in range(users.size):
+        user = users[row]
+        first_hit, first_relevant = n_hits, n_relevant
+        begin, end = starts[user], starts[user] + counts[user]
+        for place in range(begin, end):
+            gain = relevance[place] if graded else 1.0
+            is_relevant = gain >= relevant_from
+            if is_relevant or (judged and gain > 0.0):
+                relevant_gains[n_relevant] = gain
+                n_relevant += 1
+            elif not judged:
+                continue
+            if ranks[place] != 2147483647:
+                hit_ranks[n_hits] = ranks[place]
+                hit_gains[n_hits] = gain
+                n_hits += 1
+        if copy_places.size > 0:
+            copy = np.searchsorted(copy_places, begin)
+            while copy < copy_places.size and copy_places[copy] < end:
+                gain = relevance[copy_places[copy]] if graded else 1.0
+                if judged or gain >= relevant_from:
+                    hit_ranks[n_hits] = copy_ranks[copy]
+                    hit_gains[n_hits] = gain
+                    n_hits += 1
+                copy += 1
+        sort_by_rank(hit_ranks[first_hit:n_hits], hit_gains[first_hit:n_hits], graded)
+        for hit in range(first_hit, n_hits):
+            hit_ideal[hit] = hit_gains[hit]
+        if graded:
+            sort_descending(hit_ideal[first_hit:n_hits])
+            sort_descending(relevant_gains[first_relevant:n_relevant])
+        hit_starts[row + 1] = n_hits
+        relevant_starts[row + 1] = n_relevant
+
+
+@kernel
+def settle(
+    values, users, present, n_relevant, skip_missing, skip_without_relevant, higher_is_better
+):  # type: ignore[no-untyped-def]
+    """Apply the policies for users without a ranking and users without relevant items."""
+    for row in range(users.size):
+        without_relevant = n_relevant[users[row]] == 0
+        missing = not present[users[row]]
+        if (without_relevant and skip_without_relevant) or (missing and skip_missing):
+            for column in range(values.shape[1]):
+                values[row, column] = np.nan
+        elif missing:
+            for column in range(values.shape[1]):
+                values[row, column] = 0.0 if higher_is_better else np.nan
+        elif without_relevant and higher_is_better:
+            for column in range(values.shape[1]):
+                if np.isnan(values[row, column]):
+                    values[row, column] = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """What it takes to measure one model's ranks, block by block."""
+
+    truth: Truth
+    ranks: Ranks
+    groups: Sequence[Group]
+    n_columns: int
+    policies: Policies
+    present: npt.NDArray[np.bool_]
+    lengths: npt.NDArray[np.int64]
+
+    def measure(self, users: npt.NDArray[np.int64]) -> Values:
+        """float64[n_users, n_columns] of a block of user codes; NaN where left out."""
+        views: dict[bool, tuple[Hits, Relevant]] = {}
+        two_views = self.truth.has_threshold or self.truth.counts.negative > 0
+        values = np.empty((users.size, self.n_columns))
+        lengths = self.lengths[users]
+        for group in self.groups:
+            judged = group.judged and two_views
+            if judged not in views:
+                views[judged] = self._gather(users, judged=judged)
+            hits, relevant = views[judged]
+            out = np.empty((users.size, group.cutoffs.size))
+            group.metric.kernel(hits, relevant, lengths, group.cutoffs, *group.arguments, out)
+            settle(
+                out,
+                users,
+                self.present,
+                self.truth.n_relevant,
+                self.policies.missing_ranking == "skip",
+                self.policies.no_relevant == "skip",
+                group.metric.higher_is_better,
+            )
+            values[:, group.columns] = out
+        return values
+
+    def _gather(self, users: npt.NDArray[np.int64], *, judged: bool) -> tuple[Hits, Relevant]:
+        pairs = self.truth.pairs
+        n_places = int(pairs.counts[users].sum())
+        n_hits = n_places + self.ranks.copy_places.size
+        hits = Hits(
+            np.empty(users.size + 1, dtype=np.int64),
+            np.empty(n_hits, dtype=np.int32),
+            np.empty(n_hits, dtype=np.float64),
+            np.empty(n_hits, dtype=np.float64),
+        )
+        relevant = Relevant(
+            np.empty(users.size + 1, dtype=np.int64), np.empty(n_places, dtype=np.float64)
+        )
+        gather_hits(
+            users,
+            pairs.starts,
+            pairs.counts,
+            pairs.relevance,
+            self.truth.relevant_from,
+            judged,
+            self.ranks.ranks,
+            self.ranks.copy_places,
+            self.ranks.copy_ranks,
+            *hits,
+            *relevant,
+        )
+        return hits, relevant
+
+
+def measure_users(
+    truth: Truth,
+    ranks: Ranks,
+    requests: Sequence[Request],
+    *,
+    policies: Policies,
+    threads: int,
+    keep: Callable[[npt.NDArray[np.int64], Values], Any] | None = None,
+    order: npt.NDArray[np.int64] | None = None,
+) -> BinnedSums:
+    """Exact sums of every request over the users of one model.
+
+    Args:
+        keep: called with each block's user codes and values, block after block.
+        order: int64[n_users], the order in which users come by.
+    """
+    groups = group_requests(requests)
+    measuring = Measuring(
+        truth, ranks, groups, len(requests), policies, ranks.present, ranks.lengths.copy()
+    )
+    idle: SimpleQueue[BinnedSums] = SimpleQueue()
+    made: list[BinnedSums] = []
+
+    def work(users: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Values | None]:
+        values = measuring.measure(users)
+        try:
+            sums = idle.get_nowait()
+        except Exception:  # queue.Empty: as many sums as threads meet here
+            sums = BinnedSums(len(requests))
+            made.append(sums)
+        sums.add(values)
+        idle.put(sums)
+        return users, values if keep is not None else None
+
+    codes = np.arange(truth.pairs.n_users) if order is None else order
+    for users, values in ordered_map(work, _blocks(codes), threads=threads):
+        if keep is not None and values is not None:
+            keep(users, values)
+    total = BinnedSums(len(requests))
+    for sums in made:
+        total.merge(sums)
+    return total
+
+
+def _blocks(codes: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
+    for begin in range(0, codes.size, USERS_A_BLOCK):
+        yield codes[begin : begin + USERS_A_BLOCK]

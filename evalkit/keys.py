@@ -1,0 +1,312 @@
+"""Ids of any type as 64-bit keys, and the promise that two ids never share one unnoticed.
+
+Integers, dates and timestamps are their own key. Everything else (text, binary, several columns
+together) is hashed to 64 bits by Polars; `IdPlan.hashed` says so, and whoever matches hashed keys
+compares the real ids of what matched (`same_ids`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.errors import DataError
+from evalkit.metrics import kernel
+
+Keys = npt.NDArray[np.uint64]
+
+USER_KEY = "user_key"
+ITEM_KEY = "item_key"
+ITEM = "item"
+
+_UNITS = ("ms", "us", "ns")  # from coarse to fine
+
+
+class KeyCollisionError(Exception):
+    """Two ids share one 64-bit key; the caller starts again with another seed."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdPlan:
+    """How the id columns of every table become one kind of 64-bit key.
+
+    Args:
+        columns: internal column names, one or more.
+        dtypes: the type that every table's columns are brought to.
+        hashed: keys are hashes of the ids; otherwise the ids themselves.
+        unsigned: keys compare as unsigned integers (64-bit unsigned ids).
+        seed: of the hash.
+    """
+
+    columns: tuple[str, ...]
+    dtypes: tuple[pl.DataType, ...]
+    hashed: bool
+    unsigned: bool
+    seed: int
+
+    def canonical(self) -> list[pl.Expr]:
+        """The id columns in the common type, under their own names."""
+        return [
+            pl.col(name).cast(dtype)
+            for name, dtype in zip(self.columns, self.dtypes, strict=True)
+        ]
+
+    def key(self) -> pl.Expr:
+        """The key as UInt64 or Int64 bits; null where any id column is null."""
+        exprs = self.canonical()
+        if not self.hashed:
+            dtype = self.dtypes[0]
+            if dtype.is_temporal():
+                return exprs[0].to_physical().cast(pl.Int64)
+            return exprs[0]
+        whole = exprs[0] if len(exprs) == 1 else pl.struct(exprs)
+        absent = pl.any_horizontal([expr.is_null() for expr in exprs])
+        return pl.when(~absent).then(hash_ids(whole, self.seed))
+
+    def select(self, key_name: str) -> list[pl.Expr]:
+        """The key, and the real ids beside it where the key alone proves nothing."""
+        real = self.canonical() if self.hashed else []
+        return [self.key().alias(key_name), *real]
+
+
+def hash_ids(ids: pl.Expr, seed: int) -> pl.Expr:
+    """64-bit hashes of ids; stable within one version of Polars, so never reported."""
+    return ids.hash(seed, seed + 1, seed + 2, seed + 3)
+
+
+def plan_ids(
+    what: str, tables: Sequence[tuple[str, str, dict[str, pl.DataType]]], *, seed: int
+) -> IdPlan:
+    """The common key of one kind of id over all tables.
+
+    Args:
+        what: "user" or "item", for messages.
+        tables: for each table its role, its place for messages, and its id columns with types.
+        seed: of the hash, where ids are hashed.
+    Raises:
+        DataError: ids of different kinds [id-kind], of a type that is no id [bad-id-type, float-id],
+            or of different numbers of columns [id-columns].
+    """
+    first_role, _, first = tables[0]
+    for role, at, columns in tables[1:]:
+        if len(columns) != len(first):
+            raise DataError(
+                f"{role} has {len(columns)} {what} columns, {first_role} has {len(first)}",
+                code="id-columns",
+                at=at,
+                hint=f"name the same {what} columns in both, in one order",
+            )
+    dtypes = [
+        _common_type(what, [(role, at, list(columns.values())[place]) for role, at, columns in tables])
+        for place in range(len(first))
+    ]
+    names = tuple(first)
+    direct = len(dtypes) == 1 and (
+        dtypes[0] in (pl.Int64, pl.UInt64) or dtypes[0].is_temporal()
+    )
+    return IdPlan(names, tuple(dtypes), not direct, dtypes[0] == pl.UInt64, seed)
+
+
+def _kind(dtype: pl.DataType) -> str | None:
+    if dtype.is_integer() or (isinstance(dtype, pl.Decimal) and dtype.scale == 0):
+        return "integer"
+    if dtype in (pl.String, pl.Categorical, pl.Enum):
+        return "text"
+    if dtype == pl.Binary:
+        return "binary"
+    if dtype == pl.Date:
+        return "date"
+    if isinstance(dtype, pl.Datetime):
+        return "datetime" if dtype.time_zone is None else "datetime with time zone"
+    return None
+
+
+def _common_type(what: str, columns: list[tuple[str, str, pl.DataType]]) -> pl.DataType:
+    typed = [each for each in columns if each[2] != pl.Null]
+    if not typed:
+        return pl.Int64()
+    for role, at, dtype in typed:
+        if dtype.is_float():
+            raise DataError(
+                f"{role}.{what} is {dtype}: floats are no ids",
+                code="float-id",
+                at=at,
+                hint=f'write {what} = "cast({what} as bigint)" under [{role}.columns]',
+            )
+        if _kind(dtype) is None:
+            raise DataError(
+                f"{role}.{what} is {dtype}, which cannot be an id",
+                code="bad-id-type",
+                at=at,
+                hint="ids are integers, text, categoricals, binary, dates or timestamps",
+            )
+    first_role, _, first = typed[0]
+    for role, at, dtype in typed[1:]:
+        if _kind(dtype) != _kind(first):
+            raise DataError(
+                f"{role}.{what} is {dtype}, {first_role}.{what} is {first}: no id can match",
+                code="id-kind",
+                at=at,
+                hint=f"give both one type, here {what} = {_cast_hint(what, first)} "
+                f"under [{role}.columns]",
+            )
+    dtypes = [dtype for _, _, dtype in typed]
+    kind = _kind(first)
+    if kind == "integer":
+        return _common_integer(dtypes)
+    if kind == "text":
+        return pl.String()
+    if kind == "binary":
+        return pl.Binary()
+    if kind == "date":
+        return pl.Date()
+    units = [dtype.time_unit for dtype in dtypes if isinstance(dtype, pl.Datetime)]
+    zone = first.time_zone if isinstance(first, pl.Datetime) else None
+    return pl.Datetime(max(units, key=_UNITS.index), zone)
+
+
+def _common_integer(dtypes: list[pl.DataType]) -> pl.DataType:
+    if any(dtype in (pl.Int128, pl.UInt128) for dtype in dtypes):
+        return pl.Int128()
+    if any(dtype == pl.UInt64 for dtype in dtypes):
+        # -1 and 2^64-1 are different ids, so a signed partner needs the wider type
+        all_unsigned = all(dtype.is_unsigned_integer() for dtype in dtypes)
+        return pl.UInt64() if all_unsigned else pl.Int128()
+    return pl.Int64()
+
+
+def _cast_hint(what: str, dtype: pl.DataType) -> str:
+    names = {"integer": "bigint", "text": "varchar", "date": "date"}
+    return f'"cast({what} as {names.get(_kind(dtype) or "", "varchar")})"'
+
+
+def same_ids(left: pl.DataFrame, right: pl.DataFrame) -> bool:
+    """Whether two frames of id columns hold the same ids row by row."""
+    return all(
+        bool((a == b).fill_null(value=False).all())
+        for a, b in zip(left.get_columns(), right.get_columns(), strict=True)
+    )
+
+
+class _Borrowed:
+    """A NumPy view of memory that somebody else owns, marked writable.
+
+    Zero-copy arrays are read-only, which is another type to numba, and would double every
+    kernel's compilation. Kernels never write into what they are given as input.
+    """
+
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        self.owner = array
+        interface = dict(array.__array_interface__)
+        interface["data"] = (interface["data"][0], False)
+        self.__array_interface__ = interface
+
+
+def borrow(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """`array` itself, or a view of the one numba type that kernels are compiled for."""
+    array = np.ascontiguousarray(array)
+    return array if array.flags.writeable else np.asarray(_Borrowed(array))
+
+
+def as_array(series: pl.Series) -> npt.NDArray[Any]:
+    """The values of a series without nulls as a C array, without a copy where possible."""
+    return borrow(series.rechunk().to_numpy())
+
+
+def as_keys(series: pl.Series) -> Keys:
+    """uint64 bits of a key column without nulls."""
+    keys: Keys = as_array(series).view(np.uint64)
+    return keys
+
+
+@kernel
+def mix(key):  # type: ignore[no-untyped-def]
+    """A 64-bit permutation in which every input bit moves every output bit (splitmix64)."""
+    key = np.uint64(key)
+    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return key ^ (key >> np.uint64(31))
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share of all users, chosen by their hashed keys.
+
+    Args:
+        number: which share, from 0.
+        n_shares: how many there are; every user is in one of them.
+    """
+
+    number: int
+    n_shares: int
+
+    @property
+    def is_first(self) -> bool:
+        """Rows that belong to no user are counted with the first share."""
+        return self.number == 0
+
+    def holds(self, users: Keys) -> npt.NDArray[np.bool_]:
+        """Which rows belong to the share."""
+        held = np.empty(users.size, dtype=np.bool_)
+        mark_share(users, self.number, self.n_shares, held)
+        return held
+
+
+@kernel
+def mark_share(users, number, n_shares, held):  # type: ignore[no-untyped-def]
+    """`held` becomes True for the users of one share."""
+    for row in range(users.size):
+        low = np.int64(mix(users[row]) & np.uint64(0xFFFFFFFF))
+        held[row] = (low * n_shares) >> 32 == number
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A share of all users drawn by a hash of their ids that no version of any library changes.
+
+    Args:
+        fraction: above 0, at most 1.
+        plan: of the user ids.
+    """
+
+    fraction: float
+    plan: IdPlan
+
+    def holds(self, frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
+        """Which rows of a frame with keys belong to users of the sample."""
+        if not self.plan.hashed:
+            hashes = as_keys(frame[USER_KEY]).copy()
+        else:
+            hashes = np.zeros(frame.height, dtype=np.uint64)
+            for name in self.plan.columns:
+                ids = frame[name]
+                as_bytes = ids if ids.dtype == pl.Binary else ids.cast(pl.String).cast(pl.Binary)
+                array = as_bytes.rechunk().to_arrow().cast("large_binary")
+                _, offsets, data = array.buffers()
+                starts = np.frombuffer(offsets, dtype=np.int64)[array.offset :][: frame.height + 1]
+                content = np.frombuffer(data or b"", dtype=np.uint8)
+                hash_bytes(borrow(starts), borrow(content), hashes)
+        held = np.empty(frame.height, dtype=np.bool_)
+        mark_sample(hashes, round(self.fraction * 2**32), held)
+        return held
+
+
+@kernel
+def hash_bytes(starts, content, hashes):  # type: ignore[no-untyped-def]
+    """Mix the bytes of each row's id into its hash (FNV-1a, then splitmix64)."""
+    for row in range(hashes.size):
+        value = np.uint64(0xCBF29CE484222325) ^ mix(hashes[row] + np.uint64(1))
+        for place in range(starts[row], starts[row + 1]):
+            value = (value ^ np.uint64(content[place])) * np.uint64(0x100000001B3)
+        hashes[row] = mix(value)
+
+
+@kernel
+def mark_sample(hashes, limit, held):  # type: ignore[no-untyped-def]
+    """`held` becomes True where the hash falls below `limit` of 2^32."""
+    for row in range(hashes.size):
+        value = mix(hashes[row] ^ np.uint64(0x5851F42D4C957F2D))
+        held[row] = np.int64(value >> np.uint64(32)) < limit

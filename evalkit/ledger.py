@@ -1,0 +1,225 @@
+"""What a run keeps count of: rows and users, time and memory, and how far it has come."""
+
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from evalkit import __version__
+from evalkit.config import Config
+from evalkit.ranks import ModelProbe
+from evalkit.report import Meta, ModelCounts, TruthCounts, Warning_
+from evalkit.sources import Table
+from evalkit.truth import Truth
+
+PROGRESS_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run has come; `total_rows` None where nobody knows."""
+
+    stage: str
+    rows: int
+    total_rows: int | None
+
+
+@dataclass(slots=True)
+class ProgressLine:
+    """Tells `call` now and then how many rows have been read."""
+
+    call: Callable[[Progress], None] | None
+    tables: Sequence[Table]
+    rows: int = 0
+    told: float = 0.0
+    total: int | None = None
+
+    def start(self) -> None:
+        """Find out how much there is to read, if anybody wants to know."""
+        self.rows = 0
+        if self.call is not None:
+            hints = [table.n_rows_hint() for table in self.tables if not table.is_list]
+            known = [hint for hint in hints if hint is not None]
+            self.total = sum(known) if len(known) == len(self.tables) else None
+
+    def advance(self, rows: int) -> None:
+        """Some rows more."""
+        self.rows += rows
+        now = time.monotonic()
+        if self.call is not None and now - self.told > PROGRESS_SECONDS:
+            self.told = now
+            self.call(Progress("rankings", self.rows, self.total))
+
+
+@dataclass(slots=True)
+class Clock:
+    """Wall and CPU seconds of a run, and of each of its stages."""
+
+    line: ProgressLine
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    stages: dict[str, float] = field(default_factory=dict)
+    _begin: float = 0.0
+    _cpu: float = 0.0
+    _last: float = 0.0
+
+    def start(self) -> None:
+        """The first read comes next."""
+        self.line.start()
+        self.started = datetime.now(UTC)
+        self.stages.clear()
+        self._begin = self._last = time.perf_counter()
+        self._cpu = time.process_time()
+
+    def stop(self, stage: str) -> None:
+        """What has passed since the last call belongs to `stage`."""
+        now = time.perf_counter()
+        self.stages[stage] = self.stages.get(stage, 0.0) + now - self._last
+        self._last = now
+
+    def meta(self, rows: int, threads: int, used: dict[str, str]) -> Meta:
+        """The record of the report; `rows` that were read."""
+        seconds = self._last - self._begin
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return Meta(
+            started=self.started.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            seconds=seconds,
+            cpu_seconds=time.process_time() - self._cpu,
+            peak_bytes=peak if sys.platform == "darwin" else peak * 1024,
+            rows_per_second=rows / seconds if seconds > 0 else 0.0,
+            threads=threads,
+            stages=dict(self.stages),
+            versions=used,
+        )
+
+
+def versions() -> dict[str, str]:
+    """What the numbers were made with."""
+    names = ("polars", "numba", "numpy")
+    found = {name: version(name) for name in names}
+    return {"evalkit": __version__, "python": platform.python_version(), **found}
+
+
+@dataclass(slots=True)
+class Tally:
+    """Rows and users of the truth or of one model, added up over shares of the users."""
+
+    rows: int = 0
+    null_ids: int = 0
+    not_sampled: int = 0
+    duplicates: int = 0
+    negative: int = 0
+    users: int = 0
+    users_without_relevant: int = 0
+    pairs: int = 0
+    unknown_rows: int = 0
+    bad_scores: int = 0
+    bad_rank_rows: int = 0
+    seen: int = 0
+    ties: int = 0
+    users_with_truth: int = 0
+    users_without_ranking: int = 0
+    users_without_truth: int = 0
+    users_with_bad_ranks: int = 0
+    score_disagreements: int = 0
+    depth: int = 0
+    searched: str = "relevant"
+
+    def add_truth(self, truth: Truth) -> None:
+        """One share of the truth."""
+        counts = truth.counts
+        self.rows += counts.rows
+        self.null_ids += counts.null_ids
+        self.not_sampled += counts.not_sampled
+        self.duplicates += counts.duplicates
+        self.negative += counts.negative
+        self.users += truth.pairs.n_users
+        self.users_without_relevant += int((truth.n_relevant == 0).sum())
+        self.pairs += int(truth.n_relevant.sum())
+
+    def add_model(self, probe: ModelProbe, config: Config) -> None:
+        """One share of a model's rankings."""
+        self.rows += probe.rows
+        self.null_ids += probe.null_ids
+        self.not_sampled += probe.not_sampled
+        self.duplicates += probe.duplicates
+        self.unknown_rows += probe.unknown_rows
+        self.bad_scores += probe.bad_scores
+        self.bad_rank_rows += probe.bad_rank_rows
+        self.seen += probe.seen
+        self.ties += probe.ties
+        present = probe.ranks.present
+        n_present = int(present.sum())
+        self.users_with_truth += n_present
+        self.users_without_ranking += int(present.size) - n_present
+        self.users_without_truth += probe.users_without_truth
+        self.users = self.users_with_truth + self.users_without_truth
+        self.users_with_bad_ranks += probe.users_with_bad_ranks
+        self.score_disagreements += probe.score_disagreements
+        self.depth = max(self.depth, probe.ranks.depth)
+        self.searched = probe.searched
+
+    def truth_counts(self) -> TruthCounts:
+        """The report's record of the truth."""
+        dropped = {
+            "null_id": self.null_ids,
+            "duplicate": self.duplicates,
+            "not_sampled": self.not_sampled,
+        }
+        return TruthCounts(
+            rows=self.rows,
+            rows_used=self.rows - sum(dropped.values()),
+            rows_dropped=dropped,
+            users=self.users,
+            users_without_relevant=self.users_without_relevant,
+            pairs=self.pairs,
+        )
+
+    def model_counts(self, config: Config) -> ModelCounts:
+        """The report's record of a model."""
+        policies = config.policies
+        drops_seen = config.train is not None and config.train.drop_seen
+        keeps_copies = policies.duplicates == "count"
+        dropped = {
+            "null_id": self.null_ids,
+            "unknown_user": self.unknown_rows,
+            "not_sampled": self.not_sampled,
+            "duplicate": 0 if keeps_copies else self.duplicates,
+            "bad_score": self.bad_scores if policies.bad_scores == "drop" else 0,
+            "bad_rank": self.bad_rank_rows,
+            "seen_in_train": self.seen if drops_seen else 0,
+        }
+        return ModelCounts(
+            rows=self.rows,
+            rows_used=self.rows - sum(dropped.values()),
+            rows_dropped=dropped,
+            users=self.users,
+            users_without_ranking=self.users_without_ranking,
+            users_without_truth=self.users_without_truth,
+            duplicates=self.duplicates,
+            duplicates_searched=self.searched,
+            seen_in_train=self.seen if config.train is not None else None,
+            bad_ranks=self.users_with_bad_ranks,
+            ties=self.ties,
+            depth=self.depth,
+        )
+
+    def warnings(self, model: str, config: Config) -> list[Warning_]:
+        """What lets this model's numbers stand but may mislead."""
+        found = []
+        if self.users_with_bad_ranks and config.policies.bad_ranks == "keep":
+            message = f"the ranks of {self.users_with_bad_ranks:,} users have gaps or repeats"
+            found.append(Warning_("bad-ranks", message, model))
+        if self.duplicates:
+            message = f"{self.duplicates:,} rows list an item a second time"
+            found.append(Warning_("duplicate-item", message, model))
+        if self.score_disagreements:
+            message = (
+                f"{self.score_disagreements:,} hits have a higher score than the hit ranked "
+                "before them; ranks were used"
+            )
+            found.append(Warning_("score-order", message, model))
+        return found

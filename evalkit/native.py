@@ -1,0 +1,94 @@
+"""Processor instructions that numba does not offer: atomic updates and prefetching.
+
+Threads share the arrays that the probe fills. Every update of them is one of these: a minimum, a
+maximum or a sum, so the result is the same for every order in which threads come by.
+With the JIT off, plain Python of the same meaning stands in.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from evalkit.metrics import intrinsic
+
+
+def _atomic(array: Any, value: Any, operation: str) -> tuple[Any, Callable[..., Any]] | None:
+    from numba.core import cgutils, types
+    from numba.np import arrayobj
+
+    if not isinstance(array, types.Array) or array.ndim != 1:
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = arrayobj.make_array(signature.args[0])(context, builder, arguments[0]).data
+        place = cgutils.gep_inbounds(builder, pointer, arguments[1])
+        new = context.cast(builder, arguments[2], signature.args[2], array.dtype)
+        return builder.atomic_rmw(operation, place, new, "monotonic")
+
+    return array.dtype(array, types.intp, value), generate
+
+
+def _add(array: Any, index: int, value: Any) -> Any:
+    old = array[index]
+    array[index] = old + value
+    return old
+
+
+def _lower(array: Any, index: int, value: Any) -> Any:
+    old = array[index]
+    array[index] = min(old, value)
+    return old
+
+
+def _raise(array: Any, index: int, value: Any) -> Any:
+    old = array[index]
+    array[index] = max(old, value)
+    return old
+
+
+@intrinsic(_add)
+def atomic_add(typing_context, array, index, value):  # type: ignore[no-untyped-def]
+    """Add to one element of an integer array; gives the element as it was."""
+    return _atomic(array, value, "add")
+
+
+@intrinsic(_lower)
+def atomic_lower(typing_context, array, index, value):  # type: ignore[no-untyped-def]
+    """Lower one element of a signed array to a value; gives the element as it was."""
+    return _atomic(array, value, "min")
+
+
+@intrinsic(_raise)
+def atomic_raise(typing_context, array, index, value):  # type: ignore[no-untyped-def]
+    """Raise one element of a signed array to a value; gives the element as it was."""
+    return _atomic(array, value, "max")
+
+
+def _fetch_nothing(array: Any, index: int) -> None:
+    pass
+
+
+@intrinsic(_fetch_nothing)
+def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
+    """Ask for the cache line of one element ahead of its use; any index is allowed."""
+    from llvmlite import ir
+    from numba.core import cgutils, types
+    from numba.np import arrayobj
+
+    if not isinstance(array, types.Array) or array.ndim != 1:
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = arrayobj.make_array(signature.args[0])(context, builder, arguments[0]).data
+        place = cgutils.gep(builder, pointer, arguments[1])
+        byte_pointer = ir.IntType(8).as_pointer()
+        number = ir.IntType(32)
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [byte_pointer, number, number, number]),
+            "llvm.prefetch.p0i8",
+        )
+        address = builder.bitcast(place, byte_pointer)
+        builder.call(function, [address, number(1), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate

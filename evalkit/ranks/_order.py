@@ -1,0 +1,81 @@
+"""The order of rows with equal scores, resolved only where equals meet a relevant item."""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.keys import ITEM, IdPlan, Keys
+from evalkit.truth import Truth
+
+Orders = npt.NDArray[np.int64]
+
+_SIGN = np.uint64(1 << 63)
+
+
+def item_series(plan: IdPlan, frame: pl.DataFrame, keys: Keys) -> pl.Series:
+    """The item ids of rows: real ones where keys are hashes, else read from the keys."""
+    if plan.hashed:
+        return frame[ITEM]
+    dtype = plan.dtypes[0]
+    physical = pl.Series(ITEM, keys if plan.unsigned else keys.view(np.int64))
+    return (physical.cast(pl.Int32) if dtype == pl.Date else physical).cast(dtype)
+
+
+def order_in_batch(
+    ties: str, plan: IdPlan, frame: pl.DataFrame, keys: Keys, rows: npt.NDArray[np.int64]
+) -> Orders:
+    """int64[n_rows], smaller first, comparable among these rows alone.
+
+    Args:
+        ties: the policy: item, item-desc, item-text, item-text-desc or input.
+        rows: place of each row in the whole log.
+    """
+    if ties == "input":
+        return rows
+    as_text = ties.startswith("item-text")
+    if not plan.hashed and not as_text:
+        orders = (keys ^ _SIGN if plan.unsigned else keys).view(np.int64)
+    else:
+        series = item_series(plan, frame, keys)
+        if as_text:
+            series = _text(series)
+        orders = series.rank("dense").cast(pl.Int64).to_numpy()
+    return ~orders if ties.endswith("-desc") else orders
+
+
+def order_by_catalogue(
+    ties: str, truth: Truth
+) -> tuple[Callable[[pl.DataFrame, Keys], Orders], Orders]:
+    """Orders that are comparable between batches, against the truth's items.
+
+    Returns:
+        A function from rows to their orders, and the orders of the truth's places.
+    """
+    plan = truth.item_plan
+    if plan.hashed:
+        keys, ids = truth.item_keys, truth.item_ids[ITEM]
+    else:
+        keys = np.unique(truth.pairs.items)
+        ids = item_series(plan, pl.DataFrame(), keys)
+    if ties.startswith("item-text"):
+        ids = _text(ids)
+    catalogue = ids.unique().sort()
+    descending = ties.endswith("-desc")
+
+    def place(items: pl.Series) -> Orders:
+        left = catalogue.search_sorted(items, side="left").cast(pl.Int64).to_numpy()
+        right = catalogue.search_sorted(items, side="right").cast(pl.Int64).to_numpy()
+        orders: Orders = 2 * left + (right > left)  # an id between two others gets an even number
+        return ~orders if descending else orders
+
+    def orders_of(frame: pl.DataFrame, row_keys: Keys) -> Orders:
+        items = item_series(plan, frame, row_keys)
+        return place(_text(items) if ties.startswith("item-text") else items)
+
+    return orders_of, place(ids)[np.searchsorted(keys, truth.pairs.items)]
+
+
+def _text(items: pl.Series) -> pl.Series:
+    return items if items.dtype == pl.Binary else items.cast(pl.String)

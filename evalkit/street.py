@@ -1,0 +1,421 @@
+"""The whole street on one screen: config, sources, truth, ranks, values, exact sums, report."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit import __version__
+from evalkit.aggregate import measure_users
+from evalkit.config import Config, LogTable, RankingsTable, TruthTable
+from evalkit.errors import DataError, EvalkitError, MachineError, raise_all
+from evalkit.exact import BinnedSums
+from evalkit.keys import IdPlan, KeyCollisionError, Sample, Share, plan_ids
+from evalkit.ledger import Clock, Progress, ProgressLine, Tally, versions
+from evalkit.metrics import Request, load_metric_files, parse_metrics
+from evalkit.ranks import ModelProbe, RankScan, scan_ranks
+from evalkit.report import Counts, Estimate, Input, PerUser, Report, Warning_
+from evalkit.runs import new_run_id, run_key
+from evalkit.sources import Table, open_log, open_rankings, open_train, open_truth
+from evalkit.threads import usable_cores
+from evalkit.truth import Truth, build_truth, build_user_items, read_train
+
+SEEDS = range(1, 17)  # of the hash of ids; a second one is needed once in 10^5 runs of 10^7 users
+BYTES_A_TRUTH_ROW = 72  # keys, partitions, pairs, ranks and table entries at the peak
+BYTES_AT_REST = 400 << 20  # interpreter, libraries, kernels and batches on their way
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Tables that are in memory already, in place of the config's paths."""
+
+    truth: object | None = None
+    rankings: Sequence[object | None] = ()
+    train: object | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Every log of a run, opened but not read."""
+
+    truth: Table
+    threshold: float | None
+    rankings: Sequence[tuple[str | None, Table]]
+    train: Table | None
+    is_log: bool
+
+    @property
+    def all(self) -> list[Table]:
+        """Truth, rankings, training log."""
+        rest = [] if self.train is None else [self.train]
+        return [self.truth, *(table for _, table in self.rankings), *rest]
+
+
+@dataclass(slots=True)
+class Model:
+    """What has been added up of one model so far."""
+
+    sums: BinnedSums
+    tally: Tally = field(default_factory=Tally)
+    users: list[pl.DataFrame] = field(default_factory=list)
+
+
+def run_config(
+    config: Config,
+    *,
+    given: Given | None = None,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    sample: float | None = None,
+    per_user: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> Report:
+    """The report of a config.
+
+    Args:
+        given: tables in memory, in place of the config's paths.
+        threads: kernels that run side by side; the usable cores by default.
+        memory_limit: bytes; above what one pass needs, users are split into several passes.
+        sample: share of the users, drawn by a hash of their ids.
+        per_user: keep the values of every user.
+        progress: called now and then with the rows that were read.
+    Raises:
+        RequestError: the request is wrong.
+        DataError: the data is wrong.
+        MachineError: no split holds the memory limit [memory-limit].
+    """
+    metrics = load_metric_files(config.metrics.files)
+    requests = parse_metrics(config.metrics.names, metrics=metrics)
+    tables = open_tables(config, given or Given())
+    clock = Clock(ProgressLine(progress, tables.all))
+    evaluation = Evaluation(
+        config, requests, tables, threads or usable_cores(), sample, per_user, clock
+    )
+    n_shares = count_shares(tables, memory_limit)
+    for seed in SEEDS:
+        try:
+            return evaluation.report(seed, n_shares)
+        except KeyCollisionError:
+            continue
+    raise MachineError("ids share their keys under every seed", code="key-collision")
+
+
+def open_tables(config: Config, given: Given) -> Tables:
+    """Open every log; all that is wrong with any of them at once."""
+    problems: list[EvalkitError] = []
+    opened: list[Table] = []
+
+    def attempt(action: Callable[[], Table | tuple[Table, Table]]) -> None:
+        try:
+            found = action()
+        except EvalkitError as error:
+            problems.append(error)
+            return
+        opened.extend(found if isinstance(found, tuple) else [found])
+
+    threshold: float | None
+    models: list[str | None]
+    if config.log is not None:
+        log: LogTable = config.log
+        attempt(lambda: open_log(log, given.truth))
+        threshold, models = log.threshold, [log.model]
+    else:
+        truth: TruthTable = config.truth  # type: ignore[assignment]  # the config holds one of both
+        attempt(lambda: open_truth(truth, given.truth))
+        for place, table in enumerate(config.rankings):
+            held = given.rankings[place] if given.rankings else None
+            attempt(_opening(table, held))
+        threshold, models = truth.threshold, [table.model for table in config.rankings]
+    if config.train is not None:
+        train = config.train
+        attempt(lambda: open_train(train, given.train))
+    raise_all(problems)
+    ranked = opened[1 : 1 + len(models)]
+    return Tables(
+        opened[0],
+        threshold,
+        list(zip(models, ranked, strict=True)),
+        opened[-1] if config.train is not None else None,
+        config.log is not None,
+    )
+
+
+def _opening(table: RankingsTable, held: object | None) -> Callable[[], Table]:
+    return lambda: open_rankings(table, held)
+
+
+def plan_tables(tables: Tables, seed: int) -> tuple[IdPlan, IdPlan]:
+    """How the users and the items of all tables become keys."""
+    described = [(table, table.frame.collect_schema()) for table in tables.all]
+    users = [
+        (
+            table.role,
+            table.at,
+            {name: dtype for name, dtype in schema.items() if name.startswith("user_")},
+        )
+        for table, schema in described
+    ]
+    items = []
+    for table, schema in described:
+        dtype = schema["item"]
+        inner = dtype.inner if isinstance(dtype, (pl.List, pl.Array)) else dtype
+        items.append((table.role, table.at, {"item": inner}))
+    return plan_ids("user", users, seed=seed), plan_ids("item", items, seed=seed)  # type: ignore[arg-type]
+
+
+def count_shares(tables: Tables, memory_limit: int | None) -> int:
+    """Into how many passes users are split, so that truth and ranks stay below the limit.
+
+    Raises:
+        MachineError: the limit is below what a run needs before it reads a row [memory-limit].
+    """
+    rows = tables.truth.n_rows_hint()
+    if memory_limit is None or rows is None:
+        return 1
+    room = memory_limit - BYTES_AT_REST
+    if room < 16 << 20:
+        raise MachineError(
+            f"a limit of {memory_limit >> 20:,} MiB leaves no room for the truth",
+            code="memory-limit",
+            hint=f"give at least {(BYTES_AT_REST >> 20) + 64:,} MiB",
+        )
+    return max(1, math.ceil(rows * BYTES_A_TRUTH_ROW / room))
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """One config on its way to a report."""
+
+    config: Config
+    requests: Sequence[Request]
+    tables: Tables
+    threads: int
+    sample: float | None
+    per_user: bool
+    clock: Clock
+    models: dict[str, Model] = field(default_factory=dict)
+    truth_tally: Tally = field(default_factory=Tally)
+    warnings: list[Warning_] = field(default_factory=list)
+
+    def report(self, seed: int, n_shares: int) -> Report:
+        """Measure every share of the users and put the exact sums together."""
+        self.models.clear()
+        self.truth_tally = Tally()
+        self.clock.start()
+        user_plan, item_plan = plan_tables(self.tables, seed)
+        for number in range(n_shares):
+            share = Share(number, n_shares) if n_shares > 1 else None
+            self._measure_share(user_plan, item_plan, share)
+        self._check_inputs()
+        estimates = tuple(self._estimates())
+        self.clock.stop("aggregate")
+        return self._report(estimates)
+
+    def _measure_share(self, user_plan: IdPlan, item_plan: IdPlan, share: Share | None) -> None:
+        config, clock = self.config, self.clock
+        sample = None if self.sample is None else Sample(self.sample, user_plan)
+        truth = build_truth(
+            self.tables.truth,
+            threshold=self.tables.threshold,
+            user_plan=user_plan,
+            item_plan=item_plan,
+            policies=config.policies,
+            threads=self.threads,
+            sample=sample,
+            share=share,
+            clock=clock.stop,
+        )
+        self.truth_tally.add_truth(truth)
+        clock.stop("build")
+        train = None
+        if self.tables.train is not None:
+            users, items = read_train(self.tables.train, truth, null_ids=config.policies.null_ids)
+            train, _ = build_user_items(users, items, None, threads=self.threads)
+            clock.stop("train")
+        order = truth.order_of_users() if self.per_user else None
+        problems: list[EvalkitError] = []
+        for model, table in self.tables.rankings:
+            scan = RankScan(
+                table,
+                model,
+                truth,
+                config.policies,
+                self.threads,
+                train=train,
+                drop_seen=config.train is not None and config.train.drop_seen,
+                sample=sample,
+                share=share,
+                progress=clock.line.advance,
+            )
+            try:
+                probes = scan_ranks(scan)
+            except EvalkitError as error:
+                problems.append(error)
+                continue
+            clock.stop("probe")
+            for name, probe in probes.items():
+                self._measure_model(name, probe, truth, order)
+            clock.stop("measure")
+        raise_all(problems)
+
+    def _measure_model(
+        self, name: str, probe: ModelProbe, truth: Truth, order: npt.NDArray[np.int64] | None
+    ) -> None:
+        model = self.models.setdefault(name, Model(BinnedSums(len(self.requests))))
+        model.tally.add_model(probe, self.config)
+        labels = [request.label for request in self.requests]
+
+        def keep(users: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> None:
+            ids = truth.ids_of_users(users)
+            ids.columns = list(self.tables.truth.user_names)
+            model.users.append(
+                ids.hstack([pl.Series(label, values[:, n]) for n, label in enumerate(labels)])
+            )
+
+        model.sums.merge(
+            measure_users(
+                truth,
+                probe.ranks,
+                self.requests,
+                policies=self.config.policies,
+                threads=self.threads,
+                keep=keep if self.per_user else None,
+                order=order,
+            )
+        )
+
+    def _check_inputs(self) -> None:
+        """Nothing to read, nobody in common, cutoffs that no list reaches."""
+        policies = self.config.policies
+        problems: list[EvalkitError] = []
+
+        def tell(policy: str, code: str, message: str, at: str, hint: str, model: str | None) -> None:
+            if policy == "error":
+                problems.append(DataError(message, code=code, at=at, hint=hint))
+            else:
+                self.warnings.append(Warning_(code, message, model))
+
+        if self.truth_tally.rows == 0:
+            hint = 'write empty_input = "warn" under [policies] if that can be'
+            at = self.tables.truth.at
+            tell(policies.empty_input, "empty-input", "the truth has no rows", at, hint, None)
+        for name, model in self.models.items():
+            tally = model.tally
+            at = self._place_of(name)
+            if tally.rows == 0 and tally.users == 0:
+                message = f"the rankings of {name!r} have no rows"
+                hint = 'write empty_input = "warn" under [policies] if that can be'
+                tell(policies.empty_input, "empty-input", message, at, hint, name)
+            elif tally.users_with_truth == 0 and self.truth_tally.rows:
+                message = f"none of {tally.users:,} ranked users is in the truth"
+                hint = "compare some ids of both by eye: are they of one kind and one day?"
+                tell(policies.no_common_user, "no-common-user", message, at, hint, name)
+            else:
+                deep = [r.label for r in self.requests if (r.cutoff or 0) > tally.depth]
+                if deep:
+                    message = (
+                        f"{', '.join(deep)}: the lists of {name!r} hold at most "
+                        f"{tally.depth:,} ranks"
+                    )
+                    hint = 'lower the cutoff, or write beyond_depth = "warn" under [policies]'
+                    tell(policies.beyond_depth, "cutoff-beyond-depth", message, at, hint, name)
+            self.warnings.extend(tally.warnings(name, self.config))
+        raise_all(problems)
+        if self.truth_tally.negative and policies.negative_relevance == "ignore":
+            message = f"{self.truth_tally.negative:,} items of the truth have a relevance below 0"
+            self.warnings.append(Warning_("negative-relevance", message + ", which counts as 0"))
+        if self.tables.is_log:
+            message = "relevant items are those logged: what was never shown cannot be missed"
+            self.warnings.append(Warning_("joined-log", message))
+        if self.sample is not None:
+            message = f"numbers stand on a sample of {self.sample:.2%} of the users"
+            self.warnings.append(Warning_("sample", message))
+
+    def _place_of(self, name: str) -> str:
+        places = dict(self.tables.rankings)
+        table = places.get(name) or places.get(None)
+        return table.at if table is not None else ""
+
+    def _estimates(self) -> list[Estimate]:
+        estimates = []
+        for name, model in self.models.items():
+            for column, request in enumerate(self.requests):
+                if model.sums.n_infinite(column):
+                    raise DataError(
+                        f"{request.label} of {name!r} is infinite for "
+                        f"{model.sums.n_infinite(column):,} users",
+                        code="infinite-value",
+                        hint="exponential gains overflow on such relevances: use linear gains",
+                    )
+                total = model.sums.sum_of(column)
+                estimates.append(
+                    Estimate(
+                        model=name,
+                        metric=request.label,
+                        name=request.metric.name,
+                        cutoff=request.cutoff,
+                        parameters=dict(request.parameters),
+                        value=total.mean,
+                        n_users=total.count,
+                        n_undefined=model.sums.n_undefined(column),
+                        higher_is_better=request.metric.higher_is_better,
+                    )
+                )
+        return estimates
+
+    def _report(self, estimates: tuple[Estimate, ...]) -> Report:
+        config, tables = self.config, self.tables
+        rows = {None: self.truth_tally.rows}
+        inputs = [Input("truth", None, tables.truth.paths, rows[None], tables.truth.fingerprint())]
+        for model, table in tables.rankings:
+            known = self.models.get(model) if model is not None else None
+            n_rows = sum(m.tally.rows for m in self.models.values()) if known is None else known.tally.rows
+            inputs.append(Input("rankings", model, table.paths, n_rows, table.fingerprint()))
+        if tables.train is not None:
+            train = tables.train
+            inputs.append(
+                Input("train", None, train.paths, train.n_rows_hint() or 0, train.fingerprint())
+            )
+        asked = config.model_dump(mode="json", exclude={"output", "name"})
+        definitions = [
+            [request.label, dict(request.parameters), request.metric.kernel.digest]
+            for request in self.requests
+        ]
+        key = run_key(
+            {**asked, "sample": self.sample},
+            [each.fingerprint for each in inputs],
+            {"evalkit": __version__},
+            definitions,
+        )
+        per_user = None
+        if self.per_user:
+            names = tables.truth.user_names
+            labels = tuple(request.label for request in self.requests)
+            frames = {
+                name: pl.concat(model.users).sort(names, maintain_order=True)
+                for name, model in self.models.items()
+            }
+            per_user = PerUser(names, labels, frames)
+        n_read = sum(each.rows for each in inputs)
+        return Report(
+            evalkit=__version__,
+            run_id=new_run_id(self.clock.started),
+            run_key=key,
+            name=config.name,
+            profile=config.metrics.profile,
+            inputs=tuple(inputs),
+            counts=Counts(
+                self.truth_tally.truth_counts(),
+                {name: model.tally.model_counts(config) for name, model in self.models.items()},
+            ),
+            estimates=estimates,
+            meta=self.clock.meta(n_read, self.threads, versions()),
+            warnings=tuple(self.warnings),
+            config=config.model_dump(mode="json"),
+            per_user_values=per_user,
+        )
+
+

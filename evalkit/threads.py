@@ -1,0 +1,50 @@
+"""Threads that run serial kernels side by side; kernels release the GIL."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+Work = TypeVar("Work")
+Done = TypeVar("Done")
+
+
+def usable_cores() -> int:
+    """Processors this process may use: its affinity, cut by the container's CPU quota."""
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS has no affinity
+        cores = os.cpu_count() or 1
+    try:
+        with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:
+            quota, period = file.read().split()
+    except (OSError, ValueError):
+        return cores
+    return cores if quota == "max" else max(1, min(cores, -(-int(quota) // int(period))))
+
+
+def kernels_are_compiled() -> bool:
+    """False with NUMBA_DISABLE_JIT=1, where plain Python stands in and atomics are not atomic."""
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
+
+
+def ordered_map(
+    work: Callable[[Work], Done], items: Iterable[Work], *, threads: int
+) -> Iterator[Done]:
+    """`work(item)` in the order of the items, at most two items a thread in memory."""
+    if threads <= 1 or not kernels_are_compiled():
+        yield from map(work, items)
+        return
+    waiting: deque[Future[Done]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) > 2 * threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

@@ -1,0 +1,802 @@
+"""The truth: every user's relevant items, as rows of one compressed array and a table to find them.
+
+Rows are partitioned by the top bits of the hashed user, so that each partition is built by one
+thread in memory that fits a cache, and partitions never meet.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.config import Policies
+from evalkit.errors import DataError
+from evalkit.keys import (
+    ITEM,
+    ITEM_KEY,
+    USER_KEY,
+    IdPlan,
+    KeyCollisionError,
+    Keys,
+    Sample,
+    Share,
+    as_keys,
+    borrow,
+    mix,
+    same_ids,
+)
+from evalkit.metrics import kernel
+from evalkit.sources import Table, reading
+from evalkit.threads import ordered_map
+
+ROWS_A_PARTITION = 1 << 16
+MAX_PARTITION_BITS = 12
+TABLE_LOAD = 0.8  # entries a slot of the fullest partition
+COUNT_BITS = 24  # of an entry's word that packs start and count
+MAX_PACKED_COUNT = (1 << COUNT_BITS) - 1
+FILTERED_ITEMS = 48  # a 64-bit filter of more items passes nearly everything
+SMALL_SORT = 32  # up to here insertion beats merging
+
+DUPLICATES = ("max", "error", "sum", "last")
+
+_NO_FLOATS = np.empty(0, dtype=np.float64)
+_NO_ROWS = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class UserItems:
+    """Items by user, and a hash table from user key to the user's place.
+
+    Args:
+        table: uint64[n_slots * 4], an entry of user key, filter of its items, start and count of
+            its items packed, and code + 1 (0: the slot is free). A partition's slots lie together.
+        partition_bits: top bits of the hashed user that choose the partition.
+        slot_bits: the next bits, which choose the slot in it.
+        users: uint64[n_users], key of each user code.
+        starts: int64[n_users], where a user's items begin in `items`.
+        counts: int64[n_users], how many there are.
+        items: uint64[n_places], item keys, ascending within a user; places between users may be
+            unused.
+        relevance: float64[n_places] as logged, or empty when every item is simply relevant.
+        first_rows: int64[n_users], a row of the scanned frame with that user, or empty.
+    """
+
+    table: npt.NDArray[np.uint64]
+    partition_bits: int
+    slot_bits: int
+    users: Keys
+    starts: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+    items: Keys
+    relevance: npt.NDArray[np.float64]
+    first_rows: npt.NDArray[np.int64]
+
+    @property
+    def n_users(self) -> int:
+        """Users with at least one row, relevant or not."""
+        return int(self.users.size)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildCounts:
+    """What building found: rows that repeat an earlier (user, item), negative relevances."""
+
+    duplicates: int
+    negative: int
+    examples: tuple[tuple[int, int], ...]  # (user key, item key) of some duplicates
+
+
+@kernel
+def count_partitions(users, shift, counts):  # type: ignore[no-untyped-def]
+    """Rows of each partition; `counts` int64[n_partitions] is added to."""
+    for row in range(users.size):
+        counts[np.int64(mix(users[row]) >> shift)] += 1
+
+
+@kernel
+def scatter_partitions(
+    users, items, relevance, first_row, shift, places, out_users, out_items, out_relevance, out_rows
+):  # type: ignore[no-untyped-def]
+    """Move rows to their partition, keeping their order; `places` is the next place of each."""
+    for row in range(users.size):
+        partition = np.int64(mix(users[row]) >> shift)
+        place = places[partition]
+        places[partition] = place + 1
+        out_users[place] = users[row]
+        out_items[place] = items[row]
+        if relevance.size > 0:
+            out_relevance[place] = relevance[row]
+        if out_rows.size > 0:
+            out_rows[place] = first_row + row
+
+
+@kernel
+def merge_sort(keys, order, spare):  # type: ignore[no-untyped-def]
+    """Sort `order`, places in `keys`, by key; equal keys keep their order."""
+    n = order.size
+    width = 1
+    while width < n:
+        for begin in range(0, n, 2 * width):
+            middle = min(begin + width, n)
+            end = min(begin + 2 * width, n)
+            left, right = begin, middle
+            for place in range(begin, end):
+                if left < middle and (right >= end or keys[order[left]] <= keys[order[right]]):
+                    spare[place] = order[left]
+                    left += 1
+                else:
+                    spare[place] = order[right]
+                    right += 1
+        for place in range(n):
+            order[place] = spare[place]
+        width *= 2
+
+
+@kernel
+def sort_items(items, relevance):  # type: ignore[no-untyped-def]
+    """Sort one user's items by key, relevance along; equal items keep their order."""
+    n = items.size
+    graded = relevance.size > 0
+    if n <= 32:
+        for place in range(1, n):
+            item = items[place]
+            gain = relevance[place] if graded else 0.0
+            before = place - 1
+            while before >= 0 and items[before] > item:
+                items[before + 1] = items[before]
+                if graded:
+                    relevance[before + 1] = relevance[before]
+                before -= 1
+            items[before + 1] = item
+            if graded:
+                relevance[before + 1] = gain
+        return
+    order = np.arange(n)
+    merge_sort(items, order, np.empty(n, dtype=np.int64))
+    old_items = items.copy()
+    for place in range(n):
+        items[place] = old_items[order[place]]
+    if graded:
+        old = relevance.copy()
+        for place in range(n):
+            relevance[place] = old[order[place]]
+
+
+@kernel
+def join_duplicates(relevance, begin, end, policy):  # type: ignore[no-untyped-def]
+    """One relevance of copies begin..end of an item; the order of rows matters only to `last`."""
+    if policy == 3:
+        return relevance[end - 1]
+    if policy == 2:
+        for place in range(begin + 1, end):  # ascending, so that the sum has one order
+            value = relevance[place]
+            before = place - 1
+            while before >= begin and relevance[before] > value:
+                relevance[before + 1] = relevance[before]
+                before -= 1
+            relevance[before + 1] = value
+        total = 0.0
+        for place in range(begin, end):
+            total += relevance[place]
+        return total
+    best = relevance[begin]
+    for place in range(begin + 1, end):
+        best = max(best, relevance[place])
+    return best
+
+
+@kernel
+def build_partition(
+    users,
+    items,
+    relevance,
+    rows,
+    begin,
+    end,
+    relevant_from,
+    policy,
+    keep_negative,
+    out_users,
+    out_starts,
+    out_counts,
+    out_rows,
+    counters,
+    examples,
+):  # type: ignore[no-untyped-def]
+    """Group rows begin..end of one partition by user, in place; gives the number of users.
+
+    `counters`: duplicates, negative relevances. `examples` uint64[n, 2] is filled with duplicates.
+    """
+    n_rows = end - begin
+    size = 16
+    while size < 2 * n_rows:
+        size *= 2
+    mask = np.uint64(size - 1)
+    slot_codes = np.full(size, -1, dtype=np.int32)
+    codes = np.empty(n_rows, dtype=np.int32)
+    n_users = 0
+    code = -1
+    for row in range(n_rows):
+        user = users[begin + row]
+        if row == 0 or user != users[begin + row - 1]:
+            slot = mix(user) & mask
+            while True:
+                code = slot_codes[np.int64(slot)]
+                if code < 0:
+                    code = n_users
+                    slot_codes[np.int64(slot)] = code
+                    out_users[begin + code] = user
+                    out_counts[begin + code] = 0
+                    if rows.size > 0:
+                        out_rows[begin + code] = rows[begin + row]
+                    n_users += 1
+                    break
+                if out_users[begin + code] == user:
+                    break
+                slot = (slot + np.uint64(1)) & mask
+        codes[row] = code
+        out_counts[begin + code] += 1
+
+    graded = relevance.size > 0
+    places = np.empty(n_users + 1, dtype=np.int64)
+    places[0] = 0
+    for user_code in range(n_users):
+        places[user_code + 1] = places[user_code] + out_counts[begin + user_code]
+    next_places = places[:n_users].copy()
+    grouped_items = np.empty(n_rows, dtype=np.uint64)
+    grouped = np.empty(n_rows if graded else 0, dtype=np.float64)
+    for row in range(n_rows):
+        place = next_places[codes[row]]
+        next_places[codes[row]] = place + 1
+        grouped_items[place] = items[begin + row]
+        if graded:
+            grouped[place] = relevance[begin + row]
+
+    write = begin
+    for user_code in range(n_users):
+        first, last = places[user_code], places[user_code + 1]
+        user_items = grouped_items[first:last]
+        user_relevance = grouped[first:last] if graded else grouped[0:0]
+        sort_items(user_items, user_relevance)
+        start = write
+        place = 0
+        while place < last - first:
+            copies = place + 1
+            while copies < last - first and user_items[copies] == user_items[place]:
+                copies += 1
+            if copies - place > 1:
+                if counters[0] < examples.shape[0]:
+                    examples[counters[0], 0] = out_users[begin + user_code]
+                    examples[counters[0], 1] = user_items[place]
+                counters[0] += copies - place - 1
+            if graded:
+                value = join_duplicates(user_relevance, place, copies, policy)
+                if value < 0.0:
+                    counters[1] += 1
+                if value >= relevant_from or value > 0.0 or (keep_negative and value < 0.0):
+                    items[write] = user_items[place]
+                    relevance[write] = value
+                    write += 1
+            else:
+                items[write] = user_items[place]
+                write += 1
+            place = copies
+        out_starts[begin + user_code] = start
+        out_counts[begin + user_code] = write - start
+    return n_users
+
+
+@kernel
+def item_bit(item):  # type: ignore[no-untyped-def]
+    """The bit of an item in a user's filter."""
+    return np.uint64(1) << ((item * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(58))
+
+
+@kernel
+def fill_table(
+    users, starts, counts, items, first_code, last_code, partition, slot_bits, shift, table
+):  # type: ignore[no-untyped-def]
+    """Enter a partition's users into its own slots."""
+    mask = (np.uint64(1) << np.uint64(slot_bits)) - np.uint64(1)
+    base = np.int64(partition) << np.int64(slot_bits)
+    for code in range(first_code, last_code):
+        slot = (mix(users[code]) >> np.uint64(shift)) & mask
+        entry = (base + np.int64(slot)) * 4
+        while table[entry + 3] != 0:
+            slot = (slot + np.uint64(1)) & mask
+            entry = (base + np.int64(slot)) * 4
+        bits = np.uint64(0)
+        if counts[code] > 48:
+            bits = ~bits
+        else:
+            for place in range(starts[code], starts[code] + counts[code]):
+                bits |= item_bit(items[place])
+        table[entry] = users[code]
+        table[entry + 1] = bits
+        table[entry + 2] = (np.uint64(starts[code]) << np.uint64(24)) | np.uint64(
+            min(counts[code], 16777215)
+        )
+        table[entry + 3] = np.uint64(code + 1)
+
+
+@kernel
+def find_entry(table, user, shift, slot_bits):  # type: ignore[no-untyped-def]
+    """Index in `table` of a user's entry; -1 for a user that is not there."""
+    mask = (np.uint64(1) << np.uint64(slot_bits)) - np.uint64(1)
+    top = mix(user) >> np.uint64(shift)
+    base = top & ~mask
+    slot = top & mask
+    while True:
+        entry = np.int64(base | slot) * 4
+        if table[entry + 3] == 0:
+            return -1
+        if table[entry] == user:
+            return entry
+        slot = (slot + np.uint64(1)) & mask
+
+
+@kernel
+def find_codes(table, users, shift, slot_bits, codes):  # type: ignore[no-untyped-def]
+    """User code of each row, -1 for unknown users; `codes` int64[n_rows] is filled."""
+    entry = -1
+    for row in range(users.size):
+        if row == 0 or users[row] != users[row - 1]:
+            entry = find_entry(table, users[row], shift, slot_bits)
+        codes[row] = np.int64(table[entry + 3]) - 1 if entry >= 0 else -1
+
+
+@kernel
+def find_item(items, item, begin, end):  # type: ignore[no-untyped-def]
+    """Place of an item among a user's sorted items begin..end; -1 when it is not there."""
+    if end - begin <= 16:
+        for place in range(begin, end):
+            if items[place] == item:
+                return place
+        return -1
+    low, high = begin, end
+    while low < high:
+        middle = (low + high) >> 1
+        if items[middle] < item:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and items[low] == item else -1
+
+
+def table_shift(partition_bits: int, slot_bits: int) -> int:
+    """How far a user's hash is shifted right to give its slot in the whole table."""
+    return 64 - partition_bits - slot_bits
+
+
+def build_user_items(
+    users: Keys,
+    items: Keys,
+    relevance: npt.NDArray[np.float64] | None,
+    *,
+    relevant_from: float = math.inf,
+    duplicates: str = "max",
+    keep_negative: bool = False,
+    with_rows: bool = False,
+    threads: int = 1,
+) -> tuple[UserItems, BuildCounts]:
+    """Group (user, item, relevance) rows by user.
+
+    Args:
+        users: uint64[n_rows].
+        items: uint64[n_rows].
+        relevance: float64[n_rows] without NaN; None: every row is relevant.
+        relevant_from: items below it stay only for their gain, when above 0.
+        duplicates: what an item's copies become: "max", "sum", "last"; "error" counts like "max".
+        keep_negative: keep items of negative relevance.
+        with_rows: remember a row of each user.
+        threads: kernels that run side by side.
+    """
+    n_rows = users.size
+    partition_bits = 0
+    while partition_bits < MAX_PARTITION_BITS and n_rows >> partition_bits > ROWS_A_PARTITION:
+        partition_bits += 1
+    n_partitions = 1 << partition_bits
+    graded = np.empty(0) if relevance is None else relevance
+    users, items, row_of, offsets, graded = _partition(
+        users, items, graded, partition_bits, with_rows=with_rows, threads=threads
+    )
+    out_users = np.empty(n_rows, dtype=np.uint64)
+    out_starts = np.empty(n_rows, dtype=np.int64)
+    out_counts = np.empty(n_rows, dtype=np.int64)
+    out_rows = np.empty(n_rows if with_rows else 0, dtype=np.int64)
+    policy = DUPLICATES.index(duplicates)
+
+    def build(partition: int) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+        counters = np.zeros(2, dtype=np.int64)
+        examples = np.zeros((4, 2), dtype=np.uint64)
+        n_users = build_partition(
+            users,
+            items,
+            graded,
+            row_of,
+            int(offsets[partition]),
+            int(offsets[partition + 1]),
+            relevant_from,
+            policy,
+            keep_negative,
+            out_users,
+            out_starts,
+            out_counts,
+            out_rows,
+            counters,
+            examples,
+        )
+        return n_users, counters, examples[: min(4, int(counters[0]))]
+
+    built = list(ordered_map(build, range(n_partitions), threads=threads))
+    n_users = np.array([each[0] for each in built], dtype=np.int64)
+    codes = np.concatenate([[0], np.cumsum(n_users)])
+    keep = [slice(int(offsets[p]), int(offsets[p]) + int(n_users[p])) for p in range(n_partitions)]
+    keys = np.concatenate([out_users[each] for each in keep])
+    starts = np.concatenate([out_starts[each] for each in keep])
+    counts = np.concatenate([out_counts[each] for each in keep])
+    first_rows = np.concatenate([out_rows[each] for each in keep]) if with_rows else _NO_ROWS
+    slot_bits = max(1, math.ceil(math.log2(max(2.0, int(n_users.max()) / TABLE_LOAD))))
+    table = np.zeros(4 << (partition_bits + slot_bits), dtype=np.uint64)
+    shift = table_shift(partition_bits, slot_bits)
+
+    def fill(partition: int) -> None:
+        first, last = int(codes[partition]), int(codes[partition + 1])
+        fill_table(
+            keys, starts, counts, items, first, last, partition, slot_bits, shift, table
+        )
+
+    for _ in ordered_map(fill, range(n_partitions), threads=threads):
+        pass
+    found = BuildCounts(
+        duplicates=sum(int(each[1][0]) for each in built),
+        negative=sum(int(each[1][1]) for each in built),
+        examples=tuple((int(u), int(i)) for each in built for u, i in each[2].tolist()),
+    )
+    store = UserItems(
+        table, partition_bits, slot_bits, keys, starts, counts, items, graded, first_rows
+    )
+    return store, found
+
+
+def _partition(
+    users: Keys,
+    items: Keys,
+    relevance: npt.NDArray[np.float64],
+    partition_bits: int,
+    *,
+    with_rows: bool,
+    threads: int,
+) -> tuple[Keys, Keys, npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    n_rows = users.size
+    if partition_bits == 0:
+        rows = np.arange(n_rows) if with_rows else _NO_ROWS
+        return users, items.copy(), rows, np.array([0, n_rows]), relevance.copy()
+    shift = np.uint64(64 - partition_bits)
+    bounds = np.linspace(0, n_rows, 4 * threads + 1).astype(np.int64)
+    pieces = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
+
+    def histogram(piece: tuple[int, int]) -> npt.NDArray[np.int64]:
+        counts = np.zeros(1 << partition_bits, dtype=np.int64)
+        count_partitions(users[piece[0] : piece[1]], shift, counts)
+        return counts
+
+    counts = np.stack(list(ordered_map(histogram, pieces, threads=threads)))
+    offsets = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
+    first_places = offsets[:-1] + np.cumsum(counts, axis=0) - counts
+    out_users = np.empty(n_rows, dtype=np.uint64)
+    out_items = np.empty(n_rows, dtype=np.uint64)
+    out_relevance = np.empty(relevance.size, dtype=np.float64)
+    out_rows = np.empty(n_rows if with_rows else 0, dtype=np.int64)
+
+    def scatter(number: int) -> None:
+        begin, end = pieces[number]
+        scatter_partitions(
+            users[begin:end],
+            items[begin:end],
+            relevance[begin:end] if relevance.size else relevance,
+            begin,
+            shift,
+            first_places[number].copy(),
+            out_users,
+            out_items,
+            out_relevance,
+            out_rows,
+        )
+
+    for _ in ordered_map(scatter, range(len(pieces)), threads=threads):
+        pass
+    return out_users, out_items, out_rows, offsets, out_relevance
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What a run holds rankings against: items with a gain, by user, and the ids behind the keys.
+
+    Args:
+        pairs: items by user.
+        relevant_from: an item is relevant from this relevance on.
+        has_threshold: some items with a gain may not be relevant.
+        user_plan: how user ids become keys.
+        item_plan: how item ids become keys.
+        user_ids: the id columns of each user code; only for hashed ids, otherwise empty.
+        item_ids: ids of `item_keys`, in their order; only for hashed ids.
+        item_keys: uint64[n_items] ascending; only for hashed ids.
+        counts: rows and reasons, for the report.
+    """
+
+    pairs: UserItems
+    relevant_from: float
+    has_threshold: bool
+    user_plan: IdPlan
+    item_plan: IdPlan
+    user_ids: pl.DataFrame
+    item_ids: pl.DataFrame
+    item_keys: Keys
+    n_relevant: npt.NDArray[np.int64]
+    counts: "TruthRows"
+
+    def ids_of_users(self, codes: npt.NDArray[np.int64]) -> pl.DataFrame:
+        """The id columns of user codes, in their order."""
+        if self.user_plan.hashed:
+            return self.user_ids[codes]
+        dtype = self.user_plan.dtypes[0]
+        keys = self.pairs.users[codes]
+        physical = pl.Series(self.user_plan.columns[0], keys if dtype == pl.UInt64 else keys.view(np.int64))
+        if dtype == pl.Date:
+            physical = physical.cast(pl.Int32)
+        return pl.DataFrame([physical.cast(dtype)])
+
+    def order_of_users(self) -> npt.NDArray[np.int64]:
+        """User codes in ascending order of their ids."""
+        ids = self.ids_of_users(np.arange(self.pairs.n_users))
+        order: npt.NDArray[np.int64] = (
+            ids.select(pl.arg_sort_by(ids.columns)).to_series().to_numpy().astype(np.int64)
+        )
+        return order
+
+
+@dataclass(frozen=True, slots=True)
+class TruthRows:
+    """Where the truth's rows went: rows in = rows used + rows dropped."""
+
+    rows: int
+    null_ids: int
+    duplicates: int
+    negative: int
+    not_sampled: int
+
+    @property
+    def rows_used(self) -> int:
+        """Rows that became a judged (user, item) pair."""
+        return self.rows - self.null_ids - self.duplicates - self.not_sampled
+
+
+@kernel
+def count_relevant(starts, counts, relevance, relevant_from, out):  # type: ignore[no-untyped-def]
+    """Relevant items of each user; `out` int64[n_users] is filled."""
+    for user in range(starts.size):
+        if relevance.size == 0:
+            out[user] = counts[user]
+            continue
+        n_relevant = 0
+        for place in range(starts[user], starts[user] + counts[user]):
+            if relevance[place] >= relevant_from:
+                n_relevant += 1
+        out[user] = n_relevant
+
+
+SMALLEST_POSITIVE = 5e-324
+
+
+def build_truth(
+    table: Table,
+    *,
+    threshold: float | None,
+    user_plan: IdPlan,
+    item_plan: IdPlan,
+    policies: Policies,
+    threads: int,
+    sample: Sample | None = None,
+    share: Share | None = None,
+    clock: Callable[[str], None] = lambda stage: None,
+) -> Truth:
+    """Read the interactions and group them by user.
+
+    Raises:
+        DataError: [null-id], [duplicate-truth], [bad-relevance], [negative-relevance] as the
+            policies ask.
+        KeyCollisionError: two ids share a key.
+    """
+    schema = table.frame.collect_schema()
+    has_relevance = "relevance" in schema
+    columns = [*user_plan.select(USER_KEY), *item_plan.select(ITEM_KEY)]
+    if has_relevance:
+        columns.append(pl.col("relevance").cast(pl.Float64))
+    frame, n_rows, null_ids, not_sampled = _read(table, columns, sample, share)
+    clock("read")
+    if null_ids and policies.null_ids == "error":
+        raise null_id_error("truth", null_ids, table.at)
+    relevance = _relevance_of(frame, table) if has_relevance else None
+    relevant_from = SMALLEST_POSITIVE if threshold is None else threshold
+    if relevance is not None and bool((relevance == 1.0).all()) and relevant_from <= 1.0:
+        relevance = None  # all the same: nothing to carry along
+    user_keys, item_keys = as_keys(frame[USER_KEY]), as_keys(frame[ITEM_KEY])
+    pairs, found = build_user_items(
+        user_keys,
+        item_keys,
+        relevance,
+        relevant_from=relevant_from,
+        duplicates=policies.truth_duplicates,
+        keep_negative=policies.negative_relevance == "subtract",
+        with_rows=user_plan.hashed,
+        threads=threads,
+    )
+    user_ids, item_ids, distinct_items = _real_ids(frame, pairs, user_plan, item_plan)
+    n_relevant = np.empty(pairs.n_users, dtype=np.int64)
+    count_relevant(pairs.starts, pairs.counts, pairs.relevance, relevant_from, n_relevant)
+    truth = Truth(
+        pairs,
+        relevant_from,
+        threshold is not None and relevance is not None,
+        user_plan,
+        item_plan,
+        user_ids,
+        item_ids,
+        distinct_items,
+        n_relevant,
+        TruthRows(n_rows, null_ids, found.duplicates, found.negative, not_sampled),
+    )
+    if found.duplicates and policies.truth_duplicates == "error":
+        raise DataError(
+            f"{found.duplicates:,} rows of the truth repeat a user's item",
+            code="duplicate-truth",
+            at=f"{table.at}: {_name_users(truth, [user for user, _ in found.examples])}",
+            hint='write truth_duplicates = "max", "sum" or "last" under [policies]',
+        )
+    if found.negative and policies.negative_relevance == "error":
+        raise DataError(
+            f"{found.negative:,} items of the truth have a relevance below 0",
+            code="negative-relevance",
+            at=table.at,
+            hint='write negative_relevance = "ignore" or "subtract" under [policies]',
+        )
+    return truth
+
+
+def _read(
+    table: Table, columns: list[pl.Expr], sample: Sample | None, share: Share | None
+) -> tuple[pl.DataFrame, int, int, int]:
+    """The rows to build from, the number of rows, and of those without ids or not sampled."""
+    lazy = table.frame.select(columns)
+    if sample is None and share is None:
+        with reading(table):
+            frame = lazy.collect(engine="streaming")
+        kept, null_ids = drop_null_ids(frame)
+        return kept, frame.height, null_ids, 0
+    n_rows = n_null = not_sampled = 0
+    parts = [lazy.clear().collect()]
+    with reading(table):
+        for rows in lazy.collect_batches(maintain_order=True, engine="streaming"):
+            part, null_ids = drop_null_ids(rows)
+            if share is not None:
+                part = part.filter(pl.Series(share.holds(as_keys(part[USER_KEY]))))
+                null_ids = null_ids if share.is_first else 0
+            n_null += null_ids
+            n_rows += part.height + null_ids
+            if sample is not None:
+                chosen = part.filter(pl.Series(sample.holds(part)))
+                not_sampled += part.height - chosen.height
+                part = chosen
+            parts.append(part)
+    return pl.concat(parts, rechunk=True), n_rows, n_null, not_sampled
+
+
+def drop_null_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """The rows whose user and item exist, and how many others there were."""
+    if not frame[USER_KEY].null_count() and not frame[ITEM_KEY].null_count():
+        return frame, 0
+    kept = frame.drop_nulls([USER_KEY, ITEM_KEY])
+    return kept, frame.height - kept.height
+
+
+def null_id_error(role: str, n_rows: int, at: str) -> DataError:
+    """Rows without a user or an item, which the policies do not allow."""
+    return DataError(
+        f"{n_rows:,} rows of the {role} have no user or no item",
+        code="null-id",
+        at=at,
+        hint='filter them by where, or write null_ids = "drop" under [policies]',
+    )
+
+
+def _relevance_of(frame: pl.DataFrame, table: Table) -> npt.NDArray[np.float64]:
+    relevance = frame["relevance"]
+    n_null = relevance.null_count()
+    values: npt.NDArray[np.float64] = borrow(relevance.fill_null(0.0).rechunk().to_numpy())
+    n_bad = n_null + int(values.size - np.isfinite(values).sum())
+    if n_bad:
+        raise DataError(
+            f"{n_bad:,} rows of the truth have a relevance that is null, NaN or infinite",
+            code="bad-relevance",
+            at=table.at,
+            hint='drop them by where, or write an expression: relevance = "coalesce(rating, 0)"',
+        )
+    return values
+
+
+def _real_ids(
+    frame: pl.DataFrame, pairs: UserItems, user_plan: IdPlan, item_plan: IdPlan
+) -> tuple[pl.DataFrame, pl.DataFrame, Keys]:
+    user_ids, item_ids = pl.DataFrame(), pl.DataFrame()
+    item_keys = np.empty(0, dtype=np.uint64)
+    if user_plan.hashed:
+        real = frame.select(user_plan.columns)
+        user_ids = real[pairs.first_rows]
+        codes = np.empty(frame.height, dtype=np.int64)
+        shift = table_shift(pairs.partition_bits, pairs.slot_bits)
+        find_codes(pairs.table, as_keys(frame[USER_KEY]), shift, pairs.slot_bits, codes)
+        if not same_ids(real, user_ids[codes]):
+            raise KeyCollisionError
+    if item_plan.hashed:
+        distinct = (
+            frame.lazy()
+            .select(ITEM_KEY, ITEM)
+            .unique()
+            .sort(ITEM_KEY)
+            .collect(engine="streaming")
+        )
+        item_keys = as_keys(distinct[ITEM_KEY])
+        if item_keys.size > 1 and bool((item_keys[1:] == item_keys[:-1]).any()):
+            raise KeyCollisionError
+        item_ids = distinct.select(ITEM)
+    return user_ids, item_ids, item_keys
+
+
+def _name_users(truth: Truth, keys: Sequence[int]) -> str:
+    codes = np.empty(len(keys), dtype=np.int64)
+    pairs = truth.pairs
+    shift = table_shift(pairs.partition_bits, pairs.slot_bits)
+    find_codes(pairs.table, np.array(keys, dtype=np.uint64), shift, pairs.slot_bits, codes)
+    return name_users(truth, np.unique(codes))
+
+
+def name_users(truth: Truth, codes: npt.NDArray[np.int64]) -> str:
+    """The first three users by id, for messages: `user 17, user 90, user 204`."""
+    ids = truth.ids_of_users(codes)
+    rows: list[tuple[Any, ...]] = ids.sort(ids.columns).head(3).rows()
+    return ", ".join("user " + " / ".join(str(value) for value in row) for row in rows)
+
+
+def read_train(table: Table, truth: Truth, *, null_ids: str) -> tuple[Keys, Keys]:
+    """User and item keys of the training log's rows whose user the truth holds.
+
+    A hashed item of the training log that shares its key with another item is not told apart:
+    `mark_seen` only counts and drops by key, and a 64-bit hash of real ids meets another one
+    less than once in 10^5 runs.
+    """
+    pairs = truth.pairs
+    shift = table_shift(pairs.partition_bits, pairs.slot_bits)
+    columns = [*truth.user_plan.select(USER_KEY), *truth.item_plan.select(ITEM_KEY)]
+    users: list[Keys] = [np.empty(0, dtype=np.uint64)]
+    items: list[Keys] = [np.empty(0, dtype=np.uint64)]
+    n_null = 0
+    with reading(table):
+        batches = table.frame.select(columns).select(USER_KEY, ITEM_KEY).collect_batches(
+            maintain_order=False, engine="streaming"
+        )
+        for rows in batches:
+            kept, dropped = drop_null_ids(rows)
+            n_null += dropped
+            user_keys, item_keys = as_keys(kept[USER_KEY]), as_keys(kept[ITEM_KEY])
+            codes = np.empty(user_keys.size, dtype=np.int64)
+            find_codes(pairs.table, user_keys, shift, pairs.slot_bits, codes)
+            users.append(user_keys[codes >= 0])
+            items.append(item_keys[codes >= 0])
+    if n_null and null_ids == "error":
+        raise null_id_error("training log", n_null, table.at)
+    return np.concatenate(users), np.concatenate(items)
