@@ -236,7 +236,7 @@ class Config(_Record):
         default=None, description="A joined log instead of truth and rankings."
     )
     train: TrainTable | None = Field(default=None, description="What the models had seen.")
-    metrics: MetricsSection = Field(description="What to measure.")
+    metrics: MetricsSection = Field(description="Metrics, profile, and files with your own.")
     policies: Policies = Field(default_factory=Policies, description="Choices at edges.")
     output: OutputSection = Field(default_factory=OutputSection, description="Where to write.")
 
@@ -263,23 +263,35 @@ class Places:
     """Where each key of a config was given: a line of a file, or an option."""
 
     source: str = ""
-    lines: Mapping[Key, int] = field(default_factory=dict)
-    options: Mapping[Key, str] = field(default_factory=dict)
+    lines: dict[Key, int] = field(default_factory=dict)
+    options: dict[Key, str] = field(default_factory=dict)
+
+    def replace(self, key: Key, option: str) -> None:
+        """Note that an option gave a key, and with it everything below."""
+        for places in (self.lines, self.options):
+            for each in [each for each in places if each[: len(key)] == key]:
+                del places[each]
+        self.options[key] = option
 
     def at(self, key: Key) -> str:
         """The place of a key, or that of the nearest table around it."""
         name = spell(key)
+        if key not in self.lines:
+            for given, option in self.options.items():
+                if key and given[: len(key)] == key:
+                    return option
         for length in range(len(key), 0, -1):
             part = key[:length]
             if part in self.options:
-                option = self.options[part]
-                return option if length == len(key) else f"{option}: {name}"
+                return f"{self.options[part]}: {name}"
             if part in self.lines:
                 return f"{self.source}:{self.lines[part]}: {name}"
         return ": ".join(each for each in (self.source, name) if each)
 
     def order(self, key: Key) -> tuple[int, int]:
         """Sorts problems as a reader meets them: by line, then options."""
+        if key and any(given[: len(key)] == key for given in self.options):
+            return 1, 0
         for length in range(len(key), 0, -1):
             part = key[:length]
             if part in self.options:
@@ -663,11 +675,10 @@ def build_config(
         RequestError: as `parse_config`, without [config-syntax].
     """
     places = places or Places()
-    options = dict(places.options)
-    places = Places(places.source, places.lines, options)
+    places = Places(places.source, dict(places.lines), dict(places.options))
     problems = _Problems(places)
     for override in overrides:
-        _override(tree, override, options, problems)
+        _override(tree, override, places, problems)
     match tree.get("log"):
         case [dict() as only]:
             tree["log"] = only
@@ -694,9 +705,7 @@ def build_config(
 _SET_KEY = re.compile(r"[A-Za-z0-9_-]+(?:\[\d+\])*(?:\.[A-Za-z0-9_-]+(?:\[\d+\])*)*")
 
 
-def _override(
-    tree: dict[str, object], override: str, options: dict[Key, str], problems: _Problems
-) -> None:
+def _override(tree: dict[str, object], override: str, places: Places, problems: _Problems) -> None:
     """Write one `--set key=value` into the tree; the later one of a key wins."""
     spelled, equals, text = override.partition("=")
     spelled, text = spelled.strip(), text.strip()
@@ -733,9 +742,7 @@ def _override(
             branch = cast("list[object]", branch)[step]
         else:
             branch = cast("dict[str, object]", branch).setdefault(step, {})
-    for given in [each for each in options if each[: len(key)] == key]:
-        del options[given]
-    options[key] = f"--set {spelled}"
+    places.replace(key, f"--set {spelled}")
     return None
 
 
