@@ -1,3 +1,37 @@
-"""evalkit: exact, fast, offline evaluation of recommender systems."""
+"""evalkit: exact, fast, offline evaluation of recommender systems.
+
+    >>> import evalkit
+    >>> report = evalkit.evaluate("truth.parquet", {"als": "als.parquet"}, metrics=["nDCG@10"])
+    >>> report.value("nDCG@10", model="als")
+
+Importing this module loads none of the heavy libraries; the first call does.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evalkit.api import evaluate
+    from evalkit.errors import EvalkitError
+    from evalkit.report import Report
 
 __version__ = "0.1.0"
+
+__all__ = ["EvalkitError", "Report", "__version__", "evaluate"]
+
+_HOMES = {
+    "EvalkitError": "evalkit.errors",
+    "Report": "evalkit.report",
+    "evaluate": "evalkit.api",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        from importlib import import_module
+
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'evalkit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

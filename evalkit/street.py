@@ -1,7 +1,7 @@
 """The whole street on one screen: config, sources, truth, ranks, values, exact sums, report."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -198,6 +198,7 @@ class Evaluation:
     clock: Clock
     models: dict[str, Model] = field(default_factory=dict)
     truth_tally: Tally = field(default_factory=Tally)
+    train_rows: int = 0
     warnings: list[Warning_] = field(default_factory=list)
 
     def report(self, seed: int, n_shares: int) -> Report:
@@ -232,7 +233,9 @@ class Evaluation:
         clock.stop("build")
         train = None
         if self.tables.train is not None:
-            users, items = read_train(self.tables.train, truth, null_ids=config.policies.null_ids)
+            users, items, self.train_rows = read_train(
+                self.tables.train, truth, null_ids=config.policies.null_ids
+            )
             train, _ = build_user_items(users, items, None, threads=self.threads)
             clock.stop("train")
         order = truth.order_of_users() if self.per_user else None
@@ -261,6 +264,11 @@ class Evaluation:
             clock.stop("measure")
         raise_all(problems)
 
+    @property
+    def _user_types(self) -> dict[str, pl.DataType]:
+        schema = self.tables.truth.frame.collect_schema()
+        return {name: dtype for name, dtype in schema.items() if name.startswith("user_")}
+
     def _measure_model(
         self, name: str, probe: ModelProbe, truth: Truth, order: npt.NDArray[np.int64] | None
     ) -> None:
@@ -269,7 +277,7 @@ class Evaluation:
         labels = [request.label for request in self.requests]
 
         def keep(users: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> None:
-            ids = truth.ids_of_users(users)
+            ids = truth.ids_of_users(users).cast(self._user_types)
             ids.columns = list(self.tables.truth.user_names)
             model.users.append(
                 ids.hstack([pl.Series(label, values[:, n]) for n, label in enumerate(labels)])
@@ -377,7 +385,7 @@ class Evaluation:
         if tables.train is not None:
             train = tables.train
             inputs.append(
-                Input("train", None, train.paths, train.n_rows_hint() or 0, train.fingerprint())
+                Input("train", None, train.paths, self.train_rows, train.fingerprint())
             )
         asked = config.model_dump(mode="json", exclude={"output", "name"})
         definitions = [

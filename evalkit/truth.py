@@ -772,8 +772,8 @@ def name_users(truth: Truth, codes: npt.NDArray[np.int64]) -> str:
     return ", ".join("user " + " / ".join(str(value) for value in row) for row in rows)
 
 
-def read_train(table: Table, truth: Truth, *, null_ids: str) -> tuple[Keys, Keys]:
-    """User and item keys of the training log's rows whose user the truth holds.
+def read_train(table: Table, truth: Truth, *, null_ids: str) -> tuple[Keys, Keys, int]:
+    """User and item keys of the training log's rows whose user the truth holds, and all its rows.
 
     A hashed item of the training log that shares its key with another item is not told apart:
     `mark_seen` only counts and drops by key, and a 64-bit hash of real ids meets another one
@@ -784,13 +784,14 @@ def read_train(table: Table, truth: Truth, *, null_ids: str) -> tuple[Keys, Keys
     columns = [*truth.user_plan.select(USER_KEY), *truth.item_plan.select(ITEM_KEY)]
     users: list[Keys] = [np.empty(0, dtype=np.uint64)]
     items: list[Keys] = [np.empty(0, dtype=np.uint64)]
-    n_null = 0
+    n_null = n_rows = 0
     with reading(table):
         batches = table.frame.select(columns).select(USER_KEY, ITEM_KEY).collect_batches(
             maintain_order=False, engine="streaming"
         )
         for rows in batches:
             kept, dropped = drop_null_ids(rows)
+            n_rows += rows.height
             n_null += dropped
             user_keys, item_keys = as_keys(kept[USER_KEY]), as_keys(kept[ITEM_KEY])
             codes = np.empty(user_keys.size, dtype=np.int64)
@@ -799,4 +800,4 @@ def read_train(table: Table, truth: Truth, *, null_ids: str) -> tuple[Keys, Keys
             items.append(item_keys[codes >= 0])
     if n_null and null_ids == "error":
         raise null_id_error("training log", n_null, table.at)
-    return np.concatenate(users), np.concatenate(items)
+    return np.concatenate(users), np.concatenate(items), n_rows

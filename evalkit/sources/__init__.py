@@ -1,6 +1,7 @@
 """Logs of any format, local or in a store, as lazy frames with evalkit's column names."""
 
 from evalkit.sources.columns import guess_columns
+from evalkit.sources.memory import open_given
 from evalkit.sources.paths import FORMATS
 from evalkit.sources.table import Table, reading
 from evalkit.sources.tables import open_log, open_rankings, open_train, open_truth, read_schema
@@ -9,6 +10,7 @@ __all__ = [
     "FORMATS",
     "Table",
     "guess_columns",
+    "open_given",
     "open_log",
     "open_rankings",
     "open_train",
