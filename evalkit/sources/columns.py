@@ -125,17 +125,16 @@ def _note_use(uses: dict[str, Use], name: str, use: Use) -> None:
 
 def _parse(text: str, names: Iterable[str]) -> pl.Expr | str:
     """The expression, or why there is none."""
-    try:
-        return pl.sql_expr(text)
-    except (pl.exceptions.PolarsError, PanicException) as error:
-        why = first_line(error)
     quoted = _quote_names(text, set(names))
     if quoted != text:
         try:
             return pl.sql_expr(quoted)
         except (pl.exceptions.PolarsError, PanicException):
-            pass
-    return why
+            pass  # a column may be called like a word of SQL that is meant as one
+    try:
+        return pl.sql_expr(text)
+    except (pl.exceptions.PolarsError, PanicException) as error:
+        return first_line(error)
 
 
 def _quote_names(text: str, names: set[str]) -> str:

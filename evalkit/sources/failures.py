@@ -42,7 +42,10 @@ def describe(error: BaseException, at: str) -> EvalkitError:
         )
     if isinstance(error, OSError) and error.errno in _MACHINE:
         return MachineError(
-            f"the machine gave up: {first_line(error)}", code="machine-limit", at=at
+            f"the machine gave up: {first_line(error)}",
+            code="machine-limit",
+            at=at,
+            hint="make room on the disk, or allow more open files (ulimit -n)",
         )
     if isinstance(error, FileNotFoundError):
         return DataError(

@@ -147,7 +147,12 @@ _LITERAL = str.maketrans({"[": "[[]", "*": "[*]", "?": "[?]"})
 
 def _plain_scan(file: File, types: Schema | None = None) -> pl.LazyFrame:
     if file.format == "parquet":
-        return pl.scan_parquet(file.path, glob=file.remote, hive_partitioning=file.remote)
+        return pl.scan_parquet(
+            file.path,
+            glob=file.remote,
+            hive_partitioning=file.remote,
+            cast_options=pl.ScanCastOptions(integer_cast="upcast"),
+        )
     if file.format == "ipc":
         if _is_ipc_stream(file):
             return pl.read_ipc_stream(file.path).lazy()

@@ -72,8 +72,10 @@ class Table:
             return None
         paths = [part.path for part in self._parts]
         with reading(self):
-            rows = pl.scan_parquet(paths, glob=False, hive_partitioning=False).select(pl.len())
-            return int(rows.collect(engine="streaming").item())
+            rows = pl.scan_parquet(
+                paths, glob=False, schema={}, extra_columns="ignore", hive_partitioning=False
+            )
+            return int(rows.select(pl.len()).collect(engine="streaming").item())
 
 
 def _file_digest(path: str) -> bytes:
@@ -117,6 +119,9 @@ def reading(table: Table | str) -> Iterator[None]:
 
 def _diagnose(table: Table, error: BaseException) -> EvalkitError | None:
     """Looks for the file that cannot be read; None when each can."""
+    is_cast = isinstance(error, pl.exceptions.InvalidOperationError)
+    if is_cast and not any(part.format == "trec" for part in table._parts):
+        return None
     for part in table._parts:
         if part.remote:
             continue

@@ -1,0 +1,165 @@
+"""Columns are names or SQL over names, under evalkit's names and in one order."""
+
+import polars as pl
+import pytest
+
+from evalkit.config import (
+    LogColumns,
+    LogTable,
+    RankingsColumns,
+    RankingsTable,
+    TrainColumns,
+    TrainTable,
+    TruthColumns,
+    TruthTable,
+)
+from evalkit.errors import DataError
+from evalkit.sources import (
+    Table,
+    guess_columns,
+    open_log,
+    open_rankings,
+    open_train,
+    open_truth,
+    read_schema,
+)
+
+ROWS = pl.DataFrame(
+    {
+        "user_id": [1, 2],
+        "day": ["mo", "tu"],
+        "item": [3, 4],
+        "n": [1, 2],
+        "s": [0.5, 0.25],
+        "m": [7, 8],
+    }
+)
+
+
+def truth_of(frame: pl.DataFrame, *, where: str | None = None, **columns: object) -> pl.DataFrame:
+    table = TruthTable(path=("memory",), columns=TruthColumns(**columns), where=where)
+    return open_truth(table, frame).frame.collect()
+
+
+def names_of(table: Table) -> list[str]:
+    return table.frame.collect_schema().names()
+
+
+def test_columns_come_in_one_order_whatever_the_table_has():
+    columns = RankingsColumns(user=("user_id", "day"), rank="n", score="s", model="m")
+
+    table = open_rankings(
+        RankingsTable(path=("memory",), columns=columns), ROWS.select(ROWS.columns[::-1])
+    )
+
+    assert names_of(table) == ["user_0", "user_1", "item", "rank", "score", "model"]
+    assert table.user_names == ("user_id", "day")
+    assert table.frame.collect()["model"].to_list() == ["7", "8"]
+
+
+def test_a_training_log_has_only_ids():
+    table = open_train(TrainTable(path=("memory",), columns=TrainColumns(user="user_id")), ROWS)
+
+    assert names_of(table) == ["user_0", "item"]
+    assert table.role == "train"
+
+
+def test_a_joined_log_is_a_truth_and_rankings_over_the_same_rows():
+    columns = LogColumns(user="user_id", rank="n", score="s", label="m > 7")
+
+    truth, rankings = open_log(LogTable(path=("memory",), columns=columns), ROWS)
+
+    assert (truth.role, rankings.role) == ("truth", "rankings")
+    assert truth.frame.collect().rows() == [(1, 3, False), (2, 4, True)]
+    assert names_of(rankings) == ["user_0", "item", "rank", "score"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("user_id", [1, 2]),
+        ("cast(user_id as varchar)", ["1", "2"]),
+        ("user_id || '-' || day", ["1-mo", "2-tu"]),
+        ("case when day = 'mo' then 9 else user_id end", [9, 2]),
+    ],
+)
+def test_a_user_may_be_sql(text, expected):
+    assert truth_of(ROWS, user=text)["user_0"].to_list() == expected
+
+
+@pytest.mark.parametrize("name", ["user", "order", "group", "values", "current_date"])
+def test_columns_named_like_words_of_sql_are_found(name):
+    frame = ROWS.rename({"user_id": name}).with_columns(pl.col(name).cast(pl.String))
+
+    found = truth_of(frame, user=f"cast({name} as bigint)", where=f"{name} = '2'")
+
+    assert found.rows() == [(2, 4)]
+
+
+@pytest.mark.parametrize("name", ["user id", "user-id", "a + b", "User.Id", "cast(n as double)"])
+def test_a_name_that_exists_wins_over_sql(name):
+    assert truth_of(ROWS.rename({"user_id": name}), user=name)["user_0"].to_list() == [1, 2]
+
+
+def test_rows_are_those_that_where_leaves():
+    assert truth_of(ROWS, user="user_id", where="day in ('tu', 'we') and s < 0.5").rows() == [
+        (2, 4)
+    ]
+
+
+def test_relevance_may_be_a_constant():
+    assert truth_of(ROWS, user="user_id", relevance="1")["relevance"].to_list() == [1, 1]
+
+
+# ---------------------------------------------------------------- guesses
+
+
+@pytest.mark.parametrize(
+    ("role", "names", "expected"),
+    [
+        ("truth", "user_id item_id rating timestamp", "user=user_id item=item_id relevance=rating"),
+        ("truth", "visitorid itemid event", "user=visitorid item=itemid"),
+        ("truth", "UserID movieId", "user=UserID item=movieId"),
+        ("truth", "session_id user_id item", "user=user_id item=item"),
+        ("rankings", "session_id items scores", "user=session_id item=items score=scores"),
+        (
+            "rankings",
+            "query_id doc_id rank model",
+            "user=query_id item=doc_id rank=rank model=model",
+        ),
+        ("train", "userId itemId rating", "user=userId item=itemId"),
+        ("log", "user item score label", "user=user item=item label=label score=score"),
+    ],
+)
+def test_columns_are_guessed_from_their_names(role, names, expected):
+    guessed = guess_columns(names.split(), role)
+
+    assert guessed == dict(pair.split("=") for pair in expected.split())
+
+
+def test_names_that_suggest_nothing_are_an_error():
+    with pytest.raises(DataError) as caught:
+        guess_columns(["a", "b"], "truth", at="a.parquet")
+
+    assert caught.value.code == "missing-column"
+    assert caught.value.at == "a.parquet"
+    assert "--user COLUMN --item COLUMN" in caught.value.hint
+
+
+def test_names_that_suggest_two_columns_are_an_error():
+    with pytest.raises(DataError) as caught:
+        guess_columns(["user", "user_id", "item"], "truth")
+
+    assert caught.value.code == "ambiguous-column"
+    assert "user, user_id" in caught.value.message
+
+
+def test_the_schema_of_a_table_is_what_guesses_start_from(tmp_path):
+    (tmp_path / "day=1").mkdir()
+    (tmp_path / "day=1" / "a.csv").write_text("user_id,movie_id\n1,2\n")
+
+    schema = read_schema([str(tmp_path)], role="truth")
+
+    assert list(schema) == ["user_id", "movie_id", "day"]
+    assert guess_columns(schema, "truth") == {"user": "user_id", "item": "movie_id"}
+    assert list(read_schema([], given=ROWS, role="truth")) == ROWS.columns
