@@ -38,7 +38,7 @@ HITS_PER_RANK = 0.05  # one ranked row in twenty is a relevant item
 FOUND_BY_OTHERS = 0.1  # share of relevant items among what only weaker models show
 REPLACED = 0.2  # share of the rows of one model that the next weaker one replaces
 POPULARITY_SHIFT = 50.0  # Zipf-Mandelbrot: an item's share falls as 1 / (shift + place)
-CUTOFFS = (5, 10, 20, 50)
+CUTOFFS = (1, 5, 10, 20, 50)
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
