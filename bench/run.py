@@ -48,7 +48,7 @@ class Round:
     wall: float
     cpu: float
     peak_bytes: int
-    notes: dict[str, object]
+    notes: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +349,7 @@ def render(record: Record) -> str:
         numbers = f"{each.wall:.2f} | {each.cpu:.2f} | {ratio} | {each.peak_mib:,}"
         lines.append(f"| {each.title} | {numbers} | `{bar}` |")
     lines += [f"\nLeft out: {title}: {why}" for title, why in record.skipped.items()]
+    lines += [f"\n{line}" for each in record.results for line in render_stages(each)]
     versions = {name: each.versions[name] for each in record.results for name in each.versions}
     lines += [
         "",
@@ -358,6 +359,14 @@ def render(record: Record) -> str:
         f"{', '.join(f'{name} {number}' for name, number in sorted(versions.items()))}.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def render_stages(result: Result) -> Iterator[str]:
+    """Where the time of the last round went, if the contestant says so."""
+    stages: dict[str, float] = result.rounds[-1].notes.get("stages", {})
+    if stages:
+        spent = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in stages.items())
+        yield f"Stages of {result.title}, seconds: {spent}."
 
 
 if __name__ == "__main__":
