@@ -1,8 +1,8 @@
 """The same numbers in SQL: one join, two windows, two groupings, one row.
 
-Of eleven forms that were tried (windows or lists for the ideal and for the average precision, FILTER
-or CASE, one grouping or two, counting equal relevances) this one was the fastest, or within noise
-of it. F1 is written 2h / (k + n): hits h, cutoff k, relevant items n.
+Of eleven forms that were tried (windows or lists for the ideal and for the average precision,
+FILTER or CASE, one grouping or two, counting equal relevances) this one was the fastest, or within
+noise of it. F1 is written 2h / (k + n): hits h, cutoff k, relevant items n.
 """
 
 from collections.abc import Callable, Sequence
