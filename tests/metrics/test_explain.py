@@ -1,0 +1,76 @@
+"""Texts about metrics."""
+
+import json
+import re
+
+import pytest
+from measure import measure
+
+from evalkit.metrics import describe, describe_all, explain, registry, warm_metrics
+
+NAMES = sorted(registry())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_explain_tells_everything_that_is_declared(name):
+    metric = registry()[name]
+    text = " ".join(explain(metric).split())
+
+    for part in (metric.summary, metric.formula, metric.undefined, metric.source):
+        assert " ".join(part.split()) in text
+    for parameter in metric.parameters:
+        assert parameter.doc in text
+        for choice, meaning in zip(parameter.choices, parameter.meanings, strict=True):
+            assert f"{choice!r} {meaning}" in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_explain_fits_in_80_columns(name):
+    assert max(map(len, explain(registry()[name]).splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_worked_example_is_what_the_kernel_gives(name):
+    metric = registry()[name]
+    line = re.escape(metric.request().label) + r" +(\S+) +(\S+)\n"
+    shown = re.search(r"\n  " + line, explain(metric))
+
+    # threshold 2 drops the item of relevance 1 unless gains below it count
+    least = 2 if metric.request().view == "relevant" else 1
+    ranked = [gain if gain >= least else 0 for gain in (0, 3, 1, 2)]
+    relevant = [gain for gain in (3, 1, 2, 2, 3) if gain >= least]
+    values = measure(name, [ranked], [relevant], [3, 6])[0]
+
+    assert shown is not None
+    assert shown.groups() == tuple(f"{value:.6f}" for value in values)
+
+
+def test_explain_shows_each_value_of_each_parameter():
+    text = explain(registry()["recall"])
+
+    # 1 of 4 relevant items at rank 2, another at rank 4
+    assert re.search(r"  recall +0\.250000  0\.500000\n", text)
+    assert re.search(r"  recall\(over='min_k'\) +0\.333333  0\.500000\n", text)
+
+
+def test_describe_all_names_every_metric_with_its_defaults():
+    text = describe_all()
+
+    assert re.findall(r"^(\S+)", text, re.MULTILINE) == [
+        metric.request().label for metric in registry().values()
+    ]
+    assert "precision_over='k' recall_over='relevant'" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_describe_is_plain_json(name):
+    described = describe(registry()[name])
+
+    assert json.loads(json.dumps(described, allow_nan=False)) == described
+    assert described["name"] == name
+
+
+def test_warming_up_compiles_every_metric():
+    assert warm_metrics() == len(registry())
+    assert all(metric.kernel.dispatcher for metric in registry().values())

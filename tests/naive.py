@@ -1,0 +1,164 @@
+"""Every metric in plain Python, written from the sources' formulas; slow, and hard to get wrong.
+
+A user's list is `ranked`, the gain at each rank and 0 for a miss; `relevant` has the gains of all
+relevant items; `k` is the cutoff, None for the whole list.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+Gains = Sequence[float]
+
+NAIVE: dict[str, Callable[..., float]] = {}
+
+
+def naive(name: str) -> Callable[[Callable[..., float]], Callable[..., float]]:
+    """Adds a function to `NAIVE` under the metric's name."""
+    return lambda function: NAIVE.setdefault(name, function)
+
+
+def top(ranked: Gains, k: int | None) -> Gains:
+    return ranked if k is None else ranked[:k]
+
+
+@naive("hits")
+def hits(ranked: Gains, relevant: Gains, k: int | None) -> float:
+    return sum(gain != 0 for gain in top(ranked, k))
+
+
+@naive("hit")
+def hit(ranked: Gains, relevant: Gains, k: int | None) -> float:
+    return float(any(top(ranked, k)))
+
+
+@naive("precision")
+def precision(ranked: Gains, relevant: Gains, k: int | None, over: str = "k") -> float:
+    shown = len(top(ranked, k))
+    divisor = k if over == "k" and k is not None else shown
+    return hits(ranked, relevant, k) / divisor if divisor else 0.0
+
+
+@naive("recall")
+def recall(ranked: Gains, relevant: Gains, k: int | None, over: str = "relevant") -> float:
+    if not relevant:
+        return math.nan
+    divisor = len(relevant) if over == "relevant" else len(top(relevant, k))
+    return hits(ranked, relevant, k) / divisor
+
+
+@naive("F")
+def f(
+    ranked: Gains,
+    relevant: Gains,
+    k: int | None,
+    beta: float = 1.0,
+    precision_over: str = "k",
+    recall_over: str = "relevant",
+) -> float:
+    if not relevant:
+        return math.nan
+    p = precision(ranked, relevant, k, precision_over)
+    r = recall(ranked, relevant, k, recall_over)
+    return (1 + beta**2) * p * r / (beta**2 * p + r) if p + r > 0 else 0.0
+
+
+@naive("R-precision")
+def r_precision(ranked: Gains, relevant: Gains, k: int | None) -> float:
+    if not relevant:
+        return math.nan
+    return hits(top(ranked, k)[: len(relevant)], relevant, None) / len(relevant)
+
+
+@naive("first_hit_rank")
+def first_hit_rank(ranked: Gains, relevant: Gains, k: int | None) -> float:
+    return next((rank for rank, gain in enumerate(top(ranked, k), 1) if gain), math.nan)
+
+
+@naive("RR")
+def rr(ranked: Gains, relevant: Gains, k: int | None) -> float:
+    rank = first_hit_rank(ranked, relevant, k)
+    return 0.0 if math.isnan(rank) else 1 / rank
+
+
+@naive("AP")
+def ap(
+    ranked: Gains, relevant: Gains, k: int | None, over: str = "min_k", terms: str = "hits"
+) -> float:
+    if not relevant:
+        return math.nan
+    last = len(ranked) if k is None else k
+    is_hit = [*(gain != 0 for gain in ranked), *[False] * last]
+    ranks = [rank for rank in range(1, last + 1) if terms == "every_rank" or is_hit[rank - 1]]
+    total = sum(precision(ranked, relevant, rank) for rank in ranks)
+    divisor = {
+        "min_k": len(top(relevant, k)),
+        "relevant": len(relevant),
+        "min_length": min(last, len(ranked), len(relevant)),
+        "hits": hits(ranked, relevant, k),
+        "k": last,
+    }[over]
+    return total / divisor if divisor else 0.0
+
+
+def worth(gain: float, kind: str) -> float:
+    if kind == "binary":
+        return float(gain != 0)
+    return 2**gain - 1 if kind == "exp2" else gain
+
+
+@naive("CG")
+def cg(
+    ranked: Gains,
+    relevant: Gains,
+    k: int | None,
+    gain: str = "linear",
+    below_threshold: str = "count",
+) -> float:
+    return sum(worth(each, gain) for each in top(ranked, k))
+
+
+@naive("DCG")
+def dcg(
+    ranked: Gains,
+    relevant: Gains,
+    k: int | None,
+    gain: str = "linear",
+    below_threshold: str = "count",
+    discount: str = "log",
+    log_base: float = 2.0,
+) -> float:
+    total = 0.0
+    for rank, each in enumerate(top(ranked, k), 1):
+        if discount == "log":
+            total += worth(each, gain) / math.log(1 + rank, log_base)
+        else:
+            total += worth(each, gain) / max(1.0, math.log(rank, log_base))
+    return total
+
+
+@naive("nDCG")
+def ndcg(
+    ranked: Gains,
+    relevant: Gains,
+    k: int | None,
+    gain: str = "linear",
+    below_threshold: str = "count",
+    discount: str = "log",
+    log_base: float = 2.0,
+    idcg: str = "all",
+    idcg_cut: str = "k",
+) -> float:
+    if not relevant:
+        return math.nan
+    rest = (gain, below_threshold, discount, log_base)
+    ideal = sorted(relevant if idcg == "all" else [each for each in ranked if each], reverse=True)
+    if idcg == "full_k":
+        ideal = [1.0] * (len(ranked) if k is None else k)
+    best = dcg(ideal, relevant, k if idcg_cut == "k" else None, *rest)
+    return dcg(ranked, relevant, k, *rest) / best if best > 0 else 0.0
+
+
+@naive("RBP")
+def rbp(ranked: Gains, relevant: Gains, k: int | None, patience: float = 0.8) -> float:
+    terms = [patience**place for place, gain in enumerate(top(ranked, k)) if gain]
+    return (1 - patience) * sum(terms)
