@@ -32,9 +32,9 @@ def check(
         config, overrides=overrides or (), variables=parse_variables(variables or ())
     )
     set_threads(threads)
-    from evalkit import street
+    from evalkit.inspection import check_config
 
-    findings = street.check_config(request, threads=threads)
+    findings = check_config(request, threads=threads)
     statuses = [finding.exit_status for finding in findings if finding.is_error]
     if json:
         console.say_json([str(finding) for finding in findings])

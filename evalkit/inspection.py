@@ -1,0 +1,202 @@
+"""`evalkit check`: everything that is wrong or odd with a config and its data, nothing written."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from evalkit.config import Config, Policies
+from evalkit.errors import DATA_WRONG, FINE, Errors, EvalkitError
+from evalkit.report import ModelCounts, Report
+from evalkit.sources import Table, reading
+from evalkit.street import Given, open_tables, run_config
+
+LISTED = 20  # rows of one fault that are shown
+
+LENIENT = {
+    "null_ids": "drop",
+    "bad_scores": "last",
+    "bad_ranks": "keep",
+    "duplicates": "best",
+    "truth_duplicates": "max",
+    "negative_relevance": "ignore",
+    "unknown_users": "skip",
+    "beyond_depth": "warn",
+    "no_common_user": "warn",
+    "empty_input": "warn",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that `evalkit check` found; an error where the config's policy is to refuse."""
+
+    is_error: bool
+    exit_status: int
+    code: str
+    message: str
+    at: str = ""
+    hint: str = ""
+
+    def __str__(self) -> str:
+        lines = [f"{'error' if self.is_error else 'odd'}[{self.code}]: {self.message}"]
+        lines += [f"  at:   {self.at}"] if self.at else []
+        lines += [f"  hint: {self.hint}"] if self.hint else []
+        return "\n".join(lines)
+
+
+def check_config(config: Config, *, threads: int | None = None) -> list[Finding]:
+    """Every fault and oddity, errors first.
+
+    The data is read once with policies that refuse nothing, so that one fault does not hide
+    another; then rows that list an item twice are searched for among all rows.
+    """
+    policies = config.policies.model_copy(update=LENIENT)
+    lenient = config.model_copy(update={"policies": policies})
+    try:
+        tables = open_tables(config, Given())
+        report = run_config(lenient, threads=threads)
+    except EvalkitError as error:
+        return list(_findings_of(error))
+    findings = list(_oddities(report, config.policies))
+    for model, table in tables.rankings:
+        try:
+            findings += _listed_faults(table, model, config.policies)
+        except EvalkitError as error:
+            findings += _findings_of(error)
+    return sorted(_distinct(findings), key=lambda finding: not finding.is_error)
+
+
+def _distinct(findings: list[Finding]) -> list[Finding]:
+    return list(dict.fromkeys(findings))
+
+
+def _findings_of(error: EvalkitError) -> Iterator[Finding]:
+    for each in error.errors if isinstance(error, Errors) else (error,):
+        yield Finding(True, each.exit_status, each.code, each.message, each.at, each.hint)
+
+
+def _finding(refused: bool, code: str, message: str, at: str = "") -> Finding:
+    return Finding(refused, DATA_WRONG if refused else FINE, code, message, at)
+
+
+def _oddities(report: Report, policies: Policies) -> Iterator[Finding]:
+    truth = report.counts.truth
+    dropped = truth.rows_dropped
+    if dropped["null_id"]:
+        message = f"{dropped['null_id']:,} rows of the truth have no user or no item"
+        yield _finding(policies.null_ids == "error", "null-id", message)
+    if dropped["duplicate"]:
+        message = f"{dropped['duplicate']:,} rows of the truth repeat a user's item"
+        yield _finding(policies.truth_duplicates == "error", "duplicate-truth", message)
+    if truth.users_without_relevant:
+        message = f"{truth.users_without_relevant:,} of {truth.users:,} users have no relevant item"
+        yield _finding(False, "no-relevant", message)
+    for name, counts in report.counts.models.items():
+        yield from _model_oddities(name, counts, policies)
+    refusing = {
+        "cutoff-beyond-depth": policies.beyond_depth == "error",
+        "no-common-user": policies.no_common_user == "error",
+        "empty-input": policies.empty_input == "error",
+        "negative-relevance": policies.negative_relevance == "error",
+    }
+    for warning in report.warnings:
+        if warning.code not in ("bad-ranks", "duplicate-item"):
+            refused = refusing.get(warning.code, False)
+            yield _finding(refused, warning.code, warning.message)
+
+
+def _model_oddities(name: str, counts: ModelCounts, policies: Policies) -> Iterator[Finding]:
+    at = f"model {name}"
+    dropped = counts.rows_dropped
+    faults = [
+        (dropped["null_id"], policies.null_ids == "error", "null-id", "rows without user or item"),
+        (
+            dropped["bad_rank"],
+            policies.bad_ranks == "error",
+            "bad-rank",
+            f"ranks that are null or below {policies.first_rank}",
+        ),
+        (
+            counts.bad_ranks,
+            policies.bad_ranks == "error",
+            "bad-ranks",
+            "users whose ranks have gaps or repeats",
+        ),
+        (
+            counts.duplicates,
+            policies.duplicates == "error",
+            "duplicate-item",
+            "rows that list a relevant item a second time",
+        ),
+        (
+            counts.users_without_truth,
+            policies.unknown_users == "error",
+            "unknown-users",
+            "ranked users that the truth lacks",
+        ),
+        (counts.users_without_ranking, False, "no-ranking", "users of the truth without a ranking"),
+        (counts.ties, False, "ties", "hits that share their score with another row"),
+        (counts.seen_in_train or 0, False, "seen-in-train", "ranked items that training had seen"),
+    ]
+    for number, refused, code, what in faults:
+        if number:
+            yield _finding(refused, code, f"{number:,} {what}", at)
+
+
+def _listed_faults(table: Table, model: str | None, policies: Policies) -> Iterator[Finding]:
+    """Rows that list an item twice, repeated ranks and bad scores, the first of each by user."""
+    at = table.at if model is None else f"{table.at} (model {model})"
+    if table.is_list:
+        lists = ["item", "score"] if "score" in table.frame.collect_schema() else ["item"]
+        frame = table.frame.explode(lists)
+    else:
+        frame = table.frame
+    names = frame.collect_schema().names()
+    users = [name for name in names if name.startswith("user_")]
+    by = [*users, "model"] if "model" in names else users
+    copies = _repeated(frame, [*by, "item"], table)
+    if copies.height:
+        message = f"{copies.height:,} (user, item) pairs stand in a list more than once: "
+        yield _finding(
+            policies.duplicates == "error", "duplicate-item", message + _rows(copies, users), at
+        )
+    if "rank" in names:
+        ranks = _repeated(frame, [*by, "rank"], table)
+        if ranks.height:
+            message = f"{ranks.height:,} ranks are given twice: "
+            yield _finding(
+                policies.bad_ranks == "error", "duplicate-rank", message + _rows(ranks, users), at
+            )
+    if "score" in names:
+        score = pl.col("score")
+        is_float = frame.collect_schema()["score"].is_float()
+        bad = frame.filter(score.is_null() | score.is_nan() if is_float else score.is_null())
+        with reading(table):
+            found = bad.collect(engine="streaming")
+        if found.height:
+            message = f"{found.height:,} scores are null or NaN: "
+            shown = found.select(*users, "item").sort(users)
+            yield _finding(
+                policies.bad_scores == "error", "bad-score", message + _rows(shown, users), at
+            )
+
+
+def _repeated(frame: pl.LazyFrame, by: list[str], table: Table) -> pl.DataFrame:
+    copies = frame.drop_nulls(by).group_by(by).len().filter(pl.col("len") > 1)
+    with reading(table):
+        return copies.drop("len").sort(by).collect(engine="streaming")
+
+
+def _rows(frame: pl.DataFrame, users: list[str]) -> str:
+    others = [name for name in frame.columns if name not in users]
+    shown = []
+    for row in frame.head(LISTED).iter_rows(named=True):
+        user = " / ".join(str(row[name]) for name in users)
+        rest = " ".join(f"{name} {row[name]}" for name in others)
+        shown.append(f"user {user} {rest}")
+    left = frame.height - len(shown)
+    return ", ".join(shown) + (f", and {left:,} more" if left > 0 else "")
+
+
+
