@@ -59,8 +59,8 @@ class UserItems:
         users: uint64[n_users], key of each user code.
         starts: int64[n_users], where a user's items begin in `items`.
         counts: int64[n_users], how many there are.
-        items: uint64[n_places], item keys, ascending within a user; places between users may be
-            unused.
+        items: uint64[n_places], item keys; ascending within a user of more than 16 items, which
+            are searched by halves. Places between users may be unused.
         relevance: float64[n_places] as logged, or empty when every item is simply relevant.
         first_rows: int64[n_users], a row of the scanned frame with that user, or empty.
     """
@@ -167,6 +167,19 @@ def sort_items(items, relevance):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def has_copies(items):  # type: ignore[no-untyped-def]
+    """Whether any of a few items stands there twice."""
+    for place in range(1, items.size):
+        item = items[place]
+        n_equal = 0
+        for before in range(place):
+            n_equal += items[before] == item
+        if n_equal > 0:
+            return True
+    return False
+
+
+@kernel
 def join_duplicates(relevance, begin, end, policy):  # type: ignore[no-untyped-def]
     """One relevance of copies begin..end of an item; the order of rows matters only to `last`."""
     if policy == 3:
@@ -261,7 +274,8 @@ def build_partition(
         first, last = places[user_code], places[user_code + 1]
         user_items = grouped_items[first:last]
         user_relevance = grouped[first:last] if graded else grouped[0:0]
-        sort_items(user_items, user_relevance)
+        if last - first > 16 or has_copies(user_items):
+            sort_items(user_items, user_relevance)
         start = write
         place = 0
         while place < last - first:
