@@ -25,7 +25,8 @@ def check(
 ) -> int:
     """Report what is wrong or odd with config and data.
 
-    Everything at once; nothing is written. Exit status 2 or 3 where something is wrong."""
+    Everything at once; nothing is written. Exit status 2 or 3 where something is wrong.
+    """
     from evalkit.config import load_config, parse_variables
 
     request = load_config(
@@ -37,7 +38,9 @@ def check(
     findings = check_config(request, threads=threads)
     statuses = [finding.exit_status for finding in findings if finding.is_error]
     if json:
-        console.say_json([str(finding) for finding in findings])
+        from dataclasses import asdict
+
+        console.say_json([asdict(finding) for finding in findings])
     else:
         for finding in findings:
             console.say(str(finding))

@@ -14,6 +14,7 @@ from evalkit.cli.options import (
     Quiet,
     Threads,
     choose_format,
+    memory_limit_of,
     set_threads,
 )
 
@@ -42,7 +43,7 @@ def demo(
         report = result.measure(
             config,
             threads=threads,
-            memory_limit=None,
+            memory_limit=memory_limit_of(None),
             sample=None,
             per_user=config.output.per_user,
         )

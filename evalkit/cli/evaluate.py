@@ -20,7 +20,7 @@ from evalkit.cli.options import (
     Variables,
     check_sample,
     choose_format,
-    parse_size,
+    memory_limit_of,
     set_threads,
 )
 
@@ -67,7 +67,7 @@ def evaluate(
     from evalkit.config import evaluate_config, parse_variables
 
     shown = choose_format(format, json)
-    limit = parse_size(memory_limit, at="--memory-limit")
+    limit = memory_limit_of(memory_limit)
     share = check_sample(sample)
     result.check_per_user_path(per_user)
     texts = [*rankings, *(more_rankings or ())]

@@ -9,7 +9,8 @@ from typer import Argument, Option
 
 from evalkit.errors import RequestError
 
-RUN_OPTIONS = "Options"
+MEMORY_SHARE = 0.8
+LEAST_DEFAULT_BYTES = 512 << 20  # below it a run may fail, but not because nobody set a limit
 
 ConfigFile = Annotated[Path, Argument(metavar="CONFIG", help="TOML file.")]
 Overrides = Annotated[
@@ -73,6 +74,23 @@ def parse_size(text: str | None, *, at: str) -> int | None:
     raise RequestError(
         f"{text!r} is no size", code="bad-option", at=at, hint=f"{at} 8GiB, or 500MB"
     )
+
+
+def memory_limit_of(text: str | None) -> int:
+    """Bytes that a run may use: those of `--memory-limit`, or a share of what there is."""
+    asked = parse_size(text, at="--memory-limit")
+    return asked or max(int(MEMORY_SHARE * _memory_bytes()), LEAST_DEFAULT_BYTES)
+
+
+def _memory_bytes() -> int:
+    """Memory of the machine, or of the container where that is less."""
+    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for limit in ("memory.max", "memory/memory.limit_in_bytes"):
+        try:
+            sizes.append(int(Path("/sys/fs/cgroup", limit).read_text(encoding="ascii")))
+        except (OSError, ValueError):
+            continue  # no such limit, or "max"
+    return min(sizes)
 
 
 def parse_count(text: str, *, at: str) -> int:

@@ -54,14 +54,19 @@ def exit_status_of(command: Callable[[], int]) -> int:
     try:
         status = command()
         sys.stdout.flush()
+        if status == INTERRUPTED:
+            console.tell_line("interrupted")
         return status
     except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):
+            _forget_stdout()
+            return FINE
         if stop.code is None or isinstance(stop.code, int):
             return stop.code or FINE
         console.tell_line(str(stop.code))
         return MACHINE_FAILED
     except BaseException as raised:
-        if _is_broken_pipe(raised):
+        if isinstance(raised, BrokenPipeError):
             _forget_stdout()
             return FINE
         _show_traceback()
@@ -184,10 +189,6 @@ def _first_line(raised: BaseException) -> str:
 def _file_of(raised: BaseException) -> str:
     name = getattr(raised, "filename", None)
     return os.fsdecode(name) if isinstance(name, str | bytes) else ""
-
-
-def _is_broken_pipe(raised: BaseException) -> bool:
-    return isinstance(raised, BrokenPipeError)
 
 
 def _forget_stdout() -> None:

@@ -124,7 +124,7 @@ def show(report: "Report", format: str, *, path: Path | None) -> None:
         report, format, width=console.table_width(), color=is_table and console.has_color()
     )
     console.say(text)
-    for warning in report.warnings:
+    for warning in () if is_table else report.warnings:  # a table ends with them
         where = f"model {warning.model}" if warning.model else ""
         console.warn(warning.code, warning.message, at=where)
     follow: Callable[[str], None] = console.say if is_table else console.note

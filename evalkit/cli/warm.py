@@ -1,11 +1,16 @@
 """`evalkit warm`: fill the kernel cache, as in an image build."""
 
-import tempfile
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evalkit.cli import console
 from evalkit.cli.options import LogFormat, Quiet, Threads, set_threads
+
+if TYPE_CHECKING:
+    from evalkit.synth import Form, Ids, Order
 
 
 def warm(
@@ -18,6 +23,8 @@ def warm(
     Later runs start in a fraction of the time. Small invented logs go all ways that a log can
     take; the folder of the cache is printed.
     """
+    import tempfile
+
     set_threads(threads)
     began = time.monotonic()
     from evalkit.metrics import cache_directory
@@ -30,24 +37,57 @@ def warm(
 
 
 def _run_all(folder: Path) -> None:
-    from evalkit import street
-    from evalkit.config import load_config
-    from evalkit.metrics import registry
-    from evalkit.synth import Form, Ids, Order, generate
+    """Evaluate logs of every form, so that each kernel is called with the types of real runs."""
+    from evalkit.synth import generate
 
-    names = ", ".join(f'"{name}"' for name in registry())
-    all_ids: tuple[Ids, ...] = ("int", "string")
-    forms: tuple[tuple[Form, Order], ...] = (
-        ("rank", "grouped"),
-        ("score", "grouped"),
-        ("score", "scattered"),
-        ("list", "grouped"),
+    ways = (
+        _Way("rank", "int", ["policies.bad_ranks=compress"]),
+        _Way("rank", "string", ["policies.duplicates=count"], sample=0.5),
+        _Way("both", "int", ["train.path={truth}", "train.drop_seen=true"], sample=0.5),
+        _Way("both", "string", ["policies.ties=item-text-desc"]),
+        _Way("score", "int"),
+        _Way("score", "int", ["policies.duplicates=first"], order="scattered"),
+        _Way("score", "string", order="scattered"),
+        _Way("list", "int"),
+        _Way("rank", "int", users=12_000),  # enough for a truth in partitions
     )
-    for ids in all_ids:
-        for form, order in forms:
-            out = folder / f"{ids}-{form}-{order}"
-            paths = generate(out, users=40, depth=5, items=100, ids=ids, form=form, order=order)
-            config = load_config(paths["config"], overrides=[f"metrics.names=[{names}]"])
-            street.run_config(
-                config, threads=None, memory_limit=None, sample=None, per_user=False, progress=None
-            )
+    for number, way in enumerate(ways):
+        paths = generate(
+            folder / str(number),
+            users=way.users,
+            depth=5,
+            items=100,
+            ids=way.ids,
+            form=way.form,
+            order=way.order,
+        )
+        way.run(paths["config"], paths["truth"])
+    _split_users()
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    form: "Form"
+    ids: "Ids"
+    overrides: Sequence[str] = ()
+    order: "Order" = "grouped"
+    sample: float | None = None
+    users: int = 40
+
+    def run(self, path: Path, truth: Path) -> None:
+        from evalkit import street
+        from evalkit.config import load_config
+        from evalkit.metrics import registry
+
+        names = ", ".join(f'"{name}"' for name in registry())
+        overrides = [each.format(truth=truth) for each in self.overrides]
+        config = load_config(path, overrides=[f"metrics.names=[{names}]", *overrides])
+        street.run_config(config, sample=self.sample)
+
+
+def _split_users() -> None:
+    import numpy as np
+
+    from evalkit.keys import Share
+
+    Share(0, 2).holds(np.arange(2, dtype=np.uint64))

@@ -1,0 +1,441 @@
+"""The commands do what the interface says."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import tomllib
+
+import jsonschema
+import polars as pl
+import pytest
+from program import environment
+
+from evalkit.config import load_config
+
+GUESSED = (
+    "truth: columns are guessed: user = user_id, item = item_id, relevance = rating\n"
+    "good: columns are guessed: user = user_id, item = item_id, rank = rank\n"
+)
+
+
+# ---------------------------------------------------------------- run
+
+
+def test_run_prints_table_path_and_verdict(evalkit, logs):
+    outcome = evalkit("run", "job.toml")
+
+    lines = outcome.out.splitlines()
+    assert (outcome.status, outcome.err) == (0, "")
+    assert any(line.split()[:1] == ["good"] and "1.000000" in line for line in lines)
+    assert lines[-2] == f"report: {next((logs / 'runs').glob('2*')).relative_to(logs)}"
+    assert lines[-1] == "verdict: fine, no gate configured"
+
+
+def test_run_writes_what_verify_accepts(evalkit, logs):
+    evalkit("run", "job.toml", "--out", "elsewhere")
+
+    outcome = evalkit("verify", "elsewhere/latest")
+
+    assert outcome.status == 0
+    assert outcome.out == "elsewhere/latest: every file is as it was written\n"
+
+
+def test_verify_tells_a_changed_file(evalkit, logs):
+    evalkit("run", "job.toml")
+    report = logs / "runs" / "latest" / "report.json"
+    report.chmod(0o644)
+    report.write_text(report.read_text().replace("1.0", "0.9", 1))
+
+    outcome = evalkit("verify", "runs/latest")
+
+    assert (outcome.status, outcome.codes) == (3, ["changed-run"])
+
+
+def test_json_is_one_document_on_stdout(evalkit, logs):
+    outcome = evalkit("run", "job.toml", "--json")
+
+    values = {
+        (each["model"], each["metric"]): each["value"] for each in outcome.document["metrics"]
+    }
+    assert values["good", "nDCG@2"] == 1.0
+    assert values["bad", "recall@1"] == 0.0
+    assert outcome.err.startswith("report: runs/")
+
+
+@pytest.mark.parametrize(
+    ("format", "first"), [("csv", "model,metric,name,cutoff"), ("markdown", "#")]
+)
+def test_other_formats_are_one_document_too(evalkit, logs, format, first):
+    outcome = evalkit("run", "job.toml", "--format", format, "--quiet")
+
+    assert outcome.out.startswith(first)
+    assert outcome.err == ""
+
+
+def test_set_and_var_reach_the_run(evalkit, logs):
+    outcome = evalkit(
+        "run", "job.toml", "--json", "--set", "metrics.names=['RR']", "--set", "name=weekly",
+        "--set", "truth.path={which}.parquet", "--var", "which=truth",
+    )  # fmt: skip
+
+    assert outcome.document["name"] == "weekly"
+    assert {each["metric"] for each in outcome.document["metrics"]} == {"RR"}
+
+
+def test_threads_and_samples_reach_the_run(evalkit, logs):
+    outcome = evalkit("run", "job.toml", "--json", "--threads", "1", "--sample", "1")
+
+    assert outcome.document["meta"]["threads"] == 1
+    assert [each["code"] for each in outcome.document["warnings"]] == ["sample"]
+
+
+def test_per_user_values_are_written_to_a_file(evalkit, logs):
+    evalkit("run", "job.toml", "--per-user", "users.parquet")
+
+    frame = pl.read_parquet(logs / "users.parquet")
+    assert frame.columns == ["user_id", "model", "nDCG@2", "recall@1"]
+    assert frame["user_id"].to_list() == [1, 1, 2, 2]
+    assert frame["model"].to_list() == ["good", "bad"] * 2
+
+
+def test_per_user_of_the_config_goes_to_the_run(evalkit, logs):
+    evalkit("run", "job.toml", "--set", "output.per_user=true")
+
+    assert (logs / "runs" / "latest" / "per_user.parquet").exists()
+
+
+def test_a_run_of_the_same_name_must_wait(evalkit, logs):
+    from evalkit.runs import hold
+
+    (logs / "runs").mkdir()
+    with hold(logs / "runs", "job"):
+        outcome = evalkit("run", "job.toml")
+
+    assert (outcome.status, outcome.codes) == (75, ["run-locked"])
+
+
+def test_wrong_data_writes_nothing(evalkit, logs):
+    outcome = evalkit("run", "job.toml", "--set", "rankings[0].path=nowhere.parquet")
+
+    assert (outcome.status, outcome.codes) == (3, ["path-not-found"])
+    assert not (logs / "runs").exists()
+
+
+def test_a_wrong_config_tells_every_mistake(evalkit, logs):
+    outcome = evalkit("run", "job.toml", "--set", "polices.ties=input", "--set", "name=")
+
+    assert outcome.status == 2
+    assert outcome.codes == ["unknown-key", "out-of-range"]
+
+
+def test_progress_is_drawn_on_a_terminal_only(logs):
+    ours, theirs = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-m", "evalkit", "run", "job.toml"],
+        cwd=logs,
+        env=environment({}),
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        check=True,
+        timeout=120,
+    )
+    os.close(theirs)
+    drawn = os.read(ours, 10_000) if select_ready(ours) else b""
+    os.close(ours)
+
+    assert b"\x1b" not in done.stdout
+    assert drawn == b"" or drawn.endswith(b"\r\x1b[K")
+
+
+def select_ready(descriptor: int) -> bool:
+    import select
+
+    return bool(select.select([descriptor], [], [], 0)[0])
+
+
+# ---------------------------------------------------------------- evaluate
+
+
+def test_evaluate_guesses_columns_and_writes_nothing(evalkit, logs):
+    before = set(logs.iterdir())
+
+    outcome = evalkit(
+        "evaluate", "--truth", "truth.parquet", "--rankings", "good.parquet", "-m", "nDCG@2"
+    )
+
+    assert (outcome.status, outcome.err) == (0, GUESSED)
+    assert "1.000000" in outcome.out
+    assert "report:" not in outcome.out
+    assert set(logs.iterdir()) == before
+
+
+def test_evaluate_takes_many_models_and_metrics(evalkit, logs):
+    outcome = evalkit(
+        "evaluate", "--truth", "truth.parquet", "--rankings", "best=good.parquet", "bad.parquet",
+        "-m", "nDCG@{1,2}", "-m", "MRR", "--json", "--quiet",
+    )  # fmt: skip
+
+    found = [(each["model"], each["metric"]) for each in outcome.document["metrics"]]
+    assert found == [
+        (model, metric) for model in ("best", "bad") for metric in ("nDCG@1", "nDCG@2", "RR")
+    ]
+    assert outcome.err == ""
+
+
+def test_evaluate_writes_with_out(evalkit, logs):
+    outcome = evalkit(
+        "evaluate", "--truth", "truth.parquet", "--rankings", "good.parquet", "-m", "RR",
+        "--out", "runs",
+    )  # fmt: skip
+
+    assert (logs / "runs" / "latest" / "report.json").exists()
+    assert "report: runs/" in outcome.out
+
+
+def test_evaluate_takes_named_columns(evalkit, logs):
+    pl.read_parquet(logs / "good.parquet").rename(
+        {"user_id": "who", "item_id": "what", "rank": "place"}
+    ).with_columns(score=pl.lit(0.5), user_id=pl.lit(7)).write_parquet(logs / "odd.parquet")
+    truth = pl.read_parquet(logs / "truth.parquet")
+    truth.rename({"user_id": "who", "item_id": "what"}).write_parquet(logs / "truth.parquet")
+
+    outcome = evalkit(
+        "evaluate", "--truth", "truth.parquet", "--rankings", "odd.parquet", "-m", "nDCG@2",
+        "--user", "who", "--item", "what", "--rank", "place", "--json",
+    )  # fmt: skip
+
+    assert outcome.document["metrics"][0]["value"] == 1.0
+    assert outcome.err == "truth: columns are guessed: relevance = rating\n"
+
+
+def test_evaluate_reads_a_model_column(evalkit, logs):
+    pl.concat(
+        pl.read_parquet(logs / f"{model}.parquet").with_columns(model=pl.lit(model))
+        for model in ("good", "bad")
+    ).write_parquet(logs / "both.parquet")
+    options = ("--truth", "truth.parquet", "-m", "nDCG@2", "--json", "-q", "--rankings")
+
+    outcome = evalkit("evaluate", *options, "both.parquet")
+
+    assert [each["model"] for each in outcome.document["metrics"]] == ["bad", "good"]
+
+
+def test_evaluate_tells_ambiguous_columns(evalkit, logs):
+    pl.read_parquet(logs / "good.parquet").with_columns(userid=pl.col("user_id")).write_parquet(
+        logs / "odd.parquet"
+    )
+    options = ("--truth", "truth.parquet", "--rankings", "odd.parquet", "-m", "RR")
+
+    assert evalkit("evaluate", *options).codes == ["ambiguous-column"]
+    assert evalkit("evaluate", *options, "--user", "user_id").status == 0
+
+
+def test_two_rankings_of_one_name_are_told(evalkit, logs):
+    (logs / "x").mkdir()
+
+    outcome = evalkit(
+        "evaluate", "--truth", "t", "--rankings", "good.parquet", "x/good.parquet", "-m", "RR"
+    )
+
+    assert outcome.codes == ["duplicate-model"]
+    assert "--rankings good-2=x/good.parquet" in outcome.err
+
+
+# ---------------------------------------------------------------- check
+
+
+def test_check_of_good_data_finds_nothing_wrong(evalkit, logs):
+    before = set(logs.iterdir())
+
+    outcome = evalkit("check", "job.toml")
+
+    assert outcome.status == 0
+    assert outcome.out.splitlines()[-1].startswith("job.toml: 0 wrong")
+    assert set(logs.iterdir()) == before
+
+
+def test_check_tells_every_fault_of_the_data(evalkit, logs):
+    pl.DataFrame(
+        {"user_id": [1, 1, None, 2], "item_id": [10, 10, 12, 13], "rank": [1, 2, 1, 5]}
+    ).write_parquet(logs / "bad.parquet")
+
+    outcome = evalkit("check", "job.toml", "--json")
+
+    codes = {each["code"] for each in outcome.document if each["is_error"]}
+    assert outcome.status == 3
+    assert codes >= {"null-id", "bad-ranks", "duplicate-item"}
+
+
+def test_check_tells_mistakes_of_the_config(evalkit, logs):
+    outcome = evalkit("check", "job.toml", "--set", "policies.tise=item")
+
+    assert (outcome.status, outcome.codes) == (2, ["unknown-key"])
+
+
+# ---------------------------------------------------------------- metrics, explain, schema
+
+
+def test_metrics_lists_all_within_80_columns(evalkit):
+    from evalkit.metrics import registry
+
+    outcome = evalkit("metrics")
+
+    names = [line.split()[0] for line in outcome.out.splitlines() if line[:1].strip()]
+    assert names[: len(registry())] == list(registry())
+    assert max(map(len, outcome.out.splitlines())) <= 80
+
+
+def test_metrics_are_json_when_asked_for(evalkit):
+    by_name = {each["name"]: each for each in json.loads(evalkit("metrics", "--json").out)}
+
+    assert by_name["AP"]["parameters"][0]["default"] == "min_k"
+
+
+def test_every_metric_is_explained(evalkit):
+    from evalkit.metrics import registry
+
+    for metric in registry().values():
+        text = evalkit("explain", metric.name).out
+
+        assert metric.summary.split()[0] in text
+        assert max(len(line) for line in text.splitlines() if "latex" not in line) <= 100
+        for part in ("formula", "source", "Example", *(each.name for each in metric.parameters)):
+            assert part in text, (metric.name, part)
+
+
+def test_explain_shows_the_value_of_the_example(evalkit):
+    text = evalkit("explain", "MAP").out
+
+    # hits at ranks 1, 3 and 4 of 4 relevant items
+    assert "MAP is read as AP." in text
+    assert f"AP@5                      {(1 / 1 + 2 / 3 + 3 / 4) / 4:.6f}" in text
+    assert f"AP(over='k')@5            {(1 / 1 + 2 / 3 + 3 / 4) / 5:.6f}" in text
+
+
+def test_schema_is_json_schema(evalkit):
+    jsonschema.Draft202012Validator.check_schema(evalkit("schema").document)
+
+
+# ---------------------------------------------------------------- init
+
+
+def test_init_writes_a_config_that_runs(evalkit, logs):
+    written = evalkit(
+        "init", "--truth", "truth.parquet", "--rankings", "good.parquet", "worst=bad.parquet",
+        "--out", "new.toml",
+    )  # fmt: skip
+    outcome = evalkit("run", "new.toml", "--json", "-q")
+
+    assert written.out == "new.toml\n"
+    assert outcome.status == 0
+    assert {each["model"] for each in outcome.document["metrics"]} == {"good", "worst"}
+
+
+def test_init_shows_the_defaults_in_comments(evalkit, logs):
+    evalkit("init", "--truth", "truth.parquet", "--rankings", "good.parquet", "-o", "new.toml")
+    text = (logs / "new.toml").read_text()
+    policies = text[text.index("[policies]") :]
+
+    uncommented = text[: text.index("[policies]")] + "\n".join(
+        line.removeprefix("# ") if line.startswith("# ") and " = " in line else line
+        for line in policies.splitlines()
+    )
+    (logs / "all.toml").write_text(uncommented)
+
+    plain = load_config(logs / "new.toml").model_dump(exclude={"name"})
+    full = load_config(logs / "all.toml").model_dump(exclude={"name"})
+    assert full == plain
+    assert len(tomllib.loads(uncommented)["policies"]) == len(plain["policies"])
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_init_writes_paths_relative_to_the_config(evalkit, logs):
+    (logs / "configs").mkdir()
+
+    evalkit(
+        "init", "--truth", "truth.parquet", "--rankings", "good.parquet", "-o", "configs/a.toml"
+    )
+
+    assert load_config(logs / "configs/a.toml").truth.path[0].endswith("configs/../truth.parquet")
+
+
+def test_init_writes_a_joined_log(evalkit, logs):
+    frame = pl.read_parquet(logs / "good.parquet").with_columns(clicked=pl.lit(1))
+    frame.write_parquet(logs / "log.parquet")
+
+    outcome = evalkit("init", "--log", "log.parquet", "-o", "-")
+
+    assert tomllib.loads(outcome.out)["log"]["columns"] == {
+        "user": "user_id",
+        "item": "item_id",
+        "label": "clicked",
+        "rank": "rank",
+    }
+
+
+def test_init_overwrites_nothing(evalkit, logs):
+    options = ("init", "--truth", "truth.parquet", "--rankings", "good.parquet", "-o", "job.toml")
+
+    assert evalkit(*options).codes == ["file-exists"]
+    assert evalkit(*options, "--force").status == 0
+
+
+# ---------------------------------------------------------------- demo, synth, warm
+
+
+def test_demo_evaluates_real_data(evalkit, tmp_path):
+    outcome = evalkit("demo")
+
+    assert outcome.status == 0
+    assert "popularity" in outcome.out
+    assert (tmp_path / "runs" / "latest" / "report.md").exists()
+
+
+def test_synth_writes_logs_that_run(evalkit, tmp_path):
+    written = evalkit("synth", "--users", "1e2", "--depth", "5", "--items", "100", "--out", "logs")
+    outcome = evalkit("run", "logs/config.toml", "--out", "runs", "-q", "--json")
+
+    assert written.out.splitlines()[0] == "logs/config.toml"
+    assert outcome.document["counts"]["truth"]["users"] == 100
+
+
+def test_synth_tells_numbers_outside_their_limits(evalkit):
+    outcome = evalkit("synth", "--users", "0", "--items", "1", "--out", "logs")
+
+    assert (outcome.status, set(outcome.codes)) == (2, {"bad-synth-option"})
+
+
+WARM = """
+import gc, pathlib, tempfile
+from evalkit.cli.warm import _run_all
+from evalkit.metrics import Kernel
+from numba.types import unliteral
+
+with tempfile.TemporaryDirectory() as folder:
+    _run_all(pathlib.Path(folder))
+kernels = [each for each in gc.get_objects() if isinstance(each, Kernel)]
+assert kernels
+for kernel in kernels:
+    if kernel._dispatcher is None:
+        print("never called:", kernel)
+    else:  # a kernel that another one calls with 0 is compiled for that 0, too
+        kinds = {tuple(map(unliteral, each)) for each in kernel._dispatcher.signatures}
+        if len(kinds) > 1:
+            print("several signatures:", kernel, kinds)
+"""
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing to compile")
+def test_warming_calls_every_kernel_with_one_signature(python):
+    outcome = python(WARM)
+
+    assert (outcome.status, outcome.out) == (0, ""), outcome.err
+
+
+def test_warm_prints_the_folder_of_the_cache(evalkit):
+    outcome = evalkit("warm")
+
+    assert outcome.status == 0
+    assert "evalkit" in outcome.out

@@ -1,0 +1,105 @@
+"""Starting costs little: nothing heavy is imported before a command needs it."""
+
+import resource
+import subprocess
+import sys
+
+import pytest
+from program import environment
+
+HEAVY = ("polars", "numpy", "numba", "pyarrow", "scipy", "pandas", "jinja2", "rich")
+
+LIST_MODULES = """
+import atexit, sys
+heavy = sys.argv.pop(1).split(",")
+def tell():
+    found = sorted({name.partition(".")[0] for name in sys.modules} & set(heavy))
+    sys.stderr.write(f"heavy: {found}\\n")
+atexit.register(tell)
+from evalkit.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--version"],
+        ["--help"],
+        ["run", "--help"],
+        ["evaluate", "--help"],
+        ["schema"],
+        ["metrics"],
+        ["metrics", "--json"],
+        ["rnu"],
+        ["run", "missing.toml"],
+    ],
+    ids=" ".join,
+)
+def test_light_commands_import_nothing_heavy(python, arguments):
+    outcome = python(LIST_MODULES, ",".join(HEAVY), *arguments)
+
+    assert outcome.err.splitlines()[-1] == "heavy: []"
+
+
+def test_completion_imports_nothing_heavy(python):
+    outcome = python(
+        LIST_MODULES,
+        ",".join(HEAVY),
+        _EVALKIT_COMPLETE="complete_bash",
+        COMP_WORDS="evalkit ex",
+        COMP_CWORD="1",
+    )
+
+    assert "heavy: []" in outcome.err
+    assert "explain" in outcome.out
+
+
+def test_importing_the_package_imports_nothing_heavy(python):
+    code = f"import evalkit, sys; print(sorted(set({HEAVY!r}) & set(sys.modules)))"
+
+    assert python(code).out == "[]\n"
+
+
+def cpu_ms(*arguments: str) -> float:
+    """CPU time of the best of a few runs; twice the budget still passes on a busy machine."""
+    times = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(
+            [sys.executable, "-m", "evalkit", *arguments],
+            env=environment({}),
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return 1000 * min(times)
+
+
+@pytest.mark.parametrize(("argument", "budget_ms"), [("--version", 90), ("--help", 150)])
+def test_starting_stays_within_its_budget(argument, budget_ms):
+    assert cpu_ms(argument) < 2 * budget_ms
+
+
+def test_version_is_the_package_s(evalkit):
+    from evalkit import __version__
+
+    for outcome in (evalkit("--version"), evalkit("--version", "--help")):
+        assert (outcome.status, outcome.out) == (0, f"evalkit {__version__}\n")
+
+
+def test_help_names_every_command_in_full(evalkit):
+    outcome = evalkit("--help")
+
+    assert outcome.status == 0
+    assert not any(line.endswith("...") for line in outcome.out.splitlines()[1:])
+    for command in ("run", "evaluate", "check", "metrics", "explain", "init", "schema", "demo"):
+        assert f"\n  {command} " in outcome.out
+
+
+def test_without_a_command_the_help_goes_to_stderr(evalkit):
+    outcome = evalkit()
+
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "Commands:" in outcome.err
