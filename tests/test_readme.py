@@ -1,0 +1,87 @@
+"""Every command and example of the README runs, and the two commands are those that CI runs."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evalkit.config import parse_config
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "80"}
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_commands_run_one_after_the_other(tmp_path: Path) -> None:
+    lines = [line[2:] for block in blocks("console") for line in block.splitlines()]
+    assert len(lines) >= 5
+    for line in lines:
+        name, *arguments = shlex.split(line)
+        assert name == "evalkit", line
+
+        done = run([sys.executable, "-m", "evalkit", *arguments], tmp_path)
+
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+
+
+def test_python_examples_run(tmp_path: Path) -> None:
+    for block in blocks("python"):
+        done = run([sys.executable, "-W", "error", "-c", block], tmp_path)
+
+        assert done.returncode == 0, done.stderr
+
+
+def test_python_example_says_the_value() -> None:
+    import evalkit
+
+    (block,) = blocks("python")
+    names: dict[str, object] = {}
+    exec(block.split("report.value")[0], names)
+    shown = re.search(r'report\.value\("recall@2"\) +# ([0-9.]+)', block)
+    report = names["report"]
+
+    assert isinstance(report, evalkit.Report)
+    assert shown is not None
+    assert report.value("recall@2") == float(shown[1])
+
+
+def test_config_example_loads() -> None:
+    (block,) = blocks("toml")
+
+    config = parse_config(block, source="README.md", base="", variables={"day": "2026-11-20"})
+
+    assert config.name == "nightly-als"
+
+
+def test_demo_prints_what_the_readme_shows(tmp_path: Path) -> None:
+    shown = blocks("text")[0].strip()
+
+    done = run([sys.executable, "-m", "evalkit", "demo"], tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(shown), done.stdout
+
+
+def test_ci_calls_the_test_command() -> None:
+    _, command = blocks("sh")
+
+    assert command.strip() in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("link", re.findall(r"\]\(([^)#]+)\)", README))
+def test_links_lead_somewhere(link: str) -> None:
+    assert (ROOT / link).exists()
