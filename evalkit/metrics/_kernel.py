@@ -57,7 +57,7 @@ class Kernel(Generic[P, R]):
             result = compiled(*args, **kwargs)
         except OSError as error:  # kernels touch no files: the cache could not be read or written
             _give_up_cache(error)
-            self._dispatcher = None
+            self._forget()
             compiled = self.dispatcher
             result = compiled(*args, **kwargs)
         if len(getattr(compiled, "overloads", ())) != self._n_overloads:
@@ -114,6 +114,12 @@ class Kernel(Generic[P, R]):
         finally:
             config.CACHE_DIR = before
         return cast(Callable[..., Any], made)
+
+    def _forget(self) -> None:
+        self._dispatcher = None
+        for _, value in _read_globals(self.py_func):
+            if isinstance(value, Kernel):
+                value._forget()
 
     def _log_compiled(self, compiled: Callable[..., Any]) -> None:
         with _lock:

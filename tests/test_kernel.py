@@ -1,0 +1,380 @@
+"""Kernels: compiled late and once, from a cache that can cost time but never a wrong number."""
+
+import os
+import pickle
+import re
+import stat
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evalkit.metrics import Table, intrinsic, kernel
+
+ROOT = Path(__file__).parents[1]
+is_jit_on = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
+needs_jit = pytest.mark.skipif(not is_jit_on, reason="nothing is compiled")
+
+SQUARES = Table(lambda: [float(number * number) for number in range(10)])
+OFFSET = 5.0
+
+
+@kernel
+def plus_offset(value):
+    return value + OFFSET
+
+
+@kernel
+def sum_of_squares(values):
+    total = 0.0
+    for value in values:
+        total += plus_offset(SQUARES[value])
+    return total
+
+
+@intrinsic(lambda value: value + 1)
+def increment(typing_context, value):
+    def generate(context, builder, signature, arguments):
+        return builder.add(arguments[0], context.get_constant(value, 1))
+
+    return value(value), generate
+
+
+@kernel
+def count_up(n_steps):
+    number = 0
+    for _ in range(n_steps):
+        number = increment(number)
+    return number
+
+
+def test_a_kernel_reads_tables_and_other_kernels():
+    values = np.array([2, 3])
+
+    assert sum_of_squares(values) == 4 + 9 + 2 * OFFSET
+    assert sum_of_squares.plain(values) == 4 + 9 + 2 * OFFSET
+
+
+def test_an_intrinsic_does_what_its_plain_twin_does():
+    assert count_up(7) == count_up.plain(7) == 7
+
+
+@needs_jit
+def test_an_unused_kernel_is_not_compiled():
+    @kernel
+    def unused(value):
+        return value
+
+    assert unused._dispatcher is None
+    assert unused.dispatcher.overloads == {}
+
+
+@needs_jit
+def test_division_by_zero_is_not_raised_in_kernels():
+    @kernel
+    def divide(left, right):
+        return left / right
+
+    assert divide(1.0, 0.0) == np.inf
+
+
+@needs_jit
+def test_kernels_are_neither_parallel_nor_fast_math():
+    options = sum_of_squares.dispatcher.targetoptions
+
+    assert not options.get("parallel")
+    assert not options.get("fastmath")
+    assert options["nogil"]
+    assert options["error_model"] == "numpy"
+
+
+@needs_jit
+def test_a_signature_can_be_compiled_ahead():
+    @kernel
+    def double(value):
+        return 2 * value
+
+    double.compile("int64(int64)")
+
+    assert len(double.dispatcher.overloads) == 1
+
+
+def test_a_table_is_a_sequence():
+    assert len(SQUARES) == 10
+    assert SQUARES[3] == 9.0
+    assert list(SQUARES[:3]) == [0.0, 1.0, 4.0]
+
+
+def test_importing_all_metrics_loads_neither_numpy_nor_numba():
+    code = """
+        import sys
+        from evalkit.metrics import describe_all, parse_metrics, registry
+        parse_metrics([f"{name}@10" for name in registry()])
+        describe_all()
+        print(sorted({"numpy", "numba", "polars", "pyarrow"} & set(sys.modules)))
+    """
+    assert python(code, ROOT).stdout == "[]\n"
+
+
+def test_no_source_asks_for_fast_math_or_threads_in_kernels():
+    sources = [file.read_text() for file in (ROOT / "evalkit").rglob("*.py")]
+    asked = re.compile(r"fastmath\s*=\s*True|parallel\s*=\s*True|\bprange\(")
+
+    assert not any(asked.search(source) for source in sources)
+
+
+# ---- the cache, in processes of their own --------------------------------------------------
+
+MAIN = """
+    import sys
+    sys.path.insert(0, ".")
+    import one
+    from evalkit.metrics import cache_directory
+    print(one.total(3), sum(one.total.dispatcher.stats.cache_hits.values()), cache_directory())
+"""
+ONE = """
+    from evalkit.metrics import kernel
+    from two import FACTOR, helper
+
+    @kernel
+    def total(number):
+        return FACTOR * helper(number)
+"""
+TWO = """
+    from evalkit.metrics import kernel
+
+    FACTOR = 10
+
+    @kernel
+    def helper(number):
+        return number + 1
+"""
+
+
+def python(code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs code in a fresh interpreter with a cache of its own below `folder`."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    paths = {"XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder / "home")}
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        cwd=folder,
+        env={**kept, **paths, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "one.py").write_text(textwrap.dedent(ONE))
+    (tmp_path / "two.py").write_text(textwrap.dedent(TWO))
+    return tmp_path
+
+
+def run(project: Path, **environment: str) -> tuple[int, int, Path]:
+    """The kernel's value, how often the cache was hit, and where the cache is."""
+    finished = python(MAIN, project, **environment)
+    assert finished.stderr == ""
+    value, n_loaded, path = finished.stdout.split()
+    return int(value), int(n_loaded), Path(path)
+
+
+def test_the_second_process_loads_what_the_first_one_compiled(project):
+    first = run(project)
+    second = run(project)
+
+    assert first[:2] == (40, 0)
+    assert second == (40, 1, first[2])
+
+
+def test_the_cache_is_private_and_of_the_user(project):
+    path = run(project)[2]
+
+    assert path.parent == project / "cache" / "evalkit"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    assert not list(project.rglob("*.nbi")) or all(
+        path in file.parents for file in project.rglob("*.nbi")
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "expected"),
+    [
+        ("one.py", "FACTOR * helper", "1 + FACTOR * helper", 41),
+        ("two.py", "number + 1", "number + 2", 50),
+        ("two.py", "FACTOR = 10", "FACTOR = 20", 80),
+    ],
+    ids=["own code", "helper of another module", "constant of another module"],
+)
+def test_an_edit_is_seen(project, file, old, new, expected):
+    run(project)
+    source = (project / file).read_text()
+    (project / file).write_text(source.replace(old, new))
+
+    assert run(project)[:2] == (expected, 0)
+
+
+def test_flags_that_change_code_have_a_cache_of_their_own(project):
+    plain = run(project)[2]
+    flagged = run(project, NUMBA_BOUNDSCHECK="1")
+
+    assert flagged[2] != plain
+    assert flagged[1] == 0
+
+
+def test_the_number_of_threads_keeps_the_cache(project):
+    plain = run(project)[2]
+
+    assert run(project, NUMBA_NUM_THREADS="1") == (40, 1, plain)
+
+
+def test_a_given_cache_directory_is_the_base(project):
+    path = run(project, NUMBA_CACHE_DIR=str(project / "mine"))[2]
+
+    assert path.parent == project / "mine" / "evalkit"
+    assert run(project, NUMBA_CACHE_DIR=str(project / "mine"))[1] == 1
+
+
+DAMAGES = {
+    "truncated": lambda file: file.write_bytes(file.read_bytes()[:100]),
+    "empty": lambda file: file.write_bytes(b""),
+    "flipped": lambda file: file.write_bytes(
+        bytes(byte ^ (place == 2000) for place, byte in enumerate(file.read_bytes()))
+    ),
+    "foreign": lambda file: file.write_bytes(pickle.dumps({"not": "ours"})),
+}
+
+
+@pytest.mark.parametrize(
+    ("damage", "suffix"),
+    [("truncated", "nbc"), ("empty", "nbi"), ("flipped", "nbc"), ("foreign", "nbi")],
+)
+def test_a_corrupt_cache_is_dropped_and_filled_again(project, damage, suffix):
+    path = run(project)[2]
+    for file in path.rglob(f"*.{suffix}"):
+        DAMAGES[damage](file)
+        os.utime(file, (1e9, 1e9))  # not fresh: nobody is writing it just now
+
+    assert run(project)[:2] == (40, 0)
+    assert run(project) == (40, 1, path)
+
+
+def test_a_cache_without_its_checksums_is_not_trusted(project):
+    path = run(project)[2]
+    (path / "checksums").unlink()
+    for file in path.rglob("*.nb?"):
+        os.utime(file, (1e9, 1e9))
+
+    assert run(project)[:2] == (40, 0)
+    assert run(project)[:2] == (40, 1)
+
+
+def test_an_unwritable_cache_costs_one_warning(project):
+    (project / "cache").write_text("a file where the directory should be")
+
+    finished = python(MAIN, project)
+
+    assert finished.stdout.split() == ["40", "0", "None"]
+    assert finished.stderr.count("\n") == 1
+    assert finished.stderr.startswith("warning[no-kernel-cache]: ")
+
+
+def test_a_cache_that_others_can_write_is_not_used(project):
+    path = run(project)[2]
+    path.chmod(0o777)
+
+    finished = python(MAIN, project)
+
+    assert finished.stdout.split() == ["40", "0", "None"]
+    assert "can be written by others" in finished.stderr
+
+
+def test_a_cache_that_cannot_be_saved_to_costs_one_warning(project):
+    # numba makes its directory before it compiles; here it is gone when the code is saved
+    code = MAIN.replace(
+        "print(",
+        "import shutil; one.total.dispatcher; shutil.rmtree(cache_directory()); "
+        "open(cache_directory(), 'w').close(); print(",
+    )
+
+    finished = python(code, project)
+
+    assert finished.stdout.split()[:2] == ["40", "0"]
+    assert finished.stderr.count("warning[no-kernel-cache]") == 1
+
+
+def test_the_cache_serves_when_numba_was_imported_first(project):
+    code = "import numba\n" + textwrap.dedent(MAIN)
+    first, second = python(code, project), python(code, project)
+
+    assert first.stdout.split()[:2] == ["40", "0"]
+    assert second.stdout.split()[:2] == ["40", "1"]
+
+
+def test_the_cache_of_other_numba_code_stays_where_it_was(project):
+    code = MAIN + "    import numba; print(repr(numba.config.CACHE_DIR))\n"
+
+    assert python(code, project).stdout.splitlines()[-1] == "''"
+
+
+def test_without_the_jit_nothing_is_compiled_nor_imported(project):
+    code = """
+        import sys
+        sys.path.insert(0, ".")
+        import one
+        print(one.total(3), "numba" in sys.modules)
+    """
+    assert python(code, project, NUMBA_DISABLE_JIT="1").stdout == "40 False\n"
+    assert not (project / "cache").exists()
+
+
+def test_threads_compile_a_kernel_once(project):
+    code = """
+        import sys
+        sys.path.insert(0, ".")
+        import one
+        from concurrent.futures import ThreadPoolExecutor
+        with ThreadPoolExecutor(8) as pool:
+            print(set(pool.map(one.total, [3] * 64)), len(one.total.dispatcher.overloads))
+    """
+    assert python(code, project).stdout == "{40} 1\n"
+
+
+def test_processes_that_start_together_on_a_cold_cache_all_succeed(project):
+    command = [sys.executable, "-c", textwrap.dedent(MAIN)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(project / "cache")}
+    environment.pop("NUMBA_DISABLE_JIT", None)
+    processes = [
+        subprocess.Popen(
+            command, cwd=project, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for _ in range(4)
+    ]
+
+    finished = [process.communicate() for process in processes]
+
+    assert all(out.startswith(b"40 ") and err == b"" for out, err in finished)
+    assert run(project)[:2] == (40, 1)
+
+
+def test_a_warm_cache_that_is_read_only_serves_through_a_private_copy(project):
+    path = run(project)[2]
+    code = f"""
+        import tempfile
+        write = tempfile.TemporaryFile
+        def refuse(*, dir):
+            if str(dir).startswith({str(path)!r}):
+                raise OSError(30, "Read-only file system", str(dir))
+            return write(dir=dir)
+        tempfile.TemporaryFile = refuse
+    """
+    finished = python(textwrap.dedent(code) + textwrap.dedent(MAIN), project)
+
+    value, n_loaded, used = finished.stdout.split()
+    assert (value, n_loaded, finished.stderr) == ("40", "1", "")
+    assert used != str(path)
+    assert not Path(used).exists()  # removed at the end
