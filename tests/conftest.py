@@ -1,0 +1,20 @@
+"""What every test may ask for."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+DATA_VARIABLE = "EVALKIT_TEST_DATA"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of test data that this repository may not carry; skips where there is none."""
+    named = os.environ.get(DATA_VARIABLE)
+    if not named:
+        pytest.skip(f"{DATA_VARIABLE} names no folder of test data")
+    folder = Path(named)
+    if not folder.is_dir():
+        pytest.fail(f"{DATA_VARIABLE}={named!r} is no folder")
+    return folder
