@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from evalkit.keys import IdPlan, KeyCollisionError, Sample, Share, plan_ids
 from evalkit.ledger import Clock, Progress, ProgressLine, Tally, versions
 from evalkit.metrics import Request, load_metric_files, parse_metrics
 from evalkit.ranks import ModelProbe, RankScan, scan_ranks
-from evalkit.report import Counts, Estimate, Input, PerUser, Report, Warning_
+from evalkit.report import Counts, Estimate, Input, PerUser, Report, UserWriter, Warning_
 from evalkit.runs import new_run_id, run_key
 from evalkit.sources import Table, open_log, open_rankings, open_train, open_truth
 from evalkit.threads import usable_cores
@@ -71,6 +72,7 @@ def run_config(
     memory_limit: int | None = None,
     sample: float | None = None,
     per_user: bool = False,
+    per_user_folder: Path | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Report:
     """The report of a config.
@@ -80,7 +82,9 @@ def run_config(
         threads: kernels that run side by side; the usable cores by default.
         memory_limit: bytes; above what one pass needs, users are split into several passes.
         sample: share of the users, drawn by a hash of their ids.
-        per_user: keep the values of every user.
+        per_user: keep the values of every user, in memory.
+        per_user_folder: stream them to a Parquet file in this folder instead, which the report
+            names; it exists and nobody else uses it.
         progress: called now and then with the rows that were read.
     Raises:
         RequestError: the request is wrong.
@@ -92,7 +96,14 @@ def run_config(
     tables = open_tables(config, given or Given())
     clock = Clock(ProgressLine(progress, tables.all))
     evaluation = Evaluation(
-        config, requests, tables, threads or usable_cores(), sample, per_user, clock
+        config,
+        requests,
+        tables,
+        threads or usable_cores(),
+        sample,
+        per_user or per_user_folder is not None,
+        per_user_folder,
+        clock,
     )
     n_shares = count_shares(tables, memory_limit)
     for seed in SEEDS:
@@ -195,16 +206,22 @@ class Evaluation:
     threads: int
     sample: float | None
     per_user: bool
+    per_user_folder: Path | None
     clock: Clock
     models: dict[str, Model] = field(default_factory=dict)
     truth_tally: Tally = field(default_factory=Tally)
     train_rows: int = 0
+    writer: UserWriter | None = None
     warnings: list[Warning_] = field(default_factory=list)
 
     def report(self, seed: int, n_shares: int) -> Report:
         """Measure every share of the users and put the exact sums together."""
         self.models.clear()
         self.truth_tally = Tally()
+        if self.per_user_folder is not None:
+            labels = [request.label for request in self.requests]
+            names = self.tables.truth.user_names
+            self.writer = UserWriter(self.per_user_folder, names, labels)
         self.clock.start()
         user_plan, item_plan = plan_tables(self.tables, seed)
         for number in range(n_shares):
@@ -213,7 +230,7 @@ class Evaluation:
         self._check_inputs()
         estimates = tuple(self._estimates())
         self.clock.stop("aggregate")
-        return self._report(estimates)
+        return self._report(estimates, self._kept_values(in_order=n_shares == 1))
 
     def _measure_share(self, user_plan: IdPlan, item_plan: IdPlan, share: Share | None) -> None:
         config, clock = self.config, self.clock
@@ -279,9 +296,11 @@ class Evaluation:
         def keep(users: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> None:
             ids = truth.ids_of_users(users).cast(self._user_types)
             ids.columns = list(self.tables.truth.user_names)
-            model.users.append(
-                ids.hstack([pl.Series(label, values[:, n]) for n, label in enumerate(labels)])
-            )
+            rows = ids.hstack([pl.Series(label, values[:, n]) for n, label in enumerate(labels)])
+            if self.writer is not None:
+                self.writer.add(name, rows)
+            else:
+                model.users.append(rows)
 
         model.sums.merge(
             measure_users(
@@ -374,7 +393,19 @@ class Evaluation:
                 )
         return estimates
 
-    def _report(self, estimates: tuple[Estimate, ...]) -> Report:
+    def _kept_values(self, *, in_order: bool) -> PerUser | None:
+        if self.writer is not None:
+            return self.writer.finish(in_order=in_order)
+        if not self.per_user:
+            return None
+        names = self.tables.truth.user_names
+        frames = {
+            name: pl.concat(model.users).sort(names, maintain_order=True)
+            for name, model in self.models.items()
+        }
+        return PerUser(names, tuple(request.label for request in self.requests), frames)
+
+    def _report(self, estimates: tuple[Estimate, ...], per_user: PerUser | None) -> Report:
         config, tables = self.config, self.tables
         rows = {None: self.truth_tally.rows}
         inputs = [Input("truth", None, tables.truth.paths, rows[None], tables.truth.fingerprint())]
@@ -398,15 +429,6 @@ class Evaluation:
             {"evalkit": __version__},
             definitions,
         )
-        per_user = None
-        if self.per_user:
-            names = tables.truth.user_names
-            labels = tuple(request.label for request in self.requests)
-            frames = {
-                name: pl.concat(model.users).sort(names, maintain_order=True)
-                for name, model in self.models.items()
-            }
-            per_user = PerUser(names, labels, frames)
         n_read = sum(each.rows for each in inputs)
         return Report(
             evalkit=__version__,

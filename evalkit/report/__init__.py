@@ -2,6 +2,7 @@
 
 from evalkit.errors import RequestError, nearest
 from evalkit.report.parquet import write_metrics_parquet
+from evalkit.report.per_user import UserWriter
 from evalkit.report.record import (
     Counts,
     Estimate,
@@ -26,6 +27,7 @@ __all__ = [
     "PerUser",
     "Report",
     "TruthCounts",
+    "UserWriter",
     "Warning_",
     "render",
     "write_metrics_parquet",
