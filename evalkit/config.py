@@ -894,13 +894,11 @@ def _fill_variables(
 
 
 def _resolve_paths(tree: dict[str, object], base: str) -> None:
-    if base in ("", "."):
-        return
+    folder = "" if base == "." else base
 
     def resolve(key: Key, path: str) -> str:
         is_url = re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path)
-        given_elsewhere = not path or is_url
-        return path if given_elsewhere else os.path.join(base, path)
+        return path if not path or is_url else os.path.join(folder, os.path.expanduser(path))
 
     if "output" not in tree:
         tree["output"] = {}

@@ -413,6 +413,12 @@ def test_paths_are_relative_to_the_config(tmp_path):
     assert config.output.path == str(tmp_path / "runs")
 
 
+def test_a_home_folder_is_found():
+    text = SMALL.replace("truth.parquet", "~/truth.parquet")
+
+    assert parse(text, base="logs").truth.path == (str(Path.home() / "truth.parquet"),)
+
+
 @pytest.mark.parametrize("path", ["/a/b", "s3://bucket/a", "https://host/a"])
 def test_a_path_that_needs_no_folder_stays(path):
     text = SMALL.replace("truth.parquet", path)
