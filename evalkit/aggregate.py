@@ -108,7 +108,7 @@ def sort_by_rank(ranks, gains, graded):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def gather_hits(
+def gather_hits(  # type: ignore[no-untyped-def]
     users,
     starts,
     counts,
@@ -124,7 +124,7 @@ def gather_hits(
     hit_ideal,
     relevant_starts,
     relevant_gains,
-):  # type: ignore[no-untyped-def]
+):
     """Fill the ragged rows that metrics are measured on, for a block of user codes."""
     graded = relevance.size > 0
     n_hits = 0
@@ -167,9 +167,9 @@ def gather_hits(
 
 
 @kernel
-def settle(
+def settle(  # type: ignore[no-untyped-def]
     values, users, present, n_relevant, skip_missing, skip_without_relevant, higher_is_better
-):  # type: ignore[no-untyped-def]
+):
     """Apply the policies for users without a ranking and users without relevant items."""
     for row in range(users.size):
         without_relevant = n_relevant[users[row]] == 0

@@ -58,11 +58,12 @@ def evaluate(
     """
     models = rankings if isinstance(rankings, Mapping) else {"model": rankings}
     if not models:
-        raise RequestError(
-            "there are no rankings", code="no-rankings", hint='pass {"name": table}'
-        )
+        raise RequestError("there are no rankings", code="no-rankings", hint='pass {"name": table}')
     named = dict(columns or {})
-    held = {"truth": _held(truth, "truth"), "train": None if train is None else _held(train, "train")}
+    held = {
+        "truth": _held(truth, "truth"),
+        "train": None if train is None else _held(train, "train"),
+    }
     tables = [_held(table, "rankings") for table in models.values()]
     truth_columns = _complete(truth, held["truth"], "truth", named)
     tree: dict[str, object] = {
@@ -134,7 +135,9 @@ def _complete(
         "train": ("user", "item"),
     }[role]
     ours = {key: named[key] for key in keys if key in named}
-    used = {each for value in ours.values() for each in ([value] if isinstance(value, str) else value)}
+    used = {
+        each for value in ours.values() for each in ([value] if isinstance(value, str) else value)
+    }
     schema = read_schema(_paths(table), given=in_memory, role=role)
     others = [each for each in schema if each not in used]
     wanted = [key for key in keys if key not in ours]

@@ -47,7 +47,7 @@ def _rebuild(kind: type[EvalkitError], message: str, code: str, at: str, hint: s
 
 
 class RequestError(EvalkitError):
-    """The request is wrong, seen without looking at data: option, key, metric, parameter, cutoff."""
+    """The request is wrong, seen without looking at data: option, key, metric, cutoff."""
 
     exit_status = REQUEST_WRONG
 

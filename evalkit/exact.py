@@ -64,7 +64,9 @@ class BinnedSums:
             carry(self.bins)
             self._adds = n_users
         end = first_column + n_columns
-        add_to_bins(values.view(np.int64), self.bins[first_column:end], self.counts[first_column:end])
+        add_to_bins(
+            values.view(np.int64), self.bins[first_column:end], self.counts[first_column:end]
+        )
 
     def merge(self, other: "BinnedSums") -> None:
         """Take over another thread's sums."""

@@ -197,6 +197,3 @@ def _rows(frame: pl.DataFrame, users: list[str]) -> str:
         shown.append(f"user {user} {rest}")
     left = frame.height - len(shown)
     return ", ".join(shown) + (f", and {left:,} more" if left > 0 else "")
-
-
-

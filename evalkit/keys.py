@@ -50,8 +50,7 @@ class IdPlan:
     def canonical(self) -> list[pl.Expr]:
         """The id columns in the common type, under their own names."""
         return [
-            pl.col(name).cast(dtype)
-            for name, dtype in zip(self.columns, self.dtypes, strict=True)
+            pl.col(name).cast(dtype) for name, dtype in zip(self.columns, self.dtypes, strict=True)
         ]
 
     def key(self) -> pl.Expr:
@@ -87,8 +86,8 @@ def plan_ids(
         tables: for each table its role, its place for messages, and its id columns with types.
         seed: of the hash, where ids are hashed.
     Raises:
-        DataError: ids of different kinds [id-kind], of a type that is no id [bad-id-type, float-id],
-            or of different numbers of columns [id-columns].
+        DataError: ids of different kinds [id-kind], of a type that is no id [bad-id-type,
+            float-id], or of different numbers of columns [id-columns].
     """
     first_role, _, first = tables[0]
     for role, at, columns in tables[1:]:
@@ -100,13 +99,13 @@ def plan_ids(
                 hint=f"name the same {what} columns in both, in one order",
             )
     dtypes = [
-        _common_type(what, [(role, at, list(columns.values())[place]) for role, at, columns in tables])
+        _common_type(
+            what, [(role, at, list(columns.values())[place]) for role, at, columns in tables]
+        )
         for place in range(len(first))
     ]
     names = tuple(first)
-    direct = len(dtypes) == 1 and (
-        dtypes[0] in (pl.Int64, pl.UInt64) or dtypes[0].is_temporal()
-    )
+    direct = len(dtypes) == 1 and (dtypes[0] in (pl.Int64, pl.UInt64) or dtypes[0].is_temporal())
     return IdPlan(names, tuple(dtypes), not direct, dtypes[0] == pl.UInt64, seed)
 
 

@@ -282,9 +282,9 @@ class Evaluation:
         raise_all(problems)
 
     @property
-    def _user_types(self) -> dict[str, pl.DataType]:
+    def _user_types(self) -> pl.Schema:
         schema = self.tables.truth.frame.collect_schema()
-        return {name: dtype for name, dtype in schema.items() if name.startswith("user_")}
+        return pl.Schema({name: schema[name] for name in schema if name.startswith("user_")})
 
     def _measure_model(
         self, name: str, probe: ModelProbe, truth: Truth, order: npt.NDArray[np.int64] | None
@@ -319,7 +319,9 @@ class Evaluation:
         policies = self.config.policies
         problems: list[EvalkitError] = []
 
-        def tell(policy: str, code: str, message: str, at: str, hint: str, model: str | None) -> None:
+        def tell(
+            policy: str, code: str, message: str, at: str, hint: str, model: str | None
+        ) -> None:
             if policy == "error":
                 problems.append(DataError(message, code=code, at=at, hint=hint))
             else:
@@ -411,13 +413,15 @@ class Evaluation:
         inputs = [Input("truth", None, tables.truth.paths, rows[None], tables.truth.fingerprint())]
         for model, table in tables.rankings:
             known = self.models.get(model) if model is not None else None
-            n_rows = sum(m.tally.rows for m in self.models.values()) if known is None else known.tally.rows
+            n_rows = (
+                sum(m.tally.rows for m in self.models.values())
+                if known is None
+                else known.tally.rows
+            )
             inputs.append(Input("rankings", model, table.paths, n_rows, table.fingerprint()))
         if tables.train is not None:
             train = tables.train
-            inputs.append(
-                Input("train", None, train.paths, self.train_rows, train.fingerprint())
-            )
+            inputs.append(Input("train", None, train.paths, self.train_rows, train.fingerprint()))
         asked = config.model_dump(mode="json", exclude={"output", "name"})
         definitions = [
             [request.label, dict(request.parameters), request.metric.kernel.digest]
@@ -447,5 +451,3 @@ class Evaluation:
             config=config.model_dump(mode="json"),
             per_user_values=per_user,
         )
-
-

@@ -98,9 +98,9 @@ def count_partitions(users, shift, counts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def scatter_partitions(
+def scatter_partitions(  # type: ignore[no-untyped-def]
     users, items, relevance, first_row, shift, places, out_users, out_items, out_relevance, out_rows
-):  # type: ignore[no-untyped-def]
+):
     """Move rows to their partition, keeping their order; `places` is the next place of each."""
     for row in range(users.size):
         partition = np.int64(mix(users[row]) >> shift)
@@ -203,7 +203,7 @@ def join_duplicates(relevance, begin, end, policy):  # type: ignore[no-untyped-d
 
 
 @kernel
-def build_partition(
+def build_partition(  # type: ignore[no-untyped-def]
     users,
     items,
     relevance,
@@ -219,7 +219,7 @@ def build_partition(
     out_rows,
     counters,
     examples,
-):  # type: ignore[no-untyped-def]
+):
     """Group rows begin..end of one partition by user, in place; gives the number of users.
 
     `counters`: duplicates, negative relevances. `examples` uint64[n, 2] is filled with duplicates.
@@ -311,9 +311,9 @@ def item_bit(item):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fill_table(
+def fill_table(  # type: ignore[no-untyped-def]
     users, starts, counts, items, first_code, last_code, partition, slot_bits, shift, table
-):  # type: ignore[no-untyped-def]
+):
     """Enter a partition's users into its own slots."""
     mask = (np.uint64(1) << np.uint64(slot_bits)) - np.uint64(1)
     base = np.int64(partition) << np.int64(slot_bits)
@@ -460,9 +460,7 @@ def build_user_items(
 
     def fill(partition: int) -> None:
         first, last = int(codes[partition]), int(codes[partition + 1])
-        fill_table(
-            keys, starts, counts, items, first, last, partition, slot_bits, shift, table
-        )
+        fill_table(keys, starts, counts, items, first, last, partition, slot_bits, shift, table)
 
     for _ in ordered_map(fill, range(n_partitions), threads=threads):
         pass
@@ -560,7 +558,9 @@ class Truth:
             return self.user_ids[codes]
         dtype = self.user_plan.dtypes[0]
         keys = self.pairs.users[codes]
-        physical = pl.Series(self.user_plan.columns[0], keys if dtype == pl.UInt64 else keys.view(np.int64))
+        physical = pl.Series(
+            self.user_plan.columns[0], keys if dtype == pl.UInt64 else keys.view(np.int64)
+        )
         if dtype == pl.Date:
             physical = physical.cast(pl.Int32)
         return pl.DataFrame([physical.cast(dtype)])
@@ -758,11 +758,7 @@ def _real_ids(
             raise KeyCollisionError
     if item_plan.hashed:
         distinct = (
-            frame.lazy()
-            .select(ITEM_KEY, ITEM)
-            .unique()
-            .sort(ITEM_KEY)
-            .collect(engine="streaming")
+            frame.lazy().select(ITEM_KEY, ITEM).unique().sort(ITEM_KEY).collect(engine="streaming")
         )
         item_keys = as_keys(distinct[ITEM_KEY])
         if item_keys.size > 1 and bool((item_keys[1:] == item_keys[:-1]).any()):
@@ -800,8 +796,10 @@ def read_train(table: Table, truth: Truth, *, null_ids: str) -> tuple[Keys, Keys
     items: list[Keys] = [np.empty(0, dtype=np.uint64)]
     n_null = n_rows = 0
     with reading(table):
-        batches = table.frame.select(columns).select(USER_KEY, ITEM_KEY).collect_batches(
-            maintain_order=False, engine="streaming"
+        batches = (
+            table.frame.select(columns)
+            .select(USER_KEY, ITEM_KEY)
+            .collect_batches(maintain_order=False, engine="streaming")
         )
         for rows in batches:
             kept, dropped = drop_null_ids(rows)

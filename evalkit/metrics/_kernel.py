@@ -11,19 +11,14 @@ stand. Checksums of all files are verified before the first one is loaded. A cac
 corrupt, unwritable or not ours costs time, never a wrong number and never a crash.
 """
 
-import atexit
 import os
-import platform
-import shutil
 import stat
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property, update_wrapper
-from hashlib import blake2b
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
@@ -81,6 +76,8 @@ class Kernel(Generic[P, R]):
     @cached_property
     def digest(self) -> str:
         """A checksum of the code and of all constants, tables and kernels that it reads."""
+        from hashlib import blake2b
+
         summary = blake2b(digest_size=8)
         for part in _describe_code(self.py_func.__code__):
             summary.update(part)
@@ -294,6 +291,8 @@ class _Cache:
         return is_new
 
     def _line(self, file: Path) -> str:
+        from hashlib import blake2b
+
         return f"{blake2b(file.read_bytes()).hexdigest()}  {file.relative_to(self.path)}"
 
     def _verify(self) -> None:
@@ -370,6 +369,9 @@ def _cache_base() -> Path:
 
 
 def _cache_key() -> str:
+    import platform
+    from hashlib import blake2b
+
     import llvmlite
     import numba
 
@@ -397,6 +399,10 @@ def _processor() -> str:
 
 def _prepare_directory(path: Path) -> Path:
     """`path`, made and private; or a private copy of it where it cannot be written."""
+    import atexit
+    import shutil
+    import tempfile
+
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except FileExistsError as error:

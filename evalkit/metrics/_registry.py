@@ -1,13 +1,10 @@
 """Which metrics there are: the files of this folder, and a user's own files of the same form."""
 
 import importlib
-import importlib.util
 import pkgutil
 import sys
-import traceback
 from collections.abc import Iterable, Mapping
 from functools import cache
-from hashlib import blake2b
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
@@ -93,6 +90,9 @@ def fold(name: str) -> str:
 
 
 def _load(path: Path) -> ModuleType:
+    import importlib.util
+    from hashlib import blake2b
+
     try:
         source = path.read_bytes()
     except OSError as error:
@@ -130,6 +130,8 @@ def _load(path: Path) -> ModuleType:
 
 
 def _line_of(error: Exception, path: Path) -> int:
+    import traceback
+
     if isinstance(error, SyntaxError):
         return error.lineno or 1
     frames = traceback.extract_tb(error.__traceback__)

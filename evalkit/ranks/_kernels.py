@@ -7,6 +7,7 @@ from evalkit.metrics import kernel
 from evalkit.native import atomic_add, atomic_lower, atomic_raise, prefetch
 from evalkit.truth import find_entry, find_item, item_bit, merge_sort
 
+
 @kernel
 def next_runs(users, row, table, shift, begins, ends, entries):  # type: ignore[no-untyped-def]
     """The next runs of rows of one user each, their table entries on the way to the cache.
@@ -30,9 +31,7 @@ def next_runs(users, row, table, shift, begins, ends, entries):  # type: ignore[
 
 
 @kernel
-def locate_runs(
-    users, n_runs, begins, table, shift, slot_bits, pair_items, ranks, state, entries
-):  # type: ignore[no-untyped-def]
+def locate_runs(users, n_runs, begins, table, shift, slot_bits, pair_items, ranks, state, entries):  # type: ignore[no-untyped-def]
     """Turn `entries` into the runs' table entries, -1 for unknown users; fetch what they need."""
     for run in range(n_runs):
         entry = entries[run]
@@ -49,7 +48,7 @@ def locate_runs(
 
 
 @kernel
-def probe_ranks(
+def probe_ranks(  # type: ignore[no-untyped-def]
     users,
     items,
     row_ranks,
@@ -72,7 +71,7 @@ def probe_ranks(
     hit_places,
     copy_places,
     copy_ranks,
-):  # type: ignore[no-untyped-def]
+):
     """Lower `ranks` to the best rank at which these rows show each relevant item.
 
     Without `row_ranks` a row's rank is its place in its run. `row_strengths`, if any, raise
@@ -189,9 +188,7 @@ def sort_hits(row_strengths, orders, hit_rows, first, last):  # type: ignore[no-
 
 
 @kernel
-def rank_many_hits(
-    row_strengths, orders, begin, end, hit_rows, first, last, hit_ranks
-):  # type: ignore[no-untyped-def]
+def rank_many_hits(row_strengths, orders, begin, end, hit_rows, first, last, hit_ranks):  # type: ignore[no-untyped-def]
     """Ranks of many hits of one user by binary search of each row; gives the number of tied hits.
 
     -1: equal strengths, and no orders to tell them apart.
@@ -241,7 +238,7 @@ def rank_many_hits(
 
 
 @kernel
-def count_strengths(
+def count_strengths(  # type: ignore[no-untyped-def]
     users,
     items,
     row_strengths,
@@ -263,7 +260,7 @@ def count_strengths(
     copy_ranks,
     deferred,
     is_second_look,
-):  # type: ignore[no-untyped-def]
+):
     """Rank each hit by counting the rows of its run that beat it.
 
     `orders` (smaller first) tells equals apart; without it the rows of a run with tied hits are
@@ -364,7 +361,7 @@ def count_strengths(
 
 
 @kernel
-def find_best(
+def find_best(  # type: ignore[no-untyped-def]
     users,
     items,
     row_strengths,
@@ -385,7 +382,7 @@ def find_best(
     hit_rows,
     hit_places,
     copy_places,
-):  # type: ignore[no-untyped-def]
+):
     """First of two scans: `strengths` of relevant items that lists show; `ranks` 0 where shown."""
     begins = np.empty(64, dtype=np.int64)
     ends = np.empty(64, dtype=np.int64)
@@ -461,7 +458,7 @@ def order_best(starts, counts, ranks, strengths, first, last, places, n_shown): 
 
 
 @kernel
-def count_beaten(
+def count_beaten(  # type: ignore[no-untyped-def]
     users,
     items,
     row_strengths,
@@ -482,7 +479,7 @@ def count_beaten(
     counters,
     deferred,
     only_ties,
-):  # type: ignore[no-untyped-def]
+):
     """Second scan: each row adds one to the strongest relevant item that it beats.
 
     Rows equal to a relevant item need orders; without them they go into `deferred`.
@@ -583,9 +580,7 @@ def find_bad_ranks(state, checksums, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def mark_seen(
-    users, items, table, shift, slot_bits, pair_counts, pair_items, seen
-):  # type: ignore[no-untyped-def]
+def mark_seen(users, items, table, shift, slot_bits, pair_counts, pair_items, seen):  # type: ignore[no-untyped-def]
     """`seen` becomes True for rows whose (user, item) is in the training log; gives how many."""
     entry = -1
     n_seen = 0
@@ -603,9 +598,7 @@ def mark_seen(
 
 
 @kernel
-def clean_lists(
-    codes, items, rows, given_ranks, policy, kept, ranks
-):  # type: ignore[no-untyped-def]
+def clean_lists(codes, items, rows, given_ranks, policy, kept, ranks):  # type: ignore[no-untyped-def]
     """Drop copies of items from whole lists and rank what stays; gives the number of copies.
 
     Rows are grouped by user and stand in their order. `policy`: 1 best, 2 first, 3 last by `rows`,

@@ -203,9 +203,7 @@ class RankScan:
     def _columns(self, *, with_rows: bool) -> list[pl.Expr]:
         schema = self.table.frame.collect_schema()
         columns = self.truth.user_plan.select(USER_KEY)
-        columns += (
-            [pl.col(ITEM)] if self.table.is_list else self.truth.item_plan.select(ITEM_KEY)
-        )
+        columns += [pl.col(ITEM)] if self.table.is_list else self.truth.item_plan.select(ITEM_KEY)
         if self.has_rank:
             columns.append(_rank(schema["rank"]))
         if self.has_score and not (self.has_rank and self.mode == "strength"):
@@ -347,9 +345,7 @@ class RankScan:
         found.counters += tally
         return [found]
 
-    def _lower(
-        self, batch: _Batch, ranks: npt.NDArray[np.int32], strengths: Array
-    ) -> Found:
+    def _lower(self, batch: _Batch, ranks: npt.NDArray[np.int32], strengths: Array) -> Found:
         users, items = as_keys(batch.frame[USER_KEY]), as_keys(batch.frame[ITEM_KEY])
         pairs = self.truth.pairs
         found = Found.room(users.size)
@@ -399,9 +395,7 @@ class RankScan:
         again = _Batch(batch.probe, frame, batch.first_row)
         return [found, self._count(again, strengths[rows], orders, second_look=True)]
 
-    def _count(
-        self, batch: _Batch, strengths: Array, orders: Array, *, second_look: bool
-    ) -> Found:
+    def _count(self, batch: _Batch, strengths: Array, orders: Array, *, second_look: bool) -> Found:
         users, items = as_keys(batch.frame[USER_KEY]), as_keys(batch.frame[ITEM_KEY])
         pairs = self.truth.pairs
         found = Found.room(users.size, 0 if second_look else users.size)
@@ -548,11 +542,12 @@ class RankScan:
                     places[name], n_shown[name],
                 )  # fmt: skip
         counted = {
-            name: (each.rows, each.null_ids, each.not_sampled)
-            for name, each in self.probes.items()
+            name: (each.rows, each.null_ids, each.not_sampled) for name, each in self.probes.items()
         }
 
-        def beat(frame: pl.DataFrame, strengths: Array, orders: Array, name: str, only: bool) -> Array:
+        def beat(
+            frame: pl.DataFrame, strengths: Array, orders: Array, name: str, only: bool
+        ) -> Array:
             users, items = as_keys(frame[USER_KEY]), as_keys(frame[ITEM_KEY])
             deferred = np.empty(users.size, dtype=np.int64)
             counters = np.zeros_like(Found.room(0).counters)
@@ -655,9 +650,9 @@ class RankScan:
             codes, items, as_array(rows["__row"]), given, policy, kept, ranks
         )
         frame = rows.filter(pl.Series(kept))
-        ranks = (ranks[kept] + self.policies.first_rank - 1).astype(np.int32)
+        final = (ranks[kept] + self.policies.first_rank - 1).astype(np.int32)
         batch = _Batch(probe, frame, 0)
-        probe.take(self._lower(batch, ranks, _NO_INTS))
+        probe.take(self._lower(batch, final, _NO_INTS))
         probe.duplicates = int(n_copies)
 
     # -- the end ---------------------------------------------------------------------------------

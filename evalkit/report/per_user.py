@@ -24,9 +24,7 @@ class UserWriter:
         metrics: metric labels.
     """
 
-    def __init__(
-        self, folder: Path, user_columns: Sequence[str], metrics: Sequence[str]
-    ) -> None:
+    def __init__(self, folder: Path, user_columns: Sequence[str], metrics: Sequence[str]) -> None:
         self.folder = folder
         self.values = PerUser(tuple(user_columns), tuple(metrics), path=folder / FILE)
         self._models: list[str] = []
