@@ -39,13 +39,6 @@ def demo(
     path = demo_config()
     config = load_config(path, overrides=overrides or ())
     console.note(f"evalkit run {path}")
-    with result.held(out, config.name) as job:
-        report = result.measure(
-            config,
-            threads=threads,
-            memory_limit=memory_limit_of(None),
-            sample=None,
-            per_user=config.output.per_user,
-        )
-        written = result.publish(report, config, out, job=job)
-    result.show(report, shown, path=written)
+    result.run_and_show(
+        config, folder=out, format=shown, threads=threads, memory_limit=memory_limit_of(None)
+    )

@@ -91,25 +91,12 @@ def evaluate(
     set_threads(threads)
     named = [model for (model, _), text in zip(models, texts, strict=True) if is_named(text)]
     request = with_guessed_columns(request, named_models=named)
-    if out is None:
-        report = result.measure(
-            request,
-            threads=threads,
-            memory_limit=limit,
-            sample=share,
-            per_user=per_user is not None,
-        )
-        path = None
-    else:
-        with result.held(out, request.name) as job:
-            report = result.measure(
-                request,
-                threads=threads,
-                memory_limit=limit,
-                sample=share,
-                per_user=request.output.per_user or per_user is not None,
-            )
-            path = result.publish(report, request, out, job=job)
-    if per_user is not None:
-        result.write_per_user(report, per_user)
-    result.show(report, shown, path=path)
+    result.run_and_show(
+        request,
+        folder=out,
+        format=shown,
+        per_user=per_user,
+        sample=share,
+        threads=threads,
+        memory_limit=limit,
+    )

@@ -3,7 +3,8 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,37 +17,60 @@ if TYPE_CHECKING:
     from evalkit.runs import Job
 
 
-def measure(
+def run_and_show(
     config: "Config",
     *,
-    threads: int | None,
-    memory_limit: int | None,
-    sample: float | None,
-    per_user: bool,
-) -> "Report":
-    """The report of a config, with a progress line while it is made."""
-    from evalkit import street
+    folder: Path | None,
+    format: str,
+    per_user: Path | None = None,
+    sample: float | None = None,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+) -> None:
+    """Measure what a config asks for, write the run to `folder` if there is one, and print it.
 
-    try:
-        return street.run_config(
-            config,
-            threads=threads,
-            memory_limit=memory_limit,
-            sample=sample,
-            per_user=per_user,
-            progress=console.progress_line(),
-        )
-    finally:
-        console.clear_progress()
+    Values of users are kept where the run or `per_user` wants them.
+    """
+    from evalkit import runs, street
+
+    keeps_values = per_user is not None or (config.output.per_user and folder is not None)
+    with ExitStack() as stack:
+        job = stack.enter_context(_held(folder, config.name))
+        values = None
+        if keeps_values:
+            values = stack.enter_context(_values_folder(job, folder or per_user or Path()))
+        try:
+            report = street.run_config(
+                config,
+                threads=threads,
+                memory_limit=memory_limit,
+                sample=sample,
+                per_user_folder=values,
+                progress=console.progress_line(),
+            )
+        finally:
+            console.clear_progress()
+        path = None
+        if folder is not None:
+            path = runs.publish(
+                report if config.output.per_user else replace(report, per_user_values=None),
+                folder,
+                formats=config.output.formats,
+                config=config.model_dump(mode="json"),
+                job=job,
+            )
+        if per_user is not None:
+            _write_per_user(report, per_user)
+    _show(report, format, path=path)
 
 
 @contextmanager
-def held(folder: Path, name: str) -> "Iterator[Job | None]":
+def _held(folder: Path | None, name: str) -> "Iterator[Job | None]":
     """The lock of a job, taken before the work where the folder of runs is there already.
 
     A run that is refused makes no folder; then the lock is taken when there is a report.
     """
-    if not folder.is_dir():
+    if folder is None or not folder.is_dir():
         yield None
         return
     from evalkit import runs
@@ -55,17 +79,18 @@ def held(folder: Path, name: str) -> "Iterator[Job | None]":
         yield job
 
 
-def publish(report: "Report", config: "Config", folder: Path, *, job: "Job | None") -> Path:
-    """The directory that the run was written to."""
-    from evalkit import runs
+@contextmanager
+def _values_folder(job: "Job | None", beside: Path) -> Iterator[Path]:
+    """A folder for values of users while they are measured, on the disk where they shall go."""
+    if job is not None:
+        with job.scratch("values") as folder:
+            yield folder
+        return
+    from tempfile import TemporaryDirectory
 
-    return runs.publish(
-        report,
-        folder,
-        formats=config.output.formats,
-        config=config.model_dump(mode="json"),
-        job=job,
-    )
+    there = next(each for each in beside.absolute().parents if each.is_dir())
+    with TemporaryDirectory(prefix=".evalkit-values-", dir=there) as name:
+        yield Path(name)
 
 
 def check_per_user_path(path: Path | None) -> None:
@@ -82,37 +107,20 @@ def check_per_user_path(path: Path | None) -> None:
         )
 
 
-def write_per_user(report: "Report", path: Path) -> None:
-    """Write every user's values to one Parquet file, ordered by user; whole or not at all."""
-    import polars as pl
-
+def _write_per_user(report: "Report", path: Path) -> None:
+    """Copy the values of users to `path`; whole or not at all."""
     kept = report.per_user_values
-    if kept is None:
+    if kept is None or kept.path is None:
         raise AssertionError("values of users were asked for")
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        if kept.frames is None and kept.path is not None and kept.path.is_file():
-            shutil.copyfile(kept.path, fresh)
-        elif kept.frames is None and kept.path is not None:
-            files = sorted(kept.path.glob("*.parquet"))
-            pl.scan_parquet(files, glob=False).sink_parquet(fresh, engine="streaming")
-        else:
-            models = [
-                kept.scan(model).select(
-                    *kept.user_columns,
-                    pl.lit(model).alias(kept.model_column),
-                    *kept.metrics,
-                )
-                for model in kept.frames or {}
-            ]
-            table = pl.concat(models).collect(engine="streaming")
-            table.sort(kept.user_columns, maintain_order=True).write_parquet(fresh)
+        shutil.copyfile(kept.path, fresh)
         fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)
 
 
-def show(report: "Report", format: str, *, path: Path | None) -> None:
+def _show(report: "Report", format: str, *, path: Path | None) -> None:
     """Print the report; a table is followed by the run's path and the verdict.
 
     In any other format stdout holds that one document, and the rest goes to stderr.
@@ -130,10 +138,10 @@ def show(report: "Report", format: str, *, path: Path | None) -> None:
     follow: Callable[[str], None] = console.say if is_table else console.note
     if path is not None:
         follow(f"report: {path}")
-        follow(f"verdict: {verdict(report)}")
+        follow(f"verdict: {_verdict(report)}")
 
 
-def verdict(report: "Report") -> str:
+def _verdict(report: "Report") -> str:
     """One line: whether the run is fine, and what to look at."""
     n_warnings = len(report.warnings)
     warnings = f", {n_warnings} warning{'s' if n_warnings != 1 else ''}" if n_warnings else ""

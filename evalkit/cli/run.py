@@ -48,16 +48,12 @@ def run(
         config, overrides=overrides or (), variables=parse_variables(variables or ())
     )
     set_threads(threads)
-    folder = out or Path(request.output.path)
-    with result.held(folder, request.name) as job:
-        report = result.measure(
-            request,
-            threads=threads,
-            memory_limit=limit,
-            sample=share,
-            per_user=request.output.per_user or per_user is not None,
-        )
-        path = result.publish(report, request, folder, job=job)
-    if per_user is not None:
-        result.write_per_user(report, per_user)
-    result.show(report, shown, path=path)
+    result.run_and_show(
+        request,
+        folder=out or Path(request.output.path),
+        format=shown,
+        per_user=per_user,
+        sample=share,
+        threads=threads,
+        memory_limit=limit,
+    )

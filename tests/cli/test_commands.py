@@ -98,6 +98,18 @@ def test_per_user_values_are_written_to_a_file(evalkit, logs):
     assert frame.columns == ["user_id", "model", "nDCG@2", "recall@1"]
     assert frame["user_id"].to_list() == [1, 1, 2, 2]
     assert frame["model"].to_list() == ["good", "bad"] * 2
+    assert not (logs / "runs" / "latest" / "per_user.parquet").exists()
+    assert not [each for each in logs.iterdir() if each.name.startswith(".")]
+
+
+def test_per_user_values_need_no_run(evalkit, logs):
+    evalkit(
+        "evaluate", "--truth", "truth.parquet", "--rankings", "good.parquet", "-m", "RR",
+        "--per-user", "users.parquet",
+    )  # fmt: skip
+
+    assert pl.read_parquet(logs / "users.parquet")["RR"].to_list() == [1.0, 1.0]
+    assert not (logs / "runs").exists()
 
 
 def test_per_user_of_the_config_goes_to_the_run(evalkit, logs):
