@@ -26,6 +26,8 @@ from evalkit.truth import Truth, build_truth, build_user_items, read_train
 
 SEEDS = range(1, 17)  # of the hash of ids; a second one is needed once in 10^5 runs of 10^7 users
 BYTES_A_TRUTH_ROW = 72  # keys, partitions, pairs, ranks and table entries at the peak
+LARGEST_EXPONENT = 960.0  # 2^960 still adds up over many items and squares
+LARGEST_RELEVANCE = 1e140
 BYTES_AT_REST = 400 << 20  # interpreter, libraries, kernels and batches on their way
 
 
@@ -247,6 +249,7 @@ class Evaluation:
             clock=clock.stop,
         )
         self.truth_tally.add_truth(truth)
+        self._check_gains(truth)
         clock.stop("build")
         train = None
         if self.tables.train is not None:
@@ -280,6 +283,22 @@ class Evaluation:
                 self._measure_model(name, probe, truth, order)
             clock.stop("measure")
         raise_all(problems)
+
+    def _check_gains(self, truth: Truth) -> None:
+        """Refuse relevances whose gains no float64 holds, before they turn into NaN."""
+        relevance = truth.pairs.relevance
+        largest = float(relevance.max()) if relevance.size else 1.0
+        for request in self.requests:
+            exponential = dict(request.parameters).get("gain") == "exp2"
+            limit = LARGEST_EXPONENT if exponential else LARGEST_RELEVANCE
+            if largest > limit:
+                raise DataError(
+                    f"{request.label} cannot hold the gain of a relevance of {largest!r}; "
+                    f"at most {limit:g}",
+                    code="gain-overflow",
+                    at=self.tables.truth.at,
+                    hint='scale it down: relevance = "rating / 100" under [truth.columns]',
+                )
 
     @property
     def _user_types(self) -> pl.Schema:

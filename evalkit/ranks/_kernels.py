@@ -156,7 +156,7 @@ def probe_ranks(  # type: ignore[no-untyped-def]
                     hit_rows[n_hits] = place
                     hit_places[n_hits] = pair
                 n_hits += 1
-                old = np.int64(atomic_lower(ranks, pair, np.int32(rank)))
+                old = np.int64(atomic_lower(ranks, pair, np.int32(min(rank, 2147483647))))
                 if old != 2147483647:
                     copy_places[n_copies] = pair
                     copy_ranks[n_copies] = max(old, rank)
@@ -577,6 +577,25 @@ def find_bad_ranks(state, checksums, out):  # type: ignore[no-untyped-def]
             out[n_bad] = user
             n_bad += 1
     return n_bad
+
+
+@kernel
+def note_ranks(
+    users, row_ranks, rank_offset, lowest_rank, table, shift, slot_bits, state
+):  # type: ignore[no-untyped-def]
+    """Rows, largest rank and checksum of each user's ranks into `state`."""
+    entry = -1
+    for row in range(users.size):
+        if row == 0 or users[row] != users[row - 1]:
+            entry = find_entry(table, users[row], shift, slot_bits)
+        if entry < 0 or row_ranks[row] < lowest_rank:
+            continue
+        code = np.int64(table[entry + 3]) - 1
+        atomic_add(state, code * 4, 1)
+        rank = np.int64(row_ranks[row]) - rank_offset
+        if rank >= 1:
+            atomic_raise(state, code * 4 + 1, rank)
+            atomic_add(state, code * 4 + 2, np.int64(mix(np.uint64(rank))))
 
 
 @kernel

@@ -29,10 +29,12 @@ from evalkit.ranks._records import (
     BAD_SCORES,
     DEFERRED,
     DUPLICATES,
+    MAX_RANK,
     N_COUNTERS,
-    NOT_RANKED,
+    NO_RANK,
     PRESENT,
     REAPPEARED,
+    ROWS,
     SEEN,
     TIES,
     UNKNOWN_ROWS,
@@ -52,8 +54,8 @@ from evalkit.truth import (
     table_shift,
 )
 
-BATCH_ROWS = 1 << 20
-BATCH_LISTS = 1 << 14
+BATCH_ROWS = 1 << 17  # arrays of so many rows stay in a core's cache
+BATCH_LISTS = 1 << 12
 KEPT_UNKNOWN = 1 << 22  # keys of unknown users, with repeats, before they are made distinct
 
 Mode = Literal["rank", "strength", "place"]
@@ -74,7 +76,7 @@ class ModelProbe:
 
     Args:
         searched: which duplicates were looked for: "relevant" or "all".
-        n_list_users: users of the truth that had a list.
+        given_ranks: like `Ranks.state`, of the ranks as given, where lists are put in order anew.
     """
 
     model: str
@@ -97,6 +99,7 @@ class ModelProbe:
     n_kept_unknown: int = 0
     users_without_truth: int = 0
     strengths: Array = field(default_factory=lambda: _NO_INTS)
+    given_ranks: Array = field(default_factory=lambda: _NO_INTS)
 
     def take(self, found: Found, *, again: bool = False) -> None:
         """Add what a batch gave; `again`: its rows were counted before."""
@@ -215,12 +218,9 @@ class RankScan:
     def _batches(self, *, ordered: bool) -> Iterator[_Batch]:
         frame = self.table.frame.select(self._columns(with_rows=ordered))
         first_row = 0
-        batches = frame.collect_batches(
-            chunk_size=BATCH_LISTS if self.table.is_list else BATCH_ROWS,
-            maintain_order=ordered,
-            engine="streaming",
-        )
-        for rows in batches:
+        # batches as they come are one chunk each; asking for a size would copy them together
+        batches = frame.collect_batches(maintain_order=ordered, engine="streaming")
+        for rows in _sized(batches, BATCH_LISTS if self.table.is_list else BATCH_ROWS):
             flat = self._explode(rows) if self.table.is_list else rows
             for name, part in self._split_models(flat):
                 probe = self._probe_of(name)
@@ -308,6 +308,8 @@ class RankScan:
             )
             if self.mode == "rank" and self.has_score:
                 probe.strengths = np.full(self.truth.pairs.items.size, WORST, dtype=np.int64)
+            if self.has_rank and (self.mode == "strength" or self.needs_whole_lists):
+                probe.given_ranks = np.zeros(4 * self.truth.pairs.n_users, dtype=np.int64)
             self.probes[name] = probe
         return self.probes[name]
 
@@ -335,8 +337,11 @@ class RankScan:
         strengths = _NO_INTS
         if self.has_score:
             strengths, _ = _strengths(batch.frame["score"])
-        found = self._lower(batch, as_array(batch.frame["rank"]), strengths)
-        found.counters[SEEN] = self._seen(batch.frame)[1]
+        ranks = as_array(batch.frame["rank"])
+        found = self._lower(batch, ranks, strengths)
+        if self.train is not None:
+            seen, _ = self._seen(batch.frame)
+            found.counters[SEEN] = (seen & (ranks >= self.policies.first_rank)).sum()
         return [found]
 
     def _probe_places(self, batch: _Batch) -> list[Found]:
@@ -377,7 +382,22 @@ class RankScan:
         self._verify(batch.frame, items, found)
         return found
 
+    def _note_ranks(self, batch: _Batch) -> None:
+        """Look at ranks as given before they become an order."""
+        if batch.probe.given_ranks.size:
+            kernels.note_ranks(
+                as_keys(batch.frame[USER_KEY]),
+                as_array(batch.frame["rank"]),
+                self.policies.first_rank - 1,
+                self._lowest_rank,
+                self.truth.pairs.table,
+                self._shift,
+                self.truth.pairs.slot_bits,
+                batch.probe.given_ranks,
+            )
+
     def _count_strengths(self, batch: _Batch) -> list[Found]:
+        self._note_ranks(batch)
         batch, strengths, tally = self._drop_rows(batch)
         found = self._count(batch, strengths, _NO_INTS, second_look=False)
         found.counters += tally
@@ -430,24 +450,30 @@ class RankScan:
         """The batch without rows that never get a rank, strengths of the others, and counts."""
         frame = batch.frame
         tally = np.zeros(N_COUNTERS, dtype=np.int64)
-        strengths, bad = self._strengths_of(batch, tally)
+        strengths, bad = self._strengths_of(batch)
         if bad is not None:
-            tally[BAD_SCORES] = bad.sum()
-            if self.policies.bad_scores == "drop":
+            tally[BAD_RANKS if self.has_rank else BAD_SCORES] = bad.sum()
+            if self.has_rank or self.policies.bad_scores == "drop":
                 frame, strengths = frame.filter(pl.Series(~bad)), strengths[~bad]
         seen, tally[SEEN] = self._seen(frame)
         if self.drop_seen and tally[SEEN]:
             frame, strengths = frame.filter(pl.Series(~seen)), strengths[~seen]
         return _Batch(batch.probe, frame, batch.first_row), strengths, tally
 
-    def _strengths_of(
-        self, batch: _Batch, tally: Array
-    ) -> tuple[Array, npt.NDArray[np.bool_] | None]:
+    @property
+    def _lowest_rank(self) -> int:
+        """The lowest rank that gives a row its place; compressing takes any, as an order."""
+        return NO_RANK + 1 if self.policies.bad_ranks == "compress" else self.policies.first_rank
+
+    def _strengths_of(self, batch: _Batch) -> tuple[Array, npt.NDArray[np.bool_] | None]:
+        """Integers that order as the list does, and which rows have no place in it, if any."""
         frame = batch.frame
         if self.has_rank:
             ranks = as_array(frame["rank"])
-            tally[BAD_RANKS] = (ranks < self.policies.first_rank).sum()
-            return -ranks.astype(np.int64), None
+            bad = ranks < self._lowest_rank
+            if bad.any():  # rows of unknown users are counted as such, whatever their ranks
+                bad[bad] = self._codes(as_keys(frame[USER_KEY])[bad]) >= 0
+            return -ranks.astype(np.int64), bad if bad.any() else None
         if self.has_score:
             return _strengths(frame["score"])
         first = batch.first_row
@@ -509,6 +535,7 @@ class RankScan:
                 yield batch
 
         def find(batch: _Batch) -> tuple[ModelProbe, Found]:
+            self._note_ranks(batch)
             orders = orders_for(batch)
             batch, strengths, orders, tally = self._drop_rows_with(batch, orders)
             users, items = as_keys(batch.frame[USER_KEY]), as_keys(batch.frame[ITEM_KEY])
@@ -602,6 +629,7 @@ class RankScan:
         parts: dict[str, list[pl.DataFrame]] = {}
 
         def collect(batch: _Batch) -> tuple[ModelProbe, Found, pl.DataFrame]:
+            self._note_ranks(batch)
             rows = np.arange(batch.first_row, batch.first_row + batch.frame.height)
             named = _Batch(
                 batch.probe, batch.frame.with_columns(pl.Series("__row", rows)), batch.first_row
@@ -654,6 +682,9 @@ class RankScan:
         batch = _Batch(probe, frame, 0)
         probe.take(self._lower(batch, final, _NO_INTS))
         probe.duplicates = int(n_copies)
+        if self.mode == "rank":  # ranks stay as they are, and so does the length of the list
+            probe.ranks.state[ROWS::4] = probe.given_ranks[ROWS::4]
+            probe.ranks.state[MAX_RANK::4] = probe.given_ranks[MAX_RANK::4]
 
     # -- the end ---------------------------------------------------------------------------------
 
@@ -669,7 +700,7 @@ class RankScan:
             probe.copies = []
             probe.ranks.copy_places, probe.ranks.copy_ranks = places[order], ranks[order]
         policies = self.policies
-        if self.mode == "rank" and not self._ranks_are_kept:
+        if self.has_rank:
             self._check_ranks(probe)
         if probe.strengths.size:
             pairs = self.truth.pairs
@@ -701,12 +732,6 @@ class RankScan:
                     hint='write unknown_users = "skip" under [policies]',
                 )
             )
-        if self.mode == "strength" and self.has_rank and probe.bad_rank_rows:
-            probe.problems.append(self._low_rank_error(probe, at))
-
-    @property
-    def _ranks_are_kept(self) -> bool:
-        return self.needs_whole_lists
 
     def _at(self, probe: ModelProbe) -> str:
         return f"{self.table.at} (model {probe.model})" if self.model is None else self.table.at
@@ -721,8 +746,8 @@ class RankScan:
         )
 
     def _check_ranks(self, probe: ModelProbe) -> None:
-        state = probe.ranks.state
-        most = int(probe.ranks.lengths.max()) if state.size else 0
+        state = probe.given_ranks if probe.given_ranks.size else probe.ranks.state
+        most = int(state[ROWS::4].max()) if state.size else 0
         checksums = self.checksums if most < self.checksums.size else _checksums(most + 1)
         bad = np.empty(self.truth.pairs.n_users, dtype=np.int64)
         n_bad = int(kernels.find_bad_ranks(state, checksums, bad))
@@ -779,6 +804,23 @@ def scan_ranks(scan: RankScan) -> dict[str, ModelProbe]:
     return probes
 
 
+def _sized(frames: Iterator[pl.DataFrame], most: int) -> Iterator[pl.DataFrame]:
+    """The same rows in frames of `most` rows at most; small frames are joined."""
+    small: list[pl.DataFrame] = []
+    n_small = 0
+    for frame in frames:
+        if n_small + frame.height < most // 4:
+            small.append(frame)
+            n_small += frame.height
+            continue
+        if n_small:
+            frame = pl.concat([*small, frame])
+            small, n_small = [], 0
+        yield from frame.iter_slices(most)
+    if n_small:
+        yield pl.concat(small)
+
+
 def _whole_users(batches: Iterator[_Batch]) -> Iterator[_Batch]:
     """The same rows, cut where users end: a user cut by a batch's border comes as one batch."""
     waiting: dict[str, _Batch] = {}
@@ -817,7 +859,7 @@ def _rank(dtype: pl.DataType) -> pl.Expr:
     rank = pl.col("rank")
     if dtype.is_float():
         rank = pl.when(rank == rank.floor()).then(rank)
-    return rank.cast(pl.Int32, strict=False).fill_null(-NOT_RANKED).alias("rank")
+    return rank.cast(pl.Int32, strict=False).fill_null(NO_RANK).alias("rank")
 
 
 def _score(dtype: pl.DataType) -> pl.Expr:

@@ -9,6 +9,7 @@ from evalkit.keys import Keys
 from evalkit.truth import UserItems
 
 NOT_RANKED = 2**31 - 1
+NO_RANK = -(2**31)  # of a row whose rank is null or no whole number
 WORST = -(2**63)  # the strength of a score that is no number
 
 # fields of a user's state
