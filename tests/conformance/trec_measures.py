@@ -38,7 +38,7 @@ LACKED = (
     r"ndcg_\d+=.*",  # nDCG under its own gains: an expression of the relevance column
     r"num_nonrel_judged_ret",
     r"rbp_resid",
-    r"relstring",
+    r"relstring(_\d+)?",
     r"set_map",  # precision times recall
     r"set_relative_P",  # over min(length of the list, relevant items)
     r"unj_.*",  # share of unjudged items
