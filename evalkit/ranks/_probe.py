@@ -350,10 +350,18 @@ class RankScan:
         found.counters += tally
         return [found]
 
-    def _lower(self, batch: _Batch, ranks: npt.NDArray[np.int32], strengths: Array) -> Found:
+    def _lower(
+        self,
+        batch: _Batch,
+        ranks: npt.NDArray[np.int32],
+        strengths: Array,
+        *,
+        with_hits: bool = False,
+    ) -> Found:
         users, items = as_keys(batch.frame[USER_KEY]), as_keys(batch.frame[ITEM_KEY])
         pairs = self.truth.pairs
         found = Found.room(users.size)
+        with_hits = with_hits or self._must_verify
         kernels.probe_ranks(
             users,
             items,
@@ -371,10 +379,10 @@ class RankScan:
             self.checksums,
             found.counters,
             found.unknown_users,
-            found.run_rows if self._must_verify else _NO_INTS,
-            found.run_codes if self._must_verify else _NO_INTS,
-            found.hit_rows if self._must_verify else _NO_INTS,
-            found.hit_places if self._must_verify else _NO_INTS,
+            found.run_rows if with_hits else _NO_INTS,
+            found.run_codes if with_hits else _NO_INTS,
+            found.hit_rows if with_hits else _NO_INTS,
+            found.hit_places if with_hits else _NO_INTS,
             found.copy_places,
             found.copy_ranks,
         )
@@ -680,8 +688,12 @@ class RankScan:
         frame = rows.filter(pl.Series(kept))
         final = (ranks[kept] + self.policies.first_rank - 1).astype(np.int32)
         batch = _Batch(probe, frame, 0)
-        probe.take(self._lower(batch, final, _NO_INTS))
+        found = self._lower(batch, final, _NO_INTS, with_hits=True)
+        probe.take(found)
         probe.duplicates = int(n_copies)
+        if self.mode == "strength":
+            shared = _shared_strengths(frame["__code"], frame["__strength"], items[kept])
+            probe.ties = int(shared[found.hit_rows].sum())
         if self.mode == "rank":  # ranks stay as they are, and so does the length of the list
             probe.ranks.state[ROWS::4] = probe.given_ranks[ROWS::4]
             probe.ranks.state[MAX_RANK::4] = probe.given_ranks[MAX_RANK::4]
@@ -879,6 +891,20 @@ def _strengths(scores: pl.Series) -> tuple[Array, npt.NDArray[np.bool_] | None]:
     strengths = np.empty(values.size, dtype=np.int64)
     n_bad = kernels.strengths_of_floats(values.view(np.int64), strengths)
     return strengths, np.isnan(values) if n_bad else None
+
+
+def _shared_strengths(
+    codes: pl.Series, strengths: pl.Series, items: Keys
+) -> npt.NDArray[np.bool_]:
+    """Which rows of sorted lists are as strong as a row of another item in their list."""
+    if not items.size:
+        return np.zeros(0, dtype=np.bool_)
+    code, strength = as_array(codes), as_array(strengths)
+    is_first = (code[1:] != code[:-1]) | (strength[1:] != strength[:-1])
+    begins = np.concatenate([[0], np.flatnonzero(is_first) + 1])
+    shared = np.minimum.reduceat(items, begins) != np.maximum.reduceat(items, begins)
+    spread: npt.NDArray[np.bool_] = np.repeat(shared, np.diff([*begins, items.size]))
+    return spread
 
 
 def _checksums(n: int) -> npt.NDArray[np.uint64]:
