@@ -297,5 +297,5 @@ def measure_users(
 
 
 def _blocks(codes: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
-    for begin in range(0, codes.size, USERS_A_BLOCK):
+    for begin in range(0, max(codes.size, 1), USERS_A_BLOCK):  # at least one, be it empty
         yield codes[begin : begin + USERS_A_BLOCK]

@@ -22,7 +22,7 @@ from evalkit.report import Counts, Estimate, Input, PerUser, Report, UserWriter,
 from evalkit.runs import new_run_id, run_key
 from evalkit.sources import Table, open_log, open_rankings, open_train, open_truth
 from evalkit.threads import usable_cores
-from evalkit.truth import Truth, build_truth, build_user_items, read_train
+from evalkit.truth import Truth, build_train, build_truth
 
 SEEDS = range(1, 17)  # of the hash of ids; a second one is needed once in 10^5 runs of 10^7 users
 BYTES_A_TRUTH_ROW = 72  # keys, partitions, pairs, ranks and table entries at the peak
@@ -253,10 +253,13 @@ class Evaluation:
         clock.stop("build")
         train = None
         if self.tables.train is not None:
-            users, items, self.train_rows = read_train(
-                self.tables.train, truth, null_ids=config.policies.null_ids
+            train = build_train(
+                self.tables.train,
+                truth,
+                null_ids=config.policies.null_ids,
+                threads=self.threads,
             )
-            train, _ = build_user_items(users, items, None, threads=self.threads)
+            self.train_rows = train.rows
             clock.stop("train")
         order = truth.order_of_users() if self.per_user else None
         problems: list[EvalkitError] = []

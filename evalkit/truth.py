@@ -45,6 +45,7 @@ DUPLICATES = ("max", "error", "sum", "last")
 
 _NO_FLOATS = np.empty(0, dtype=np.float64)
 _NO_ROWS = np.empty(0, dtype=np.int64)
+_NO_IDS = pl.DataFrame()
 
 
 @dataclass(frozen=True, slots=True)
@@ -757,13 +758,7 @@ def _real_ids(
         if not same_ids(real, user_ids[codes]):
             raise KeyCollisionError
     if item_plan.hashed:
-        distinct = (
-            frame.lazy().select(ITEM_KEY, ITEM).unique().sort(ITEM_KEY).collect(engine="streaming")
-        )
-        item_keys = as_keys(distinct[ITEM_KEY])
-        if item_keys.size > 1 and bool((item_keys[1:] == item_keys[:-1]).any()):
-            raise KeyCollisionError
-        item_ids = distinct.select(ITEM)
+        item_keys, item_ids = distinct_items(frame)
     return user_ids, item_ids, item_keys
 
 
@@ -782,34 +777,73 @@ def name_users(truth: Truth, codes: npt.NDArray[np.int64]) -> str:
     return ", ".join("user " + " / ".join(str(value) for value in row) for row in rows)
 
 
-def read_train(table: Table, truth: Truth, *, null_ids: str) -> tuple[Keys, Keys, int]:
-    """User and item keys of the training log's rows whose user the truth holds, and all its rows.
+@dataclass(frozen=True, slots=True)
+class Train:
+    """What the models had seen of the truth's users.
 
-    A hashed item of the training log that shares its key with another item is not told apart:
-    `mark_seen` only counts and drops by key, and a 64-bit hash of real ids meets another one
-    less than once in 10^5 runs.
+    Args:
+        pairs: seen items by user.
+        item_keys: uint64[n_items] ascending; only for hashed ids.
+        item_ids: their ids; only for hashed ids.
+        rows: rows of the whole log.
+    """
+
+    pairs: UserItems
+    item_keys: Keys
+    item_ids: pl.DataFrame
+    rows: int
+
+
+def build_train(table: Table, truth: Truth, *, null_ids: str, threads: int) -> Train:
+    """Read the training log; rows of users that the truth lacks are passed over.
+
+    Raises:
+        DataError: rows without ids, where the policy forbids them [null-id].
+        KeyCollisionError: two ids share a key.
     """
     pairs = truth.pairs
     shift = table_shift(pairs.partition_bits, pairs.slot_bits)
     columns = [*truth.user_plan.select(USER_KEY), *truth.item_plan.select(ITEM_KEY)]
     users: list[Keys] = [np.empty(0, dtype=np.uint64)]
     items: list[Keys] = [np.empty(0, dtype=np.uint64)]
+    distinct: list[pl.DataFrame] = []
     n_null = n_rows = 0
     with reading(table):
-        batches = (
-            table.frame.select(columns)
-            .select(USER_KEY, ITEM_KEY)
-            .collect_batches(maintain_order=False, engine="streaming")
+        batches = table.frame.select(columns).collect_batches(
+            maintain_order=False, engine="streaming"
         )
         for rows in batches:
             kept, dropped = drop_null_ids(rows)
             n_rows += rows.height
             n_null += dropped
-            user_keys, item_keys = as_keys(kept[USER_KEY]), as_keys(kept[ITEM_KEY])
-            codes = np.empty(user_keys.size, dtype=np.int64)
-            find_codes(pairs.table, user_keys, shift, pairs.slot_bits, codes)
-            users.append(user_keys[codes >= 0])
-            items.append(item_keys[codes >= 0])
+            codes = np.empty(kept.height, dtype=np.int64)
+            find_codes(pairs.table, as_keys(kept[USER_KEY]), shift, pairs.slot_bits, codes)
+            known, codes = kept.filter(pl.Series(codes >= 0)), codes[codes >= 0]
+            if truth.user_plan.hashed and not same_ids(
+                known.select(truth.user_plan.columns), truth.user_ids[codes]
+            ):
+                raise KeyCollisionError
+            users.append(as_keys(known[USER_KEY]))
+            items.append(as_keys(known[ITEM_KEY]))
+            if truth.item_plan.hashed:
+                distinct.append(known.select(ITEM_KEY, ITEM).unique())
     if n_null and null_ids == "error":
         raise null_id_error("training log", n_null, table.at)
-    return np.concatenate(users), np.concatenate(items), n_rows
+    seen, _ = build_user_items(np.concatenate(users), np.concatenate(items), None, threads=threads)
+    item_keys, item_ids = distinct_items(pl.concat(distinct)) if distinct else (items[0], _NO_IDS)
+    return Train(seen, item_keys, item_ids, n_rows)
+
+
+def distinct_items(rows: pl.DataFrame) -> tuple[Keys, pl.DataFrame]:
+    """Every item key once, ascending, and its id.
+
+    Raises:
+        KeyCollisionError: two items share a key.
+    """
+    distinct = (
+        rows.lazy().select(ITEM_KEY, ITEM).unique().sort(ITEM_KEY).collect(engine="streaming")
+    )
+    keys = as_keys(distinct[ITEM_KEY])
+    if keys.size > 1 and bool((keys[1:] == keys[:-1]).any()):
+        raise KeyCollisionError
+    return keys, distinct.select(ITEM)

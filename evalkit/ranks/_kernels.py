@@ -580,9 +580,9 @@ def find_bad_ranks(state, checksums, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def note_ranks(
+def note_ranks(  # type: ignore[no-untyped-def]
     users, row_ranks, rank_offset, lowest_rank, table, shift, slot_bits, state
-):  # type: ignore[no-untyped-def]
+):
     """Rows, largest rank and checksum of each user's ranks into `state`."""
     entry = -1
     for row in range(users.size):

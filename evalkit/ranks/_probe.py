@@ -45,8 +45,8 @@ from evalkit.ranks._records import (
 from evalkit.sources import Table, reading
 from evalkit.threads import ordered_map
 from evalkit.truth import (
+    Train,
     Truth,
-    UserItems,
     drop_null_ids,
     find_codes,
     name_users,
@@ -145,7 +145,7 @@ class RankScan:
     truth: Truth
     policies: Policies
     threads: int
-    train: UserItems | None = None
+    train: Train | None = None
     drop_seen: bool = False
     sample: Sample | None = None
     share: Share | None = None
@@ -493,10 +493,15 @@ class RankScan:
             return np.empty(0, dtype=np.bool_), 0
         users, items = as_keys(frame[USER_KEY]), as_keys(frame[ITEM_KEY])
         seen = np.zeros(users.size, dtype=np.bool_)
-        shift = table_shift(train.partition_bits, train.slot_bits)
+        pairs = train.pairs
+        shift = table_shift(pairs.partition_bits, pairs.slot_bits)
         n_seen = kernels.mark_seen(
-            users, items, train.table, shift, train.slot_bits, train.counts, train.items, seen
+            users, items, pairs.table, shift, pairs.slot_bits, pairs.counts, pairs.items, seen
         )
+        if n_seen and self.truth.item_plan.hashed:
+            places = np.searchsorted(train.item_keys, items[seen])
+            if not same_ids(frame.select(ITEM).filter(pl.Series(seen)), train.item_ids[places]):
+                raise KeyCollisionError
         return seen, int(n_seen)
 
     @property
@@ -893,9 +898,7 @@ def _strengths(scores: pl.Series) -> tuple[Array, npt.NDArray[np.bool_] | None]:
     return strengths, np.isnan(values) if n_bad else None
 
 
-def _shared_strengths(
-    codes: pl.Series, strengths: pl.Series, items: Keys
-) -> npt.NDArray[np.bool_]:
+def _shared_strengths(codes: pl.Series, strengths: pl.Series, items: Keys) -> npt.NDArray[np.bool_]:
     """Which rows of sorted lists are as strong as a row of another item in their list."""
     if not items.size:
         return np.zeros(0, dtype=np.bool_)
