@@ -124,6 +124,8 @@ def guess(
     guessed = guess_columns([*names, *named], role, at=", ".join(paths[:3]))
     if "rank" in named or "score" in named:
         guessed = {key: guessed[key] for key in guessed if key not in ("rank", "score")}
+    if "rank" in guessed:
+        guessed.pop("score", None)  # ranks order; scores would only cost reading
     return {key: column for key, column in guessed.items() if key not in named}
 
 
