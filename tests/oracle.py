@@ -102,6 +102,7 @@ class Expected:
 
     truth: dict[str, object]
     model: dict[str, object]
+    ties: int
     users: list[object]
     values: dict[str, list[float]]
 
@@ -344,7 +345,6 @@ def evaluate(
         "duplicates_searched": "all" if searches_all else "relevant",
         "seen_in_train": None if train is None else counts.seen,
         "bad_ranks": counts.bad_rank_users,
-        "ties": counts.ties,
         "depth": depth,
     }
     users = sorted(judged.relevance)  # type: ignore[type-var]
@@ -352,7 +352,7 @@ def evaluate(
         measure.label: [_value(measure, user, judged, lists, chosen) for user in users]
         for measure in measures
     }
-    return Expected(judged.counts, model, users, values)
+    return Expected(judged.counts, model, counts.ties, users, values)
 
 
 def _rank_of(row: Row, first_rank: int) -> int | None:

@@ -27,14 +27,15 @@ TEXT = """
    "users_without_relevant": 0, "pairs": 3},
   "models": {"als": {"rows": 9, "rows_used": 9, "rows_dropped": {}, "users": 2,
    "users_without_ranking": 0, "users_without_truth": 0, "duplicates": 0,
-   "duplicates_searched": "relevant", "seen_in_train": null, "bad_ranks": 0, "ties": 0,
+   "duplicates_searched": "relevant", "seen_in_train": null, "bad_ranks": 0,
    "depth": 5}}},
  "metrics": [{"model": "als", "metric": "nDCG@10", "name": "nDCG", "cutoff": 10, "parameters": {},
    "segmentation": null, "segment": null, "value": 0.5, "low": null, "high": null,
    "std_error": null, "n_users": 2, "n_undefined": 0}],
  "comparisons": [], "gates": [], "warnings": [],
  "meta": {"started": "2026-01-02T03:04:05Z", "seconds": 1.0, "cpu_seconds": 1.0, "peak_bytes": 1,
-   "rows_per_second": 1.0, "threads": 2, "stages": {}, "versions": {}}}
+   "rows_per_second": 1.0, "threads": 2, "stages": {}, "versions": {},
+  "ties": {"als": 0}}}
 """
 
 

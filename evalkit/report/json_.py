@@ -28,7 +28,8 @@ _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 def render_json(report: Report) -> str:
     """The text of report.json: fixed key order, one entry a line, one newline at the end."""
     counts = report.counts
-    models = _block([(name, _line(_fields(each))) for name, each in counts.models.items()], 4)
+    models = _block([(name, _line(_counts(each))) for name, each in counts.models.items()], 4)
+    ties = {name: each.ties for name, each in counts.models.items()}
     parts = [
         ("schema_version", _line(report.schema_version)),
         ("evalkit", _line(report.evalkit)),
@@ -42,7 +43,7 @@ def render_json(report: Report) -> str:
         ("comparisons", _rows(report.comparisons)),
         ("gates", _rows(report.gates)),
         ("warnings", _rows(_fields(each) for each in report.warnings)),
-        ("meta", _line(_fields(report.meta))),
+        ("meta", _line({**_fields(report.meta), "ties": ties})),
     ]
     return _block(parts, 0) + "\n"
 
@@ -95,6 +96,15 @@ def _fields(record: Input | TruthCounts | ModelCounts | Warning_ | Meta) -> dict
     return {each.name: getattr(record, each.name) for each in fields(record)}
 
 
+def _counts(model: ModelCounts) -> dict[str, object]:
+    """The counts that are the same for every form of a log.
+
+    Equal scores are none of them: where ranks are given nobody looks for any. They go into
+    `meta`, which tells of the run.
+    """
+    return {name: value for name, value in _fields(model).items() if name != "ties"}
+
+
 def _block(parts: Iterable[tuple[str, str]], indent: int) -> str:
     inner = " " * (indent + 2)
     lines = [f"{inner}{_line(key)}: {text}" for key, text in parts]
@@ -138,6 +148,7 @@ def parse_report(text: str | bytes, *, at: str) -> Report:
 def _read(document: Mapping[str, object]) -> Report:
     counts = _mapping(document["counts"])
     models = _mapping(counts["models"])
+    ties = _mapping(_mapping(document["meta"]).get("ties", {}))
     directions = _directions()
     return Report(
         evalkit=str(document["evalkit"]),
@@ -157,7 +168,10 @@ def _read(document: Mapping[str, object]) -> Report:
         ),
         counts=Counts(
             truth=_truth_counts(_mapping(counts["truth"])),
-            models={name: _model_counts(_mapping(each)) for name, each in models.items()},
+            models={
+                name: _model_counts(_mapping(each), _whole(ties.get(name, 0)))
+                for name, each in models.items()
+            },
         ),
         estimates=tuple(_estimate(each, directions) for each in _mappings(document["metrics"])),
         comparisons=tuple(_mappings(document["comparisons"])),
@@ -181,7 +195,7 @@ def _truth_counts(row: Mapping[str, object]) -> TruthCounts:
     )
 
 
-def _model_counts(row: Mapping[str, object]) -> ModelCounts:
+def _model_counts(row: Mapping[str, object], ties: int) -> ModelCounts:
     seen = row["seen_in_train"]
     return ModelCounts(
         rows=_whole(row["rows"]),
@@ -194,7 +208,7 @@ def _model_counts(row: Mapping[str, object]) -> ModelCounts:
         duplicates_searched=str(row["duplicates_searched"]),
         seen_in_train=None if seen is None else _whole(seen),
         bad_ranks=_whole(row["bad_ranks"]),
-        ties=_whole(row["ties"]),
+        ties=ties,
         depth=_whole(row["depth"]),
     )
 

@@ -65,6 +65,7 @@ def check_report(report, expected):
     document = made.json.loads(report.to_json())
     assert document["counts"]["truth"] == expected.truth
     assert document["counts"]["models"]["als"] == expected.model
+    assert document["meta"]["ties"]["als"] == expected.ties
     for each in report.estimates:
         label = each.metric
         kept = report.per_user(label, model="als")
