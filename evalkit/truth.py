@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import Policies
-from evalkit.errors import DataError
+from evalkit.errors import DataError, RequestError
 from evalkit.keys import (
     ITEM,
     ITEM_KEY,
@@ -623,6 +623,7 @@ def build_truth(
     """Read the interactions and group them by user.
 
     Raises:
+        RequestError: no item can reach the threshold [threshold-without-relevance].
         DataError: [null-id], [duplicate-truth], [bad-relevance], [negative-relevance] as the
             policies ask.
         KeyCollisionError: two ids share a key.
@@ -638,7 +639,17 @@ def build_truth(
         raise null_id_error("truth", null_ids, table.at)
     relevance = _relevance_of(frame, table) if has_relevance else None
     relevant_from = SMALLEST_POSITIVE if threshold is None else threshold
-    if relevance is not None and bool((relevance == 1.0).all()) and relevant_from <= 1.0:
+    adds_up = policies.truth_duplicates == "sum"
+    if relevance is None and relevant_from > 1.0 and not adds_up:
+        raise RequestError(
+            f"threshold is {threshold}, and the truth has no relevance",
+            code="threshold-without-relevance",
+            at=table.at,
+            hint='name its column, such as relevance = "rating" under [truth.columns]',
+        )
+    if adds_up:  # a row without relevance counts 1
+        relevance = np.ones(frame.height) if relevance is None else relevance
+    elif relevance is not None and bool((relevance == 1.0).all()) and relevant_from <= 1.0:
         relevance = None  # all the same: nothing to carry along
     user_keys, item_keys = as_keys(frame[USER_KEY]), as_keys(frame[ITEM_KEY])
     pairs, found = build_user_items(
