@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -279,7 +279,7 @@ def measure_users(
         values = measuring.measure(users)
         try:
             sums = idle.get_nowait()
-        except Exception:  # queue.Empty: as many sums as threads meet here
+        except Empty:  # as many sums as threads meet here
             sums = BinnedSums(len(requests))
             made.append(sums)
         sums.add(values)
