@@ -159,6 +159,16 @@ def ndcg(
 
 
 @naive("RBP")
-def rbp(ranked: Gains, relevant: Gains, k: int | None, patience: float = 0.8) -> float:
-    terms = [patience**place for place, gain in enumerate(top(ranked, k)) if gain]
-    return (1 - patience) * sum(terms)
+def rbp(
+    ranked: Gains,
+    relevant: Gains,
+    k: int | None,
+    patience: float = 0.8,
+    gain: str = "binary",
+    below_threshold: str = "count",
+) -> float:
+    best = max(relevant, default=1.0)
+    shown = [(place, grade) for place, grade in enumerate(top(ranked, k)) if grade]
+    return (1 - patience) * sum(
+        patience**place * (grade / best if gain == "linear" else 1.0) for place, grade in shown
+    )

@@ -1,7 +1,10 @@
 # mypy: disable-error-code="no-untyped-def"
 """RBP: what a user sees who goes on to the next rank with a fixed probability."""
 
-from evalkit.metrics import kernel, metric, number
+from evalkit.metrics import choice, kernel, metric, number
+from evalkit.metrics._gain import BELOW_THRESHOLD, view_of_gain
+
+BINARY = 0
 
 
 @kernel
@@ -20,8 +23,8 @@ def power(base, exponent):
     name="RBP",
     aliases=("rank_biased_precision",),
     summary="Expected share of relevant items seen by a user who stops after every rank by chance.",
-    formula="(1 - patience) * sum over hits at ranks 1 to k of patience^(rank - 1)",
-    latex=r"(1 - p) \sum_{i=1}^{k} h_i \, p^{i - 1}",
+    formula="(1 - patience) * sum over hits at ranks 1 to k of gain * patience^(rank - 1)",
+    latex=r"(1 - p) \sum_{i=1}^{k} g_i \, p^{i - 1}",
     source=(
         "Moffat and Zobel 2008, Rank-Biased Precision for Measurement of Retrieval Effectiveness, "
         "ACM Transactions on Information Systems 27(1), article 2, pp. 2:1-2:27"
@@ -36,16 +39,33 @@ def power(base, exponent):
             below=1.0,
             doc="The probability p of going on to the next rank; trec_eval takes 0.9.",
         ),
+        choice(
+            "gain",
+            {
+                "binary": "1 for every relevant item",
+                "linear": "the relevance over the largest of the user's items, as in trec_eval",
+            },
+            doc="What an item of a certain relevance is worth.",
+        ),
+        BELOW_THRESHOLD,
     ),
+    view=view_of_gain,
 )
 @kernel
-def rbp(hits, relevant, lengths, cutoffs, patience, out):
-    """Discounted hits up to each cutoff."""
+def rbp(hits, relevant, lengths, cutoffs, patience, gain, below_threshold, out):
+    """Discounted gains of hits up to each cutoff."""
     for user in range(out.shape[0]):
         hit, end = hits.starts[user], hits.starts[user + 1]
+        first = relevant.starts[user]
+        is_one = gain == BINARY or first == relevant.starts[user + 1]
+        largest = 1.0 if is_one else relevant.gains[first]
         total = 0.0
         for column in range(cutoffs.size):
             while hit < end and hits.ranks[hit] <= cutoffs[column]:
-                total += power(patience, hits.ranks[hit] - 1)
+                factor = power(patience, hits.ranks[hit] - 1)
+                if is_one:
+                    total += factor
+                elif largest > 0.0:
+                    total += hits.gains[hit] / largest * factor
                 hit += 1
             out[user, column] = (1.0 - patience) * total

@@ -10,7 +10,7 @@ SAME = {
     "recip_rank": "RR",
     "Rprec": "R-precision",
     "Rprec_mult_1.00": "R-precision",
-    "rbp": "RBP(patience=0.9)",
+    "rbp": "RBP(patience=0.9, gain='linear')",
     "set_F": "F1",
     "set_P": "precision",
     "set_recall": "recall",

@@ -4,6 +4,7 @@ import pytest
 from measure import measure
 
 HALF = {"patience": 0.5}
+GRADED = {"gain": "linear"}
 
 GOLDENS = [
     # case, ranked gains, relevant gains, cutoff, parameters, by hand
@@ -18,6 +19,11 @@ GOLDENS = [
     ("cutoff before a hit", [1, 0, 1],    [1, 1],    2,    {}, 0.2 * 1),
     ("patience 0.5",        [0, 1, 1],    [1, 1],    3,    HALF, 0.5 * (0.5 + 0.25)),
     ("grades count once",   [3],          [3],       1,    {}, 0.2 * 1),
+    ("grades",              [2, 0, 4],    [4, 2],    3,    GRADED, 0.2 * (2 / 4 + 0.8**2)),
+    ("best was missed",     [1],          [4, 1],    1,    GRADED, 0.2 * 1 / 4),
+    ("equal grades are 1",  [3, 3],       [3, 3],    2,    GRADED, 0.2 * (1 + 0.8)),
+    ("graded, none shown",  [0],          [3],       1,    GRADED, 0),
+    ("graded, none to find",[0],          [],        1,    GRADED, 0),
 ]  # fmt: skip
 
 
