@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import oracle
 import polars as pl
@@ -26,8 +26,12 @@ METRICS = tuple(measure.label for measure in oracle.MEASURES)
 
 
 def examples(number: int) -> int:
-    """How many examples hypothesis draws: few where plain Python stands in for kernels."""
-    return max(5, number // 10) if JIT_OFF else number
+    """How many examples hypothesis draws: few where plain Python stands in for kernels.
+
+    The environment's `EXAMPLES=20` draws twenty times as many.
+    """
+    number = max(5, number // 10) if JIT_OFF else number
+    return number * int(os.environ.get("EXAMPLES", "1"))
 
 
 @dataclass(frozen=True)
@@ -189,7 +193,9 @@ def run_log(log: Log, *, mode: str = "rank", as_lists: bool = False, **options: 
     )  # fmt: skip
     if options.pop("with_train", False):
         options["train"] = table(log.train, ["user", "item"])
-    truth = table(log.truth, ["user", "item", "relevance"])
+    names = [name for name in ("user", "item", "relevance") if name in log.truth[0]]
+    options.setdefault("truth_columns", {name: name for name in names})
+    truth = table(log.truth, names)
     return run(truth, rankings, mode=mode, **options)  # type: ignore[arg-type]
 
 
@@ -205,7 +211,3 @@ def codes_of(error: DataError | Errors) -> set[str]:
     """Codes of all problems of an error."""
     problems = error.errors if isinstance(error, Errors) else (error,)
     return {each.code for each in problems}
-
-
-def renamed(log: Log, **changes: object) -> Log:
-    return replace(log, **changes)  # type: ignore[arg-type]

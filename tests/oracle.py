@@ -55,15 +55,12 @@ class Measure:
     @property
     def is_judged(self) -> bool:
         """Whether items below the threshold keep their gain."""
-        return (
-            self.name in ("CG", "DCG", "nDCG")
-            and self.parameters.get("gain", "linear") != "binary"
-            and self.parameters.get("below_threshold", "count") == "count"
-        )
+        return self.is_graded and self.parameters.get("below_threshold", "count") == "count"
 
     @property
     def is_graded(self) -> bool:
-        return self.name in ("CG", "DCG", "nDCG") and self.parameters.get("gain") != "binary"
+        usual = {"CG": "linear", "DCG": "linear", "nDCG": "linear"}.get(self.name, "binary")
+        return self.parameters.get("gain", usual) != "binary"
 
 
 MEASURES = (
@@ -93,6 +90,7 @@ MEASURES = (
     Measure("nDCG(gain='binary')@3", "nDCG", 3, {"gain": "binary"}),
     Measure("nDCG(below_threshold='ignore')@4", "nDCG", 4, {"below_threshold": "ignore"}),
     Measure("RBP@4", "RBP", 4),
+    Measure("RBP(gain='linear')@4", "RBP", 4, {"gain": "linear"}),
 )
 
 
@@ -148,6 +146,9 @@ def judge(rows: Sequence[Row], policies: Mapping[str, object], threshold: float 
     n_null = len(rows) - len(named)
     if n_null and policies["null_ids"] == "error":
         raise Refused("null-id")
+    has_relevance = any("relevance" in row for row in rows)
+    if (threshold or 0) > 1 and not has_relevance and policies["truth_duplicates"] != "sum":
+        raise Refused("threshold-without-relevance")
     copies: dict[object, dict[object, list[float]]] = {}
     for row in named:
         value = row.get("relevance", 1.0)
@@ -165,10 +166,7 @@ def judge(rows: Sequence[Row], policies: Mapping[str, object], threshold: float 
     gains = [gain for items in relevance.values() for gain in items.values()]
     if any(gain < 0 for gain in gains) and policies["negative_relevance"] == "error":
         raise Refused("negative-relevance")
-    has_relevance = any("relevance" in row for row in rows)
-    relevant_from = math.ulp(0.0)
-    if threshold is not None and has_relevance:
-        relevant_from = threshold
+    relevant_from = math.ulp(0.0) if threshold is None else threshold
     n_relevant = [sum(g >= relevant_from for g in items.values()) for items in relevance.values()]
     return Judged(
         relevance,
@@ -577,7 +575,10 @@ def measure_hits(
         return len(shown) / divisor if divisor else 0.0
     if name == "RBP":
         patience = float(given.get("patience", 0.8))
-        return (1 - patience) * sum(patience ** (rank - 1) for rank, _ in shown)
+        best = max(relevant, default=1.0)
+        credits = [gain / best if measure.is_graded else 1.0 for _, gain in shown]
+        terms = [patience ** (rank - 1) * credit for (rank, _), credit in zip(shown, credits, strict=True)]
+        return (1 - patience) * sum(terms)
     if name == "CG":
         return sum(worth(gain, kind) for _, gain in shown)
     if name in ("DCG", "nDCG"):

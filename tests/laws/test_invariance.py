@@ -1,15 +1,26 @@
 """A report says the same whatever form its log has, and what plain Python says."""
 
+import datetime
 import math
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
 
 import logs as made
 import numpy as np
 import oracle
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from logs import Log, body, examples, logs, run_log
+from logs import body, examples, logs, run_log
 
+from evalkit import aggregate, street, truth
+from evalkit.config import build_config
 from evalkit.errors import EvalkitError
 from evalkit.ranks import _probe
 
@@ -185,3 +196,381 @@ def test_training_logs_agree_with_plain_python(log, mode, drop_seen, duplicates,
     agree(
         log, mode=mode, policies=policies, batch=batch, with_train=True, drop_seen=drop_seen
     )
+
+
+@laws
+@given(
+    log=logs(),
+    policy=st.sampled_from(["max", "sum", "last", "error"]),
+    threshold=st.sampled_from([None, 0.5, 2.0]),
+)
+def test_truth_without_relevance_agrees_with_plain_python(log, policy, threshold):
+    bare = [{"user": row["user"], "item": row["item"]} for row in log.truth]
+    policies = {**LENIENT, "truth_duplicates": policy}
+    agree(replace(log, truth=bare), mode="rank", policies=policies, threshold=threshold)
+
+
+# ---------------------------------------------------------------- (b) the same bytes
+
+FIRST_DAY = datetime.date(2020, 1, 1)
+# order-preserving codes of small integers: what the id becomes, its type, its type in rankings
+CODES = {
+    "int64": (lambda n: n, pl.Int64, pl.Int64),
+    "narrow": (lambda n: n, pl.UInt8, pl.Int16),
+    "wide": (lambda n: n, pl.Int32, pl.Int128),
+    "uint64": (lambda n: n + 2**63 - 3, pl.UInt64, pl.UInt64),
+    "uint64 and int64": (lambda n: n, pl.UInt64, pl.Int64),
+    "negative": (lambda n: n - 2**63, pl.Int64, pl.Int64),
+    "text": (lambda n: f"{n:03d}", pl.String, pl.String),
+    "long text": (lambda n: f"https://example.org/{n:06d}/é", pl.String, pl.String),
+    "categorical": (lambda n: f"{n:03d}", pl.Categorical, pl.String),
+    "enum": (lambda n: f"{n:03d}", pl.Enum([f"{n:03d}" for n in range(20)]), pl.Categorical),
+    "binary": (lambda n: bytes([255, n]), pl.Binary, pl.Binary),
+    "date": (lambda n: FIRST_DAY + datetime.timedelta(n), pl.Date, pl.Date),
+    "time": (
+        lambda n: datetime.datetime(1969, 12, 31) + datetime.timedelta(hours=n),
+        pl.Datetime("us"),
+        pl.Datetime("ns"),
+    ),
+}
+SOME_CODE = st.sampled_from(sorted(CODES))
+
+
+def coded(rows, columns, user_code, item_code, *, in_rankings):
+    """A table of rows with other ids."""
+    place = 2 if in_rankings else 1
+    user, item = CODES[user_code], CODES[item_code]
+    renamed = [{**row, "user": user[0](row["user"]), "item": item[0](row["item"])} for row in rows]
+    return made.table(renamed, columns, {"user": user[place], "item": item[place]})
+
+
+def in_list_order(rows):
+    """Rows such that each user's stand in the order of their ranks, users as mixed as before."""
+    waiting = {}
+    for row in sorted(rows, key=lambda row: row["rank"]):
+        waiting.setdefault(row["user"], []).append(row)
+    return [waiting[row["user"]].pop(0) for row in rows]
+
+
+def values_of(report):
+    """Values of all users, in order of user."""
+    return [report.per_user(label, model="als")["value"].to_list() for label in made.METRICS]
+
+
+def same(one, other):
+    assert body(one) == body(other)
+    np.testing.assert_array_equal(values_of(one), values_of(other))
+
+
+@laws
+@given(log=logs(distinct_scores=True), data=st.data())
+def test_rank_score_order_and_lists_give_the_same_bytes(log, data):
+    options = {"policies": LENIENT}
+    reference = run_log(log, **options)
+    ordered = replace(log, rankings=in_list_order(log.rankings))
+    shuffled = replace(
+        log,
+        truth=data.draw(st.permutations(log.truth)),
+        rankings=data.draw(st.permutations(log.rankings)),
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("BATCH_ROWS", "BATCH_LISTS"):
+            patch.setattr(_probe, name, data.draw(BATCH))
+        patch.setattr(truth, "ROWS_A_PARTITION", data.draw(st.sampled_from([1, 2, 1 << 16])))
+        patch.setattr(aggregate, "USERS_A_BLOCK", data.draw(st.sampled_from([1, 2, 8192])))
+
+        same(reference, run_log(shuffled, mode="rank", threads=8, **options))
+        same(reference, run_log(shuffled, mode="score", threads=2, **options))
+        same(reference, run_log(ordered, mode="order", threads=2, **options))
+        same(reference, run_log(ordered, mode="order", as_lists=True, threads=1, **options))
+        same(reference, run_log(shuffled, mode="score", as_lists=True, threads=2, **options))
+
+
+@laws
+@given(
+    log=logs(truth_copies=True),
+    mode=st.sampled_from(["rank", "score", "order"]),
+    ties=st.sampled_from(["item", "item-desc", "input"]),
+    user_code=SOME_CODE,
+    item_code=SOME_CODE,
+    batch=BATCH,
+)
+def test_other_ids_give_the_same_bytes(log, mode, ties, user_code, item_code, batch):
+    options = {"mode": mode, "policies": {**LENIENT, "ties": ties}}
+    columns = ["user", "item", *made.columns_of(mode)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_probe, "BATCH_ROWS", batch)
+        truth_table = coded(
+            log.truth, ["user", "item", "relevance"], user_code, item_code, in_rankings=False
+        )
+        rankings = coded(log.rankings, columns, user_code, item_code, in_rankings=True)
+
+        same(run_log(log, **options), made.run(truth_table, rankings, **options))
+
+
+@laws
+@given(
+    log=logs(),
+    mode=st.sampled_from(["rank", "score", "order"]),
+    kinds=st.sampled_from([(pl.Int64, pl.Int64), (pl.String, pl.Int8), (pl.Date, pl.String)]),
+    batch=BATCH,
+)
+def test_two_user_columns_give_the_same_bytes(log, mode, kinds, batch):
+    # as a user and a day: (0, 0), (0, 1), (1, 0), (1, 1), ...; 0, 1 and 1, 0 are two users
+    options = {"mode": mode, "policies": LENIENT}
+    columns = made.columns_of(mode)
+
+    def split(rows, names):
+        return made.table(rows, ["user", *names]).select(
+            (pl.col("user") // 2).cast(kinds[0]).alias("person"),
+            (pl.col("user") % 2).cast(kinds[1]).alias("day"),
+            pl.col(names),
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_probe, "BATCH_ROWS", batch)
+        ids = {"user": ["person", "day"], "item": "item"}
+        report = made.run(
+            split(log.truth, ["item", "relevance"]),
+            split(log.rankings, ["item", *columns]),
+            columns={**ids, **{name: name for name in columns}},
+            truth_columns={**ids, "relevance": "relevance"},
+            **options,
+        )
+
+        same(run_log(log, **options), report)
+
+
+@laws
+@given(
+    log=logs(),
+    mode=st.sampled_from(["rank", "score", "order"]),
+    n_files=st.integers(1, 37),
+    group=st.sampled_from([1, 2, 5, 100]),
+    batch=BATCH,
+    threads=st.sampled_from([1, 2]),
+    as_text=st.booleans(),
+)
+def test_files_and_row_groups_give_the_same_bytes(
+    log, mode, n_files, group, batch, threads, as_text
+):
+    options = {"mode": mode, "policies": LENIENT}
+    code = "text" if as_text else "int64"
+
+    def write(rows, columns, folder, *, in_rankings):
+        folder.mkdir()
+        frame = coded(rows, columns, code, code, in_rankings=in_rankings)
+        bounds = [len(rows) * n // n_files for n in range(n_files + 1)]
+        for n, (begin, end) in enumerate(pairwise(bounds)):
+            part = frame[begin:end]
+            part.write_parquet(folder / f"part-{n:03d}.parquet", row_group_size=group)
+        return folder
+
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_probe, "BATCH_ROWS", batch)
+        names = ["user", "item", *made.columns_of(mode)]
+        truth_folder = write(
+            log.truth, ["user", "item", "relevance"], Path(folder, "truth"), in_rankings=False
+        )
+        rankings = write(log.rankings, names, Path(folder, "rankings"), in_rankings=True)
+        report = made.run(truth_folder, rankings, threads=threads, **options)
+
+    same(run_log(log, **options), report)
+
+
+@laws
+@given(
+    log=logs(copies=True),
+    mode=st.sampled_from(["rank", "score"]),
+    duplicates=st.sampled_from(["best", "count"]),
+    data=st.data(),
+)
+def test_copies_in_any_order_give_the_same_bytes(log, mode, duplicates, data):
+    options = {"mode": mode, "policies": {**LENIENT, "duplicates": duplicates}}
+    shuffled = replace(log, rankings=data.draw(st.permutations(log.rankings)))
+    reference = run_log(log, threads=1, **options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_probe, "BATCH_ROWS", data.draw(st.sampled_from([1, 3, 7])))
+
+        same(reference, run_log(shuffled, threads=1, **options))
+        same(reference, run_log(shuffled, threads=2, **options))
+        same(reference, run_log(shuffled, threads=8, **options))
+
+
+@laws
+@given(
+    log=logs(copies=True, nulls=True, ranks="bad"),
+    mode=st.sampled_from(["rank", "score", "order"]),
+    duplicates=st.sampled_from(["error", "best", "first", "count"]),
+    n_shares=st.sampled_from([2, 3, 7]),
+    drop_seen=st.booleans(),
+    batch=BATCH,
+)
+def test_several_passes_give_the_same_bytes(log, mode, duplicates, n_shares, drop_seen, batch):
+    policies = {**LENIENT, "duplicates": duplicates, "null_ids": "drop", "bad_ranks": "keep"}
+    options = {"mode": mode, "policies": policies, "with_train": True, "drop_seen": drop_seen}
+    try:
+        reference = run_log(log, **options)
+    except EvalkitError:
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_probe, "BATCH_ROWS", batch)
+        patch.setattr(street, "count_shares", lambda tables, memory_limit: n_shares)
+
+        same(reference, run_log(log, **options))
+
+
+@laws
+@given(
+    one=logs(),
+    other=logs(),
+    mode=st.sampled_from(["rank", "score", "order"]),
+    data=st.data(),
+)
+def test_a_model_column_gives_the_bytes_of_separate_tables(one, other, mode, data):
+    options = {"mode": mode, "policies": LENIENT}
+    names = ["user", "item", *made.columns_of(mode)]
+    truth_table = made.table(one.truth, ["user", "item", "relevance"])
+    rows = [[{**row, "model": name} for row in log.rankings] for name, log in (("a", one), ("b", other))]
+    if not all(rows):
+        return
+    mixed = [each.pop(0) for each in data.draw(st.permutations([r for r in rows for _ in r]))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_probe, "BATCH_ROWS", data.draw(BATCH))
+        separate = made.run(
+            truth_table,
+            {"a": made.table(one.rankings, names), "b": made.table(other.rankings, names)},
+            **options,
+        )
+        together = made.run(
+            truth_table,
+            {"": made.table(mixed, [*names, "model"])},
+            columns={name: name for name in [*names, "model"]},
+            **options,
+        )
+
+        assert body(separate) == body(together)
+
+
+@laws
+@given(log=logs(truth_copies=False), mode=st.sampled_from(["rank", "score", "order"]), batch=BATCH)
+def test_a_joined_log_gives_the_numbers_of_separate_tables(log, mode, batch):
+    labels = {(row["user"], row["item"]): row["relevance"] for row in log.truth}
+    joined = [
+        {**row, "relevance": labels.get((row["user"], row["item"]), 0.0)} for row in log.rankings
+    ]
+    if not joined:
+        return
+    names = ["user", "item", *made.columns_of(mode)]
+    rows = made.table(joined, [*names, "relevance"])
+    tree = {
+        "log": {
+            "path": ["memory"],
+            "model": "als",
+            "columns": {**{name: name for name in names}, "label": "relevance"},
+        },
+        "metrics": {"names": list(made.METRICS)},
+        "policies": {"beyond_depth": "warn"},
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_probe, "BATCH_ROWS", batch)
+        report = street.run_config(
+            build_config(tree, name="law"), given=street.Given(rows), per_user=True
+        )
+        separate = made.run(rows, rows, mode=mode)
+
+    assert [each.code for each in report.warnings][-1] == "joined-log"
+    same(separate, replace(report, warnings=report.warnings[:-1]))
+
+
+# ---------------------------------------------------------------- races and hash seeds
+
+N_ROWS = 2_000 if made.JIT_OFF else 200_000
+
+
+@pytest.fixture(scope="module")
+def scattered():
+    """Rows of 300 users in random order, one in twenty a copy: neighbours meet in every batch."""
+    rng = np.random.default_rng(7)
+    n_users, n_items = 300, 2 * N_ROWS // 300
+    pairs = rng.choice(n_users * n_items, size=N_ROWS, replace=False)
+    users, items = pairs // n_items, pairs % n_items
+    rankings = pl.DataFrame({"user": users, "item": items}).with_columns(
+        rank=pl.int_range(1, pl.len() + 1).over("user").cast(pl.Int32),
+        score=-pl.int_range(1, pl.len() + 1).over("user").cast(pl.Float64) // 3,
+    )
+    relevant = rng.choice(N_ROWS, size=N_ROWS // 4, replace=False)
+    held_out = rankings[relevant].select("user", "item", relevance=pl.col("item") % 3 + 0.5)
+    copies = rankings[rng.choice(N_ROWS, size=N_ROWS // 20)].with_columns(
+        rank=pl.Series(rng.integers(1, 500, N_ROWS // 20), dtype=pl.Int32)
+    )
+    both = pl.concat([rankings, copies])
+    return (
+        held_out,
+        rankings[rng.permutation(rankings.height)],
+        both[rng.permutation(both.height)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "duplicates"),
+    [
+        ("rank", "best"),
+        ("rank", "count"),
+        ("rank", "last"),
+        ("score", "error"),
+        ("score", "best"),
+        ("score", "count"),
+        ("order", "first"),
+    ],
+)
+def test_threads_never_lose_an_update(scattered, monkeypatch, mode, duplicates):
+    held_out, rankings, with_copies = scattered
+    rows = rankings if duplicates == "error" else with_copies
+    names = ["user", "item", *made.columns_of(mode)]
+    options = {
+        "mode": mode,
+        "policies": {"duplicates": duplicates, "bad_ranks": "keep"},
+        "metrics": ["nDCG@{5,100}", "AP", "RR", "hits@50", "precision(over='length')"],
+    }
+    monkeypatch.setattr(_probe, "BATCH_ROWS", 1 << 12)
+    reference = made.run(held_out, rows.select(names), threads=1, **options)
+
+    for threads in [1, 2, 8] if made.JIT_OFF else [1, 2, 8] * 5:
+        report = made.run(held_out, rows.select(names), threads=threads, **options)
+        assert body(report) == body(reference), threads
+        assert report.per_user("AP").equals(reference.per_user("AP"), null_equal=True)
+
+
+HASHING = """
+import sys
+sys.path[:0] = {paths!r}
+from logs import body, run
+report = run(*{files!r}, mode="score", policies={{"duplicates": "best"}})
+print(body(report), report.run_key)
+"""
+
+
+def test_the_hash_seed_of_python_changes_no_byte(tmp_path):
+    ids = pl.int_range(0, 600, eager=True)
+    tables = [
+        pl.DataFrame({"user": ids % 50, "item": ids * 7 % 91, "relevance": ids % 4}),
+        pl.DataFrame({"user": ids % 60, "item": ids * 13 % 97, "score": ids * 11 % 23}),
+    ]
+    files = [str(tmp_path / f"{number}.parquet") for number in range(2)]
+    for frame, file in zip(tables, files, strict=True):
+        frame.with_columns(pl.col("user", "item").cast(pl.String)).write_parquet(file)
+    paths = [str(Path(made.__file__).parents[1]), str(Path(made.__file__).parent)]
+
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", HASHING.format(paths=paths, files=files)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("0", "1")
+    }
+
+    assert len(printed) == 1
