@@ -538,8 +538,11 @@ def measure_list(
         for rank, item in listed.ranked
         if item in items and stays(items[item])
     )
-    if measure.name == "nDCG" and not any(gain > 0 for gain in relevant):
-        return math.nan
+    if not any(gain > 0 for gain in relevant):
+        if measure.name == "nDCG":
+            return math.nan
+        if measure.name == "RBP" and measure.is_graded:
+            return 0.0  # no largest gain to compare with
     if is_regular(listed):
         ranked = [0.0] * listed.length
         for rank, gain in hits:

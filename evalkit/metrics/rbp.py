@@ -57,13 +57,12 @@ def rbp(hits, relevant, lengths, cutoffs, patience, gain, below_threshold, out):
     for user in range(out.shape[0]):
         hit, end = hits.starts[user], hits.starts[user + 1]
         first = relevant.starts[user]
-        is_one = gain == BINARY or first == relevant.starts[user + 1]
-        largest = 1.0 if is_one else relevant.gains[first]
+        largest = relevant.gains[first] if first < relevant.starts[user + 1] else 0.0
         total = 0.0
         for column in range(cutoffs.size):
             while hit < end and hits.ranks[hit] <= cutoffs[column]:
                 factor = power(patience, hits.ranks[hit] - 1)
-                if is_one:
+                if gain == BINARY:
                     total += factor
                 elif largest > 0.0:
                     total += hits.gains[hit] / largest * factor
