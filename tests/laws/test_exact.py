@@ -1,0 +1,167 @@
+"""Exact sums: equal to `math.fsum`, and blind to order, splits, threads and pickling."""
+
+import math
+import pickle
+from fractions import Fraction
+from functools import reduce
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from logs import examples
+
+from evalkit import exact
+from evalkit.exact import BinnedSums, ExactSum
+
+laws = settings(deadline=None, max_examples=examples(100))
+
+FINITE = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False, width=64),
+    st.floats(0.0, 1.0),
+    st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1e308, -1e308, 1 / 3]),
+)
+VALUES = st.lists(FINITE, max_size=40)
+PARTS = st.lists(VALUES, max_size=6)
+
+
+def sums_of(values, n_columns=1):
+    sums = BinnedSums(n_columns)
+    sums.add(np.asarray(values, dtype=np.float64).reshape(-1, n_columns))
+    return sums
+
+
+def sum_of(values):
+    return sums_of(values).sum_of(0)
+
+
+def exactly(values):
+    return sum((Fraction(value) for value in values), Fraction(0))
+
+
+@laws
+@given(values=VALUES)
+def test_the_sum_is_the_rational_one(values):
+    found = sum_of(values)
+
+    assert Fraction(found.scaled, exact.SCALE) == exactly(values)
+    assert found.count == len(values)
+
+
+@laws
+@given(values=VALUES)
+def test_the_total_is_that_of_fsum(values):
+    try:
+        expected = math.fsum(values)
+    except OverflowError:  # fsum gives up at partial sums, too
+        return
+
+    assert sum_of(values).total == expected
+
+
+@laws
+@given(values=st.lists(FINITE, min_size=1, max_size=40))
+def test_the_mean_is_rounded_once_and_never_overflows(values):
+    assert sum_of(values).mean == float(exactly(values) / len(values))
+
+
+@laws
+@given(values=VALUES, data=st.data())
+def test_order_changes_no_bit(values, data):
+    assert sum_of(data.draw(st.permutations(values))) == sum_of(values)
+
+
+@laws
+@given(parts=PARTS)
+def test_any_split_gives_the_same_sum(parts):
+    whole = sum_of([value for part in parts for value in part])
+
+    assert reduce(ExactSum.merge, map(sum_of, parts), ExactSum()) == whole
+
+
+@laws
+@given(one=VALUES, two=VALUES, three=VALUES)
+def test_merging_is_associative_and_commutative(one, two, three):
+    a, b, c = sum_of(one), sum_of(two), sum_of(three)
+
+    assert a.merge(b).merge(c) == a.merge(b.merge(c))
+    assert a.merge(b) == b.merge(a)
+
+
+@laws
+@given(values=VALUES)
+def test_nothing_and_pickling_change_nothing(values):
+    found = sum_of(values)
+
+    assert found.merge(ExactSum()) == found
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+@laws
+@given(parts=PARTS, carries=st.integers(1, 5))
+def test_carrying_early_changes_no_bit(parts, carries):
+    total, spread = BinnedSums(1), [BinnedSums(1), BinnedSums(1)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact, "ADDS_BEFORE_CARRY", carries)
+        for number, part in enumerate(parts):
+            spread[number % 2].add(np.array(part, dtype=np.float64).reshape(-1, 1))
+        total.merge(spread[0])
+        total.merge(spread[1])
+        total.merge(BinnedSums(1))
+
+    assert total.sum_of(0) == sum_of([value for part in parts for value in part])
+
+
+@laws
+@given(
+    rows=st.lists(
+        st.tuples(*[st.one_of(FINITE, st.sampled_from([math.nan, -math.nan, math.inf, -math.inf]))] * 3),
+        max_size=20,
+    )
+)  # fmt: skip
+def test_columns_are_summed_apart_and_odd_values_counted(rows):
+    sums = sums_of(rows, 3)
+
+    for column in range(3):
+        values = [row[column] for row in rows]
+        finite = [value for value in values if math.isfinite(value)]
+        assert sums.sum_of(column) == sum_of(finite)
+        assert sums.n_undefined(column) == sum(map(math.isnan, values))
+        assert sums.n_infinite(column) == sum(map(math.isinf, values))
+
+
+def test_first_column_says_where_values_go():
+    sums = BinnedSums(3)
+    sums.add(np.array([[1.0], [2.0]]), first_column=1)
+
+    assert [sums.sum_of(column).total for column in range(3)] == [0.0, 3.0, 0.0]
+
+
+def test_the_mean_of_nothing_is_undefined():
+    assert math.isnan(ExactSum().mean)
+    assert ExactSum().total == 0.0
+
+
+def test_cancellation_leaves_the_small_value():
+    assert sum_of([1e300, 1.0, -1e300, 5e-324]).total == 1.0
+    assert sum_of([1e300, -1e300, 5e-324]).total == 5e-324
+
+
+def test_many_values_of_one_sign_fill_no_bin_over(monkeypatch):
+    # 3 * 2^20 values with all 53 bits set: far more than a bin's low half holds without carrying
+    monkeypatch.setattr(exact, "ADDS_BEFORE_CARRY", 1 << 20)
+    value = float(2**53 - 1)
+    n = 1_000 if exact.add_to_bins.dispatcher is exact.add_to_bins.plain else 1 << 20
+    sums = BinnedSums(1)
+    for _ in range(3):
+        sums.add(np.full((n, 1), -value))
+
+    assert sums.sum_of(0).scaled == -3 * n * int(value) * exact.SCALE
+
+
+def test_values_of_any_magnitude_sum_up_as_fsum_says():
+    rng = np.random.default_rng(11)
+    values = rng.random(20_000) * 10.0 ** rng.integers(-200, 200, 20_000)
+    values[::2] *= -1
+
+    assert sum_of(values).total == math.fsum(values)
