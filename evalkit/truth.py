@@ -1,12 +1,14 @@
 """The truth: every user's relevant items, as rows of one compressed array and a table to find them.
 
-Rows are partitioned by the top bits of the hashed user, so that each partition is built by one
-thread in memory that fits a cache, and partitions never meet.
+Users are partitioned by the top bits of their hash, so that each partition of the table is built by
+one thread in memory that fits a cache, and partitions never meet. Rows move only where the rows of
+a user do not lie together.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,8 @@ from evalkit.sources import Table, reading
 from evalkit.threads import ordered_map
 
 ROWS_A_PARTITION = 1 << 16
+USERS_A_PARTITION = 1 << 13
+GROUPED_RUNS = 0.7  # runs a row, up to which users are taken to lie together
 MAX_PARTITION_BITS = 12
 TABLE_LOAD = 0.8  # entries a slot of the fullest partition
 COUNT_BITS = 24  # of an entry's word that packs start and count
@@ -93,9 +97,9 @@ class BuildCounts:
 
 @kernel
 def count_partitions(users, shift, counts):  # type: ignore[no-untyped-def]
-    """Rows of each partition; `counts` int64[n_partitions] is added to."""
+    """Rows of each partition, chosen by the top 63 - shift bits of the user's hash."""
     for row in range(users.size):
-        counts[np.int64(mix(users[row]) >> shift)] += 1
+        counts[np.int64((mix(users[row]) >> np.uint64(1)) >> shift)] += 1
 
 
 @kernel
@@ -104,7 +108,7 @@ def scatter_partitions(  # type: ignore[no-untyped-def]
 ):
     """Move rows to their partition, keeping their order; `places` is the next place of each."""
     for row in range(users.size):
-        partition = np.int64(mix(users[row]) >> shift)
+        partition = np.int64((mix(users[row]) >> np.uint64(1)) >> shift)
         place = places[partition]
         places[partition] = place + 1
         out_users[place] = users[row]
@@ -204,27 +208,49 @@ def join_duplicates(relevance, begin, end, policy):  # type: ignore[no-untyped-d
 
 
 @kernel
-def build_partition(  # type: ignore[no-untyped-def]
-    users,
-    items,
-    relevance,
-    rows,
-    begin,
-    end,
-    relevant_from,
-    policy,
-    keep_negative,
-    out_users,
-    out_starts,
-    out_counts,
-    out_rows,
-    counters,
-    examples,
-):
-    """Group rows begin..end of one partition by user, in place; gives the number of users.
+def find_runs(users, first, last, starts):  # type: ignore[no-untyped-def]
+    """Rows first..last at which a run of one user begins; `starts`, if any, is filled."""
+    n_runs = 0
+    for row in range(first, last):
+        if row == 0 or users[row] != users[row - 1]:
+            if starts.size > 0:
+                starts[n_runs] = row
+            n_runs += 1
+    return n_runs
 
-    `counters`: duplicates, negative relevances. `examples` uint64[n, 2] is filled with duplicates.
+
+@kernel
+def scatter_entries(  # type: ignore[no-untyped-def]
+    users, starts, counts, items, first, last, shift, places, entries
+):
+    """Write the table entries of users first..last into their partitions, one after another.
+
+    `places` is the next place of each partition. What is read lies in one order, and so does
+    what the filling of a partition reads afterwards.
     """
+    for code in range(first, last):
+        bits = np.uint64(0)
+        if counts[code] > 48:
+            bits = ~bits
+        else:
+            for place in range(starts[code], starts[code] + counts[code]):
+                bits |= item_bit(items[place])
+        partition = np.int64((mix(users[code]) >> np.uint64(1)) >> shift)
+        entry = places[partition] * 4
+        places[partition] += 1
+        entries[entry] = users[code]
+        entries[entry + 1] = bits
+        entries[entry + 2] = (np.uint64(starts[code]) << np.uint64(24)) | np.uint64(
+            min(counts[code], 16777215)
+        )
+        entries[entry + 3] = np.uint64(code + 1)
+
+
+@kernel
+def group_partition(  # type: ignore[no-untyped-def]
+    users, items, relevance, rows, begin, end, out_users, out_starts, out_counts, out_rows
+):
+    """Group rows begin..end of one partition by user, in place; gives the number of users."""
     n_rows = end - begin
     size = 16
     while size < 2 * n_rows:
@@ -256,36 +282,61 @@ def build_partition(  # type: ignore[no-untyped-def]
         out_counts[begin + code] += 1
 
     graded = relevance.size > 0
-    places = np.empty(n_users + 1, dtype=np.int64)
-    places[0] = 0
+    places = np.empty(n_users, dtype=np.int64)
+    place = begin
     for user_code in range(n_users):
-        places[user_code + 1] = places[user_code] + out_counts[begin + user_code]
-    next_places = places[:n_users].copy()
-    grouped_items = np.empty(n_rows, dtype=np.uint64)
-    grouped = np.empty(n_rows if graded else 0, dtype=np.float64)
+        places[user_code] = place
+        out_starts[begin + user_code] = place
+        place += out_counts[begin + user_code]
+    old_items = items[begin:end].copy()
+    old_relevance = relevance[begin:end].copy() if graded else relevance[0:0]
     for row in range(n_rows):
-        place = next_places[codes[row]]
-        next_places[codes[row]] = place + 1
-        grouped_items[place] = items[begin + row]
+        place = places[codes[row]]
+        places[codes[row]] = place + 1
+        items[place] = old_items[row]
         if graded:
-            grouped[place] = relevance[begin + row]
+            relevance[place] = old_relevance[row]
+    return n_users
 
-    write = begin
-    for user_code in range(n_users):
-        first, last = places[user_code], places[user_code + 1]
-        user_items = grouped_items[first:last]
-        user_relevance = grouped[first:last] if graded else grouped[0:0]
-        if last - first > 16 or has_copies(user_items):
+
+@kernel
+def settle_items(  # type: ignore[no-untyped-def]
+    users,
+    starts,
+    counts,
+    items,
+    relevance,
+    first,
+    last,
+    relevant_from,
+    policy,
+    keep_negative,
+    counters,
+    examples,
+):
+    """Join copies of items and leave out what has no gain, for users first..last, in place.
+
+    `counters`: duplicates, negative relevances. `examples` uint64[n, 2] is filled with duplicates.
+    """
+    graded = relevance.size > 0
+    for user in range(first, last):
+        begin = starts[user]
+        end = begin + counts[user]
+        user_items = items[begin:end]
+        user_relevance = relevance[begin:end] if graded else relevance[0:0]
+        if end - begin > 16 or has_copies(user_items):
             sort_items(user_items, user_relevance)
-        start = write
+        elif not graded:
+            continue
+        write = 0
         place = 0
-        while place < last - first:
+        while place < end - begin:
             copies = place + 1
-            while copies < last - first and user_items[copies] == user_items[place]:
+            while copies < end - begin and user_items[copies] == user_items[place]:
                 copies += 1
             if copies - place > 1:
                 if counters[0] < examples.shape[0]:
-                    examples[counters[0], 0] = out_users[begin + user_code]
+                    examples[counters[0], 0] = users[user]
                     examples[counters[0], 1] = user_items[place]
                 counters[0] += copies - place - 1
             if graded:
@@ -293,16 +344,14 @@ def build_partition(  # type: ignore[no-untyped-def]
                 if value < 0.0:
                     counters[1] += 1
                 if value >= relevant_from or value > 0.0 or (keep_negative and value < 0.0):
-                    items[write] = user_items[place]
-                    relevance[write] = value
+                    user_items[write] = user_items[place]
+                    user_relevance[write] = value
                     write += 1
             else:
-                items[write] = user_items[place]
+                user_items[write] = user_items[place]
                 write += 1
             place = copies
-        out_starts[begin + user_code] = start
-        out_counts[begin + user_code] = write - start
-    return n_users
+        counts[user] = write
 
 
 @kernel
@@ -312,30 +361,22 @@ def item_bit(item):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fill_table(  # type: ignore[no-untyped-def]
-    users, starts, counts, items, first_code, last_code, partition, slot_bits, shift, table
-):
-    """Enter a partition's users into its own slots."""
+def fill_table(entries, partition, slot_bits, shift, table):  # type: ignore[no-untyped-def]
+    """Put a partition's entries into its own slots; gives False for a user that comes twice."""
     mask = (np.uint64(1) << np.uint64(slot_bits)) - np.uint64(1)
     base = np.int64(partition) << np.int64(slot_bits)
-    for code in range(first_code, last_code):
-        slot = (mix(users[code]) >> np.uint64(shift)) & mask
+    for number in range(0, entries.size, 4):
+        user = entries[number]
+        slot = (mix(user) >> np.uint64(shift)) & mask
         entry = (base + np.int64(slot)) * 4
         while table[entry + 3] != 0:
+            if table[entry] == user:
+                return False
             slot = (slot + np.uint64(1)) & mask
             entry = (base + np.int64(slot)) * 4
-        bits = np.uint64(0)
-        if counts[code] > 48:
-            bits = ~bits
-        else:
-            for place in range(starts[code], starts[code] + counts[code]):
-                bits |= item_bit(items[place])
-        table[entry] = users[code]
-        table[entry + 1] = bits
-        table[entry + 2] = (np.uint64(starts[code]) << np.uint64(24)) | np.uint64(
-            min(counts[code], 16777215)
-        )
-        table[entry + 3] = np.uint64(code + 1)
+        for word in range(4):
+            table[entry + word] = entries[number + word]
+    return True
 
 
 @kernel
@@ -387,6 +428,18 @@ def table_shift(partition_bits: int, slot_bits: int) -> int:
     return 64 - partition_bits - slot_bits
 
 
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """Rows grouped by user, items not yet settled; `items` and `relevance` may be written."""
+
+    users: Keys
+    starts: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+    items: Keys
+    relevance: npt.NDArray[np.float64]
+    first_rows: npt.NDArray[np.int64]
+
+
 def build_user_items(
     users: Keys,
     items: Keys,
@@ -400,6 +453,9 @@ def build_user_items(
 ) -> tuple[UserItems, BuildCounts]:
     """Group (user, item, relevance) rows by user.
 
+    Rows whose users lie together stay where they are, so that a truth and rankings in one order
+    of users are walked through side by side; other rows are moved.
+
     Args:
         users: uint64[n_rows].
         items: uint64[n_rows].
@@ -410,70 +466,194 @@ def build_user_items(
         with_rows: remember a row of each user.
         threads: kernels that run side by side.
     """
-    n_rows = users.size
-    partition_bits = 0
-    while partition_bits < MAX_PARTITION_BITS and n_rows >> partition_bits > ROWS_A_PARTITION:
-        partition_bits += 1
-    n_partitions = 1 << partition_bits
     graded = np.empty(0) if relevance is None else relevance
-    users, items, row_of, offsets, graded = _partition(
-        users, items, graded, partition_bits, with_rows=with_rows, threads=threads
+    settle = (relevant_from, DUPLICATES.index(duplicates), keep_negative)
+    bounds = _cut(users.size, 4 * threads)
+
+    def count_runs(piece: tuple[int, int]) -> int:
+        return int(find_runs(users, *piece, _NO_ROWS))
+
+    n_runs = list(ordered_map(count_runs, bounds, threads=threads))
+    if sum(n_runs) <= users.size * GROUPED_RUNS:
+        groups = _take_runs(users, items, graded, bounds, n_runs, with_rows=with_rows)
+        found = _settle(groups, settle, threads)
+        stored = _store(groups, threads)
+        if stored is not None:
+            return stored, found
+    groups = _move_rows(users, items, graded, with_rows=with_rows, threads=threads)
+    found = _settle(groups, settle, threads)
+    stored = _store(groups, threads)
+    if stored is None:
+        raise AssertionError("a user has two groups")
+    return stored, found
+
+
+def _cut(n: int, n_pieces: int) -> list[tuple[int, int]]:
+    bounds = np.linspace(0, n, n_pieces + 1).astype(np.int64).tolist()
+    return list(pairwise(bounds))
+
+
+def _partition_bits(n: int, most: int) -> int:
+    bits = 0
+    while bits < MAX_PARTITION_BITS and n >> bits > most:
+        bits += 1
+    return bits
+
+
+def _take_runs(
+    users: Keys,
+    items: Keys,
+    relevance: npt.NDArray[np.float64],
+    pieces: list[tuple[int, int]],
+    n_runs: list[int],
+    *,
+    with_rows: bool,
+) -> _Groups:
+    """Every run of rows of one user as a group, where it lies."""
+    starts = np.empty(sum(n_runs), dtype=np.int64)
+    place = 0
+    for piece, n in zip(pieces, n_runs, strict=True):
+        if n:
+            find_runs(users, *piece, starts[place : place + n])
+        place += n
+    counts = np.diff(starts, append=users.size)
+    rows = starts.copy() if with_rows else _NO_ROWS
+    return _Groups(users[starts], starts, counts, items.copy(), relevance.copy(), rows)
+
+
+def _move_rows(
+    users: Keys,
+    items: Keys,
+    relevance: npt.NDArray[np.float64],
+    *,
+    with_rows: bool,
+    threads: int,
+) -> _Groups:
+    """Bring the rows of each user together, partition by partition."""
+    n_rows = users.size
+    bits = _partition_bits(n_rows, ROWS_A_PARTITION)
+    users, items, row_of, offsets, relevance = _partition(
+        users, items, relevance, bits, with_rows=with_rows, threads=threads
     )
     out_users = np.empty(n_rows, dtype=np.uint64)
     out_starts = np.empty(n_rows, dtype=np.int64)
     out_counts = np.empty(n_rows, dtype=np.int64)
     out_rows = np.empty(n_rows if with_rows else 0, dtype=np.int64)
-    policy = DUPLICATES.index(duplicates)
 
-    def build(partition: int) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+    def group(partition: int) -> int:
+        begin, end = int(offsets[partition]), int(offsets[partition + 1])
+        return int(
+            group_partition(
+                users,
+                items,
+                relevance,
+                row_of,
+                begin,
+                end,
+                out_users,
+                out_starts,
+                out_counts,
+                out_rows,
+            )
+        )
+
+    n_users = list(ordered_map(group, range(1 << bits), threads=threads))
+    filled = [slice(int(begin), int(begin) + n) for begin, n in zip(offsets, n_users, strict=False)]
+
+    def join(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return np.concatenate([array[each] for each in filled])
+
+    rows = join(out_rows) if with_rows else _NO_ROWS
+    return _Groups(join(out_users), join(out_starts), join(out_counts), items, relevance, rows)
+
+
+def _settle(groups: _Groups, how: tuple[float, int, bool], threads: int) -> BuildCounts:
+    """Join copies and leave out what has no gain, user by user."""
+
+    def settle(piece: tuple[int, int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
         counters = np.zeros(2, dtype=np.int64)
         examples = np.zeros((4, 2), dtype=np.uint64)
-        n_users = build_partition(
-            users,
-            items,
-            graded,
-            row_of,
-            int(offsets[partition]),
-            int(offsets[partition + 1]),
-            relevant_from,
-            policy,
-            keep_negative,
-            out_users,
-            out_starts,
-            out_counts,
-            out_rows,
+        settle_items(
+            groups.users,
+            groups.starts,
+            groups.counts,
+            groups.items,
+            groups.relevance,
+            *piece,
+            *how,
             counters,
             examples,
         )
-        return n_users, counters, examples[: min(4, int(counters[0]))]
+        return counters, examples[: min(4, int(counters[0]))]
 
-    built = list(ordered_map(build, range(n_partitions), threads=threads))
-    n_users = np.array([each[0] for each in built], dtype=np.int64)
-    codes = np.concatenate([[0], np.cumsum(n_users)])
-    keep = [slice(int(offsets[p]), int(offsets[p]) + int(n_users[p])) for p in range(n_partitions)]
-    keys = np.concatenate([out_users[each] for each in keep])
-    starts = np.concatenate([out_starts[each] for each in keep])
-    counts = np.concatenate([out_counts[each] for each in keep])
-    first_rows = np.concatenate([out_rows[each] for each in keep]) if with_rows else _NO_ROWS
-    slot_bits = max(1, math.ceil(math.log2(max(2.0, int(n_users.max()) / TABLE_LOAD))))
-    table = np.zeros(4 << (partition_bits + slot_bits), dtype=np.uint64)
-    shift = table_shift(partition_bits, slot_bits)
+    pieces = _cut(groups.users.size, 4 * threads)
+    settled = list(ordered_map(settle, pieces, threads=threads))
+    return BuildCounts(
+        duplicates=sum(int(counters[0]) for counters, _ in settled),
+        negative=sum(int(counters[1]) for counters, _ in settled),
+        examples=tuple((int(u), int(i)) for _, pairs in settled for u, i in pairs.tolist()),
+    )
 
-    def fill(partition: int) -> None:
-        first, last = int(codes[partition]), int(codes[partition + 1])
-        fill_table(keys, starts, counts, items, first, last, partition, slot_bits, shift, table)
 
-    for _ in ordered_map(fill, range(n_partitions), threads=threads):
+def _store(groups: _Groups, threads: int) -> UserItems | None:
+    """The groups with their table; None where a user has two groups."""
+    users, n_users = groups.users, groups.users.size
+    bits = _partition_bits(n_users, USERS_A_PARTITION)
+    pieces = _cut(n_users, 4 * threads)
+    shift, sizes, offsets, first_places = _places(users, bits, pieces, threads)
+    entries = np.empty(4 * n_users, dtype=np.uint64)
+
+    def scatter(number: int) -> None:
+        scatter_entries(
+            users,
+            groups.starts,
+            groups.counts,
+            groups.items,
+            *pieces[number],
+            shift,
+            first_places[number].copy(),
+            entries,
+        )
+
+    for _ in ordered_map(scatter, range(len(pieces)), threads=threads):
         pass
-    found = BuildCounts(
-        duplicates=sum(int(each[1][0]) for each in built),
-        negative=sum(int(each[1][1]) for each in built),
-        examples=tuple((int(u), int(i)) for each in built for u, i in each[2].tolist()),
+    slot_bits = max(1, math.ceil(math.log2(max(2.0, int(sizes.max()) / TABLE_LOAD))))
+    table = np.zeros(4 << (bits + slot_bits), dtype=np.uint64)
+
+    def fill(partition: int) -> bool:
+        own = entries[4 * offsets[partition] : 4 * offsets[partition + 1]]
+        return bool(fill_table(own, partition, slot_bits, table_shift(bits, slot_bits), table))
+
+    if not all(list(ordered_map(fill, range(1 << bits), threads=threads))):
+        return None
+    return UserItems(
+        table,
+        bits,
+        slot_bits,
+        users,
+        groups.starts,
+        groups.counts,
+        groups.items,
+        groups.relevance,
+        groups.first_rows,
     )
-    store = UserItems(
-        table, partition_bits, slot_bits, keys, starts, counts, items, graded, first_rows
-    )
-    return store, found
+
+
+def _places(
+    users: Keys, bits: int, pieces: list[tuple[int, int]], threads: int
+) -> tuple[np.uint64, npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Shift, sizes and offsets of the partitions, and each piece's first place in each."""
+    shift = np.uint64(63 - bits)  # of the hash halved: a shift by 64 is none
+
+    def histogram(piece: tuple[int, int]) -> npt.NDArray[np.int64]:
+        counts = np.zeros(1 << bits, dtype=np.int64)
+        count_partitions(users[piece[0] : piece[1]], shift, counts)
+        return counts
+
+    counts = np.stack(list(ordered_map(histogram, pieces, threads=threads)))
+    sizes = counts.sum(axis=0)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    return shift, sizes, offsets, offsets[:-1] + np.cumsum(counts, axis=0) - counts
 
 
 def _partition(
@@ -489,18 +669,8 @@ def _partition(
     if partition_bits == 0:
         rows = np.arange(n_rows) if with_rows else _NO_ROWS
         return users, items.copy(), rows, np.array([0, n_rows]), relevance.copy()
-    shift = np.uint64(64 - partition_bits)
-    bounds = np.linspace(0, n_rows, 4 * threads + 1).astype(np.int64)
-    pieces = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
-
-    def histogram(piece: tuple[int, int]) -> npt.NDArray[np.int64]:
-        counts = np.zeros(1 << partition_bits, dtype=np.int64)
-        count_partitions(users[piece[0] : piece[1]], shift, counts)
-        return counts
-
-    counts = np.stack(list(ordered_map(histogram, pieces, threads=threads)))
-    offsets = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
-    first_places = offsets[:-1] + np.cumsum(counts, axis=0) - counts
+    pieces = _cut(n_rows, 4 * threads)
+    shift, _, offsets, first_places = _places(users, partition_bits, pieces, threads)
     out_users = np.empty(n_rows, dtype=np.uint64)
     out_items = np.empty(n_rows, dtype=np.uint64)
     out_relevance = np.empty(relevance.size, dtype=np.float64)
