@@ -193,26 +193,25 @@ class Measuring:
     truth: Truth
     ranks: Ranks
     groups: Sequence[Group]
-    n_columns: int
     policies: Policies
     present: npt.NDArray[np.bool_]
     lengths: npt.NDArray[np.int64]
 
-    def measure(self, users: npt.NDArray[np.int64]) -> Values:
-        """float64[n_users, n_columns] of a block of user codes; NaN where left out."""
+    def measure(self, users: npt.NDArray[np.int64]) -> list[Values]:
+        """For each group float64[n_users, n_cutoffs] of a block of users; NaN where left out."""
         views: dict[bool, tuple[Hits, Relevant]] = {}
         two_views = self.truth.has_threshold or self.truth.counts.negative > 0
-        values = np.empty((users.size, self.n_columns))
+        measured = []
         lengths = self.lengths[users]
         for group in self.groups:
             judged = group.judged and two_views
             if judged not in views:
                 views[judged] = self._gather(users, judged=judged)
             hits, relevant = views[judged]
-            out = np.empty((users.size, group.cutoffs.size))
-            group.metric.kernel(hits, relevant, lengths, group.cutoffs, *group.arguments, out)
+            values = np.empty((users.size, group.cutoffs.size))
+            group.metric.kernel(hits, relevant, lengths, group.cutoffs, *group.arguments, values)
             settle(
-                out,
+                values,
                 users,
                 self.present,
                 self.truth.n_relevant,
@@ -220,8 +219,8 @@ class Measuring:
                 self.policies.no_relevant == "skip",
                 group.metric.higher_is_better,
             )
-            values[:, group.columns] = out
-        return values
+            measured.append(values)
+        return measured
 
     def _gather(self, users: npt.NDArray[np.int64], *, judged: bool) -> tuple[Hits, Relevant]:
         pairs = self.truth.pairs
@@ -269,22 +268,26 @@ def measure_users(
         order: int64[n_users], the order in which users come by.
     """
     groups = group_requests(requests)
-    measuring = Measuring(
-        truth, ranks, groups, len(requests), policies, ranks.present, ranks.lengths.copy()
-    )
+    measuring = Measuring(truth, ranks, groups, policies, ranks.present, ranks.lengths.copy())
+    columns = [column for group in groups for column in group.columns]  # as the sums hold them
     idle: SimpleQueue[BinnedSums] = SimpleQueue()
     made: list[BinnedSums] = []
 
     def work(users: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Values | None]:
-        values = measuring.measure(users)
+        measured = measuring.measure(users)
         try:
             sums = idle.get_nowait()
         except Empty:  # as many sums as threads meet here
             sums = BinnedSums(len(requests))
             made.append(sums)
-        sums.add(values)
+        first = 0
+        for values in measured:
+            sums.add(values, first_column=first)
+            first += values.shape[1]
         idle.put(sums)
-        return users, values if keep is not None else None
+        if keep is None:
+            return users, None
+        return users, np.concatenate(measured, axis=1)[:, np.argsort(columns)]
 
     codes = np.arange(truth.pairs.n_users) if order is None else order
     for users, values in ordered_map(work, _blocks(codes), threads=threads):
@@ -293,7 +296,7 @@ def measure_users(
     total = BinnedSums(len(requests))
     for sums in made:
         total.merge(sums)
-    return total
+    return total.take(np.argsort(columns))
 
 
 def _blocks(codes: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:

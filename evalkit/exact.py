@@ -75,6 +75,13 @@ class BinnedSums:
         self.bins += other.bins
         self.counts += other.counts
 
+    def take(self, columns: npt.NDArray[np.int64]) -> "BinnedSums":
+        """The same sums with columns in another order."""
+        taken = BinnedSums(0)
+        taken.bins, taken.counts = self.bins[columns], self.counts[columns]
+        taken._adds = self._adds
+        return taken
+
     def n_undefined(self, column: int) -> int:
         """Values that were NaN."""
         return int(self.counts[column, 1])

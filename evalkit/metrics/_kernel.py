@@ -65,7 +65,7 @@ class Kernel(Generic[P, R]):
         if self._dispatcher is None:
             with _lock:
                 if self._dispatcher is None:
-                    self._dispatcher = self.plain if _is_jit_off() else self._build()
+                    self._dispatcher = self._silent() if _is_jit_off() else self._build()
         return self._dispatcher
 
     @cached_property
@@ -91,6 +91,12 @@ class Kernel(Generic[P, R]):
         if signature is not None and hasattr(compiled, "compile"):
             compiled.compile(signature)
             self._log_compiled(compiled)
+
+    def _silent(self) -> Callable[..., Any]:
+        """The plain function; integers wrap and numbers overflow without a word, as compiled."""
+        import numpy as np
+
+        return np.errstate(all="ignore")(self.plain)
 
     def _build(self) -> Callable[..., Any]:
         import numba
