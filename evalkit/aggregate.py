@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from evalkit.config import Policies
 from evalkit.exact import BinnedSums
-from evalkit.metrics import NO_CUTOFF, Hits, Metric, Relevant, Request, kernel
+from evalkit.metrics import Hits, Relevant, Request, kernel
 from evalkit.ranks import Ranks
 from evalkit.threads import ordered_map
 from evalkit.truth import Truth, merge_sort
@@ -24,9 +24,7 @@ Values = npt.NDArray[np.float64]
 class Group:
     """The cutoffs of one metric with one set of parameters: one call of its kernel."""
 
-    metric: Metric
-    arguments: tuple[int | float, ...]
-    judged: bool  # the kernel sees every item with a gain, not only the relevant ones
+    request: Request  # of any of the cutoffs
     cutoffs: npt.NDArray[np.int64]
     columns: tuple[int, ...]  # the place of each cutoff among the requests
 
@@ -38,26 +36,11 @@ def group_requests(requests: Sequence[Request]) -> list[Group]:
         members.setdefault((request.metric.name, request.parameters), []).append(place)
     groups = []
     for places in members.values():
-        first = requests[places[0]]
-        encoded = tuple(
-            parameter.encode(dict(first.parameters)[parameter.name])
-            for parameter in first.metric.parameters
-        )
-        by_cutoff = sorted((_cutoff_number(requests[place]), place) for place in places)
-        groups.append(
-            Group(
-                first.metric,
-                encoded,
-                first.metric.view(dict(first.parameters)) == "judged",
-                np.array([cutoff for cutoff, _ in by_cutoff], dtype=np.int64),
-                tuple(place for _, place in by_cutoff),
-            )
-        )
+        by_cutoff = sorted((requests[place].kernel_cutoff, place) for place in places)
+        cutoffs = np.array([cutoff for cutoff, _ in by_cutoff], dtype=np.int64)
+        columns = tuple(place for _, place in by_cutoff)
+        groups.append(Group(requests[places[0]], cutoffs, columns))
     return groups
-
-
-def _cutoff_number(request: Request) -> int:
-    return NO_CUTOFF if request.cutoff is None else request.cutoff
 
 
 @kernel
@@ -204,12 +187,12 @@ class Measuring:
         measured = []
         lengths = self.lengths[users]
         for group in self.groups:
-            judged = group.judged and two_views
+            judged = two_views and group.request.view == "judged"
             if judged not in views:
                 views[judged] = self._gather(users, judged=judged)
             hits, relevant = views[judged]
             values = np.empty((users.size, group.cutoffs.size))
-            group.metric.kernel(hits, relevant, lengths, group.cutoffs, *group.arguments, values)
+            group.request.measure(hits, relevant, lengths, group.cutoffs, values)
             settle(
                 values,
                 users,
@@ -217,7 +200,7 @@ class Measuring:
                 self.truth.n_relevant,
                 self.policies.missing_ranking == "skip",
                 self.policies.no_relevant == "skip",
-                group.metric.higher_is_better,
+                group.request.metric.higher_is_better,
             )
             measured.append(values)
         return measured
