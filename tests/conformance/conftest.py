@@ -26,7 +26,7 @@ def data_set(request: pytest.FixtureRequest) -> Callable[[str], Path]:
         if not folder.is_dir():
             pytest.skip(f"{name} ({OUTSIDE[name]}): EVALKIT_TEST_DATA lacks data/{name}")
         if name == "gowalla" and not HAS_JIT:
-            pytest.skip("gowalla: nine million rows are too many for kernels without the JIT")
+            pytest.skip("gowalla: nine million rows are too many for kernels in plain Python")
         return folder
 
     return find
@@ -50,3 +50,10 @@ def ml_latest_small(data_set: Callable[[str], Path]) -> Path:
 @pytest.fixture(scope="session")
 def trec_files(data_set: Callable[[str], Path]) -> Path:
     return data_set("trec_eval")
+
+
+@pytest.fixture(scope="session")
+def jit() -> None:
+    """Compiled kernels; skips where they are off."""
+    if not HAS_JIT:
+        pytest.skip("many runs over real logs: too slow for kernels in plain Python")

@@ -104,6 +104,7 @@ def forms_of(data: Path, model: str, folder: Path) -> Iterator[tuple[str, Form]]
         yield f"{ids}, lists", Form(*paths, user, {}, relevance)
 
 
+@pytest.mark.usefixtures("jit")
 @pytest.mark.parametrize(
     ("data", "model"), [("ml-100k", "ease"), ("ml-100k", "popularity"), ("gowalla", "ease")]
 )

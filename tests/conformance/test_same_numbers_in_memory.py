@@ -19,6 +19,8 @@ COLUMNS = {"user": "user_id", "item": "item_id", "relevance": "rating"}
 MODELS = ("ease", "popularity")
 POLICIES = {"ties": "item-desc"}
 
+pytestmark = pytest.mark.usefixtures("jit")
+
 
 def read_duckdb(path: Path) -> object:
     return duckdb.connect().read_parquet(str(path))
