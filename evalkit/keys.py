@@ -190,6 +190,15 @@ def same_ids(left: pl.DataFrame, right: pl.DataFrame) -> bool:
     )
 
 
+def ids_follow_keys(ids: pl.DataFrame, keys: pl.Series) -> bool:
+    """Whether neighbours with one key have one id, so that a run of a key is one of an id."""
+    one_key = (keys[1:] == keys[:-1]).to_numpy()
+    return not any(
+        bool(((column[1:] != column[:-1]).to_numpy() & one_key).any())
+        for column in ids.get_columns()
+    )
+
+
 class _Borrowed:
     """A NumPy view of memory that somebody else owns, marked writable.
 

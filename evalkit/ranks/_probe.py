@@ -20,6 +20,7 @@ from evalkit.keys import (
     Share,
     as_array,
     as_keys,
+    ids_follow_keys,
     same_ids,
 )
 from evalkit.ranks import _kernels as kernels
@@ -48,10 +49,8 @@ from evalkit.truth import (
     Train,
     Truth,
     drop_null_ids,
-    find_codes,
     name_users,
     null_id_error,
-    table_shift,
 )
 
 BATCH_ROWS = 1 << 17  # arrays of so many rows stay in a core's cache
@@ -278,10 +277,7 @@ class RankScan:
         probe.keep_unknown(users[codes < 0])
 
     def _codes(self, users: Keys) -> Array:
-        pairs = self.truth.pairs
-        codes = np.empty(users.size, dtype=np.int64)
-        find_codes(pairs.table, users, self._shift, pairs.slot_bits, codes)
-        return codes
+        return self.truth.pairs.codes_of(users)
 
     def _split_models(self, rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
         if "model" not in rows.columns:
@@ -331,7 +327,7 @@ class RankScan:
 
     @property
     def _shift(self) -> int:
-        return table_shift(self.truth.pairs.partition_bits, self.truth.pairs.slot_bits)
+        return self.truth.pairs.shift
 
     def _probe_ranks(self, batch: _Batch) -> list[Found]:
         strengths = _NO_INTS
@@ -494,9 +490,8 @@ class RankScan:
         users, items = as_keys(frame[USER_KEY]), as_keys(frame[ITEM_KEY])
         seen = np.zeros(users.size, dtype=np.bool_)
         pairs = train.pairs
-        shift = table_shift(pairs.partition_bits, pairs.slot_bits)
         n_seen = kernels.mark_seen(
-            users, items, pairs.table, shift, pairs.slot_bits, pairs.counts, pairs.items, seen
+            users, items, pairs.table, pairs.shift, pairs.slot_bits, pairs.counts, pairs.items, seen
         )
         if n_seen and self.truth.item_plan.hashed:
             places = np.searchsorted(train.item_keys, items[seen])
@@ -513,6 +508,8 @@ class RankScan:
         if truth.user_plan.hashed:
             real = frame.select(truth.user_plan.columns)[found.run_rows]
             if not same_ids(real, truth.user_ids[found.run_codes]):
+                raise KeyCollisionError
+            if not ids_follow_keys(frame.select(truth.user_plan.columns), frame[USER_KEY]):
                 raise KeyCollisionError
         if truth.item_plan.hashed and found.hit_rows.size:
             places = np.searchsorted(truth.item_keys, items[found.hit_rows])
