@@ -111,7 +111,9 @@ def columns_of(mode: str) -> tuple[str, ...]:
     return {"rank": ("rank",), "score": ("score",), "order": ()}[mode]
 
 
-def table(rows: Rows, columns: Sequence[str], dtypes: Mapping[str, object] | None = None) -> pl.DataFrame:
+def table(
+    rows: Rows, columns: Sequence[str], dtypes: Mapping[str, object] | None = None
+) -> pl.DataFrame:
     """A frame of some columns of rows; integer ids unless `dtypes` says otherwise."""
     usual = {
         "user": pl.Int64, "item": pl.Int64, "relevance": pl.Float64, "rank": pl.Int32,

@@ -478,10 +478,11 @@ def _close_up(
             for item, each in copies.items()
         }
         order = [each for each in order if chosen[each[2]] is each]
+    equals: dict[object, set[object]] = {}
+    for strength, _, item in order:
+        equals.setdefault(strength, set()).add(item)
     counts.ties += sum(
-        judged.matters(user, item)
-        and any(other[0] == strength and other[2] != item for other in order)
-        for strength, _, item in order
+        judged.matters(user, item) and len(equals[strength]) > 1 for strength, _, item in order
     )
     ranked = [(rank, item) for rank, (_, _, item) in enumerate(order, 1)]
     return Listed(ranked, len(ranked), len(ranked))
@@ -580,7 +581,8 @@ def measure_hits(
         patience = float(given.get("patience", 0.8))
         best = max(relevant, default=1.0)
         credits = [gain / best if measure.is_graded else 1.0 for _, gain in shown]
-        terms = [patience ** (rank - 1) * credit for (rank, _), credit in zip(shown, credits, strict=True)]
+        ranks = [rank for rank, _ in shown]
+        terms = [patience ** (r - 1) * credit for r, credit in zip(ranks, credits, strict=True)]
         return (1 - patience) * sum(terms)
     if name == "CG":
         return sum(worth(gain, kind) for _, gain in shown)

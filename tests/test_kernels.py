@@ -1,0 +1,485 @@
+"""Kernels of truth and ranks on what small logs never reach, against plain Python."""
+
+import math
+from collections import defaultdict
+
+import logs as made
+import numpy as np
+import oracle
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from logs import JIT_OFF, Log, body, examples, run_log
+
+from evalkit import keys, street, truth
+from evalkit.aggregate import sort_by_rank, sort_descending
+from evalkit.errors import MachineError
+from evalkit.ranks import _kernels as kernels
+from evalkit.ranks import _probe
+from evalkit.pairs import build_user_items, find_codes, find_item, merge_sort, table_shift
+
+laws = settings(
+    deadline=None,
+    max_examples=examples(80),
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+UNSIGNED = st.one_of(
+    st.integers(0, 12), st.integers(0, 2**64 - 1), st.sampled_from([0, 2**63, 2**64 - 1])
+)
+
+
+# ---------------------------------------------------------------- building
+
+
+def built(rows, *, graded=True, **options):
+    """Each user's items with their relevance, and what the build counted."""
+    users = np.array([row[0] for row in rows], dtype=np.uint64)
+    items = np.array([row[1] for row in rows], dtype=np.uint64)
+    relevance = np.array([row[2] for row in rows], dtype=np.float64) if graded else None
+    pairs, counts = build_user_items(users, items, relevance, **options)
+    found = {}
+    for code, user in enumerate(pairs.users.tolist()):
+        places = range(int(pairs.starts[code]), int(pairs.starts[code] + pairs.counts[code]))
+        found[user] = {
+            int(pairs.items[place]): float(pairs.relevance[place]) if graded else 1.0
+            for place in places
+        }
+        assert len(found[user]) == len(places), "an item stands there twice"
+    assert len(found) == pairs.n_users
+    return found, counts, pairs
+
+
+def codes_in(pairs, users):
+    codes = np.empty(len(users), dtype=np.int64)
+    shift = table_shift(pairs.partition_bits, pairs.slot_bits)
+    find_codes(pairs.table, np.array(users, np.uint64), shift, pairs.slot_bits, codes)
+    return codes.tolist()
+
+
+@st.composite
+def grouped_rows(draw):
+    """Rows in runs of one user; now and then a user has several runs."""
+    relevance = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0, 4.0])
+    users = draw(st.lists(UNSIGNED, min_size=1, max_size=8))
+    rows = []
+    for user in users:
+        items = draw(st.lists(UNSIGNED, min_size=1, max_size=draw(st.sampled_from([2, 6, 40]))))
+        rows += [(user, item, draw(relevance)) for item in items]
+    return draw(st.permutations(rows)) if draw(st.booleans()) else rows
+
+
+@laws
+@given(
+    rows=grouped_rows(),
+    policy=st.sampled_from(["max", "error", "sum", "last"]),
+    relevant_from=st.sampled_from([math.ulp(0.0), -1.0, 0.0, 2.0]),
+    keep_negative=st.booleans(),
+    graded=st.booleans(),
+    threads=st.sampled_from([1, 2]),
+    partition=st.sampled_from([1, 3, 1 << 16]),
+)
+def test_building_agrees_with_plain_python(
+    rows, policy, relevant_from, keep_negative, graded, threads, partition
+):
+    copies = defaultdict(lambda: defaultdict(list))
+    for user, item, relevance in rows:
+        copies[user][item].append(relevance if graded else 1.0)
+    join = {"max": max, "error": max, "sum": math.fsum, "last": lambda values: values[-1]}[policy]
+    joined = {
+        user: {item: join(values) if graded else 1.0 for item, values in items.items()}
+        for user, items in copies.items()
+    }
+    expected = {
+        user: {
+            item: gain
+            for item, gain in items.items()
+            if not graded or gain >= relevant_from or gain > 0 or (keep_negative and gain < 0)
+        }
+        for user, items in joined.items()
+    }
+    before = list(rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(truth, "ROWS_A_PARTITION", partition)
+        patch.setattr(truth, "USERS_A_PARTITION", partition)
+
+        found, counts, pairs = built(
+            rows,
+            graded=graded,
+            relevant_from=relevant_from,
+            duplicates=policy,
+            keep_negative=keep_negative,
+            with_rows=True,
+            threads=threads,
+        )
+
+    assert found == expected
+    assert counts.duplicates == len(rows) - sum(map(len, joined.values()))
+    gains = [gain for items in joined.values() for gain in items.values()]
+    assert counts.negative == sum(gain < 0 for gain in gains)
+    everybody = pairs.users.tolist()
+    assert [before[row][0] for row in pairs.first_rows] == everybody
+    assert codes_in(pairs, everybody) == list(range(len(everybody)))
+    strangers = [user for user in (3, 5, 2**63 + 9, 2**64 - 2) if user not in expected]
+    assert codes_in(pairs, strangers) == [-1] * len(strangers)
+
+
+def test_building_writes_into_no_input():
+    users = np.repeat(np.arange(40, dtype=np.uint64), 25)
+    users[-1] = 0  # the first user comes back: groups are made twice
+    items = np.arange(1000, dtype=np.uint64)[::-1] % np.uint64(7)
+    relevance = np.arange(1000) % 3.0
+    copies = users.copy(), items.copy(), relevance.copy()
+
+    build_user_items(users, items, relevance, duplicates="sum", threads=2)
+
+    for array, copy in zip((users, items, relevance), copies, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+def unmix(hashed):
+    """The key whose hash is `hashed`: splitmix64's steps turned back."""
+    mask = 2**64 - 1
+    value = hashed ^ (hashed >> 31) ^ (hashed >> 62)
+    value = value * pow(0x94D049BB133111EB, -1, 2**64) & mask
+    value = value ^ (value >> 27) ^ (value >> 54)
+    value = value * pow(0xBF58476D1CE4E5B9, -1, 2**64) & mask
+    return value ^ (value >> 30) ^ (value >> 60)
+
+
+@pytest.mark.parametrize("partition", [4, 1 << 16])
+def test_users_whose_hashes_crowd_one_slot_are_all_found(monkeypatch, partition):
+    monkeypatch.setattr(truth, "ROWS_A_PARTITION", partition)
+    monkeypatch.setattr(truth, "USERS_A_PARTITION", partition)
+    crowded = [unmix(2**64 - 1 - number) for number in range(50)]  # the last slot: probing wraps
+    assert [int(keys.mix(np.uint64(user))) for user in crowded[:2]] == [2**64 - 1, 2**64 - 2]
+    strangers = [unmix(2**64 - 1 - number) for number in range(50, 80)]
+
+    found, _, pairs = built([(user, 1, 1.0) for user in crowded])
+
+    assert set(found) == set(crowded)
+    assert codes_in(pairs, crowded) == list(range(50))
+    assert codes_in(pairs, strangers) == [-1] * 30
+
+
+@pytest.mark.parametrize("n_items", [1, 16, 17, 32, 33, 48, 49, 64, 65, 300 if JIT_OFF else 20_001])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_every_item_of_a_heavy_user_is_found(n_items, shuffled):
+    rng = np.random.default_rng(n_items)
+    items = rng.choice(2**40, size=n_items, replace=False)
+    rows = [(7, item, 1 + item % 3) for item in items.tolist()]
+    rows += [(user, 5, 1.0) for user in range(100, 100 + n_items)]
+    if shuffled:
+        rng.shuffle(rows)
+
+    found, _, pairs = built([(int(u), int(i), float(r)) for u, i, r in rows])
+    (code,) = codes_in(pairs, [7])
+    begin, end = int(pairs.starts[code]), int(pairs.starts[code] + pairs.counts[code])
+
+    assert found[7] == {item: 1 + item % 3 for item in items.tolist()}
+    for item in items.tolist():
+        place = int(find_item(pairs.items, np.uint64(item), begin, end))
+        assert int(pairs.items[place]) == item
+        assert pairs.relevance[place] == 1 + item % 3
+    for item in (2**41, 2**64 - 1):
+        assert find_item(pairs.items, np.uint64(item), begin, end) == -1
+
+
+# ---------------------------------------------------------------- sorting
+
+
+@laws
+@given(values=st.lists(st.integers(0, 9), max_size=100))
+def test_merge_sort_keeps_equals_in_order(values):
+    order = np.arange(len(values))
+    merge_sort(np.array(values, dtype=np.uint64), order, np.empty(len(values), dtype=np.int64))
+
+    assert order.tolist() == sorted(range(len(values)), key=values.__getitem__)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 63, 64, 65, 200])
+@pytest.mark.parametrize("graded", [False, True])
+def test_hits_are_sorted_by_rank_then_gain(n, graded):
+    rng = np.random.default_rng(n)
+    ranks = rng.integers(1, 1 + n // 2 + 1, n).astype(np.int32)
+    gains = rng.integers(-2, 4, n).astype(np.float64) if graded else np.ones(n)
+    expected = sorted(zip(ranks.tolist(), gains.tolist(), strict=True), key=lambda h: (h[0], -h[1]))
+
+    sort_by_rank(ranks, gains, graded)
+
+    assert list(zip(ranks.tolist(), gains.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 63, 64, 65, 200])
+def test_gains_are_sorted_descending(n):
+    gains = np.random.default_rng(n).integers(-2, 4, n).astype(np.float64)
+    expected = sorted(gains.tolist(), reverse=True)
+
+    sort_descending(gains)
+
+    assert gains.tolist() == expected
+
+
+@laws
+@given(values=st.lists(st.floats(width=64), max_size=30))
+def test_strengths_order_as_scores_do(values):
+    strengths = np.empty(len(values), dtype=np.int64)
+    bits = np.array(values, dtype=np.float64).view(np.int64)
+
+    n_nan = kernels.strengths_of_floats(bits, strengths)
+
+    assert n_nan == sum(map(math.isnan, values))
+    pairs = list(zip(values, strengths.tolist(), strict=True))
+    for one, strength in pairs:
+        for other, weaker in pairs:
+            if math.isnan(one) or math.isnan(other):
+                assert not math.isnan(one) or strength <= weaker
+            else:
+                assert (one > other) == (strength > weaker)
+                assert (one == other) == (strength == weaker)
+
+
+# ---------------------------------------------------------------- heavy users
+
+HEAVY = (
+    *(each for each in oracle.MEASURES if each.name not in ("AP", "F") and each.cutoff),
+    oracle.Measure("nDCG@1000", "nDCG", 1000),
+    oracle.Measure("recall@70", "recall", 70),
+    oracle.Measure("AP@100", "AP", 100),
+    oracle.Measure("RR", "RR"),
+    oracle.Measure("R-precision", "R-precision"),
+)
+
+
+def heavy_log(n_relevant, n_rows, *, n_scores, seed, copies=0):
+    """User 0 with many relevant items and a long list, between users with a few of both."""
+    rng = np.random.default_rng(seed)
+    n_items = max(2 * n_relevant, n_rows) + 50
+    judged = rng.choice(n_items, size=n_relevant, replace=False).tolist()
+    shown = rng.choice(n_items, size=n_rows, replace=False).tolist()
+    shown += rng.choice(shown, size=copies).tolist()
+    users = [(0, shown), *((user, shown[user : user + 9]) for user in range(1, 30))]
+    truth_rows = [{"user": 0, "item": item, "relevance": item % 4 / 2} for item in judged]
+    truth_rows += [
+        {"user": user, "item": item, "relevance": 1.0}
+        for user in range(1, 25)
+        for item in shown[user : user + 4]
+    ]
+    rankings = [
+        {
+            "user": user,
+            "item": item,
+            "rank": rank,
+            "score": -rank if n_scores is None else rng.integers(n_scores).item() / 7,
+        }
+        for user, items in users
+        for rank, item in enumerate(dict.fromkeys(items) if user else items, 1)
+    ]
+    return Log(truth_rows, rankings)
+
+
+def check_heavy(log, *, mode, policies, scattered, monkeypatch, batch=1 << 20):
+    monkeypatch.setattr(_probe, "BATCH_ROWS", batch)
+    if scattered:
+        rows = list(log.rankings)
+        np.random.default_rng(0).shuffle(rows)
+        log = Log(log.truth, rows)
+    labels = [measure.label for measure in HEAVY]
+    expected = oracle.evaluate(
+        log.truth, log.rankings, mode=mode, policies=policies, measures=HEAVY
+    )
+
+    report = run_log(log, mode=mode, policies=policies, metrics=labels)
+
+    counts = made.json.loads(report.to_json())["counts"]
+    assert counts["models"]["als"] == expected.model
+    assert counts["truth"] == expected.truth
+    assert report.counts.models["als"].ties == expected.ties
+    for label in labels:
+        values = report.per_user(label)["value"].to_list()
+        np.testing.assert_allclose(values, expected.values[label], rtol=1e-11, err_msg=label)
+        assert report.value(label) == oracle.exact_mean(values)
+
+
+SIZES = [(20, 40), (33, 66), (49, 70), (65, 140), (90, 300 if JIT_OFF else 5_000)]
+LARGE = pytest.param(1_000 if JIT_OFF else 20_500, 1_200 if JIT_OFF else 25_000, id="large")
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+@pytest.mark.parametrize("mode", ["rank", "order"])
+@pytest.mark.parametrize(("n_relevant", "n_rows"), [*SIZES, LARGE])
+def test_long_lists_are_ranked(monkeypatch, mode, scattered, n_relevant, n_rows):
+    log = heavy_log(n_relevant, n_rows, n_scores=None, seed=1)
+    check_heavy(log, mode=mode, policies={}, scattered=scattered, monkeypatch=monkeypatch)
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+@pytest.mark.parametrize("ties", ["item", "item-desc", "item-text", "input"])
+@pytest.mark.parametrize("n_scores", [2, 25, 10**6])
+@pytest.mark.parametrize(("n_relevant", "n_rows"), SIZES)
+def test_many_hits_with_equal_scores_are_counted(
+    monkeypatch, n_relevant, n_rows, n_scores, ties, scattered
+):
+    log = heavy_log(n_relevant, n_rows, n_scores=n_scores, seed=2)
+    check_heavy(
+        log, mode="score", policies={"ties": ties}, scattered=scattered, monkeypatch=monkeypatch
+    )
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+@pytest.mark.parametrize("n_scores", [25, 10**6])
+def test_twenty_thousand_hits_are_counted(monkeypatch, n_scores, scattered):
+    log = heavy_log(*LARGE.values, n_scores=n_scores, seed=3)
+    check_heavy(log, mode="score", policies={}, scattered=scattered, monkeypatch=monkeypatch)
+
+
+@pytest.mark.parametrize("mode", ["rank", "score", "order"])
+@pytest.mark.parametrize("duplicates", ["best", "first", "last", "count"])
+def test_many_copies_of_many_items_are_cleaned(monkeypatch, mode, duplicates):
+    log = heavy_log(70, 300, n_scores=20, seed=4, copies=200)
+    policies = {"duplicates": duplicates, "bad_ranks": "keep"}
+    check_heavy(
+        log, mode=mode, policies=policies, scattered=True, monkeypatch=monkeypatch, batch=50
+    )
+
+
+@pytest.mark.parametrize("mode", ["rank", "score", "order"])
+@pytest.mark.parametrize("scattered", [False, True])
+def test_counts_that_do_not_fit_a_table_entry_are_read_beside_it(monkeypatch, mode, scattered):
+    # such a user has 2^24 items; here every entry says that its count stands elsewhere
+    log = heavy_log(60, 200, n_scores=20, seed=5)
+    build = street.build_truth
+
+    def build_unpacked(*args, **options):
+        made_truth = build(*args, **options)
+        entries = made_truth.pairs.table.reshape(-1, 4)
+        entries[entries[:, 3] != 0, 2] |= np.uint64((1 << 24) - 1)
+        return made_truth
+
+    monkeypatch.setattr(street, "build_truth", build_unpacked)
+    check_heavy(log, mode=mode, policies={}, scattered=scattered, monkeypatch=monkeypatch)
+
+
+@pytest.mark.slow
+def test_a_user_of_seventeen_million_items_is_found():
+    n_items = (1 << 24) + 5
+    users = np.zeros(n_items, dtype=np.uint64)
+    pairs, _ = build_user_items(users, np.arange(n_items, dtype=np.uint64), None, threads=2)
+
+    assert pairs.counts.tolist() == [n_items]
+    assert int(pairs.table.reshape(-1, 4)[:, 2].max()) & ((1 << 24) - 1) == (1 << 24) - 1
+
+
+# ---------------------------------------------------------------- keys that collide
+
+
+def colliding(alias, seeds):
+    """A hash that gives some ids one key under the first seed, and notes the seeds."""
+    usual = keys.hash_ids
+
+    def hash_ids(ids, seed):
+        seeds.append(seed)
+        return alias(ids, seed, usual) if seed == 1 else usual(ids, seed)
+
+    return hash_ids
+
+
+def few_keys(ids, seed, usual):
+    return usual(ids, seed) % 4
+
+
+def one_key(name, other):
+    """Under seed 1 `name` has the key of `other`."""
+
+    def alias(ids, seed, usual):
+        return pl.when(ids == name).then(usual(pl.lit(other), seed)).otherwise(usual(ids, seed))
+
+    return alias
+
+
+def text_log():
+    """Texts as ids; user u9 and item i90 are in the rankings alone, between the others."""
+    truth_rows = [
+        {"user": f"u{user}", "item": f"i{item}", "relevance": 1.0 + item % 2}
+        for user in range(6)
+        for item in range(user, user + 5)
+    ]
+    order = ["u0", "u9", "u1", "u2", "u3"]
+    rankings = [
+        {"user": user, "item": item, "rank": rank, "score": 9.0 - rank // 2}
+        for user in order
+        for rank, item in enumerate(["i90", "i1", "i7", "i3", "i80", "i2"], 1)
+    ]
+    return Log(truth_rows, rankings, [{"user": "u1", "item": "i80"}, {"user": "u2", "item": "i3"}])
+
+
+def run_texts(log, *, mode, scattered=False, **options):
+    rows = log.rankings[::5] + [row for n, row in enumerate(log.rankings) if n % 5]
+    text = {"user": pl.String, "item": pl.String}
+    names = ["user", "item", *made.columns_of(mode)]
+    return made.run(
+        made.table(log.truth, ["user", "item", "relevance"], text),
+        made.table(rows if scattered else log.rankings, names, text),
+        mode=mode,
+        train=made.table(log.train, ["user", "item"], text),
+        **options,
+    )
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+@pytest.mark.parametrize("mode", ["rank", "score", "order"])
+@pytest.mark.parametrize("duplicates", ["error", "best"])
+@pytest.mark.parametrize(
+    "alias",
+    [
+        pytest.param(few_keys, id="few keys"),
+        pytest.param(one_key("u1", "u2"), id="two users of the truth"),
+        pytest.param(one_key("u9", "u0"), id="a stranger and the user before it"),
+        pytest.param(one_key("u9", "u1"), id="a stranger and the user after it"),
+        pytest.param(one_key("u9", "u3"), id="a stranger and a user elsewhere"),
+        pytest.param(one_key("u9", "u5"), id="a stranger and a user without a ranking"),
+        pytest.param(one_key("i1", "i2"), id="two items of the truth"),
+        pytest.param(one_key("i90", "i3"), id="a strange item and one of the truth"),
+        pytest.param(one_key("i80", "i3"), id="an item of the training log and one of the truth"),
+    ],
+)
+def test_ids_that_share_a_key_change_no_number(monkeypatch, alias, mode, duplicates, scattered):
+    log = text_log()
+    options = {"mode": mode, "scattered": scattered, "policies": {"duplicates": duplicates}}
+    reference = run_texts(log, **options)
+    seeds = []
+    monkeypatch.setattr(keys, "hash_ids", colliding(alias, seeds))
+
+    report = run_texts(log, **options)
+
+    assert body(report) == body(reference)
+    assert set(seeds) == {1, 2}
+
+
+def test_ids_that_always_share_a_key_end_in_an_error(monkeypatch):
+    usual = keys.hash_ids
+    monkeypatch.setattr(keys, "hash_ids", lambda ids, seed: usual(ids, seed) % 2)
+
+    with pytest.raises(MachineError) as caught:
+        run_texts(text_log(), mode="rank")
+
+    assert caught.value.code == "key-collision"
+
+
+def test_users_of_two_columns_that_are_each_others_mirror_are_two(monkeypatch):
+    seeds = []
+    honest = colliding(lambda ids, seed, usual: usual(ids, seed), seeds)
+    monkeypatch.setattr(keys, "hash_ids", honest)
+    people = [(one, other) for one in range(6) for other in range(6)]
+    rows = pl.DataFrame(
+        {"one": [p[0] for p in people], "other": [p[1] for p in people], "item": [1] * 36}
+    )
+    ids = {"user": ["one", "other"], "item": "item"}
+
+    report = made.run(rows, rows, mode="order", columns=ids, truth_columns=ids, metrics=["hit@1"])
+
+    assert report.counts.truth.users == 36
+    assert report.value("hit@1") == 1.0
+    assert set(seeds) == {1}
