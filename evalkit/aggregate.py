@@ -11,9 +11,10 @@ import numpy.typing as npt
 from evalkit.config import Policies
 from evalkit.exact import BinnedSums
 from evalkit.metrics import Hits, Relevant, Request, kernel
-from evalkit.ranks import Ranks
+from evalkit.pairs import merge_sort
+from evalkit.ranks import NOT_RANKED, Ranks
 from evalkit.threads import ordered_map
-from evalkit.truth import Truth, merge_sort
+from evalkit.truth import Truth
 
 USERS_A_BLOCK = 8192
 
@@ -126,7 +127,7 @@ def gather_hits(  # type: ignore[no-untyped-def]
                 n_relevant += 1
             elif not judged:
                 continue
-            if ranks[place] != 2147483647:
+            if ranks[place] != NOT_RANKED:
                 hit_ranks[n_hits] = ranks[place]
                 hit_gains[n_hits] = gain
                 n_hits += 1

@@ -5,7 +5,8 @@ import numpy as np
 from evalkit.keys import mix
 from evalkit.metrics import kernel
 from evalkit.native import atomic_add, atomic_lower, atomic_raise, prefetch
-from evalkit.truth import find_entry, find_item, item_bit, merge_sort
+from evalkit.pairs import COUNT_BITS, MAX_PACKED_COUNT, find_entry, find_item, item_bit, merge_sort
+from evalkit.ranks._records import NOT_RANKED
 
 
 @kernel
@@ -40,7 +41,7 @@ def locate_runs(users, n_runs, begins, table, shift, slot_bits, pair_items, rank
             entry = find_entry(table, user, shift, slot_bits)
         entries[run] = entry
         if entry >= 0:
-            start = np.int64(table[entry + 2] >> np.uint64(24))
+            start = np.int64(table[entry + 2] >> np.uint64(COUNT_BITS))
             prefetch(pair_items, start)
             prefetch(pair_items, start + 8)
             prefetch(ranks, start)
@@ -102,9 +103,9 @@ def probe_ranks(  # type: ignore[no-untyped-def]
                 continue
             code = np.int64(table[entry + 3]) - 1
             bits = table[entry + 1]
-            start = np.int64(table[entry + 2] >> np.uint64(24))
-            count = np.int64(table[entry + 2] & np.uint64(16777215))
-            if count == 16777215:
+            start = np.int64(table[entry + 2] >> np.uint64(COUNT_BITS))
+            count = np.int64(table[entry + 2] & np.uint64(MAX_PACKED_COUNT))
+            if count == MAX_PACKED_COUNT:
                 count = pair_counts[code]
             if run_rows.size > 0:
                 run_rows[n_known] = begin
@@ -156,8 +157,8 @@ def probe_ranks(  # type: ignore[no-untyped-def]
                     hit_rows[n_hits] = place
                     hit_places[n_hits] = pair
                 n_hits += 1
-                old = np.int64(atomic_lower(ranks, pair, np.int32(min(rank, 2147483647))))
-                if old != 2147483647:
+                old = np.int64(atomic_lower(ranks, pair, np.int32(min(rank, NOT_RANKED))))
+                if old != NOT_RANKED:
                     copy_places[n_copies] = pair
                     copy_ranks[n_copies] = max(old, rank)
                     n_copies += 1
@@ -293,9 +294,9 @@ def count_strengths(  # type: ignore[no-untyped-def]
                 continue
             code = np.int64(table[entry + 3]) - 1
             bits = table[entry + 1]
-            start = np.int64(table[entry + 2] >> np.uint64(24))
-            count = np.int64(table[entry + 2] & np.uint64(16777215))
-            if count == 16777215:
+            start = np.int64(table[entry + 2] >> np.uint64(COUNT_BITS))
+            count = np.int64(table[entry + 2] & np.uint64(MAX_PACKED_COUNT))
+            if count == MAX_PACKED_COUNT:
                 count = pair_counts[code]
             run_rows[n_known] = begin
             run_codes[n_known] = code
@@ -349,7 +350,7 @@ def count_strengths(  # type: ignore[no-untyped-def]
             for hit in range(n_found):
                 pair = hit_places[first + hit]
                 old = np.int64(atomic_lower(ranks, pair, np.int32(many_ranks[hit])))
-                if old != 2147483647:
+                if old != NOT_RANKED:
                     copy_places[n_copies] = pair
                     copy_ranks[n_copies] = max(old, many_ranks[hit])
                     n_copies += 1
@@ -405,9 +406,9 @@ def find_best(  # type: ignore[no-untyped-def]
                 continue
             code = np.int64(table[entry + 3]) - 1
             bits = table[entry + 1]
-            start = np.int64(table[entry + 2] >> np.uint64(24))
-            count = np.int64(table[entry + 2] & np.uint64(16777215))
-            if count == 16777215:
+            start = np.int64(table[entry + 2] >> np.uint64(COUNT_BITS))
+            count = np.int64(table[entry + 2] & np.uint64(MAX_PACKED_COUNT))
+            if count == MAX_PACKED_COUNT:
                 count = pair_counts[code]
             run_rows[n_known] = begin
             run_codes[n_known] = code
@@ -423,7 +424,7 @@ def find_best(  # type: ignore[no-untyped-def]
                 hit_rows[n_hits] = place
                 hit_places[n_hits] = pair
                 n_hits += 1
-                if atomic_lower(ranks, pair, np.int32(0)) != 2147483647:
+                if atomic_lower(ranks, pair, np.int32(0)) != NOT_RANKED:
                     copy_places[n_copies] = pair
                     n_copies += 1
                 atomic_raise(strengths, pair, row_strengths[place])
@@ -500,7 +501,7 @@ def count_beaten(  # type: ignore[no-untyped-def]
             if entry < 0:
                 continue
             code = np.int64(table[entry + 3]) - 1
-            start = np.int64(table[entry + 2] >> np.uint64(24))
+            start = np.int64(table[entry + 2] >> np.uint64(COUNT_BITS))
             n = n_shown[code]
             if n == 0:
                 continue
@@ -608,7 +609,7 @@ def mark_seen(users, items, table, shift, slot_bits, pair_counts, pair_items, se
             entry = find_entry(table, users[row], shift, slot_bits)
         seen[row] = False
         if entry >= 0 and table[entry + 1] & item_bit(items[row]) != 0:
-            start = np.int64(table[entry + 2] >> np.uint64(24))
+            start = np.int64(table[entry + 2] >> np.uint64(COUNT_BITS))
             count = pair_counts[np.int64(table[entry + 3]) - 1]
             if find_item(pair_items, items[row], start, start + count) >= 0:
                 seen[row] = True
@@ -666,14 +667,14 @@ def count_disagreements(starts, counts, ranks, strengths):  # type: ignore[no-un
     for user in range(starts.size):
         n = 0
         for place in range(starts[user], starts[user] + counts[user]):
-            n += ranks[place] != 2147483647
+            n += ranks[place] != NOT_RANKED
         if n < 2:
             continue
         shown = np.empty(n, dtype=np.int64)
         keys = np.empty(n, dtype=np.uint64)
         n = 0
         for place in range(starts[user], starts[user] + counts[user]):
-            if ranks[place] != 2147483647:
+            if ranks[place] != NOT_RANKED:
                 shown[n] = place
                 keys[n] = np.uint64(ranks[place])
                 n += 1

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.keys import Keys
-from evalkit.truth import UserItems
+from evalkit.pairs import UserItems
 
 NOT_RANKED = 2**31 - 1
 NO_RANK = -(2**31)  # of a row whose rank is null or no whole number
