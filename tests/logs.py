@@ -174,7 +174,11 @@ def run(
         tree["train"] = {"path": path_of(train), "drop_seen": drop_seen, "columns": ids}
     given = Given(held(truth), [held(each) for each in models.values()], held(train))
     return run_config(
-        build_config(tree, name="law"), given=given, threads=threads, per_user=per_user, **options  # type: ignore[arg-type]
+        build_config(tree, name="law"),
+        given=given,
+        threads=threads,
+        per_user=per_user,
+        **options,  # type: ignore[arg-type]
     )
 
 

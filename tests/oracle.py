@@ -397,9 +397,7 @@ def _by_rank(
     copies = _copies(ranked)
     searched_all = policies["duplicates"] in ("first", "last")
     counts.duplicates += sum(
-        len(each) - 1
-        for item, each in copies.items()
-        if searched_all or judged.matters(user, item)
+        len(each) - 1 for item, each in copies.items() if searched_all or judged.matters(user, item)
     )
     kept = []
     for item, each in copies.items():

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from logs import JIT_OFF, Log, body, examples, run_log
 
-from evalkit import keys, street, truth
+from evalkit import keys, street
 from evalkit.aggregate import sort_by_rank, sort_descending
 from evalkit.errors import MachineError
+from evalkit.pairs import build_user_items, find_codes, find_item, merge_sort, table_shift
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks import _probe
-from evalkit.pairs import build_user_items, find_codes, find_item, merge_sort, table_shift
 
 laws = settings(
     deadline=None,
@@ -102,8 +102,8 @@ def test_building_agrees_with_plain_python(
     }
     before = list(rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(truth, "ROWS_A_PARTITION", partition)
-        patch.setattr(truth, "USERS_A_PARTITION", partition)
+        patch.setattr("evalkit.pairs.ROWS_A_PARTITION", partition)
+        patch.setattr("evalkit.pairs.USERS_A_PARTITION", partition)
 
         found, counts, pairs = built(
             rows,
@@ -151,8 +151,8 @@ def unmix(hashed):
 
 @pytest.mark.parametrize("partition", [4, 1 << 16])
 def test_users_whose_hashes_crowd_one_slot_are_all_found(monkeypatch, partition):
-    monkeypatch.setattr(truth, "ROWS_A_PARTITION", partition)
-    monkeypatch.setattr(truth, "USERS_A_PARTITION", partition)
+    monkeypatch.setattr("evalkit.pairs.ROWS_A_PARTITION", partition)
+    monkeypatch.setattr("evalkit.pairs.USERS_A_PARTITION", partition)
     crowded = [unmix(2**64 - 1 - number) for number in range(50)]  # the last slot: probing wraps
     assert [int(keys.mix(np.uint64(user))) for user in crowded[:2]] == [2**64 - 1, 2**64 - 2]
     strangers = [unmix(2**64 - 1 - number) for number in range(50, 80)]

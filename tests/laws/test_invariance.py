@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from logs import body, examples, logs, run_log
 
-from evalkit import aggregate, street, truth
+from evalkit import aggregate, pairs, street
 from evalkit.config import build_config
 from evalkit.errors import EvalkitError
 from evalkit.ranks import _probe
@@ -193,9 +193,7 @@ def test_thresholds_and_negative_relevance_agree_with_plain_python(
 )
 def test_training_logs_agree_with_plain_python(log, mode, drop_seen, duplicates, bad_ranks, batch):
     policies = {**LENIENT, "duplicates": duplicates, "bad_ranks": bad_ranks}
-    agree(
-        log, mode=mode, policies=policies, batch=batch, with_train=True, drop_seen=drop_seen
-    )
+    agree(log, mode=mode, policies=policies, batch=batch, with_train=True, drop_seen=drop_seen)
 
 
 @laws
@@ -276,7 +274,7 @@ def test_rank_score_order_and_lists_give_the_same_bytes(log, data):
     with pytest.MonkeyPatch.context() as patch:
         for name in ("BATCH_ROWS", "BATCH_LISTS"):
             patch.setattr(_probe, name, data.draw(BATCH))
-        patch.setattr(truth, "ROWS_A_PARTITION", data.draw(st.sampled_from([1, 2, 1 << 16])))
+        patch.setattr(pairs, "ROWS_A_PARTITION", data.draw(st.sampled_from([1, 2, 1 << 16])))
         patch.setattr(aggregate, "USERS_A_BLOCK", data.draw(st.sampled_from([1, 2, 8192])))
 
         same(reference, run_log(shuffled, mode="rank", threads=8, **options))
