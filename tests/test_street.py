@@ -1,0 +1,151 @@
+"""The code is built as the README says: imports point one way, metrics are complete."""
+
+import ast
+import importlib.util
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import evalkit
+from evalkit.metrics import registry
+
+PACKAGE = Path(evalkit.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+README = (PACKAGE.parent / "README.md").read_text(encoding="utf-8")
+LEAVES = ("demo", "synth")  # stand beside the street: only the command line imports them
+CASES = (
+    "perfect",
+    "worst",
+    "one swap",
+    "short ranking",
+    "empty ranking",
+    "no relevant item",
+    "cutoff above depth",
+)
+
+
+def stages() -> dict[str, int]:
+    """Each module of the street with its place, read from the README."""
+    (line,) = re.findall(r"^errors < [^`]*", README, re.MULTILINE)
+    places = {
+        name.strip(): place
+        for place, names in enumerate(line.split("<"))
+        for name in names.split(",")
+    }
+    return {**places, **dict.fromkeys(LEAVES, places["cli"] - 1), "__main__": places["cli"] + 1}
+
+
+def module_of(file: Path) -> str:
+    parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(file: Path) -> Iterator[tuple[str, int]]:
+    """Every module of the package that a file imports, wherever in the file, with its line."""
+    package = module_of(file) if file.name == "__init__.py" else module_of(file).rpartition(".")[0]
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((each.name, node.lineno) for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            for each in node.names:
+                inner = f"{base}.{each.name}"
+                is_module = base.split(".")[0] == "evalkit" and _is_module(inner)
+                yield inner if is_module else base, node.lineno
+
+
+def _is_module(name: str) -> bool:
+    place = PACKAGE.parent.joinpath(*name.split("."))
+    return place.with_suffix(".py").exists() or (place / "__init__.py").exists()
+
+
+def stage_of(module: str) -> str | None:
+    """The first name behind `evalkit`; None of the package itself, which is a leaf."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else None
+
+
+def test_every_module_has_a_place_in_the_street():
+    found = {stage for stage in map(stage_of, map(module_of, FILES)) if stage is not None}
+
+    assert found == set(stages())
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_of)
+def test_imports_point_left(file):
+    places, here = stages(), stage_of(module_of(file))
+    wrong = [
+        f"{file.name}:{line}: {module}"
+        for module, line in imports_of(file)
+        if module.split(".")[0] == "evalkit"
+        and (there := stage_of(module)) is not None
+        and there != here
+        and here is not None
+        and (places[there] >= places[here] or (there in LEAVES and here != "cli"))
+    ]
+
+    assert not wrong
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_of)
+def test_private_modules_are_imported_by_their_folder_alone(file):
+    folder = module_of(file) if file.name == "__init__.py" else module_of(file).rpartition(".")[0]
+    wrong = [
+        f"{file.name}:{line}: {module}"
+        for module, line in imports_of(file)
+        if module.startswith("evalkit.")
+        and module.rpartition(".")[2].startswith("_")
+        and module.rpartition(".")[0] != folder
+    ]
+
+    assert not wrong
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_of)
+def test_no_file_is_a_drawer(file):
+    assert file.stem not in ("utils", "helpers", "common", "misc")
+
+
+def test_the_package_and_its_config_load_nothing_heavy():
+    script = (
+        "import sys, evalkit, evalkit.config, evalkit.cli\n"
+        "print([name for name in ('numpy', 'numba', 'polars', 'pyarrow') if name in sys.modules])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=PACKAGE.parent,
+    )
+
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", sorted(registry()))
+def test_every_metric_has_summary_source_and_bounds(name):
+    metric = registry()[name]
+
+    assert metric.summary.endswith(".")
+    assert re.search(r"\b(18|19|20)\d\d\b", metric.source)
+    assert metric.bounds[0] < metric.bounds[1]
+    assert metric.undefined
+
+
+@pytest.mark.parametrize("name", sorted(registry()))
+def test_every_metric_has_goldens_of_every_case(name):
+    stem = registry()[name].kernel.py_func.__module__.rpartition(".")[2]
+    file = PACKAGE.parent / "tests" / "metrics" / f"test_{stem}.py"
+    spec = importlib.util.spec_from_file_location(f"goldens_of_{stem}", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    cases = [row[0] for row in module.GOLDENS]
+
+    assert [case for case in CASES if not any(each.startswith(case) for each in cases)] == []
