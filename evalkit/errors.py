@@ -76,7 +76,11 @@ class Errors(EvalkitError):
     def __init__(self, errors: Sequence[EvalkitError]) -> None:
         first = errors[0]
         super().__init__(first.message, code=first.code, at=first.at, hint=first.hint)
-        self.errors = tuple(errors)
+        self.errors: tuple[EvalkitError, ...] = tuple(
+            each
+            for error in errors
+            for each in (error.errors if isinstance(error, Errors) else (error,))
+        )
         self.exit_status = min(error.exit_status for error in errors)
 
     def __reduce__(self) -> tuple[object, ...]:
