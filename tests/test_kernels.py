@@ -17,7 +17,7 @@ from evalkit.aggregate import sort_by_rank, sort_descending
 from evalkit.errors import MachineError
 from evalkit.pairs import build_user_items, find_codes, find_item, merge_sort, table_shift
 from evalkit.ranks import _kernels as kernels
-from evalkit.ranks import _probe
+from evalkit.ranks import _scan
 
 laws = settings(
     deadline=None,
@@ -281,7 +281,7 @@ def heavy_log(n_relevant, n_rows, *, n_scores, seed, copies=0):
 
 
 def check_heavy(log, *, mode, policies, scattered, monkeypatch, batch=1 << 20):
-    monkeypatch.setattr(_probe, "BATCH_ROWS", batch)
+    monkeypatch.setattr(_scan, "BATCH_ROWS", batch)
     if scattered:
         rows = list(log.rankings)
         np.random.default_rng(0).shuffle(rows)

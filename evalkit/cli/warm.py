@@ -49,7 +49,7 @@ def _run_all(folder: Path) -> None:
         _Way("score", "int", ["policies.duplicates=first"], order="scattered"),
         _Way("score", "string", order="scattered"),
         _Way("list", "int"),
-        _Way("rank", "int", users=12_000),  # enough for a truth in partitions
+        _Way("rank", "int", order="scattered", users=12_000),  # enough for a truth in partitions
     )
     for number, way in enumerate(ways):
         paths = generate(

@@ -5,8 +5,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.errors import EvalkitError
 from evalkit.keys import Keys
 from evalkit.pairs import UserItems
+
+Array = npt.NDArray[np.int64]
+
+NO_INTS: Array = np.empty(0, dtype=np.int64)
+NO_RANKS: npt.NDArray[np.int32] = np.empty(0, dtype=np.int32)
 
 NOT_RANKED = 2**31 - 1
 NO_RANK = -(2**31)  # of a row whose rank is null or no whole number
@@ -113,3 +119,63 @@ class Found:
             self.copy_ranks[:copies].copy(),
             self.deferred[: int(self.counters[DEFERRED])],
         )
+
+
+KEPT_UNKNOWN = 1 << 22  # keys of unknown users, with repeats, before they are made distinct
+
+
+@dataclass(slots=True)
+class ModelProbe:
+    """The ranks of one model, and where its rows went.
+
+    Args:
+        searched: which duplicates were looked for: "relevant" or "all".
+        given_ranks: like `Ranks.state`, of the ranks as given, where lists are put in order anew.
+    """
+
+    model: str
+    ranks: Ranks
+    searched: str
+    rows: int = 0
+    null_ids: int = 0
+    unknown_rows: int = 0
+    not_sampled: int = 0
+    duplicates: int = 0
+    bad_scores: int = 0
+    bad_rank_rows: int = 0
+    seen: int = 0
+    ties: int = 0
+    users_with_bad_ranks: int = 0
+    score_disagreements: int = 0
+    problems: list[EvalkitError] = field(default_factory=list)
+    unknown_keys: list[Keys] = field(default_factory=list)
+    copies: list[tuple[Array, npt.NDArray[np.int32]]] = field(default_factory=list)
+    n_kept_unknown: int = 0
+    users_without_truth: int = 0
+    strengths: Array = field(default_factory=lambda: NO_INTS)
+    given_ranks: Array = field(default_factory=lambda: NO_INTS)
+
+    def take(self, found: Found, *, again: bool = False) -> None:
+        """Add what a batch gave; `again`: its rows were counted before."""
+        counters = found.counters
+        self.duplicates += int(counters[DUPLICATES])
+        self.ties += int(counters[TIES])
+        if not again:
+            self.unknown_rows += int(counters[UNKNOWN_ROWS])
+            self.bad_rank_rows += int(counters[BAD_RANKS])
+            self.bad_scores += int(counters[BAD_SCORES])
+            self.seen += int(counters[SEEN])
+            self.keep_unknown(found.unknown_users)
+        if found.copy_places.size:
+            self.copies.append((found.copy_places, found.copy_ranks))
+
+    def keep_unknown(self, keys: Keys) -> None:
+        """Remember ranked users that the truth lacks, each once in the end."""
+        if not keys.size:
+            return
+        self.unknown_keys.append(keys)
+        self.n_kept_unknown += keys.size
+        if self.n_kept_unknown > KEPT_UNKNOWN:
+            distinct = np.unique(np.concatenate(self.unknown_keys))
+            self.unknown_keys = [distinct]
+            self.n_kept_unknown = 0

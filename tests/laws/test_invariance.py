@@ -22,7 +22,7 @@ from logs import body, examples, logs, run_log
 from evalkit import aggregate, pairs, street
 from evalkit.config import build_config
 from evalkit.errors import EvalkitError
-from evalkit.ranks import _probe
+from evalkit.ranks import _scan
 
 laws = settings(
     deadline=None,
@@ -60,8 +60,8 @@ def agree(log, *, mode, policies, batch=1 << 20, as_lists=False, **options):
     except oracle.Refused as refusal:
         refused = refusal.codes
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_probe, "BATCH_ROWS", batch)
-        patch.setattr(_probe, "BATCH_LISTS", batch)
+        patch.setattr(_scan, "BATCH_ROWS", batch)
+        patch.setattr(_scan, "BATCH_LISTS", batch)
         found, report = set(), None
         try:
             report = run_log(log, mode=mode, policies=policies, as_lists=as_lists, **options)
@@ -273,7 +273,7 @@ def test_rank_score_order_and_lists_give_the_same_bytes(log, data):
     )
     with pytest.MonkeyPatch.context() as patch:
         for name in ("BATCH_ROWS", "BATCH_LISTS"):
-            patch.setattr(_probe, name, data.draw(BATCH))
+            patch.setattr(_scan, name, data.draw(BATCH))
         patch.setattr(pairs, "ROWS_A_PARTITION", data.draw(st.sampled_from([1, 2, 1 << 16])))
         patch.setattr(aggregate, "USERS_A_BLOCK", data.draw(st.sampled_from([1, 2, 8192])))
 
@@ -297,7 +297,7 @@ def test_other_ids_give_the_same_bytes(log, mode, ties, user_code, item_code, ba
     options = {"mode": mode, "policies": {**LENIENT, "ties": ties}}
     columns = ["user", "item", *made.columns_of(mode)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_probe, "BATCH_ROWS", batch)
+        patch.setattr(_scan, "BATCH_ROWS", batch)
         truth_table = coded(
             log.truth, ["user", "item", "relevance"], user_code, item_code, in_rankings=False
         )
@@ -326,7 +326,7 @@ def test_two_user_columns_give_the_same_bytes(log, mode, kinds, batch):
         )
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_probe, "BATCH_ROWS", batch)
+        patch.setattr(_scan, "BATCH_ROWS", batch)
         ids = {"user": ["person", "day"], "item": "item"}
         report = made.run(
             split(log.truth, ["item", "relevance"]),
@@ -365,7 +365,7 @@ def test_files_and_row_groups_give_the_same_bytes(
         return folder
 
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_probe, "BATCH_ROWS", batch)
+        patch.setattr(_scan, "BATCH_ROWS", batch)
         names = ["user", "item", *made.columns_of(mode)]
         truth_folder = write(
             log.truth, ["user", "item", "relevance"], Path(folder, "truth"), in_rankings=False
@@ -388,7 +388,7 @@ def test_copies_in_any_order_give_the_same_bytes(log, mode, duplicates, data):
     shuffled = replace(log, rankings=data.draw(st.permutations(log.rankings)))
     reference = run_log(log, threads=1, **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_probe, "BATCH_ROWS", data.draw(st.sampled_from([1, 3, 7])))
+        patch.setattr(_scan, "BATCH_ROWS", data.draw(st.sampled_from([1, 3, 7])))
 
         same(reference, run_log(shuffled, threads=1, **options))
         same(reference, run_log(shuffled, threads=2, **options))
@@ -412,7 +412,7 @@ def test_several_passes_give_the_same_bytes(log, mode, duplicates, n_shares, dro
     except EvalkitError:
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_probe, "BATCH_ROWS", batch)
+        patch.setattr(_scan, "BATCH_ROWS", batch)
         patch.setattr(street, "count_shares", lambda tables, memory_limit: n_shares)
 
         same(reference, run_log(log, **options))
@@ -436,7 +436,7 @@ def test_a_model_column_gives_the_bytes_of_separate_tables(one, other, mode, dat
         return
     mixed = [each.pop(0) for each in data.draw(st.permutations([r for r in rows for _ in r]))]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_probe, "BATCH_ROWS", data.draw(BATCH))
+        patch.setattr(_scan, "BATCH_ROWS", data.draw(BATCH))
         separate = made.run(
             truth_table,
             {"a": made.table(one.rankings, names), "b": made.table(other.rankings, names)},
@@ -473,7 +473,7 @@ def test_a_joined_log_gives_the_numbers_of_separate_tables(log, mode, batch):
         "policies": {"beyond_depth": "warn"},
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_probe, "BATCH_ROWS", batch)
+        patch.setattr(_scan, "BATCH_ROWS", batch)
         report = street.run_config(
             build_config(tree, name="law"), given=street.Given(rows), per_user=True
         )
@@ -533,7 +533,7 @@ def test_threads_never_lose_an_update(scattered, monkeypatch, mode, duplicates):
         "policies": {"duplicates": duplicates, "bad_ranks": "keep"},
         "metrics": ["nDCG@{5,100}", "AP", "RR", "hits@50", "precision(over='length')"],
     }
-    monkeypatch.setattr(_probe, "BATCH_ROWS", 1 << 12)
+    monkeypatch.setattr(_scan, "BATCH_ROWS", 1 << 12)
     reference = made.run(held_out, rows.select(names), threads=1, **options)
 
     for threads in [1, 2, 8] if made.JIT_OFF else [1, 2, 8] * 5:

@@ -1,0 +1,114 @@
+"""What is said of a model when its rows have passed: counts, and problems by policy."""
+
+import numpy as np
+
+from evalkit.errors import DataError
+from evalkit.ranks import _kernels as kernels
+from evalkit.ranks._records import NO_INTS, NO_RANKS, ROWS, ModelProbe
+from evalkit.ranks._rows import make_checksums
+from evalkit.ranks._scan import RankScan
+from evalkit.truth import name_users, null_id_error
+
+
+def finish(scan: RankScan, probe: ModelProbe) -> None:
+    """Complete a model's counts, check its ranks, and note what the policies refuse."""
+    if probe.unknown_keys:
+        distinct = np.unique(np.concatenate(probe.unknown_keys))
+        probe.users_without_truth = int(distinct.size)
+        probe.unknown_keys = []
+    if probe.copies:
+        places = np.concatenate([places for places, _ in probe.copies])
+        ranks = np.concatenate([ranks for _, ranks in probe.copies])
+        order = np.lexsort((ranks, places))
+        probe.copies = []
+        probe.ranks.copy_places, probe.ranks.copy_ranks = places[order], ranks[order]
+    policies = scan.policies
+    if scan.has_rank:
+        _check_ranks(scan, probe)
+    if probe.strengths.size:
+        pairs = scan.truth.pairs
+        probe.score_disagreements = kernels.count_disagreements(
+            pairs.starts, pairs.counts, probe.ranks.ranks, probe.strengths
+        )
+        probe.strengths = NO_INTS
+    at = _place(scan, probe)
+    if probe.null_ids and policies.null_ids == "error":
+        probe.problems.append(null_id_error("rankings", probe.null_ids, at))
+    if probe.bad_scores and policies.bad_scores == "error":
+        probe.problems.append(
+            DataError(
+                f"{probe.bad_scores:,} scores are null or NaN",
+                code="bad-score",
+                at=at,
+                hint='write bad_scores = "last" or "drop" under [policies]',
+            )
+        )
+    _check_duplicates(scan, probe, at)
+    if policies.duplicates != "count":
+        probe.ranks.copy_places, probe.ranks.copy_ranks = NO_INTS, NO_RANKS
+    if probe.unknown_rows and policies.unknown_users == "error":
+        probe.problems.append(
+            DataError(
+                f"{probe.users_without_truth:,} ranked users are not in the truth",
+                code="unknown-users",
+                at=at,
+                hint='write unknown_users = "skip" under [policies]',
+            )
+        )
+
+
+def _place(scan: RankScan, probe: ModelProbe) -> str:
+    return f"{scan.table.at} (model {probe.model})" if scan.model is None else scan.table.at
+
+
+def _low_rank_error(scan: RankScan, probe: ModelProbe, at: str) -> DataError:
+    return DataError(
+        f"{probe.bad_rank_rows:,} ranks are null or below {scan.policies.first_rank}",
+        code="bad-rank",
+        at=at,
+        hint="write first_rank = 0 under [policies] if ranks start there, "
+        'or bad_ranks = "keep" to drop these rows',
+    )
+
+
+def _check_ranks(scan: RankScan, probe: ModelProbe) -> None:
+    state = probe.given_ranks if probe.given_ranks.size else probe.ranks.state
+    most = int(state[ROWS::4].max()) if state.size else 0
+    checksums = scan.checksums if most < scan.checksums.size else make_checksums(most + 1)
+    bad = np.empty(scan.truth.pairs.n_users, dtype=np.int64)
+    n_bad = int(kernels.find_bad_ranks(state, checksums, bad))
+    probe.users_with_bad_ranks = n_bad
+    if scan.policies.bad_ranks != "error":
+        return
+    at = _place(scan, probe)
+    if probe.bad_rank_rows:
+        probe.problems.append(_low_rank_error(scan, probe, at))
+    elif n_bad:
+        probe.problems.append(
+            DataError(
+                f"the ranks of {n_bad:,} users have gaps or repeats",
+                code="bad-ranks",
+                at=f"{at}: {name_users(scan.truth, bad[:n_bad])}",
+                hint='write bad_ranks = "keep" or "compress" under [policies], '
+                "or first_rank = 0 if ranks start there",
+            )
+        )
+
+
+def _check_duplicates(scan: RankScan, probe: ModelProbe, at: str) -> None:
+    if not probe.duplicates or scan.policies.duplicates != "error":
+        return
+    places = np.unique(probe.ranks.copy_places)
+    pairs = scan.truth.pairs
+    filled = np.flatnonzero(pairs.counts > 0)
+    by_start = filled[np.argsort(pairs.starts[filled], kind="stable")]
+    owners = np.searchsorted(pairs.starts[by_start], places, side="right") - 1
+    users = np.unique(by_start[owners])
+    probe.problems.append(
+        DataError(
+            f"{probe.duplicates:,} rows list a relevant item a second time",
+            code="duplicate-item",
+            at=f"{at}: {name_users(scan.truth, users)}",
+            hint='write duplicates = "best" under [policies] to keep the best rank',
+        )
+    )

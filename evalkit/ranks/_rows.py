@@ -1,0 +1,118 @@
+"""Rows of rankings as kernels take them: cut into batches, ranks and scores as integers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.keys import USER_KEY, Keys, as_array, as_keys
+from evalkit.ranks import _kernels as kernels
+from evalkit.ranks._records import NO_RANK, WORST, Array, ModelProbe
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows of one model with whole lists of users where the mode needs them."""
+
+    probe: ModelProbe
+    frame: pl.DataFrame
+    first_row: int
+
+
+def sized(frames: Iterator[pl.DataFrame], most: int) -> Iterator[pl.DataFrame]:
+    """The same rows in frames of `most` rows at most; small frames are joined."""
+    small: list[pl.DataFrame] = []
+    n_small = 0
+    for frame in frames:
+        if n_small + frame.height < most // 4:
+            small.append(frame)
+            n_small += frame.height
+            continue
+        if n_small:
+            frame = pl.concat([*small, frame])
+            small, n_small = [], 0
+        yield from frame.iter_slices(most)
+    if n_small:
+        yield pl.concat(small)
+
+
+def cut_by_user(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """The same rows, cut where users end: a user cut by a batch's border comes as one batch."""
+    waiting: dict[str, Batch] = {}
+    for batch in batches:
+        users = as_keys(batch.frame[USER_KEY])
+        name, begin = batch.probe.model, 0
+        held = waiting.pop(name, None)
+        if held is not None:
+            begin = run_length(users, as_keys(held.frame[USER_KEY])[-1])
+            joined = pl.concat([held.frame, batch.frame[:begin]]) if begin else held.frame
+            held = Batch(held.probe, joined, held.first_row)
+            if begin == users.size:
+                waiting[name] = held
+                continue
+            yield held
+        last = users.size - run_length(users[::-1], users[-1])
+        if last > begin:
+            yield Batch(batch.probe, batch.frame[begin:last], batch.first_row + begin)
+        waiting[name] = Batch(batch.probe, batch.frame[last:], batch.first_row + last)
+    yield from waiting.values()
+
+
+def run_length(users: Keys, user: np.uint64) -> int:
+    """How many of the first users are `user`."""
+    size = 4096
+    while True:
+        differs = users[:size] != user
+        if differs.any():
+            return int(differs.argmax())
+        if size >= users.size:
+            return int(users.size)
+        size *= 16
+
+
+def rank_column(dtype: pl.DataType) -> pl.Expr:
+    """Ranks as int32, NO_RANK where one is null or no whole number."""
+    rank = pl.col("rank")
+    if dtype.is_float():
+        rank = pl.when(rank == rank.floor()).then(rank)
+    return rank.cast(pl.Int32, strict=False).fill_null(NO_RANK).alias("rank")
+
+
+def score_column(dtype: pl.DataType) -> pl.Expr:
+    """Scores as float64, or as int64 where they are integers that float64 might round."""
+    if dtype.is_integer() and dtype not in (pl.UInt64, pl.Int128, pl.UInt128):
+        return pl.col("score").cast(pl.Int64)
+    return pl.col("score").cast(pl.Float64)
+
+
+def strengths_of_scores(scores: pl.Series) -> tuple[Array, npt.NDArray[np.bool_] | None]:
+    """Integers that order as the scores do, and which rows have no usable score, if any."""
+    if scores.dtype == pl.Int64:
+        if not scores.null_count():
+            return as_array(scores), None
+        return as_array(scores.fill_null(WORST)), scores.is_null().to_numpy()
+    values = as_array(scores.fill_null(float("nan")))
+    strengths = np.empty(values.size, dtype=np.int64)
+    n_bad = kernels.strengths_of_floats(values.view(np.int64), strengths)
+    return strengths, np.isnan(values) if n_bad else None
+
+
+def shared_strengths(codes: pl.Series, strengths: pl.Series, items: Keys) -> npt.NDArray[np.bool_]:
+    """Which rows of sorted lists are as strong as a row of another item in their list."""
+    if not items.size:
+        return np.zeros(0, dtype=np.bool_)
+    code, strength = as_array(codes), as_array(strengths)
+    is_first = (code[1:] != code[:-1]) | (strength[1:] != strength[:-1])
+    begins = np.concatenate([[0], np.flatnonzero(is_first) + 1])
+    shared = np.minimum.reduceat(items, begins) != np.maximum.reduceat(items, begins)
+    spread: npt.NDArray[np.bool_] = np.repeat(shared, np.diff([*begins, items.size]))
+    return spread
+
+
+def make_checksums(n: int) -> npt.NDArray[np.uint64]:
+    """The sums of hashed ranks 1..m for every m below `n`."""
+    sums = np.empty(n, dtype=np.uint64)
+    kernels.rank_checksums(sums)
+    return sums

@@ -1,0 +1,440 @@
+"""How a rankings log is read and its rows are probed, batch by batch."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.config import Policies
+from evalkit.errors import DataError
+from evalkit.keys import (
+    ITEM,
+    ITEM_KEY,
+    USER_KEY,
+    KeyCollisionError,
+    Keys,
+    Sample,
+    Share,
+    as_array,
+    as_keys,
+    ids_follow_keys,
+    same_ids,
+)
+from evalkit.ranks import _kernels as kernels
+from evalkit.ranks._order import order_in_batch
+from evalkit.ranks._records import (
+    BAD_RANKS,
+    BAD_SCORES,
+    DEFERRED,
+    N_COUNTERS,
+    NO_INTS,
+    NO_RANK,
+    NO_RANKS,
+    PRESENT,
+    REAPPEARED,
+    SEEN,
+    WORST,
+    Array,
+    Found,
+    ModelProbe,
+    Ranks,
+)
+from evalkit.ranks._rows import (
+    Batch,
+    cut_by_user,
+    make_checksums,
+    rank_column,
+    score_column,
+    sized,
+    strengths_of_scores,
+)
+from evalkit.sources import Table, reading
+from evalkit.threads import ordered_map
+from evalkit.truth import Train, Truth, drop_null_ids
+
+BATCH_ROWS = 1 << 17  # arrays of so many rows stay in a core's cache
+BATCH_LISTS = 1 << 12
+
+Mode = Literal["rank", "strength", "place"]
+
+
+class ReappearedError(Exception):
+    """A user came back after its rows had ended: ranks by counting need two scans."""
+
+
+@dataclass(slots=True)
+class RankScan:
+    """How one rankings table is read and probed."""
+
+    table: Table
+    model: str | None
+    truth: Truth
+    policies: Policies
+    threads: int
+    train: Train | None = None
+    drop_seen: bool = False
+    sample: Sample | None = None
+    share: Share | None = None
+    progress: Callable[[int], None] | None = None
+    columns: tuple[str, ...] = field(init=False)
+    probes: dict[str, ModelProbe] = field(default_factory=dict)
+    checksums: npt.NDArray[np.uint64] = field(default_factory=lambda: make_checksums(4096))
+
+    def __post_init__(self) -> None:
+        self.columns = tuple(self.table.frame.collect_schema())
+
+    @property
+    def has_rank(self) -> bool:
+        """Whether the log names ranks."""
+        return "rank" in self.columns
+
+    @property
+    def has_score(self) -> bool:
+        """Whether the log names scores."""
+        return "score" in self.columns
+
+    @property
+    def mode(self) -> Mode:
+        """Ranks as given, ranks counted from strengths, or a row's place in its user's rows."""
+        if self.has_rank:
+            by_count = self.policies.bad_ranks == "compress" or self.drop_seen
+            return "strength" if by_count else "rank"
+        return "strength" if self.has_score else "place"
+
+    @property
+    def needs_whole_lists(self) -> bool:
+        """Whether a policy asks for what hits alone cannot say."""
+        if self.mode == "rank":
+            return self.policies.duplicates in ("first", "last")
+        return self.policies.duplicates != "error"
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def _columns(self) -> list[pl.Expr]:
+        schema = self.table.frame.collect_schema()
+        columns = self.truth.user_plan.select(USER_KEY)
+        columns += [pl.col(ITEM)] if self.table.is_list else self.truth.item_plan.select(ITEM_KEY)
+        if self.has_rank:
+            columns.append(rank_column(schema["rank"]))
+        if self.has_score and not (self.has_rank and self.mode == "strength"):
+            columns.append(pl.col("score") if self.table.is_list else score_column(schema["score"]))
+        if "model" in schema:
+            columns.append(pl.col("model").cast(pl.String))
+        return columns
+
+    def batches(self, *, ordered: bool) -> Iterator[Batch]:
+        """The rows of the log, counted, by model; `ordered`: as they stand in the log."""
+        frame = self.table.frame.select(self._columns())
+        first_row = 0
+        # batches as they come are one chunk each; asking for a size would copy them together
+        batches = frame.collect_batches(maintain_order=ordered, engine="streaming")
+        for rows in sized(batches, BATCH_LISTS if self.table.is_list else BATCH_ROWS):
+            flat = self._explode(rows) if self.table.is_list else rows
+            for name, part in self._split_models(flat):
+                probe = self.probe_of(name)
+                kept = self._rows_of_ours(probe, part)
+                if kept.height:
+                    yield Batch(probe, kept, first_row)
+            first_row += flat.height
+            if self.progress is not None:
+                self.progress(flat.height)
+
+    def _rows_of_ours(self, probe: ModelProbe, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows with ids, of this share of the users and of the sample; the others are counted."""
+        kept, n_null = drop_null_ids(rows)
+        if self.share is not None:
+            kept = kept.filter(pl.Series(self.share.holds(as_keys(kept[USER_KEY]))))
+            n_null = n_null if self.share.is_first else 0
+        probe.null_ids += n_null
+        probe.rows += kept.height + n_null
+        if self.sample is not None:
+            chosen = kept.filter(pl.Series(self.sample.holds(kept)))
+            probe.not_sampled += kept.height - chosen.height
+            kept = chosen
+        return kept
+
+    def _explode(self, lists: pl.DataFrame) -> pl.DataFrame:
+        lists = lists.filter(pl.col(ITEM).is_not_null())
+        lengths = lists[ITEM].list.len()
+        if bool((lengths == 0).any()):
+            for name, part in self._split_models(lists.filter(lengths == 0)):
+                self._mark_present(self.probe_of(name), part)
+            lists = lists.filter(lengths > 0)
+        columns = [ITEM, "score"] if "score" in lists.columns else [ITEM]
+        if "score" in columns and bool((lists["score"].list.len() != lists[ITEM].list.len()).any()):
+            raise DataError(
+                "lists of items and of scores differ in length",
+                code="ragged-lists",
+                at=self.table.at,
+                hint="give every item one score",
+            )
+        flat = lists.explode(columns)
+        others = [name for name in flat.columns if name not in (ITEM, "score")]
+        keys = self.truth.item_plan.select(ITEM_KEY)
+        score = [score_column(flat.schema["score"])] if "score" in columns else []
+        return flat.select(*others, *keys, *score)
+
+    def _mark_present(self, probe: ModelProbe, lists: pl.DataFrame) -> None:
+        lists = lists.drop_nulls(USER_KEY)
+        if self.sample is not None:
+            lists = lists.filter(pl.Series(self.sample.holds(lists)))
+        users = as_keys(lists[USER_KEY])
+        if self.share is not None:
+            users = users[self.share.holds(users)]
+        codes = self.codes(users)
+        probe.ranks.state[4 * codes[codes >= 0] + PRESENT] = 1
+        probe.keep_unknown(users[codes < 0])
+
+    def codes(self, users: Keys) -> Array:
+        """User code of each row, -1 for users that the truth lacks."""
+        return self.truth.pairs.codes_of(users)
+
+    def _split_models(self, rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+        if "model" not in rows.columns:
+            yield self.model or "", rows
+            return
+        if rows["model"].null_count():
+            raise DataError(
+                "rows of the rankings name no model",
+                code="null-model",
+                at=self.table.at,
+                hint='leave them out: where = "model is not null"',
+            )
+        for name, part in rows.partition_by(
+            "model", maintain_order=True, include_key=False, as_dict=True
+        ).items():
+            yield str(name[0]), part
+
+    def probe_of(self, name: str) -> ModelProbe:
+        """What is known of a model; made when the model is first met."""
+        if name not in self.probes:
+            probe = ModelProbe(
+                name,
+                Ranks.empty(self.truth.pairs),
+                "all" if self.needs_whole_lists else "relevant",
+            )
+            if self.mode == "rank" and self.has_score:
+                probe.strengths = np.full(self.truth.pairs.items.size, WORST, dtype=np.int64)
+            if self.has_rank and (self.mode == "strength" or self.needs_whole_lists):
+                probe.given_ranks = np.zeros(4 * self.truth.pairs.n_users, dtype=np.int64)
+            self.probes[name] = probe
+        return self.probes[name]
+
+    def scan(self, work: Callable[[Batch], list[Found]], *, whole_users: bool) -> None:
+        """Stream the log through `work`; `whole_users`: no batch cuts a user's run of rows."""
+
+        def probe(batch: Batch) -> tuple[ModelProbe, list[Found]]:
+            return batch.probe, work(batch)
+
+        batches = self.batches(ordered=whole_users)
+        if whole_users:
+            batches = cut_by_user(batches)
+        with reading(self.table):
+            for model, results in ordered_map(probe, batches, threads=self.threads):
+                for number, found in enumerate(results):
+                    if whole_users and found.counters[REAPPEARED]:
+                        raise ReappearedError
+                    model.take(found, again=number > 0)
+
+    # -- the work on one batch ---------------------------------------------------------------
+
+    @property
+    def shift(self) -> int:
+        """How far a user's hash is shifted to its slot in the truth's table."""
+        return self.truth.pairs.shift
+
+    def probe_ranks(self, batch: Batch) -> list[Found]:
+        """Probe a batch whose ranks are given."""
+        strengths = NO_INTS
+        if self.has_score:
+            strengths, _ = strengths_of_scores(batch.frame["score"])
+        ranks = as_array(batch.frame["rank"])
+        found = self.lower(batch, ranks, strengths)
+        if self.train is not None:
+            seen, _ = self.seen(batch.frame)
+            found.counters[SEEN] = (seen & (ranks >= self.policies.first_rank)).sum()
+        return [found]
+
+    def probe_places(self, batch: Batch) -> list[Found]:
+        """Probe a batch in which a row's rank is its place in its user's rows."""
+        batch, _, tally = self.drop_rows(batch)
+        found = self.lower(batch, NO_RANKS, NO_INTS)
+        found.counters += tally
+        return [found]
+
+    def lower(
+        self,
+        batch: Batch,
+        ranks: npt.NDArray[np.int32],
+        strengths: Array,
+        *,
+        with_hits: bool = False,
+    ) -> Found:
+        """Run the kernel that lowers ranks, and check what it matched by hashed ids."""
+        users, items = as_keys(batch.frame[USER_KEY]), as_keys(batch.frame[ITEM_KEY])
+        pairs = self.truth.pairs
+        found = Found.room(users.size)
+        with_hits = with_hits or self._must_verify
+        kernels.probe_ranks(
+            users,
+            items,
+            ranks,
+            self.policies.first_rank - 1,
+            strengths,
+            pairs.table,
+            self.shift,
+            pairs.slot_bits,
+            pairs.counts,
+            pairs.items,
+            batch.probe.ranks.ranks,
+            batch.probe.strengths,
+            batch.probe.ranks.state,
+            self.checksums,
+            found.counters,
+            found.unknown_users,
+            found.run_rows if with_hits else NO_INTS,
+            found.run_codes if with_hits else NO_INTS,
+            found.hit_rows if with_hits else NO_INTS,
+            found.hit_places if with_hits else NO_INTS,
+            found.copy_places,
+            found.copy_ranks,
+        )
+        found = found.trim()
+        self.verify(batch.frame, items, found)
+        return found
+
+    def note_ranks(self, batch: Batch) -> None:
+        """Look at ranks as given before they become an order."""
+        if batch.probe.given_ranks.size:
+            kernels.note_ranks(
+                as_keys(batch.frame[USER_KEY]),
+                as_array(batch.frame["rank"]),
+                self.policies.first_rank - 1,
+                self.lowest_rank,
+                self.truth.pairs.table,
+                self.shift,
+                self.truth.pairs.slot_bits,
+                batch.probe.given_ranks,
+            )
+
+    def count_strengths(self, batch: Batch) -> list[Found]:
+        """Probe a batch whose ranks are counted from strengths."""
+        self.note_ranks(batch)
+        batch, strengths, tally = self.drop_rows(batch)
+        found = self._count(batch, strengths, NO_INTS, second_look=False)
+        found.counters += tally
+        if not found.counters[DEFERRED]:
+            return [found]
+        rows = found.deferred
+        frame = batch.frame[rows]
+        orders = order_in_batch(
+            self.policies.ties,
+            self.truth.item_plan,
+            frame,
+            as_keys(frame[ITEM_KEY]),
+            batch.first_row + rows,
+        )
+        again = Batch(batch.probe, frame, batch.first_row)
+        return [found, self._count(again, strengths[rows], orders, second_look=True)]
+
+    def _count(self, batch: Batch, strengths: Array, orders: Array, *, second_look: bool) -> Found:
+        users, items = as_keys(batch.frame[USER_KEY]), as_keys(batch.frame[ITEM_KEY])
+        pairs = self.truth.pairs
+        found = Found.room(users.size, 0 if second_look else users.size)
+        kernels.count_strengths(
+            users,
+            items,
+            strengths,
+            orders,
+            pairs.table,
+            self.shift,
+            pairs.slot_bits,
+            pairs.counts,
+            pairs.items,
+            batch.probe.ranks.ranks,
+            batch.probe.ranks.state,
+            found.counters,
+            found.unknown_users,
+            found.run_rows,
+            found.run_codes,
+            found.hit_rows,
+            found.hit_places,
+            found.copy_places,
+            found.copy_ranks,
+            found.deferred,
+            second_look,
+        )
+        found = found.trim()
+        self.verify(batch.frame, items, found)
+        return found
+
+    def drop_rows(self, batch: Batch) -> tuple[Batch, Array, Array]:
+        """The batch without rows that never get a rank, strengths of the others, and counts."""
+        frame = batch.frame
+        tally = np.zeros(N_COUNTERS, dtype=np.int64)
+        strengths, bad = self._strengths_of(batch)
+        if bad is not None:
+            tally[BAD_RANKS if self.has_rank else BAD_SCORES] = bad.sum()
+            if self.has_rank or self.policies.bad_scores == "drop":
+                frame, strengths = frame.filter(pl.Series(~bad)), strengths[~bad]
+        seen, tally[SEEN] = self.seen(frame)
+        if self.drop_seen and tally[SEEN]:
+            frame, strengths = frame.filter(pl.Series(~seen)), strengths[~seen]
+        return Batch(batch.probe, frame, batch.first_row), strengths, tally
+
+    @property
+    def lowest_rank(self) -> int:
+        """The lowest rank that gives a row its place; compressing takes any, as an order."""
+        return NO_RANK + 1 if self.policies.bad_ranks == "compress" else self.policies.first_rank
+
+    def _strengths_of(self, batch: Batch) -> tuple[Array, npt.NDArray[np.bool_] | None]:
+        """Integers that order as the list does, and which rows have no place in it, if any."""
+        frame = batch.frame
+        if self.has_rank:
+            ranks = as_array(frame["rank"])
+            bad = ranks < self.lowest_rank
+            if bad.any():  # rows of unknown users are counted as such, whatever their ranks
+                bad[bad] = self.codes(as_keys(frame[USER_KEY])[bad]) >= 0
+            return -ranks.astype(np.int64), bad if bad.any() else None
+        if self.has_score:
+            return strengths_of_scores(frame["score"])
+        first = batch.first_row
+        return -np.arange(first, first + frame.height, dtype=np.int64), None
+
+    def seen(self, frame: pl.DataFrame) -> tuple[npt.NDArray[np.bool_], int]:
+        """Which rows the training log holds, and how many."""
+        train = self.train
+        if train is None:
+            return np.empty(0, dtype=np.bool_), 0
+        users, items = as_keys(frame[USER_KEY]), as_keys(frame[ITEM_KEY])
+        seen = np.zeros(users.size, dtype=np.bool_)
+        pairs = train.pairs
+        n_seen = kernels.mark_seen(
+            users, items, pairs.table, pairs.shift, pairs.slot_bits, pairs.counts, pairs.items, seen
+        )
+        if n_seen and self.truth.item_plan.hashed:
+            places = np.searchsorted(train.item_keys, items[seen])
+            if not same_ids(frame.select(ITEM).filter(pl.Series(seen)), train.item_ids[places]):
+                raise KeyCollisionError
+        return seen, int(n_seen)
+
+    @property
+    def _must_verify(self) -> bool:
+        return self.truth.user_plan.hashed or self.truth.item_plan.hashed
+
+    def verify(self, frame: pl.DataFrame, items: Keys, found: Found) -> None:
+        """Compare the real ids of what matched by hashed keys."""
+        truth = self.truth
+        if truth.user_plan.hashed:
+            real = frame.select(truth.user_plan.columns)[found.run_rows]
+            if not same_ids(real, truth.user_ids[found.run_codes]):
+                raise KeyCollisionError
+            if not ids_follow_keys(frame.select(truth.user_plan.columns), frame[USER_KEY]):
+                raise KeyCollisionError
+        if truth.item_plan.hashed and found.hit_rows.size:
+            places = np.searchsorted(truth.item_keys, items[found.hit_rows])
+            if not same_ids(frame.select(ITEM)[found.hit_rows], truth.item_ids[places]):
+                raise KeyCollisionError
