@@ -6,6 +6,7 @@ a user do not lie together.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -27,6 +28,8 @@ MAX_PACKED_COUNT = (1 << COUNT_BITS) - 1
 FILTERED_ITEMS = 48  # a 64-bit filter of more items passes nearly everything
 SMALL_SORT = 32  # up to here insertion beats merging
 SCANNED_ITEMS = 16  # up to here a look at every item beats halving
+
+Columns = tuple[Keys, Keys, npt.NDArray[np.float64] | None]
 
 DUPLICATES = ("max", "error", "sum", "last")
 
@@ -441,6 +444,7 @@ def build_user_items(
     duplicates: str = "max",
     keep_negative: bool = False,
     with_rows: bool = False,
+    again: Callable[[], Columns] | None = None,
     threads: int = 1,
 ) -> tuple[UserItems, BuildCounts]:
     """Group (user, item, relevance) rows by user.
@@ -456,6 +460,7 @@ def build_user_items(
         duplicates: what an item's copies become: "max", "sum", "last"; "error" counts like "max".
         keep_negative: keep items of negative relevance.
         with_rows: remember a row of each user.
+        again: gives the three arrays anew; the first ones may then be overwritten.
         threads: kernels that run side by side.
     """
     graded = np.empty(0) if relevance is None else relevance
@@ -467,11 +472,17 @@ def build_user_items(
 
     n_runs = list(ordered_map(count_runs, bounds, threads=threads))
     if sum(n_runs) <= users.size * GROUPED_RUNS:
-        groups = _take_runs(users, items, graded, bounds, n_runs, with_rows=with_rows)
-        found = _settle(groups, settle, threads)
-        stored = _store(groups, threads)
+        if again is None:
+            first = _take_runs(users, items.copy(), graded.copy(), bounds, n_runs, with_rows)
+        else:
+            first = _take_runs(users, items, graded, bounds, n_runs, with_rows)
+        found = _settle(first, settle, threads)
+        stored = _store(first, threads)
         if stored is not None:
             return stored, found
+        if again is not None:
+            users, items, relevance = again()
+            graded = np.empty(0) if relevance is None else relevance
     groups = _move_rows(users, items, graded, with_rows=with_rows, threads=threads)
     found = _settle(groups, settle, threads)
     stored = _store(groups, threads)
@@ -498,7 +509,6 @@ def _take_runs(
     relevance: npt.NDArray[np.float64],
     pieces: list[tuple[int, int]],
     n_runs: list[int],
-    *,
     with_rows: bool,
 ) -> _Groups:
     """Every run of rows of one user as a group, where it lies."""
@@ -510,7 +520,7 @@ def _take_runs(
         place += n
     counts = np.diff(starts, append=users.size)
     rows = starts.copy() if with_rows else _NO_ROWS
-    return _Groups(users[starts], starts, counts, items.copy(), relevance.copy(), rows)
+    return _Groups(users[starts], starts, counts, items, relevance, rows)
 
 
 def _move_rows(

@@ -20,11 +20,11 @@ from evalkit.keys import (
     Sample,
     Share,
     as_keys,
-    borrow,
+    own_array,
     same_ids,
 )
 from evalkit.metrics import kernel
-from evalkit.pairs import UserItems, build_user_items
+from evalkit.pairs import Columns, UserItems, build_user_items
 from evalkit.sources import Table, reading
 
 _NO_IDS = pl.DataFrame()
@@ -141,7 +141,7 @@ def build_truth(
     clock("read")
     if null_ids and policies.null_ids == "error":
         raise null_id_error("truth", null_ids, table.at)
-    relevance = _relevance_of(frame, table) if has_relevance else None
+    relevance = _relevance_of(frame, table, threads) if has_relevance else None
     relevant_from = SMALLEST_POSITIVE if threshold is None else threshold
     adds_up = policies.truth_duplicates == "sum"
     if relevance is None and relevant_from > 1.0 and not adds_up:
@@ -155,11 +155,21 @@ def build_truth(
         relevance = np.ones(frame.height) if relevance is None else relevance
     elif relevance is not None and bool((relevance == 1.0).all()) and relevant_from <= 1.0:
         relevance = None  # all the same: nothing to carry along
-    user_keys, item_keys = as_keys(frame[USER_KEY]), as_keys(frame[ITEM_KEY])
+    is_graded = relevance is not None
+
+    def columns_again() -> Columns:
+        gains = frame["relevance"] if has_relevance else pl.repeat(1.0, frame.height, eager=True)
+        return (
+            own_array(frame[USER_KEY], threads).view(np.uint64),
+            own_array(frame[ITEM_KEY], threads).view(np.uint64),
+            own_array(gains, threads) if is_graded else None,
+        )
+
     pairs, found = build_user_items(
-        user_keys,
-        item_keys,
+        own_array(frame[USER_KEY], threads).view(np.uint64),
+        own_array(frame[ITEM_KEY], threads).view(np.uint64),
         relevance,
+        again=columns_again,
         relevant_from=relevant_from,
         duplicates=policies.truth_duplicates,
         keep_negative=policies.negative_relevance == "subtract",
@@ -244,10 +254,10 @@ def null_id_error(role: str, n_rows: int, at: str) -> DataError:
     )
 
 
-def _relevance_of(frame: pl.DataFrame, table: Table) -> npt.NDArray[np.float64]:
+def _relevance_of(frame: pl.DataFrame, table: Table, threads: int) -> npt.NDArray[np.float64]:
     relevance = frame["relevance"]
     n_null = relevance.null_count()
-    values: npt.NDArray[np.float64] = borrow(relevance.fill_null(0.0).rechunk().to_numpy())
+    values = own_array(relevance.fill_null(0.0) if n_null else relevance, threads)
     n_bad = n_null + int(values.size - np.isfinite(values).sum())
     if n_bad:
         raise DataError(
