@@ -363,6 +363,7 @@ def test_counts_that_do_not_fit_a_table_entry_are_read_beside_it(monkeypatch, mo
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(JIT_OFF, reason="seventeen million rows in plain Python take minutes")
 def test_a_user_of_seventeen_million_items_is_found():
     n_items = (1 << 24) + 5
     users = np.zeros(n_items, dtype=np.uint64)
