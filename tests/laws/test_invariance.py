@@ -22,7 +22,7 @@ from logs import body, examples, logs, run_log
 from evalkit import aggregate, pairs, street
 from evalkit.config import build_config
 from evalkit.errors import EvalkitError
-from evalkit.ranks import _scan
+from evalkit.ranks import _records, _scan
 
 laws = settings(
     deadline=None,
@@ -30,6 +30,8 @@ laws = settings(
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
+
+forms = settings(laws, max_examples=examples(30))  # several runs an example
 
 POLICIES = st.fixed_dictionaries(
     {},
@@ -62,6 +64,7 @@ def agree(log, *, mode, policies, batch=1 << 20, as_lists=False, **options):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_scan, "BATCH_ROWS", batch)
         patch.setattr(_scan, "BATCH_LISTS", batch)
+        patch.setattr(_records, "KEPT_UNKNOWN", 2)
         found, report = set(), None
         try:
             report = run_log(log, mode=mode, policies=policies, as_lists=as_lists, **options)
@@ -260,7 +263,7 @@ def same(one, other):
     np.testing.assert_array_equal(values_of(one), values_of(other))
 
 
-@laws
+@forms
 @given(log=logs(distinct_scores=True), data=st.data())
 def test_rank_score_order_and_lists_give_the_same_bytes(log, data):
     options = {"policies": LENIENT}
@@ -284,7 +287,7 @@ def test_rank_score_order_and_lists_give_the_same_bytes(log, data):
         same(reference, run_log(shuffled, mode="score", as_lists=True, threads=2, **options))
 
 
-@laws
+@forms
 @given(
     log=logs(truth_copies=True),
     mode=st.sampled_from(["rank", "score", "order"]),
@@ -306,7 +309,7 @@ def test_other_ids_give_the_same_bytes(log, mode, ties, user_code, item_code, ba
         same(run_log(log, **options), made.run(truth_table, rankings, **options))
 
 
-@laws
+@forms
 @given(
     log=logs(),
     mode=st.sampled_from(["rank", "score", "order"]),
@@ -339,7 +342,7 @@ def test_two_user_columns_give_the_same_bytes(log, mode, kinds, batch):
         same(run_log(log, **options), report)
 
 
-@laws
+@forms
 @given(
     log=logs(),
     mode=st.sampled_from(["rank", "score", "order"]),
@@ -376,7 +379,7 @@ def test_files_and_row_groups_give_the_same_bytes(
     same(run_log(log, **options), report)
 
 
-@laws
+@forms
 @given(
     log=logs(copies=True),
     mode=st.sampled_from(["rank", "score"]),
@@ -395,7 +398,7 @@ def test_copies_in_any_order_give_the_same_bytes(log, mode, duplicates, data):
         same(reference, run_log(shuffled, threads=8, **options))
 
 
-@laws
+@forms
 @given(
     log=logs(copies=True, nulls=True, ranks="bad"),
     mode=st.sampled_from(["rank", "score", "order"]),
@@ -418,7 +421,7 @@ def test_several_passes_give_the_same_bytes(log, mode, duplicates, n_shares, dro
         same(reference, run_log(log, **options))
 
 
-@laws
+@forms
 @given(
     one=logs(),
     other=logs(),
@@ -452,7 +455,7 @@ def test_a_model_column_gives_the_bytes_of_separate_tables(one, other, mode, dat
         assert body(separate) == body(together)
 
 
-@laws
+@forms
 @given(log=logs(truth_copies=False), mode=st.sampled_from(["rank", "score", "order"]), batch=BATCH)
 def test_a_joined_log_gives_the_numbers_of_separate_tables(log, mode, batch):
     labels = {(row["user"], row["item"]): row["relevance"] for row in log.truth}
