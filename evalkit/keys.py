@@ -15,7 +15,6 @@ import polars as pl
 
 from evalkit.errors import DataError
 from evalkit.metrics import kernel
-from evalkit.threads import ordered_map
 
 Keys = npt.NDArray[np.uint64]
 
@@ -223,22 +222,6 @@ def borrow(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def as_array(series: pl.Series) -> npt.NDArray[Any]:
     """The values of a series without nulls as a C array, without a copy where possible."""
     return borrow(series.rechunk().to_numpy())
-
-
-def own_array(series: pl.Series, threads: int) -> npt.NDArray[Any]:
-    """A C array of our own with the values of a series without nulls, copied chunk by chunk."""
-    chunks = [chunk.to_numpy() for chunk in series.get_chunks()]
-    if not chunks:
-        return series.to_numpy().copy()
-    ends = np.cumsum([chunk.size for chunk in chunks])
-    array = np.empty(series.len(), dtype=chunks[0].dtype)
-
-    def copy(number: int) -> None:
-        array[ends[number] - chunks[number].size : ends[number]] = chunks[number]
-
-    for _ in ordered_map(copy, range(len(chunks)), threads=threads):
-        pass
-    return array
 
 
 def as_keys(series: pl.Series) -> Keys:

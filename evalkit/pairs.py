@@ -6,7 +6,6 @@ a user do not lie together.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -28,8 +27,6 @@ MAX_PACKED_COUNT = (1 << COUNT_BITS) - 1
 FILTERED_ITEMS = 48  # a 64-bit filter of more items passes nearly everything
 SMALL_SORT = 32  # up to here insertion beats merging
 SCANNED_ITEMS = 16  # up to here a look at every item beats halving
-
-Columns = tuple[Keys, Keys, npt.NDArray[np.float64] | None]
 
 DUPLICATES = ("max", "error", "sum", "last")
 
@@ -215,6 +212,31 @@ def find_runs(users, first, last, starts):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def write_entry(table, entry, code, starts, counts, items):  # type: ignore[no-untyped-def]
+    """Filter, start and count of a user's items, and its code, into a table entry."""
+    bits = np.uint64(0)
+    if counts[code] > FILTERED_ITEMS:
+        bits = ~bits
+    else:
+        for place in range(starts[code], starts[code] + counts[code]):
+            bits |= item_bit(items[place])
+    table[entry + 1] = bits
+    table[entry + 2] = (np.uint64(starts[code]) << np.uint64(COUNT_BITS)) | np.uint64(
+        min(counts[code], MAX_PACKED_COUNT)
+    )
+    table[entry + 3] = np.uint64(code + 1)
+
+
+@kernel
+def refresh_table(table, starts, counts, items):  # type: ignore[no-untyped-def]
+    """Write the entries of a part of the table again."""
+    for entry in range(0, table.size, 4):
+        if table[entry + 3] != 0:
+            code = np.int64(table[entry + 3]) - 1
+            write_entry(table, entry, code, starts, counts, items)
+
+
+@kernel
 def scatter_entries(  # type: ignore[no-untyped-def]
     users, starts, counts, items, first, last, shift, places, entries
 ):
@@ -224,21 +246,11 @@ def scatter_entries(  # type: ignore[no-untyped-def]
     what the filling of a partition reads afterwards.
     """
     for code in range(first, last):
-        bits = np.uint64(0)
-        if counts[code] > FILTERED_ITEMS:
-            bits = ~bits
-        else:
-            for place in range(starts[code], starts[code] + counts[code]):
-                bits |= item_bit(items[place])
         partition = np.int64((mix(users[code]) >> np.uint64(1)) >> shift)
         entry = places[partition] * 4
         places[partition] += 1
         entries[entry] = users[code]
-        entries[entry + 1] = bits
-        entries[entry + 2] = (np.uint64(starts[code]) << np.uint64(COUNT_BITS)) | np.uint64(
-            min(counts[code], MAX_PACKED_COUNT)
-        )
-        entries[entry + 3] = np.uint64(code + 1)
+        write_entry(entries, entry, code, starts, counts, items)
 
 
 @kernel
@@ -311,7 +323,8 @@ def settle_items(  # type: ignore[no-untyped-def]
 ):
     """Join copies of items and leave out what has no gain, for users first..last, in place.
 
-    `counters`: duplicates, negative relevances. `examples` uint64[n, 2] is filled with duplicates.
+    `counters`: duplicates, negative relevances, items that went. `examples` uint64[n, 2] is
+    filled with duplicates.
     """
     graded = relevance.size > 0
     for user in range(first, last):
@@ -346,6 +359,7 @@ def settle_items(  # type: ignore[no-untyped-def]
                 user_items[write] = user_items[place]
                 write += 1
             place = copies
+        counters[2] += counts[user] - write
         counts[user] = write
 
 
@@ -444,7 +458,7 @@ def build_user_items(
     duplicates: str = "max",
     keep_negative: bool = False,
     with_rows: bool = False,
-    again: Callable[[], Columns] | None = None,
+    owned: bool = False,
     threads: int = 1,
 ) -> tuple[UserItems, BuildCounts]:
     """Group (user, item, relevance) rows by user.
@@ -460,7 +474,7 @@ def build_user_items(
         duplicates: what an item's copies become: "max", "sum", "last"; "error" counts like "max".
         keep_negative: keep items of negative relevance.
         with_rows: remember a row of each user.
-        again: gives the three arrays anew; the first ones may then be overwritten.
+        owned: the arrays may be overwritten; otherwise they are copied.
         threads: kernels that run side by side.
     """
     graded = np.empty(0) if relevance is None else relevance
@@ -471,23 +485,19 @@ def build_user_items(
         return int(find_runs(users, *piece, _NO_ROWS))
 
     n_runs = list(ordered_map(count_runs, bounds, threads=threads))
+    groups = stored = None
     if sum(n_runs) <= users.size * GROUPED_RUNS:
-        if again is None:
-            first = _take_runs(users, items.copy(), graded.copy(), bounds, n_runs, with_rows)
-        else:
-            first = _take_runs(users, items, graded, bounds, n_runs, with_rows)
-        found = _settle(first, settle, threads)
-        stored = _store(first, threads)
-        if stored is not None:
-            return stored, found
-        if again is not None:
-            users, items, relevance = again()
-            graded = np.empty(0) if relevance is None else relevance
-    groups = _move_rows(users, items, graded, with_rows=with_rows, threads=threads)
-    found = _settle(groups, settle, threads)
-    stored = _store(groups, threads)
+        kept = (items, graded) if owned else (items.copy(), graded.copy())
+        groups = _take_runs(users, *kept, bounds, n_runs, with_rows=with_rows)
+        stored = _store(groups, threads)
+    if groups is None or stored is None:
+        groups = _move_rows(users, items, graded, with_rows=with_rows, threads=threads)
+        stored = _store(groups, threads)
     if stored is None:
         raise AssertionError("a user has two groups")
+    found, n_left_out = _settle(groups, settle, threads)
+    if n_left_out:
+        _refresh(stored, threads)
     return stored, found
 
 
@@ -509,6 +519,7 @@ def _take_runs(
     relevance: npt.NDArray[np.float64],
     pieces: list[tuple[int, int]],
     n_runs: list[int],
+    *,
     with_rows: bool,
 ) -> _Groups:
     """Every run of rows of one user as a group, where it lies."""
@@ -569,11 +580,11 @@ def _move_rows(
     return _Groups(join(out_users), join(out_starts), join(out_counts), items, relevance, rows)
 
 
-def _settle(groups: _Groups, how: tuple[float, int, bool], threads: int) -> BuildCounts:
-    """Join copies and leave out what has no gain, user by user."""
+def _settle(groups: _Groups, how: tuple[float, int, bool], threads: int) -> tuple[BuildCounts, int]:
+    """Join copies and leave out what has no gain; what was found, and how many items went."""
 
     def settle(piece: tuple[int, int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-        counters = np.zeros(2, dtype=np.int64)
+        counters = np.zeros(3, dtype=np.int64)
         examples = np.zeros((4, 2), dtype=np.uint64)
         settle_items(
             groups.users,
@@ -590,11 +601,25 @@ def _settle(groups: _Groups, how: tuple[float, int, bool], threads: int) -> Buil
 
     pieces = _cut(groups.users.size, 4 * threads)
     settled = list(ordered_map(settle, pieces, threads=threads))
-    return BuildCounts(
+    found = BuildCounts(
         duplicates=sum(int(counters[0]) for counters, _ in settled),
         negative=sum(int(counters[1]) for counters, _ in settled),
         examples=tuple((int(u), int(i)) for _, pairs in settled for u, i in pairs.tolist()),
     )
+    return found, sum(int(counters[2]) for counters, _ in settled)
+
+
+def _refresh(stored: UserItems, threads: int) -> None:
+    """Bring the table's counts and filters up to the items that are left."""
+
+    def refresh(piece: tuple[int, int]) -> None:
+        first, last = piece
+        own = stored.table[4 * first : 4 * last]
+        refresh_table(own, stored.starts, stored.counts, stored.items)
+
+    pieces = _cut(stored.table.size // 4, 4 * threads)
+    for _ in ordered_map(refresh, pieces, threads=threads):
+        pass
 
 
 def _store(groups: _Groups, threads: int) -> UserItems | None:

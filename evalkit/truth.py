@@ -1,7 +1,7 @@
 """The truth: what the rankings of a run are held against, read from the interactions."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,10 @@ from evalkit.keys import (
     Sample,
     Share,
     as_keys,
-    own_array,
     same_ids,
 )
 from evalkit.metrics import kernel
-from evalkit.pairs import Columns, UserItems, build_user_items
+from evalkit.pairs import UserItems, build_user_items
 from evalkit.sources import Table, reading
 
 _NO_IDS = pl.DataFrame()
@@ -137,11 +136,12 @@ def build_truth(
     columns = [*user_plan.select(USER_KEY), *item_plan.select(ITEM_KEY)]
     if has_relevance:
         columns.append(pl.col("relevance").cast(pl.Float64))
-    frame, n_rows, null_ids, not_sampled = _read(table, columns, sample, share)
+    keeps_ids = user_plan.hashed or item_plan.hashed
+    rows = _Rows.read(table, columns, sample, share, keeps_ids=keeps_ids)
     clock("read")
-    if null_ids and policies.null_ids == "error":
-        raise null_id_error("truth", null_ids, table.at)
-    relevance = _relevance_of(frame, table, threads) if has_relevance else None
+    if rows.null_ids and policies.null_ids == "error":
+        raise null_id_error("truth", rows.null_ids, table.at)
+    relevance = _checked(rows, table) if has_relevance else None
     relevant_from = SMALLEST_POSITIVE if threshold is None else threshold
     adds_up = policies.truth_duplicates == "sum"
     if relevance is None and relevant_from > 1.0 and not adds_up:
@@ -152,31 +152,21 @@ def build_truth(
             hint='name its column, such as relevance = "rating" under [truth.columns]',
         )
     if adds_up:  # a row without relevance counts 1
-        relevance = np.ones(frame.height) if relevance is None else relevance
+        relevance = np.ones(rows.users.size) if relevance is None else relevance
     elif relevance is not None and bool((relevance == 1.0).all()) and relevant_from <= 1.0:
         relevance = None  # all the same: nothing to carry along
-    is_graded = relevance is not None
-
-    def columns_again() -> Columns:
-        gains = frame["relevance"] if has_relevance else pl.repeat(1.0, frame.height, eager=True)
-        return (
-            own_array(frame[USER_KEY], threads).view(np.uint64),
-            own_array(frame[ITEM_KEY], threads).view(np.uint64),
-            own_array(gains, threads) if is_graded else None,
-        )
-
     pairs, found = build_user_items(
-        own_array(frame[USER_KEY], threads).view(np.uint64),
-        own_array(frame[ITEM_KEY], threads).view(np.uint64),
+        rows.users,
+        rows.items,
         relevance,
-        again=columns_again,
+        owned=True,
         relevant_from=relevant_from,
         duplicates=policies.truth_duplicates,
         keep_negative=policies.negative_relevance == "subtract",
         with_rows=user_plan.hashed,
         threads=threads,
     )
-    user_ids, item_ids, distinct_items = _real_ids(frame, pairs, user_plan, item_plan)
+    user_ids, item_ids, item_keys = _real_ids(rows, pairs, user_plan, item_plan)
     n_relevant = np.empty(pairs.n_users, dtype=np.int64)
     count_relevant(pairs.starts, pairs.counts, pairs.relevance, relevant_from, n_relevant)
     truth = Truth(
@@ -187,9 +177,9 @@ def build_truth(
         item_plan,
         user_ids,
         item_ids,
-        distinct_items,
+        item_keys,
         n_relevant,
-        TruthRows(n_rows, null_ids, found.duplicates, found.negative, not_sampled),
+        TruthRows(rows.n_rows, rows.null_ids, found.duplicates, found.negative, rows.not_sampled),
     )
     if found.duplicates and policies.truth_duplicates == "error":
         raise DataError(
@@ -208,32 +198,80 @@ def build_truth(
     return truth
 
 
-def _read(
-    table: Table, columns: list[pl.Expr], sample: Sample | None, share: Share | None
-) -> tuple[pl.DataFrame, int, int, int]:
-    """The rows to build from, the number of rows, and of those without ids or not sampled."""
-    lazy = table.frame.select(columns)
-    if sample is None and share is None:
+@dataclass(slots=True)
+class _Rows:
+    """The interactions as arrays of our own, filled batch by batch while they are decoded.
+
+    Args:
+        users, items, relevance: the first `size` places are filled.
+        frames: the rows themselves, where real ids are needed beside their keys.
+    """
+
+    users: Keys
+    items: Keys
+    relevance: npt.NDArray[np.float64]
+    size: int = 0
+    n_rows: int = 0
+    null_ids: int = 0
+    not_sampled: int = 0
+    null_relevance: int = 0
+    frames: list[pl.DataFrame] = field(default_factory=list)
+
+    @classmethod
+    def read(
+        cls,
+        table: Table,
+        columns: list[pl.Expr],
+        sample: Sample | None,
+        share: Share | None,
+        *,
+        keeps_ids: bool,
+    ) -> "_Rows":
+        """All rows with ids, of the sample and of the share."""
+        lazy = table.frame.select(columns)
+        is_graded = "relevance" in lazy.collect_schema()
+        # untouched room costs nothing, so what the metadata says may be too much
+        room = table.n_rows_hint() or 1 << 16
+        rows = cls(
+            np.empty(room, dtype=np.uint64),
+            np.empty(room, dtype=np.uint64),
+            np.empty(room if is_graded else 0, dtype=np.float64),
+        )
         with reading(table):
-            frame = lazy.collect(engine="streaming")
-        kept, null_ids = drop_null_ids(frame)
-        return kept, frame.height, null_ids, 0
-    n_rows = n_null = not_sampled = 0
-    parts = [lazy.clear().collect()]
-    with reading(table):
-        for rows in lazy.collect_batches(maintain_order=True, engine="streaming"):
-            part, null_ids = drop_null_ids(rows)
-            if share is not None:
-                part = part.filter(pl.Series(share.holds(as_keys(part[USER_KEY]))))
-                null_ids = null_ids if share.is_first else 0
-            n_null += null_ids
-            n_rows += part.height + null_ids
-            if sample is not None:
-                chosen = part.filter(pl.Series(sample.holds(part)))
-                not_sampled += part.height - chosen.height
-                part = chosen
-            parts.append(part)
-    return pl.concat(parts, rechunk=True), n_rows, n_null, not_sampled
+            for batch in lazy.collect_batches(maintain_order=True, engine="streaming"):
+                part, null_ids = drop_null_ids(batch)
+                if share is not None:
+                    part = part.filter(pl.Series(share.holds(as_keys(part[USER_KEY]))))
+                    null_ids = null_ids if share.is_first else 0
+                rows.null_ids += null_ids
+                rows.n_rows += part.height + null_ids
+                if sample is not None:
+                    chosen = part.filter(pl.Series(sample.holds(part)))
+                    rows.not_sampled += part.height - chosen.height
+                    part = chosen
+                rows._add(part)
+                if keeps_ids:
+                    rows.frames.append(part)
+        rows.users, rows.items = rows.users[: rows.size], rows.items[: rows.size]
+        rows.relevance = rows.relevance[: rows.size if is_graded else 0]
+        return rows
+
+    def _add(self, part: pl.DataFrame) -> None:
+        begin, end = self.size, self.size + part.height
+        if end > self.users.size:
+            room = 2 * end
+            self.users = np.concatenate([self.users, np.empty(room - self.users.size, np.uint64)])
+            self.items = np.concatenate([self.items, np.empty(room - self.items.size, np.uint64)])
+            if "relevance" in part.columns:
+                more = np.empty(room - self.relevance.size)
+                self.relevance = np.concatenate([self.relevance, more])
+        self.users[begin:end] = as_keys(part[USER_KEY])
+        self.items[begin:end] = as_keys(part[ITEM_KEY])
+        if "relevance" in part.columns:
+            relevance = part["relevance"]
+            self.null_relevance += relevance.null_count()
+            self.relevance[begin:end] = relevance.fill_null(0.0).to_numpy()
+        self.size = end
 
 
 def drop_null_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
@@ -254,11 +292,9 @@ def null_id_error(role: str, n_rows: int, at: str) -> DataError:
     )
 
 
-def _relevance_of(frame: pl.DataFrame, table: Table, threads: int) -> npt.NDArray[np.float64]:
-    relevance = frame["relevance"]
-    n_null = relevance.null_count()
-    values = own_array(relevance.fill_null(0.0) if n_null else relevance, threads)
-    n_bad = n_null + int(values.size - np.isfinite(values).sum())
+def _checked(rows: _Rows, table: Table) -> npt.NDArray[np.float64]:
+    """The relevances, all of them numbers."""
+    n_bad = rows.null_relevance + int(rows.size - np.isfinite(rows.relevance).sum())
     if n_bad:
         raise DataError(
             f"{n_bad:,} rows of the truth have a relevance that is null, NaN or infinite",
@@ -266,14 +302,17 @@ def _relevance_of(frame: pl.DataFrame, table: Table, threads: int) -> npt.NDArra
             at=table.at,
             hint='drop them by where, or write an expression: relevance = "coalesce(rating, 0)"',
         )
-    return values
+    return rows.relevance
 
 
 def _real_ids(
-    frame: pl.DataFrame, pairs: UserItems, user_plan: IdPlan, item_plan: IdPlan
+    rows: _Rows, pairs: UserItems, user_plan: IdPlan, item_plan: IdPlan
 ) -> tuple[pl.DataFrame, pl.DataFrame, Keys]:
-    user_ids, item_ids = pl.DataFrame(), pl.DataFrame()
+    user_ids, item_ids = _NO_IDS, _NO_IDS
     item_keys = np.empty(0, dtype=np.uint64)
+    if not rows.frames:
+        return user_ids, item_ids, item_keys
+    frame = pl.concat(rows.frames)
     if user_plan.hashed:
         real = frame.select(user_plan.columns)
         user_ids = real[pairs.first_rows]

@@ -156,7 +156,7 @@ def _entry(title: str, text: str, width: int = 11) -> list[str]:
 
 def _parameter_lines(parameter: "Parameter") -> Iterator[str]:
     default = f"{parameter.default!r}" if parameter.choices else f"{parameter.default:g}"
-    domain = "" if parameter.choices else f", {parameter.domain}"
+    domain = "" if parameter.choices else f" It is {parameter.domain}."
     yield from _entry(f"{parameter.name}={default}", f"  {parameter.doc}{domain}", 0)
     width = max((len(choice) for choice in parameter.choices), default=0) + 4
     for choice, meaning in zip(parameter.choices, parameter.meanings, strict=True):
