@@ -426,6 +426,21 @@ def test_ranks_that_are_no_whole_number_are_an_error(rank):
         assert report.counts.models["als"].rows_dropped["bad_rank"] == 1
 
 
+@pytest.mark.parametrize("duplicates", ["error", "best", "first"])
+def test_ranks_order_before_scores_and_disagreements_are_told(duplicates):
+    rankings = ranks_of((1, 10, 1), (1, 12, 2), (1, 11, 3), (2, 20, 1)).with_columns(
+        score=pl.Series([0.1, 0.9, 0.5, 1.0])
+    )
+    columns = {"rank": "rank", "score": "score"}
+    policies = {"duplicates": duplicates}
+    report = evaluate(TRUTH, rankings, "RR", columns=columns, policies=policies)
+
+    assert values(report, "RR") == {1: 1.0, 2: 1.0}
+    assert warned(report) == ["score-order"]  # item 11 has a higher score than item 10
+    agreeing = rankings.with_columns(score=-pl.col("rank"))
+    assert not evaluate(TRUTH, agreeing, "RR", columns=columns, policies=policies).warnings
+
+
 # ---------------------------------------------------------------- depth, relevance
 
 

@@ -459,6 +459,17 @@ def test_ids_that_share_a_key_change_no_number(monkeypatch, alias, mode, duplica
     assert set(seeds) == {1, 2}
 
 
+@pytest.mark.parametrize("mode", ["rank", "score", "order"])
+@pytest.mark.parametrize("duplicates", ["first", "last", "count"])
+def test_strange_items_that_share_a_key_are_no_copies(monkeypatch, mode, duplicates):
+    log = text_log()
+    options = {"mode": mode, "policies": {"duplicates": duplicates}}
+    reference = run_texts(log, **options)
+    monkeypatch.setattr(keys, "hash_ids", colliding(one_key("i90", "i80"), []))
+
+    assert body(run_texts(log, **options)) == body(reference)
+
+
 def test_ids_that_always_share_a_key_end_in_an_error(monkeypatch):
     usual = keys.hash_ids
     monkeypatch.setattr(keys, "hash_ids", lambda ids, seed: usual(ids, seed) % 2)

@@ -3,11 +3,28 @@
 import numpy as np
 import polars as pl
 
-from evalkit.keys import ITEM_KEY, USER_KEY, as_array, as_keys
+from evalkit.keys import (
+    ITEM,
+    ITEM_KEY,
+    USER_KEY,
+    KeyCollisionError,
+    Keys,
+    as_array,
+    as_keys,
+    same_ids,
+)
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks._order import order_in_batch
-from evalkit.ranks._records import MAX_RANK, NO_INTS, ROWS, UNKNOWN_ROWS, Found, ModelProbe
-from evalkit.ranks._rows import Batch, shared_strengths
+from evalkit.ranks._records import (
+    MAX_RANK,
+    NO_INTS,
+    ROWS,
+    UNKNOWN_ROWS,
+    Array,
+    Found,
+    ModelProbe,
+)
+from evalkit.ranks._rows import Batch, shared_strengths, strengths_of_scores
 from evalkit.ranks._scan import RankScan
 from evalkit.sources import reading
 from evalkit.threads import ordered_map
@@ -60,7 +77,9 @@ def _probe_whole_lists(scan: RankScan, probe: ModelProbe, rows: pl.DataFrame) ->
         maintain_order=True,
     )
     codes, items = as_array(rows["__code"]), as_keys(rows[ITEM_KEY])
-    given = NO_INTS
+    if plan.hashed:
+        _verify_copies(rows, codes, items)
+    given, strengths = NO_INTS, NO_INTS
     if scan.mode == "rank":
         given = as_array(rows["rank"]).astype(np.int64) - (scan.policies.first_rank - 1)
     kept = np.zeros(rows.height, dtype=np.bool_)
@@ -72,7 +91,9 @@ def _probe_whole_lists(scan: RankScan, probe: ModelProbe, rows: pl.DataFrame) ->
     frame = rows.filter(pl.Series(kept))
     final = (ranks[kept] + scan.policies.first_rank - 1).astype(np.int32)
     batch = Batch(probe, frame, 0)
-    found = scan.lower(batch, final, NO_INTS, with_hits=True)
+    if probe.strengths.size:
+        strengths, _ = strengths_of_scores(frame["score"])
+    found = scan.lower(batch, final, strengths, with_hits=True)
     probe.take(found)
     probe.duplicates = int(n_copies)
     if scan.mode == "strength":
@@ -81,3 +102,16 @@ def _probe_whole_lists(scan: RankScan, probe: ModelProbe, rows: pl.DataFrame) ->
     if scan.mode == "rank":  # ranks stay as they are, and so does the length of the list
         probe.ranks.state[ROWS::4] = probe.given_ranks[ROWS::4]
         probe.ranks.state[MAX_RANK::4] = probe.given_ranks[MAX_RANK::4]
+
+
+def _verify_copies(rows: pl.DataFrame, codes: Array, items: Keys) -> None:
+    """Items of one list that share a key are one item.
+
+    Raises:
+        KeyCollisionError: they are not.
+    """
+    order = np.lexsort((items, codes))
+    same = (items[order][1:] == items[order][:-1]) & (codes[order][1:] == codes[order][:-1])
+    ids = rows.select(ITEM)
+    if not same_ids(ids[order[1:][same]], ids[order[:-1][same]]):
+        raise KeyCollisionError
