@@ -732,8 +732,11 @@ def _override(tree: dict[str, object], override: str, places: Places, problems: 
                 )
         elif not isinstance(branch, dict):
             if isinstance(branch, list):
+                rest = key[depth + 1 :] if step.isdigit() else key[depth:]
+                which = int(step) if step.isdigit() else 0
                 return refuse(
-                    f"{spell(key[:depth])} is a list", f"say which: {spell(key[:depth])}[0].{step}"
+                    f"{spell(key[:depth])} is a list",
+                    f"say which: {spell((*key[:depth], which, *rest))}",
                 )
             return refuse(f"{spell(key[:depth])} is no table", "evalkit schema shows all keys")
         if depth == len(key) - 1:
