@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.errors import DataError
+from evalkit.errors import DataError, RequestError
 from evalkit.metrics import kernel
 
 Keys = npt.NDArray[np.uint64]
@@ -278,10 +278,20 @@ class Sample:
     Args:
         fraction: above 0, at most 1.
         plan: of the user ids.
+    Raises:
+        RequestError: the fraction is none [bad-sample].
     """
 
     fraction: float
     plan: IdPlan
+
+    def __post_init__(self) -> None:
+        if not 0 < self.fraction <= 1:
+            raise RequestError(
+                f"sample is {self.fraction!r}, not above 0 and at most 1",
+                code="bad-sample",
+                hint="sample=0.01 measures one user in a hundred",
+            )
 
     def holds(self, frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
         """Which rows of a frame with keys belong to users of the sample."""

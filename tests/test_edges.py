@@ -273,8 +273,13 @@ def test_infinite_scores_order_as_numbers():
     assert report.value("AP") == pytest.approx((1 / 1 + 2 / 4) / 2)
 
 
-def test_integer_scores_beyond_two_to_the_53_are_told_apart():
-    rankings = pl.DataFrame({"user": [1, 1], "item": [1, 2], "score": [2**53, 2**53 + 1]})
+@pytest.mark.parametrize("low", [2**53, -(2**63), 2**63])
+def test_integer_scores_that_floats_cannot_tell_apart_are_told_apart(low):
+    dtype = pl.UInt64 if low == 2**63 else pl.Int64
+    rankings = pl.DataFrame(
+        {"user": [1, 1], "item": [1, 2], "score": [low, low + 1]},
+        schema_overrides={"score": dtype},
+    )
     report = evaluate(truth_of((1, 2)), rankings, "first_hit_rank")
 
     assert report.value("first_hit_rank") == 1.0
@@ -580,6 +585,15 @@ def test_lists_of_scores_of_other_lengths_are_an_error():
     assert codes(refused(TRUTH, lists)) == ["ragged-lists"]
 
 
+def test_a_null_list_of_scores_is_one_of_another_length():
+    lists = pl.DataFrame(
+        {"user": [1], "item": [[10, 12]], "score": [None]},
+        schema_overrides={"score": pl.List(pl.Float64)},
+    )
+
+    assert codes(refused(TRUTH, lists)) == ["ragged-lists"]
+
+
 def test_null_items_in_lists_are_null_ids():
     lists = pl.DataFrame({"user": [1, None], "item": [[10, None, 11], [10]]})
 
@@ -653,6 +667,14 @@ def test_users_outside_a_sample_are_counted():
     assert report.counts.models["als"].users_without_truth == 0
     assert report.value("hits@1") == 1.0
     assert "sample" in warned(report)
+
+
+@pytest.mark.parametrize("share", [0.0, -0.5, 1.5, nan])
+def test_a_sample_that_is_no_share_is_refused(share):
+    error = refused(TRUTH, RANKS, sample=share)
+
+    assert codes(error) == ["bad-sample"]
+    assert error.exit_status == 2
 
 
 def test_leave_one_out_needs_nothing_special():

@@ -82,7 +82,9 @@ def rank_column(dtype: pl.DataType) -> pl.Expr:
 
 def score_column(dtype: pl.DataType) -> pl.Expr:
     """Scores as float64, or as int64 where they are integers that float64 might round."""
-    if dtype.is_integer() and dtype not in (pl.UInt64, pl.Int128, pl.UInt128):
+    if dtype == pl.UInt64:  # the same order around zero
+        return (pl.col("score").cast(pl.Int128) - 2**63).cast(pl.Int64)
+    if dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128):
         return pl.col("score").cast(pl.Int64)
     return pl.col("score").cast(pl.Float64)
 

@@ -164,7 +164,8 @@ class RankScan:
                 self._mark_present(self.probe_of(name), part)
             lists = lists.filter(lengths > 0)
         columns = [ITEM, "score"] if "score" in lists.columns else [ITEM]
-        if "score" in columns and bool((lists["score"].list.len() != lists[ITEM].list.len()).any()):
+        lengths = lists[ITEM].list.len()
+        if "score" in columns and bool(lists["score"].list.len().ne_missing(lengths).any()):
             raise DataError(
                 "lists of items and of scores differ in length",
                 code="ragged-lists",
