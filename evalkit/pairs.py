@@ -228,6 +228,17 @@ def write_entry(table, entry, code, starts, counts, items):  # type: ignore[no-u
 
 
 @kernel
+def read_entry(table, entry, counts):  # type: ignore[no-untyped-def]
+    """Code, filter, start and count of the user of a table entry."""
+    code = np.int64(table[entry + 3]) - 1
+    start = np.int64(table[entry + 2] >> np.uint64(COUNT_BITS))
+    count = np.int64(table[entry + 2] & np.uint64(MAX_PACKED_COUNT))
+    if count == MAX_PACKED_COUNT:
+        count = counts[code]
+    return code, table[entry + 1], start, count
+
+
+@kernel
 def refresh_table(table, starts, counts, items):  # type: ignore[no-untyped-def]
     """Write the entries of a part of the table again."""
     for entry in range(0, table.size, 4):

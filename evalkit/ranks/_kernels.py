@@ -5,7 +5,7 @@ import numpy as np
 from evalkit.keys import mix
 from evalkit.metrics import kernel
 from evalkit.native import atomic_add, atomic_lower, atomic_raise, prefetch
-from evalkit.pairs import COUNT_BITS, MAX_PACKED_COUNT, find_entry, find_item, item_bit, merge_sort
+from evalkit.pairs import COUNT_BITS, find_entry, find_item, item_bit, merge_sort, read_entry
 from evalkit.ranks._records import NOT_RANKED
 
 
@@ -101,12 +101,7 @@ def probe_ranks(  # type: ignore[no-untyped-def]
                 unknown_users[n_unknown] = users[begin]
                 n_unknown += 1
                 continue
-            code = np.int64(table[entry + 3]) - 1
-            bits = table[entry + 1]
-            start = np.int64(table[entry + 2] >> np.uint64(COUNT_BITS))
-            count = np.int64(table[entry + 2] & np.uint64(MAX_PACKED_COUNT))
-            if count == MAX_PACKED_COUNT:
-                count = pair_counts[code]
+            code, bits, start, count = read_entry(table, entry, pair_counts)
             if run_rows.size > 0:
                 run_rows[n_known] = begin
                 run_codes[n_known] = code
@@ -292,12 +287,7 @@ def count_strengths(  # type: ignore[no-untyped-def]
                 unknown_users[n_unknown] = users[begin]
                 n_unknown += 1
                 continue
-            code = np.int64(table[entry + 3]) - 1
-            bits = table[entry + 1]
-            start = np.int64(table[entry + 2] >> np.uint64(COUNT_BITS))
-            count = np.int64(table[entry + 2] & np.uint64(MAX_PACKED_COUNT))
-            if count == MAX_PACKED_COUNT:
-                count = pair_counts[code]
+            code, bits, start, count = read_entry(table, entry, pair_counts)
             run_rows[n_known] = begin
             run_codes[n_known] = code
             n_known += 1
@@ -404,12 +394,7 @@ def find_best(  # type: ignore[no-untyped-def]
                 unknown_users[n_unknown] = users[begin]
                 n_unknown += 1
                 continue
-            code = np.int64(table[entry + 3]) - 1
-            bits = table[entry + 1]
-            start = np.int64(table[entry + 2] >> np.uint64(COUNT_BITS))
-            count = np.int64(table[entry + 2] & np.uint64(MAX_PACKED_COUNT))
-            if count == MAX_PACKED_COUNT:
-                count = pair_counts[code]
+            code, bits, start, count = read_entry(table, entry, pair_counts)
             run_rows[n_known] = begin
             run_codes[n_known] = code
             n_known += 1
@@ -609,8 +594,7 @@ def mark_seen(users, items, table, shift, slot_bits, pair_counts, pair_items, se
             entry = find_entry(table, users[row], shift, slot_bits)
         seen[row] = False
         if entry >= 0 and table[entry + 1] & item_bit(items[row]) != 0:
-            start = np.int64(table[entry + 2] >> np.uint64(COUNT_BITS))
-            count = pair_counts[np.int64(table[entry + 3]) - 1]
+            _, _, start, count = read_entry(table, entry, pair_counts)
             if find_item(pair_items, items[row], start, start + count) >= 0:
                 seen[row] = True
                 n_seen += 1
