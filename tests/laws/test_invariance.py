@@ -516,20 +516,25 @@ def scattered():
 
 
 @pytest.mark.parametrize(
-    ("mode", "duplicates"),
+    ("mode", "duplicates", "as_text"),
     [
-        ("rank", "best"),
-        ("rank", "count"),
-        ("rank", "last"),
-        ("score", "error"),
-        ("score", "best"),
-        ("score", "count"),
-        ("order", "first"),
+        ("rank", "best", False),
+        ("rank", "best", True),
+        ("rank", "count", False),
+        ("rank", "last", False),
+        ("score", "error", False),
+        ("score", "error", True),
+        ("score", "best", False),
+        ("score", "count", False),
+        ("order", "first", False),
     ],
 )
-def test_threads_never_lose_an_update(scattered, monkeypatch, mode, duplicates):
+def test_threads_never_lose_an_update(scattered, monkeypatch, mode, duplicates, as_text):
     held_out, rankings, with_copies = scattered
     rows = rankings if duplicates == "error" else with_copies
+    if as_text:
+        text = pl.col("user", "item").cast(pl.String).str.zfill(9)
+        held_out, rows = held_out.with_columns(text), rows.with_columns(text)
     names = ["user", "item", *made.columns_of(mode)]
     options = {
         "mode": mode,
