@@ -9,7 +9,7 @@ import polars as pl
 
 from evalkit.keys import USER_KEY, Keys, as_array, as_keys
 from evalkit.ranks import _kernels as kernels
-from evalkit.ranks._records import NO_RANK, WORST, Array, ModelProbe
+from evalkit.ranks._records import WORST, Array, ModelProbe
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,11 @@ def run_length(users: Keys, user: np.uint64) -> int:
 
 
 def rank_column(dtype: pl.DataType) -> pl.Expr:
-    """Ranks as int32, NO_RANK where one is null or no whole number."""
+    """Ranks as int32, null where one is null or no whole number."""
     rank = pl.col("rank")
     if dtype.is_float():
         rank = pl.when(rank == rank.floor()).then(rank)
-    return rank.cast(pl.Int32, strict=False).fill_null(NO_RANK).alias("rank")
+    return rank.cast(pl.Int32, strict=False).alias("rank")
 
 
 def score_column(dtype: pl.DataType) -> pl.Expr:

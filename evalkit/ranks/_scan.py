@@ -55,7 +55,7 @@ from evalkit.sources import Table, reading
 from evalkit.threads import ordered_map
 from evalkit.truth import Train, Truth, drop_null_ids
 
-BATCH_ROWS = 1 << 17  # arrays of so many rows stay in a core's cache
+BATCH_ROWS = 1 << 18  # arrays of so many rows stay in a core's cache
 BATCH_LISTS = 1 << 12
 
 Mode = Literal["rank", "strength", "place"]
@@ -133,6 +133,8 @@ class RankScan:
         batches = frame.collect_batches(maintain_order=ordered, engine="streaming")
         for rows in sized(batches, BATCH_LISTS if self.table.is_list else BATCH_ROWS):
             flat = self._explode(rows) if self.table.is_list else rows
+            if self.has_rank and flat["rank"].null_count():
+                flat = flat.with_columns(pl.col("rank").fill_null(NO_RANK))
             for name, part in self._split_models(flat):
                 probe = self.probe_of(name)
                 kept = self._rows_of_ours(probe, part)
