@@ -1,6 +1,6 @@
 """The truth: what the rankings of a run are held against, read from the interactions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ from evalkit.keys import (
 from evalkit.metrics import kernel
 from evalkit.pairs import UserItems, build_user_items
 from evalkit.sources import Table, reading
+from evalkit.threads import ordered_map
 
 _NO_IDS = pl.DataFrame()
 
@@ -137,7 +138,7 @@ def build_truth(
     if has_relevance:
         columns.append(pl.col("relevance").cast(pl.Float64))
     keeps_ids = user_plan.hashed or item_plan.hashed
-    rows = _Rows.read(table, columns, sample, share, keeps_ids=keeps_ids)
+    rows = _Rows.read(table, columns, sample, share, keeps_ids=keeps_ids, threads=threads)
     clock("read")
     if rows.null_ids and policies.null_ids == "error":
         raise null_id_error("truth", rows.null_ids, table.at)
@@ -226,18 +227,20 @@ class _Rows:
         share: Share | None,
         *,
         keeps_ids: bool,
+        threads: int,
     ) -> "_Rows":
         """All rows with ids, of the sample and of the share."""
         lazy = table.frame.select(columns)
         is_graded = "relevance" in lazy.collect_schema()
         # untouched room costs nothing, so what the metadata says may be too much
-        room = table.n_rows_hint() or 1 << 16
+        room = table.n_rows_hint()
         rows = cls(
-            np.empty(room, dtype=np.uint64),
-            np.empty(room, dtype=np.uint64),
-            np.empty(room if is_graded else 0, dtype=np.float64),
+            np.empty(room or 1 << 16, dtype=np.uint64),
+            np.empty(room or 1 << 16, dtype=np.uint64),
+            np.empty((room or 1 << 16) if is_graded else 0, dtype=np.float64),
         )
-        with reading(table):
+
+        def placed() -> Iterator[tuple[pl.DataFrame, int]]:
             for batch in lazy.collect_batches(maintain_order=True, engine="streaming"):
                 part, null_ids = drop_null_ids(batch)
                 if share is not None:
@@ -249,29 +252,38 @@ class _Rows:
                     chosen = part.filter(pl.Series(sample.holds(part)))
                     rows.not_sampled += part.height - chosen.height
                     part = chosen
-                rows._add(part)
+                if is_graded:
+                    rows.null_relevance += part["relevance"].null_count()
                 if keeps_ids:
                     rows.frames.append(part)
+                if room is None:
+                    rows._make_room(rows.size + part.height)
+                yield part, rows.size
+                rows.size += part.height
+
+        with reading(table):  # arrays that may still grow are written by one thread
+            copying = ordered_map(rows._write, placed(), threads=threads if room else 1)
+            for _ in copying:
+                pass
         rows.users, rows.items = rows.users[: rows.size], rows.items[: rows.size]
         rows.relevance = rows.relevance[: rows.size if is_graded else 0]
         return rows
 
-    def _add(self, part: pl.DataFrame) -> None:
-        begin, end = self.size, self.size + part.height
-        if end > self.users.size:
-            room = 2 * end
-            self.users = np.concatenate([self.users, np.empty(room - self.users.size, np.uint64)])
-            self.items = np.concatenate([self.items, np.empty(room - self.items.size, np.uint64)])
-            if "relevance" in part.columns:
-                more = np.empty(room - self.relevance.size)
-                self.relevance = np.concatenate([self.relevance, more])
+    def _make_room(self, n_rows: int) -> None:
+        more = 2 * n_rows - self.users.size
+        if n_rows > self.users.size:
+            self.users = np.concatenate([self.users, np.empty(more, dtype=np.uint64)])
+            self.items = np.concatenate([self.items, np.empty(more, dtype=np.uint64)])
+            if self.relevance.size:
+                self.relevance = np.concatenate([self.relevance, np.empty(more)])
+
+    def _write(self, placed: tuple[pl.DataFrame, int]) -> None:
+        part, begin = placed
+        end = begin + part.height
         self.users[begin:end] = as_keys(part[USER_KEY])
         self.items[begin:end] = as_keys(part[ITEM_KEY])
         if "relevance" in part.columns:
-            relevance = part["relevance"]
-            self.null_relevance += relevance.null_count()
-            self.relevance[begin:end] = relevance.fill_null(0.0).to_numpy()
-        self.size = end
+            self.relevance[begin:end] = part["relevance"].fill_null(0.0).to_numpy()
 
 
 def drop_null_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
