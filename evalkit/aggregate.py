@@ -11,12 +11,13 @@ import numpy.typing as npt
 from evalkit.config import Policies
 from evalkit.exact import BinnedSums
 from evalkit.metrics import Hits, Relevant, Request, kernel
-from evalkit.pairs import merge_sort
+from evalkit.pairs import merge_sort, relevance_at
 from evalkit.ranks import NOT_RANKED, Ranks
 from evalkit.threads import ordered_map
 from evalkit.truth import Truth
 
 USERS_A_BLOCK = 8192
+SMALL_SORT = 64  # up to here insertion beats what needs room of its own
 
 Values = npt.NDArray[np.float64]
 
@@ -44,41 +45,52 @@ def group_requests(requests: Sequence[Request]) -> list[Group]:
     return groups
 
 
-@kernel
+@kernel(allocates=False)
 def sort_descending(gains):  # type: ignore[no-untyped-def]
     """Sort one user's gains, the largest first."""
-    n = gains.size
-    if n <= 64:
-        for place in range(1, n):
-            gain = gains[place]
-            before = place - 1
-            while before >= 0 and gains[before] < gain:
-                gains[before + 1] = gains[before]
-                before -= 1
-            gains[before + 1] = gain
+    if gains.size > SMALL_SORT:
+        sort_many_descending(gains)
         return
-    ascending = np.sort(gains)
-    for place in range(n):
-        gains[place] = ascending[n - 1 - place]
+    for place in range(1, gains.size):
+        gain = gains[place]
+        before = place - 1
+        while before >= 0 and gains[before] < gain:
+            gains[before + 1] = gains[before]
+            before -= 1
+        gains[before + 1] = gain
 
 
 @kernel
+def sort_many_descending(gains):  # type: ignore[no-untyped-def]
+    """Sort many gains, the largest first."""
+    ascending = np.sort(gains)
+    for place in range(gains.size):
+        gains[place] = ascending[gains.size - 1 - place]
+
+
+@kernel(allocates=False)
 def sort_by_rank(ranks, gains, graded):  # type: ignore[no-untyped-def]
     """Sort one user's hits by rank; hits at one rank, the larger gain first."""
-    n = ranks.size
-    if n <= 64:
-        for place in range(1, n):
-            rank, gain = ranks[place], gains[place]
-            before = place - 1
-            while before >= 0 and (
-                ranks[before] > rank or (ranks[before] == rank and gains[before] < gain)
-            ):
-                ranks[before + 1] = ranks[before]
-                gains[before + 1] = gains[before]
-                before -= 1
-            ranks[before + 1] = rank
-            gains[before + 1] = gain
+    if ranks.size > SMALL_SORT:
+        sort_many_by_rank(ranks, gains, graded)
         return
+    for place in range(1, ranks.size):
+        rank, gain = ranks[place], gains[place]
+        before = place - 1
+        while before >= 0 and (
+            ranks[before] > rank or (ranks[before] == rank and gains[before] < gain)
+        ):
+            ranks[before + 1] = ranks[before]
+            gains[before + 1] = gains[before]
+            before -= 1
+        ranks[before + 1] = rank
+        gains[before + 1] = gain
+
+
+@kernel
+def sort_many_by_rank(ranks, gains, graded):  # type: ignore[no-untyped-def]
+    """Sort many hits by rank; hits at one rank, the larger gain first."""
+    n = ranks.size
     order = np.arange(n)
     spare = np.empty(n, dtype=np.int64)
     if graded:
@@ -91,26 +103,29 @@ def sort_by_rank(ranks, gains, graded):  # type: ignore[no-untyped-def]
         gains[place] = old_gains[order[place]]
 
 
-@kernel
+@kernel(allocates=False)
 def gather_hits(  # type: ignore[no-untyped-def]
     users,
     starts,
     counts,
-    relevance,
+    grades,
     relevant_from,
     judged,
+    present,
     ranks,
     copy_places,
     copy_ranks,
-    hit_starts,
-    hit_ranks,
-    hit_gains,
-    hit_ideal,
-    relevant_starts,
-    relevant_gains,
+    hits,
+    relevant,
 ):
-    """Fill the ragged rows that metrics are measured on, for a block of user codes."""
-    graded = relevance.size > 0
+    """Fill the ragged rows that metrics are measured on, for a block of user codes.
+
+    Users without a list stay empty: a policy says what they count.
+    """
+    codes, values, own = grades.codes, grades.values, grades.own
+    hit_starts, hit_ranks, hit_gains, hit_ideal = hits.starts, hits.ranks, hits.gains, hits.ideal
+    relevant_starts, relevant_gains = relevant.starts, relevant.gains
+    graded = codes.size > 0 or own.size > 0
     n_hits = 0
     n_relevant = 0
     hit_starts[0] = 0
@@ -118,23 +133,23 @@ def gather_hits(  # type: ignore[no-untyped-def]
     for row in range(users.size):
         user = users[row]
         first_hit, first_relevant = n_hits, n_relevant
-        begin, end = starts[user], starts[user] + counts[user]
+        begin = starts[user]
+        end = begin + counts[user] if present[user] else begin
         for place in range(begin, end):
-            gain = relevance[place] if graded else 1.0
+            gain = relevance_at(codes, values, own, place) if graded else 1.0
             is_relevant = gain >= relevant_from
             if is_relevant or (judged and gain > 0.0):
                 relevant_gains[n_relevant] = gain
                 n_relevant += 1
             elif not judged:
                 continue
-            if ranks[place] != NOT_RANKED:
-                hit_ranks[n_hits] = ranks[place]
-                hit_gains[n_hits] = gain
-                n_hits += 1
+            hit_ranks[n_hits] = ranks[place]
+            hit_gains[n_hits] = gain
+            n_hits += ranks[place] != NOT_RANKED
         if copy_places.size > 0:
             copy = np.searchsorted(copy_places, begin)
             while copy < copy_places.size and copy_places[copy] < end:
-                gain = relevance[copy_places[copy]] if graded else 1.0
+                gain = relevance_at(codes, values, own, copy_places[copy])
                 if judged or gain >= relevant_from:
                     hit_ranks[n_hits] = copy_ranks[copy]
                     hit_gains[n_hits] = gain
@@ -150,7 +165,7 @@ def gather_hits(  # type: ignore[no-untyped-def]
         relevant_starts[row + 1] = n_relevant
 
 
-@kernel
+@kernel(allocates=False)
 def settle(  # type: ignore[no-untyped-def]
     values, users, present, n_relevant, skip_missing, skip_without_relevant, higher_is_better
 ):
@@ -179,14 +194,14 @@ class Measuring:
     groups: Sequence[Group]
     policies: Policies
     present: npt.NDArray[np.bool_]
-    lengths: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int32]
 
     def measure(self, users: npt.NDArray[np.int64]) -> list[Values]:
         """For each group float64[n_users, n_cutoffs] of a block of users; NaN where left out."""
         views: dict[bool, tuple[Hits, Relevant]] = {}
         two_views = self.truth.has_threshold or self.truth.counts.negative > 0
         measured = []
-        lengths = self.lengths[users]
+        lengths = self.lengths[users].astype(np.int64)
         for group in self.groups:
             judged = two_views and group.request.view == "judged"
             if judged not in views:
@@ -198,7 +213,7 @@ class Measuring:
                 values,
                 users,
                 self.present,
-                self.truth.n_relevant,
+                self.truth.pairs.n_relevant,
                 self.policies.missing_ranking == "skip",
                 self.policies.no_relevant == "skip",
                 group.request.metric.higher_is_better,
@@ -209,7 +224,7 @@ class Measuring:
     def _gather(self, users: npt.NDArray[np.int64], *, judged: bool) -> tuple[Hits, Relevant]:
         pairs = self.truth.pairs
         n_places = int(pairs.counts[users].sum())
-        n_hits = n_places + self.ranks.copy_places.size
+        n_hits = n_places + self.ranks.copy_places.size + 1  # one is written before it counts
         hits = Hits(
             np.empty(users.size + 1, dtype=np.int64),
             np.empty(n_hits, dtype=np.int32),
@@ -223,14 +238,15 @@ class Measuring:
             users,
             pairs.starts,
             pairs.counts,
-            pairs.relevance,
+            pairs.grades,
             self.truth.relevant_from,
             judged,
+            self.present,
             self.ranks.ranks,
             self.ranks.copy_places,
             self.ranks.copy_ranks,
-            *hits,
-            *relevant,
+            hits,
+            relevant,
         )
         return hits, relevant
 
@@ -252,7 +268,7 @@ def measure_users(
         order: int64[n_users], the order in which users come by.
     """
     groups = group_requests(requests)
-    measuring = Measuring(truth, ranks, groups, policies, ranks.present, ranks.lengths.copy())
+    measuring = Measuring(truth, ranks, groups, policies, ranks.present, ranks.lengths)
     columns = [column for group in groups for column in group.columns]  # as the sums hold them
     idle: SimpleQueue[BinnedSums] = SimpleQueue()
     made: list[BinnedSums] = []

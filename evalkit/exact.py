@@ -100,7 +100,7 @@ class BinnedSums:
         return ExactSum(int(self.counts[column, 0]), scaled)
 
 
-@kernel
+@kernel(allocates=False)
 def add_to_bins(bits, bins, counts):  # type: ignore[no-untyped-def]
     """Add float64 values, given as int64 bits, to their exponents' bins."""
     for column in range(bits.shape[1]):
@@ -126,7 +126,7 @@ def add_to_bins(bits, bins, counts):  # type: ignore[no-untyped-def]
         counts[column, 0] += n_finite
 
 
-@kernel
+@kernel(allocates=False)
 def carry(bins):  # type: ignore[no-untyped-def]
     """Move what the low halves hold above 32 bits into the high halves."""
     for column in range(bins.shape[0]):

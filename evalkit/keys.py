@@ -230,7 +230,7 @@ def as_keys(series: pl.Series) -> Keys:
     return keys
 
 
-@kernel
+@kernel(allocates=False)
 def mix(key):  # type: ignore[no-untyped-def]
     """A 64-bit permutation in which every input bit moves every output bit (splitmix64)."""
     key = np.uint64(key)
@@ -263,7 +263,7 @@ class Share:
         return held
 
 
-@kernel
+@kernel(allocates=False)
 def mark_share(users, number, n_shares, held):  # type: ignore[no-untyped-def]
     """`held` becomes True for the users of one share."""
     for row in range(users.size):
@@ -312,7 +312,7 @@ class Sample:
         return held
 
 
-@kernel
+@kernel(allocates=False)
 def hash_bytes(starts, content, hashes):  # type: ignore[no-untyped-def]
     """Mix the bytes of each row's id into its hash (FNV-1a, then splitmix64)."""
     for row in range(hashes.size):
@@ -322,7 +322,7 @@ def hash_bytes(starts, content, hashes):  # type: ignore[no-untyped-def]
         hashes[row] = mix(value)
 
 
-@kernel
+@kernel(allocates=False)
 def mark_sample(hashes, limit, held):  # type: ignore[no-untyped-def]
     """`held` becomes True where the hash falls below `limit` of 2^32."""
     for row in range(hashes.size):

@@ -137,8 +137,8 @@ class Tally:
         self.duplicates += counts.duplicates
         self.negative += counts.negative
         self.users += truth.pairs.n_users
-        self.users_without_relevant += int((truth.n_relevant == 0).sum())
-        self.pairs += int(truth.n_relevant.sum())
+        self.users_without_relevant += int((truth.pairs.n_relevant == 0).sum())
+        self.pairs += int(truth.pairs.n_relevant.sum())
 
     def add_model(self, probe: ModelProbe, config: Config) -> None:
         """One share of a model's rankings."""

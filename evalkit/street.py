@@ -289,8 +289,7 @@ class Evaluation:
 
     def _check_gains(self, truth: Truth) -> None:
         """Refuse relevances whose gains no float64 holds, before they turn into NaN."""
-        relevance = truth.pairs.relevance
-        largest = float(relevance.max()) if relevance.size else 1.0
+        largest = truth.pairs.grades.largest
         for request in self.requests:
             exponential = dict(request.parameters).get("gain") == "exp2"
             limit = LARGEST_EXPONENT if exponential else LARGEST_RELEVANCE

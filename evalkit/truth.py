@@ -1,6 +1,7 @@
 """The truth: what the rankings of a run are held against, read from the interactions."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,15 +20,16 @@ from evalkit.keys import (
     Keys,
     Sample,
     Share,
+    as_array,
     as_keys,
     same_ids,
 )
-from evalkit.metrics import kernel
-from evalkit.pairs import UserItems, build_user_items
+from evalkit.pairs import ManyGradesError, PairRows, UserItems, build_user_items
 from evalkit.sources import Table, reading
 from evalkit.threads import ordered_map
 
 _NO_IDS = pl.DataFrame()
+_NO_KEYS: Keys = np.empty(0, dtype=np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,6 @@ class Truth:
     user_ids: pl.DataFrame
     item_ids: pl.DataFrame
     item_keys: Keys
-    n_relevant: npt.NDArray[np.int64]
     counts: "TruthRows"
 
     def ids_of_users(self, codes: npt.NDArray[np.int64]) -> pl.DataFrame:
@@ -95,20 +96,6 @@ class TruthRows:
         return self.rows - self.null_ids - self.duplicates - self.not_sampled
 
 
-@kernel
-def count_relevant(starts, counts, relevance, relevant_from, out):  # type: ignore[no-untyped-def]
-    """Relevant items of each user; `out` int64[n_users] is filled."""
-    for user in range(starts.size):
-        if relevance.size == 0:
-            out[user] = counts[user]
-            continue
-        n_relevant = 0
-        for place in range(starts[user], starts[user] + counts[user]):
-            if relevance[place] >= relevant_from:
-                n_relevant += 1
-        out[user] = n_relevant
-
-
 SMALLEST_POSITIVE = 5e-324
 
 
@@ -137,30 +124,35 @@ def build_truth(
     columns = [*user_plan.select(USER_KEY), *item_plan.select(ITEM_KEY)]
     if has_relevance:
         columns.append(pl.col("relevance").cast(pl.Float64))
-    keeps_ids = user_plan.hashed or item_plan.hashed
-    rows = _Rows.read(table, columns, sample, share, keeps_ids=keeps_ids, threads=threads)
+    elif policies.truth_duplicates == "sum":  # a row without relevance counts 1
+        columns.append(pl.lit(1.0).alias("relevance"))
+    how = _Reading(
+        table,
+        columns,
+        sample,
+        share,
+        keeps_ids=user_plan.hashed or item_plan.hashed,
+        coded=policies.truth_duplicates != "sum",  # sums are values of their own
+        threads=threads,
+    )
+    rows = _read(how)
     clock("read")
     if rows.null_ids and policies.null_ids == "error":
         raise null_id_error("truth", rows.null_ids, table.at)
-    relevance = _checked(rows, table) if has_relevance else None
     relevant_from = SMALLEST_POSITIVE if threshold is None else threshold
-    adds_up = policies.truth_duplicates == "sum"
-    if relevance is None and relevant_from > 1.0 and not adds_up:
+    if has_relevance:
+        _check_relevance(rows, table)
+        if rows.pairs.is_plain and relevant_from <= 1.0:
+            rows.pairs.forget_grades()  # all the same: nothing to carry along
+    elif relevant_from > 1.0 and policies.truth_duplicates != "sum":
         raise RequestError(
             f"threshold is {threshold}, and the truth has no relevance",
             code="threshold-without-relevance",
             at=table.at,
             hint='name its column, such as relevance = "rating" under [truth.columns]',
         )
-    if adds_up:  # a row without relevance counts 1
-        relevance = np.ones(rows.users.size) if relevance is None else relevance
-    elif relevance is not None and bool((relevance == 1.0).all()) and relevant_from <= 1.0:
-        relevance = None  # all the same: nothing to carry along
     pairs, found = build_user_items(
-        rows.users,
-        rows.items,
-        relevance,
-        owned=True,
+        rows.pairs,
         relevant_from=relevant_from,
         duplicates=policies.truth_duplicates,
         keep_negative=policies.negative_relevance == "subtract",
@@ -168,18 +160,15 @@ def build_truth(
         threads=threads,
     )
     user_ids, item_ids, item_keys = _real_ids(rows, pairs, user_plan, item_plan)
-    n_relevant = np.empty(pairs.n_users, dtype=np.int64)
-    count_relevant(pairs.starts, pairs.counts, pairs.relevance, relevant_from, n_relevant)
     truth = Truth(
         pairs,
         relevant_from,
-        threshold is not None and relevance is not None,
+        threshold is not None and pairs.grades.is_graded,
         user_plan,
         item_plan,
         user_ids,
         item_ids,
         item_keys,
-        n_relevant,
         TruthRows(rows.n_rows, rows.null_ids, found.duplicates, found.negative, rows.not_sampled),
     )
     if found.duplicates and policies.truth_duplicates == "error":
@@ -199,91 +188,80 @@ def build_truth(
     return truth
 
 
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What is read of the interactions, and how."""
+
+    table: Table
+    columns: list[pl.Expr]
+    sample: Sample | None
+    share: Share | None
+    keeps_ids: bool
+    coded: bool
+    threads: int
+
+
 @dataclass(slots=True)
 class _Rows:
-    """The interactions as arrays of our own, filled batch by batch while they are decoded.
+    """The interactions that were read.
 
     Args:
-        users, items, relevance: the first `size` places are filled.
-        frames: the rows themselves, where real ids are needed beside their keys.
+        pairs: the rows with ids, of the sample and of the share.
+        frames: the same rows, where real ids are needed beside their keys.
     """
 
-    users: Keys
-    items: Keys
-    relevance: npt.NDArray[np.float64]
-    size: int = 0
+    pairs: PairRows
     n_rows: int = 0
     null_ids: int = 0
     not_sampled: int = 0
     null_relevance: int = 0
     frames: list[pl.DataFrame] = field(default_factory=list)
 
-    @classmethod
-    def read(
-        cls,
-        table: Table,
-        columns: list[pl.Expr],
-        sample: Sample | None,
-        share: Share | None,
-        *,
-        keeps_ids: bool,
-        threads: int,
-    ) -> "_Rows":
-        """All rows with ids, of the sample and of the share."""
-        lazy = table.frame.select(columns)
-        is_graded = "relevance" in lazy.collect_schema()
-        # untouched room costs nothing, so what the metadata says may be too much
-        room = table.n_rows_hint()
-        rows = cls(
-            np.empty(room or 1 << 16, dtype=np.uint64),
-            np.empty(room or 1 << 16, dtype=np.uint64),
-            np.empty((room or 1 << 16) if is_graded else 0, dtype=np.float64),
-        )
 
-        def placed() -> Iterator[tuple[pl.DataFrame, int]]:
-            for batch in lazy.collect_batches(maintain_order=True, engine="streaming"):
-                part, null_ids = drop_null_ids(batch)
-                if share is not None:
-                    part = part.filter(pl.Series(share.holds(as_keys(part[USER_KEY]))))
-                    null_ids = null_ids if share.is_first else 0
-                rows.null_ids += null_ids
-                rows.n_rows += part.height + null_ids
-                if sample is not None:
-                    chosen = part.filter(pl.Series(sample.holds(part)))
-                    rows.not_sampled += part.height - chosen.height
-                    part = chosen
-                if is_graded:
-                    rows.null_relevance += part["relevance"].null_count()
-                if keeps_ids:
-                    rows.frames.append(part)
-                if room is None:
-                    rows._make_room(rows.size + part.height)
-                yield part, rows.size
-                rows.size += part.height
+def _read(how: _Reading) -> _Rows:
+    """The interactions in arrays of our own, filled batch by batch while they are decoded."""
+    for coded in (True, False) if how.coded else (False,):
+        with suppress(ManyGradesError):
+            return _read_once(how, coded=coded)
+    raise AssertionError("relevances without codes are never too many")
 
-        with reading(table):  # arrays that may still grow are written by one thread
-            copying = ordered_map(rows._write, placed(), threads=threads if room else 1)
-            for _ in copying:
-                pass
-        rows.users, rows.items = rows.users[: rows.size], rows.items[: rows.size]
-        rows.relevance = rows.relevance[: rows.size if is_graded else 0]
-        return rows
 
-    def _make_room(self, n_rows: int) -> None:
-        more = 2 * n_rows - self.users.size
-        if n_rows > self.users.size:
-            self.users = np.concatenate([self.users, np.empty(more, dtype=np.uint64)])
-            self.items = np.concatenate([self.items, np.empty(more, dtype=np.uint64)])
-            if self.relevance.size:
-                self.relevance = np.concatenate([self.relevance, np.empty(more)])
+def _read_once(how: _Reading, *, coded: bool) -> _Rows:
+    lazy = how.table.frame.select(how.columns)
+    graded = "relevance" in lazy.collect_schema()
+    # untouched room costs nothing, so what the metadata says may be too much
+    room = how.table.n_rows_hint()
+    rows = _Rows(PairRows(room, graded=graded, coded=coded))
 
-    def _write(self, placed: tuple[pl.DataFrame, int]) -> None:
+    def placed() -> Iterator[tuple[pl.DataFrame, int]]:
+        for batch in lazy.collect_batches(maintain_order=True, engine="streaming"):
+            part, null_ids = drop_null_ids(batch)
+            if how.share is not None:
+                part = part.filter(pl.Series(how.share.holds(as_keys(part[USER_KEY]))))
+                null_ids = null_ids if how.share.is_first else 0
+            rows.null_ids += null_ids
+            rows.n_rows += part.height + null_ids
+            if how.sample is not None:
+                chosen = part.filter(pl.Series(how.sample.holds(part)))
+                rows.not_sampled += part.height - chosen.height
+                part = chosen
+            if graded and (n_null := part["relevance"].null_count()):
+                rows.null_relevance += n_null
+                part = part.with_columns(pl.col("relevance").fill_null(0.0))
+            if how.keeps_ids:
+                rows.frames.append(part)
+            yield part, rows.pairs.place(part.height)
+
+    def write(placed: tuple[pl.DataFrame, int]) -> None:
         part, begin = placed
-        end = begin + part.height
-        self.users[begin:end] = as_keys(part[USER_KEY])
-        self.items[begin:end] = as_keys(part[ITEM_KEY])
-        if "relevance" in part.columns:
-            self.relevance[begin:end] = part["relevance"].fill_null(0.0).to_numpy()
+        relevance = as_array(part["relevance"]) if graded else None
+        users, items = as_keys(part[USER_KEY]), as_keys(part[ITEM_KEY])
+        rows.pairs.write(begin, users, items, relevance)
+
+    with reading(how.table):  # arrays that may still grow are written by one thread
+        for _ in ordered_map(write, placed(), threads=how.threads if room else 1):
+            pass
+    return rows
 
 
 def drop_null_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
@@ -304,9 +282,8 @@ def null_id_error(role: str, n_rows: int, at: str) -> DataError:
     )
 
 
-def _checked(rows: _Rows, table: Table) -> npt.NDArray[np.float64]:
-    """The relevances, all of them numbers."""
-    n_bad = rows.null_relevance + int(rows.size - np.isfinite(rows.relevance).sum())
+def _check_relevance(rows: _Rows, table: Table) -> None:
+    n_bad = rows.null_relevance + rows.pairs.count_not_finite()
     if n_bad:
         raise DataError(
             f"{n_bad:,} rows of the truth have a relevance that is null, NaN or infinite",
@@ -314,7 +291,6 @@ def _checked(rows: _Rows, table: Table) -> npt.NDArray[np.float64]:
             at=table.at,
             hint='drop them by where, or write an expression: relevance = "coalesce(rating, 0)"',
         )
-    return rows.relevance
 
 
 def _real_ids(
@@ -372,8 +348,7 @@ def build_train(table: Table, truth: Truth, *, null_ids: str, threads: int) -> T
         KeyCollisionError: two ids share a key.
     """
     columns = [*truth.user_plan.select(USER_KEY), *truth.item_plan.select(ITEM_KEY)]
-    users: list[Keys] = [np.empty(0, dtype=np.uint64)]
-    items: list[Keys] = [np.empty(0, dtype=np.uint64)]
+    known_rows = PairRows(None)
     distinct: list[pl.DataFrame] = []
     n_null = n_rows = 0
     with reading(table):
@@ -390,14 +365,16 @@ def build_train(table: Table, truth: Truth, *, null_ids: str, threads: int) -> T
                 known.select(truth.user_plan.columns), truth.user_ids[codes]
             ):
                 raise KeyCollisionError
-            users.append(as_keys(known[USER_KEY]))
-            items.append(as_keys(known[ITEM_KEY]))
+            users, items = as_keys(known[USER_KEY]), as_keys(known[ITEM_KEY])
+            known_rows.write(known_rows.place(known.height), users, items, None)
             if truth.item_plan.hashed:
                 distinct.append(known.select(ITEM_KEY, ITEM).unique())
     if n_null and null_ids == "error":
         raise null_id_error("training log", n_null, table.at)
-    seen, _ = build_user_items(np.concatenate(users), np.concatenate(items), None, threads=threads)
-    item_keys, item_ids = distinct_items(pl.concat(distinct)) if distinct else (items[0], _NO_IDS)
+    seen, _ = build_user_items(known_rows, threads=threads)
+    item_keys, item_ids = _NO_KEYS, _NO_IDS
+    if distinct:
+        item_keys, item_ids = distinct_items(pl.concat(distinct))
     return Train(seen, item_keys, item_ids, n_rows)
 
 

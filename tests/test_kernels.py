@@ -15,7 +15,7 @@ from logs import JIT_OFF, Log, body, examples, run_log
 from evalkit import keys, street
 from evalkit.aggregate import sort_by_rank, sort_descending
 from evalkit.errors import MachineError
-from evalkit.pairs import build_user_items, find_codes, find_item, merge_sort, table_shift
+from evalkit.pairs import PairRows, build_user_items, find_item, merge_sort, relevance_at
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks import _scan
 
@@ -34,18 +34,21 @@ UNSIGNED = st.one_of(
 # ---------------------------------------------------------------- building
 
 
-def built(rows, *, graded=True, **options):
+def built(rows, *, graded=True, coded=True, **options):
     """Each user's items with their relevance, and what the build counted."""
     users = np.array([row[0] for row in rows], dtype=np.uint64)
     items = np.array([row[1] for row in rows], dtype=np.uint64)
     relevance = np.array([row[2] for row in rows], dtype=np.float64) if graded else None
-    pairs, counts = build_user_items(users, items, relevance, **options)
+    rows_of_pairs = PairRows.of(
+        users, items, relevance, coded=coded and options.get("duplicates") != "sum"
+    )
+    pairs, counts = build_user_items(rows_of_pairs, **options)
+    keys_of_items = pairs.item_keys()
     found = {}
     for code, user in enumerate(pairs.users.tolist()):
         places = range(int(pairs.starts[code]), int(pairs.starts[code] + pairs.counts[code]))
         found[user] = {
-            int(pairs.items[place]): float(pairs.relevance[place]) if graded else 1.0
-            for place in places
+            int(keys_of_items[place]): float(relevance_at(*pairs.grades, place)) for place in places
         }
         assert len(found[user]) == len(places), "an item stands there twice"
     assert len(found) == pairs.n_users
@@ -53,10 +56,7 @@ def built(rows, *, graded=True, **options):
 
 
 def codes_in(pairs, users):
-    codes = np.empty(len(users), dtype=np.int64)
-    shift = table_shift(pairs.partition_bits, pairs.slot_bits)
-    find_codes(pairs.table, np.array(users, np.uint64), shift, pairs.slot_bits, codes)
-    return codes.tolist()
+    return pairs.codes_of(np.array(users, np.uint64)).tolist()
 
 
 @st.composite
@@ -80,9 +80,10 @@ def grouped_rows(draw):
     graded=st.booleans(),
     threads=st.sampled_from([1, 2]),
     partition=st.sampled_from([1, 3, 1 << 16]),
+    coded=st.booleans(),
 )
 def test_building_agrees_with_plain_python(
-    rows, policy, relevant_from, keep_negative, graded, threads, partition
+    rows, policy, relevant_from, keep_negative, graded, threads, partition, coded
 ):
     copies = defaultdict(lambda: defaultdict(list))
     for user, item, relevance in rows:
@@ -102,12 +103,13 @@ def test_building_agrees_with_plain_python(
     }
     before = list(rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evalkit.pairs.ROWS_A_PARTITION", partition)
-        patch.setattr("evalkit.pairs.USERS_A_PARTITION", partition)
+        patch.setattr("evalkit.pairs._build.ROWS_A_PARTITION", partition)
+        patch.setattr("evalkit.pairs._build.USERS_A_PARTITION", partition)
 
         found, counts, pairs = built(
             rows,
             graded=graded,
+            coded=coded,
             relevant_from=relevant_from,
             duplicates=policy,
             keep_negative=keep_negative,
@@ -133,7 +135,8 @@ def test_building_writes_into_no_input():
     relevance = np.arange(1000) % 3.0
     copies = users.copy(), items.copy(), relevance.copy()
 
-    build_user_items(users, items, relevance, duplicates="sum", threads=2)
+    rows = PairRows.of(users, items, relevance, coded=False)
+    build_user_items(rows, duplicates="sum", threads=2)
 
     for array, copy in zip((users, items, relevance), copies, strict=True):
         np.testing.assert_array_equal(array, copy)
@@ -151,24 +154,26 @@ def unmix(hashed):
 
 @pytest.mark.parametrize("partition", [4, 1 << 16])
 def test_users_whose_hashes_crowd_one_slot_are_all_found(monkeypatch, partition):
-    monkeypatch.setattr("evalkit.pairs.ROWS_A_PARTITION", partition)
-    monkeypatch.setattr("evalkit.pairs.USERS_A_PARTITION", partition)
-    crowded = [unmix(2**64 - 1 - number) for number in range(50)]  # the last slot: probing wraps
+    monkeypatch.setattr("evalkit.pairs._build.ROWS_A_PARTITION", partition)
+    monkeypatch.setattr("evalkit.pairs._build.USERS_A_PARTITION", partition)
+    # the last slot of the last partition, and more users than the spare slots behind it
+    crowded = [unmix(2**64 - 1 - number) for number in range(300)]
     assert [int(keys.mix(np.uint64(user))) for user in crowded[:2]] == [2**64 - 1, 2**64 - 2]
-    strangers = [unmix(2**64 - 1 - number) for number in range(50, 80)]
+    strangers = [unmix(2**64 - 1 - number) for number in range(300, 330)]
 
     found, _, pairs = built([(user, 1, 1.0) for user in crowded])
 
     assert set(found) == set(crowded)
-    assert codes_in(pairs, crowded) == list(range(50))
+    assert codes_in(pairs, crowded) == list(range(300))
     assert codes_in(pairs, strangers) == [-1] * 30
 
 
 @pytest.mark.parametrize("n_items", [1, 16, 17, 32, 33, 48, 49, 64, 65, 300 if JIT_OFF else 20_001])
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_every_item_of_a_heavy_user_is_found(n_items, shuffled):
+@pytest.mark.parametrize("largest", [2**31, 2**40])
+def test_every_item_of_a_heavy_user_is_found(n_items, shuffled, largest):
     rng = np.random.default_rng(n_items)
-    items = rng.choice(2**40, size=n_items, replace=False)
+    items = rng.choice(largest, size=n_items, replace=False)
     rows = [(7, item, 1 + item % 3) for item in items.tolist()]
     rows += [(user, 5, 1.0) for user in range(100, 100 + n_items)]
     if shuffled:
@@ -176,15 +181,18 @@ def test_every_item_of_a_heavy_user_is_found(n_items, shuffled):
 
     found, _, pairs = built([(int(u), int(i), float(r)) for u, i, r in rows])
     (code,) = codes_in(pairs, [7])
-    begin, end = int(pairs.starts[code]), int(pairs.starts[code] + pairs.counts[code])
+    begin, count = int(pairs.starts[code]), int(pairs.counts[code])
+    keys_of_items = pairs.item_keys()
+
+    def find(item):
+        return int(find_item(pairs.index.lows, pairs.index.highs, np.uint64(item), begin, count))
 
     assert found[7] == {item: 1 + item % 3 for item in items.tolist()}
     for item in items.tolist():
-        place = int(find_item(pairs.items, np.uint64(item), begin, end))
-        assert int(pairs.items[place]) == item
-        assert pairs.relevance[place] == 1 + item % 3
+        assert int(keys_of_items[find(item)]) == item
+        assert relevance_at(*pairs.grades, find(item)) == 1 + item % 3
     for item in (2**41, 2**64 - 1):
-        assert find_item(pairs.items, np.uint64(item), begin, end) == -1
+        assert find(item) == -1
 
 
 # ---------------------------------------------------------------- sorting
@@ -354,7 +362,7 @@ def test_counts_that_do_not_fit_a_table_entry_are_read_beside_it(monkeypatch, mo
 
     def build_unpacked(*args, **options):
         made_truth = build(*args, **options)
-        entries = made_truth.pairs.table.reshape(-1, 4)
+        entries = made_truth.pairs.index.table.reshape(-1, 4)
         entries[entries[:, 3] != 0, 2] |= np.uint64((1 << 24) - 1)
         return made_truth
 
@@ -367,10 +375,11 @@ def test_counts_that_do_not_fit_a_table_entry_are_read_beside_it(monkeypatch, mo
 def test_a_user_of_seventeen_million_items_is_found():
     n_items = (1 << 24) + 5
     users = np.zeros(n_items, dtype=np.uint64)
-    pairs, _ = build_user_items(users, np.arange(n_items, dtype=np.uint64), None, threads=2)
+    rows = PairRows.of(users, np.arange(n_items, dtype=np.uint64))
+    pairs, _ = build_user_items(rows, threads=2)
 
     assert pairs.counts.tolist() == [n_items]
-    assert int(pairs.table.reshape(-1, 4)[:, 2].max()) & ((1 << 24) - 1) == (1 << 24) - 1
+    assert int(pairs.index.table.reshape(-1, 4)[:, 2].max()) & ((1 << 24) - 1) == (1 << 24) - 1
 
 
 # ---------------------------------------------------------------- keys that collide

@@ -15,7 +15,7 @@ A metric file, whole (`evalkit metrics` lists it, `evalkit explain` explains it,
         higher_is_better=False,
         monotone=False,
     )
-    @kernel
+    @kernel(allocates=False)
     def last_hit_rank(hits, relevant, lengths, cutoffs, out):
         for user in range(out.shape[0]):
             hit, end = hits.starts[user], hits.starts[user + 1]

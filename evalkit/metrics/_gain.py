@@ -57,7 +57,7 @@ def view_of_gain(values: Values) -> View:
     return "judged" if has_grades else "relevant"
 
 
-@kernel
+@kernel(allocates=False)
 def gain_of(relevance, gain):
     """What `relevance` is worth."""
     if gain == LINEAR:
@@ -67,7 +67,7 @@ def gain_of(relevance, gain):
     return 1.0
 
 
-@kernel
+@kernel(allocates=False)
 def discount_of(rank, discount, log_base):
     """The factor at `rank`, from 1."""
     if discount == LOG:

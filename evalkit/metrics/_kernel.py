@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import cached_property, update_wrapper
+from functools import cached_property, partial, update_wrapper
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
@@ -37,8 +37,9 @@ _lock = threading.RLock()
 class Kernel(Generic[P, R]):
     """A function compiled by numba at its first call; the call releases the GIL."""
 
-    def __init__(self, function: Callable[P, R]) -> None:
+    def __init__(self, function: Callable[P, R], *, allocates: bool = True) -> None:
         self.py_func = cast(FunctionType, function)
+        self.allocates = allocates
         self._dispatcher: Callable[..., Any] | None = None
         self._n_overloads = 0
         update_wrapper(self, function)
@@ -78,7 +79,7 @@ class Kernel(Generic[P, R]):
         """A checksum of the code and of all constants, tables and kernels that it reads."""
         from hashlib import blake2b
 
-        summary = blake2b(digest_size=8)
+        summary = blake2b(f"{self.allocates}".encode(), digest_size=8)
         for part in _describe_code(self.py_func.__code__):
             summary.update(part)
         for name, value in _read_globals(self.py_func):
@@ -103,17 +104,18 @@ class Kernel(Generic[P, R]):
 
         function = _with_globals(self.py_func, lambda late: late.compiled)
         function.__qualname__ = f"{function.__qualname__}_{self.digest}"
-        compile_later: Any = numba.njit
+        # set either way: a kernel would inherit it from the one that calls it first
+        compile_later: Any = partial(numba.njit, **OPTIONS, _nrt=self.allocates)
         config: Any = numba.config
         cache = _open_cache()
         before = config.CACHE_DIR
         try:
             if cache is not None:
                 config.CACHE_DIR = str(cache.path)  # read here and now, not when compiling
-            made = compile_later(cache=cache is not None, **OPTIONS)(function)
+            made = compile_later(cache=cache is not None)(function)
         except (OSError, RuntimeError) as error:
             _give_up_cache(error)
-            made = compile_later(**OPTIONS)(function)
+            made = compile_later()(function)
         finally:
             config.CACHE_DIR = before
         return cast(Callable[..., Any], made)
@@ -139,9 +141,22 @@ class Kernel(Generic[P, R]):
 OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 
-def kernel(function: Callable[P, R]) -> Kernel[P, R]:
-    """A kernel of `function`; never parallel, never with fast-math, compiled at the first call."""
-    return Kernel(function)
+@overload
+def kernel(function: Callable[P, R]) -> Kernel[P, R]: ...
+@overload
+def kernel(*, allocates: bool) -> Callable[[Callable[P, R]], Kernel[P, R]]: ...
+def kernel(
+    function: Callable[P, R] | None = None, *, allocates: bool = True
+) -> Kernel[P, R] | Callable[[Callable[P, R]], Kernel[P, R]]:
+    """A kernel of `function`; never parallel, never with fast-math, compiled at the first call.
+
+    Args:
+        allocates: it makes arrays. With `@kernel(allocates=False)` it counts no references to those
+            that it is given, which halves the time of short helpers, and making one does not compile.
+    """
+    if function is None:
+        return partial(Kernel, allocates=allocates)
+    return Kernel(function, allocates=allocates)
 
 
 class Table(Sequence[float]):

@@ -11,7 +11,7 @@ LONGEST_SUM = 4096  # ranks that are added up one by one
 EULER = 0.5772156649015329
 
 
-@kernel
+@kernel(allocates=False)
 def harmonic(number):
     """1 + 1/2 + ... + 1/number by its expansion, exact to float64 above a thousand."""
     inverse = 1.0 / number
@@ -19,7 +19,7 @@ def harmonic(number):
     return math.log(number) + EULER + inverse / 2.0 - square / 12.0 + square * square / 120.0
 
 
-@kernel
+@kernel(allocates=False)
 def precision_sum(n_hits, after, last):
     """The precisions at ranks `after` + 1 to `last` added up, with `n_hits` above all of them."""
     total = 0.0
@@ -68,7 +68,7 @@ def precision_sum(n_hits, after, last):
         ),
     ),
 )
-@kernel
+@kernel(allocates=False)
 def ap(hits, relevant, lengths, cutoffs, over, terms, out):
     """Sum of precisions up to each cutoff over its divisor; NaN for a user without relevant."""
     for user in range(out.shape[0]):

@@ -22,7 +22,7 @@ from evalkit.metrics._gain import BELOW_THRESHOLD, GAIN, gain_of, view_of_gain
     parameters=(GAIN, BELOW_THRESHOLD),
     view=view_of_gain,
 )
-@kernel
+@kernel(allocates=False)
 def cg(hits, relevant, lengths, cutoffs, gain, below_threshold, out):
     """Gains up to each cutoff."""
     for user in range(out.shape[0]):

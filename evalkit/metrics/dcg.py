@@ -32,7 +32,7 @@ from evalkit.metrics._gain import (
     parameters=(GAIN, BELOW_THRESHOLD, DISCOUNT, LOG_BASE),
     view=view_of_gain,
 )
-@kernel
+@kernel(allocates=False)
 def dcg(hits, relevant, lengths, cutoffs, gain, below_threshold, discount, log_base, out):
     """Discounted gains up to each cutoff."""
     for user in range(out.shape[0]):

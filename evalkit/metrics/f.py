@@ -45,7 +45,7 @@ RELEVANT, MIN_K = 0, 1
         ),
     ),
 )
-@kernel
+@kernel(allocates=False)
 def f(hits, relevant, lengths, cutoffs, beta, precision_over, recall_over, out):
     """F of precision and recall at each cutoff; NaN for a user without relevant items."""
     weight = beta * beta

@@ -21,7 +21,7 @@ from evalkit.metrics import kernel, metric
     higher_is_better=False,
     monotone=False,
 )
-@kernel
+@kernel(allocates=False)
 def first_hit_rank(hits, relevant, lengths, cutoffs, out):
     """Rank of the first hit within each cutoff; NaN without one."""
     for user in range(out.shape[0]):

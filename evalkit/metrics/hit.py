@@ -17,7 +17,7 @@ from evalkit.metrics import kernel, metric
     bounds=(0.0, 1.0),
     undefined="never; 0 for a user without relevant items",
 )
-@kernel
+@kernel(allocates=False)
 def hit(hits, relevant, lengths, cutoffs, out):
     """1 where the first hit is within the cutoff."""
     for user in range(out.shape[0]):

@@ -16,7 +16,7 @@ from evalkit.metrics import kernel, metric
     bounds=(0.0, math.inf),
     undefined="never; 0 for a user without relevant items",
 )
-@kernel
+@kernel(allocates=False)
 def hits(hits, relevant, lengths, cutoffs, out):
     """Hits up to each cutoff."""
     for user in range(out.shape[0]):

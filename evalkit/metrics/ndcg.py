@@ -68,7 +68,7 @@ AT_K, NONE = 0, 1
     ),
     view=view_of_gain,
 )
-@kernel
+@kernel(allocates=False)
 def ndcg(
     hits,
     relevant,

@@ -26,7 +26,7 @@ K, LENGTH = 0, 1
         ),
     ),
 )
-@kernel
+@kernel(allocates=False)
 def precision(hits, relevant, lengths, cutoffs, over, out):
     """Hits up to each cutoff over the ranks looked at."""
     for user in range(out.shape[0]):

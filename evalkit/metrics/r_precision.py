@@ -16,7 +16,7 @@ from evalkit.metrics import kernel, metric
     bounds=(0.0, 1.0),
     undefined="for a user without relevant items",
 )
-@kernel
+@kernel(allocates=False)
 def r_precision(hits, relevant, lengths, cutoffs, out):
     """Hits among the first |R| ranks over |R|; NaN for a user without relevant items."""
     for user in range(out.shape[0]):

@@ -7,7 +7,7 @@ from evalkit.metrics._gain import BELOW_THRESHOLD, view_of_gain
 BINARY = 0
 
 
-@kernel
+@kernel(allocates=False)
 def power(base, exponent):
     """`base` to a whole `exponent` >= 0 by squaring: the same bits with and without the JIT."""
     value = 1.0
@@ -51,7 +51,7 @@ def power(base, exponent):
     ),
     view=view_of_gain,
 )
-@kernel
+@kernel(allocates=False)
 def rbp(hits, relevant, lengths, cutoffs, patience, gain, below_threshold, out):
     """Discounted gains of hits up to each cutoff."""
     for user in range(out.shape[0]):

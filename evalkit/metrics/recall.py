@@ -28,7 +28,7 @@ RELEVANT, MIN_K = 0, 1
         ),
     ),
 )
-@kernel
+@kernel(allocates=False)
 def recall(hits, relevant, lengths, cutoffs, over, out):
     """Hits up to each cutoff over relevant items; NaN for a user without any."""
     for user in range(out.shape[0]):

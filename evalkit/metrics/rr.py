@@ -17,7 +17,7 @@ from evalkit.metrics import kernel, metric
     bounds=(0.0, 1.0),
     undefined="never; 0 for a user without relevant items",
 )
-@kernel
+@kernel(allocates=False)
 def rr(hits, relevant, lengths, cutoffs, out):
     """Reciprocal rank of the first hit within each cutoff, else 0."""
     for user in range(out.shape[0]):

@@ -4,7 +4,7 @@ import numpy as np
 
 from evalkit.errors import DataError
 from evalkit.ranks import _kernels as kernels
-from evalkit.ranks._records import NO_INTS, NO_RANKS, ROWS, ModelProbe
+from evalkit.ranks._records import NO_INTS, NO_RANKS, ModelProbe
 from evalkit.ranks._rows import make_checksums
 from evalkit.ranks._scan import RankScan
 from evalkit.truth import name_users, null_id_error
@@ -72,8 +72,8 @@ def _low_rank_error(scan: RankScan, probe: ModelProbe, at: str) -> DataError:
 
 
 def _check_ranks(scan: RankScan, probe: ModelProbe) -> None:
-    state = probe.given_ranks if probe.given_ranks.size else probe.ranks.state
-    most = int(state[ROWS::4].max()) if state.size else 0
+    state = probe.ranks.state if probe.given is None else probe.given
+    most = int(state.rows.max()) if state.rows.size else 0
     checksums = scan.checksums if most < scan.checksums.size else make_checksums(most + 1)
     bad = np.empty(scan.truth.pairs.n_users, dtype=np.int64)
     n_bad = int(kernels.find_bad_ranks(state, checksums, bad))

@@ -5,164 +5,265 @@ import numpy as np
 from evalkit.keys import mix
 from evalkit.metrics import kernel
 from evalkit.native import atomic_add, atomic_lower, atomic_raise, prefetch
-from evalkit.pairs import COUNT_BITS, find_entry, find_item, item_bit, merge_sort, read_entry
-from evalkit.ranks._records import NOT_RANKED
+from evalkit.pairs import (
+    FEW_ITEMS,
+    code_of,
+    count_of,
+    find_entry,
+    find_item,
+    home_entry,
+    may_hold,
+    merge_sort,
+    select_candidates,
+    start_of,
+)
+from evalkit.ranks._records import (
+    BAD_RANKS,
+    CANDIDATES,
+    DEFERRED,
+    DUPLICATES,
+    HITS,
+    KNOWN_RUNS,
+    N_FIELDS,
+    NOT_RANKED,
+    REAPPEARED,
+    RUNS,
+    TIES,
+    UNKNOWN_ROWS,
+    UNKNOWN_RUNS,
+)
+
+STRIDE = 16  # rows compared at once where a run is long
+MANY_HITS = 32  # of one user, from which on each row looks for the hits that it beats
 
 
-@kernel
-def next_runs(users, row, table, shift, begins, ends, entries):  # type: ignore[no-untyped-def]
+@kernel(allocates=False)
+def next_runs(  # type: ignore[no-untyped-def]
+    users, row, table, shift, slots, stride, begins, ends, entries
+):
     """The next runs of rows of one user each, their table entries on the way to the cache.
 
-    Gives the number of runs; the last row is `ends[n - 1]`.
+    Gives the number of runs and the row behind the last one.
     """
-    n_rows = users.size
     n_runs = 0
-    while row < n_rows and n_runs < begins.size:
+    while row < users.size and n_runs < RUNS:
         user = users[row]
         begins[n_runs] = row
         row += 1
-        while row < n_rows and users[row] == user:
+        while row + STRIDE <= users.size:  # many at a time
+            same = True
+            for other in users[row : row + STRIDE]:
+                same &= other == user
+            if not same:
+                break
+            row += STRIDE
+        while row < users.size and users[row] == user:
             row += 1
         ends[n_runs] = row
-        entry = np.int64(mix(user) >> np.uint64(shift)) * 4
-        prefetch(table, entry)
-        entries[n_runs] = entry
+        entries[n_runs] = home_entry(user, shift, slots, stride)
+        prefetch(table, entries[n_runs])
         n_runs += 1
-    return n_runs
+    return n_runs, row
 
 
-@kernel
-def locate_runs(users, n_runs, begins, table, shift, slot_bits, pair_items, ranks, state, entries):  # type: ignore[no-untyped-def]
-    """Turn `entries` into the runs' table entries, -1 for unknown users; fetch what they need."""
-    for run in range(n_runs):
-        entry = entries[run]
-        user = users[begins[run]]
-        if table[entry + 3] == 0 or table[entry] != user:
-            entry = find_entry(table, user, shift, slot_bits)
-        entries[run] = entry
-        if entry >= 0:
-            start = np.int64(table[entry + 2] >> np.uint64(COUNT_BITS))
-            prefetch(pair_items, start)
-            prefetch(pair_items, start + 8)
-            prefetch(ranks, start)
-            prefetch(state, (np.int64(table[entry + 3]) - 1) * 4)
-
-
-@kernel
-def probe_ranks(  # type: ignore[no-untyped-def]
+@kernel(allocates=False)
+def keep_known(  # type: ignore[no-untyped-def]
     users,
-    items,
-    row_ranks,
-    rank_offset,
-    row_strengths,
+    n_runs,
     table,
     shift,
-    slot_bits,
-    pair_counts,
-    pair_items,
+    slots,
+    stride,
+    counts,
+    lows,
+    filters,
     ranks,
-    strengths,
-    state,
-    checksums,
+    wide,
+    begins,
+    ends,
+    entries,
     counters,
     unknown_users,
     run_rows,
     run_codes,
+):
+    """Keep the runs of known users, and ask for all that they need; rows of others are counted."""
+    n_known = 0
+    n_kept = counters[KNOWN_RUNS]
+    for run in range(n_runs):
+        begin, entry = begins[run], entries[run]
+        user = users[begin]
+        if table[entry] != user or table[entry + 3] == 0:
+            entry = find_entry(table, user, shift, slots, stride)
+        if entry < 0:
+            counters[UNKNOWN_ROWS] += ends[run] - begin
+            unknown_users[counters[UNKNOWN_RUNS]] = user
+            counters[UNKNOWN_RUNS] += 1
+            continue
+        start, code = start_of(table, entry), code_of(table, entry)
+        prefetch(lows, start)
+        prefetch(ranks, start)
+        prefetch(wide, code * 2)
+        if count_of(table, entry, counts) > FEW_ITEMS:
+            prefetch(filters, np.int64(table[entry + 1] >> np.uint64(6)))
+        begins[n_known] = begin
+        ends[n_known] = ends[run]
+        entries[n_known] = entry
+        run_rows[n_kept + n_known] = begin
+        run_codes[n_kept + n_known] = code
+        n_known += 1
+    counters[KNOWN_RUNS] = n_kept + n_known
+    return n_known
+
+
+@kernel(allocates=False)
+def find_hits(  # type: ignore[no-untyped-def]
+    items,
+    begin,
+    end,
+    table,
+    entry,
+    counts,
+    lows,
+    highs,
+    filters,
+    candidates,
+    n_hits,
     hit_rows,
     hit_places,
-    copy_places,
-    copy_ranks,
+):
+    """Rows begin..end that show an item of the user of a table entry, and its place.
+
+    They are put behind the first `n_hits`; gives the new number.
+    """
+    start, count = start_of(table, entry), count_of(table, entry, counts)
+    for first in range(begin, end, CANDIDATES):
+        last = min(first + CANDIDATES, end)
+        n_candidates = select_candidates(
+            items[first:last], table, entry, count, filters, candidates
+        )
+        for number in range(n_candidates):
+            row = first + candidates[number]
+            place = find_item(lows, highs, items[row], start, count)
+            if place >= 0:
+                hit_rows[n_hits] = row
+                hit_places[n_hits] = place
+                n_hits += 1
+    return n_hits
+
+
+@kernel(allocates=False)
+def show_item(ranks, place, rank, counters, copy_places, copy_ranks):  # type: ignore[no-untyped-def]
+    """Lower an item's rank to one at which it was shown; a copy remembers the worse of both."""
+    old = np.int64(atomic_lower(ranks, place, np.int32(min(rank, NOT_RANKED))))
+    if old != NOT_RANKED:
+        copy_places[counters[DUPLICATES]] = place
+        copy_ranks[counters[DUPLICATES]] = max(old, rank)
+        counters[DUPLICATES] += 1
+
+
+@kernel(allocates=False)
+def note_run(row_ranks, begin, end, offset, code, checksums, small, wide, counters):  # type: ignore[no-untyped-def]
+    """Rows, largest rank and checksum of one run's ranks into its user's state."""
+    n = end - begin
+    run_ranks = row_ranks[begin:end]
+    is_sequence = True
+    for row in range(run_ranks.size):  # compared many at a time
+        is_sequence &= run_ranks[row] == np.int32(row + 1 + offset)
+    largest = n
+    n_low = 0
+    check = np.uint64(0)
+    if is_sequence and n < checksums.size:
+        check = checksums[n]
+    else:
+        largest = 0
+        for row in range(begin, end):
+            rank = np.int64(row_ranks[row]) - offset if row_ranks.size > 0 else row - begin + 1
+            if rank < 1:
+                n_low += 1
+            else:
+                check += mix(np.uint64(rank))
+                largest = max(largest, rank)
+    counters[BAD_RANKS] += n_low
+    if n == n_low:
+        return
+    if atomic_add(small, code * N_FIELDS, np.int32(n - n_low)) != 0:
+        counters[REAPPEARED] = 1
+    atomic_raise(small, code * N_FIELDS + 1, np.int32(min(largest, NOT_RANKED)))
+    atomic_add(wide, code * 2 + 1, np.int64(check))
+
+
+@kernel(allocates=False)
+def probe_ranks(  # type: ignore[no-untyped-def]
+    users, items, row_ranks, offset, row_strengths, index, ranks, strengths, state, checksums, found
 ):
     """Lower `ranks` to the best rank at which these rows show each relevant item.
 
     Without `row_ranks` a row's rank is its place in its run. `row_strengths`, if any, raise
-    `strengths` of the hits. The three last pairs of arrays are filled where they have room.
+    `strengths` of the hits.
     """
-    begins = np.empty(64, dtype=np.int64)
-    ends = np.empty(64, dtype=np.int64)
-    entries = np.empty(64, dtype=np.int64)
-    by_place = row_ranks.size == 0
+    table, shift, slots, stride = index.table, index.shift, index.slots, index.stride
+    counts, lows, highs, filters = index.counts, index.lows, index.highs, index.filters
+    small, wide = state.small, state.wide
+    counters, unknown_users = found.counters, found.unknown_users
+    run_rows, run_codes = found.run_rows, found.run_codes
+    hit_rows, hit_places = found.hit_rows, found.hit_places
+    copy_places, copy_ranks = found.copy_places, found.copy_ranks
+    begins, ends, entries = found.begins, found.ends, found.entries
+    candidates = found.candidates
     row = 0
-    n_known = counters[2]
-    n_unknown = counters[1]
-    n_hits = counters[3]
-    n_copies = counters[4]
     while row < users.size:
-        n_runs = next_runs(users, row, table, shift, begins, ends, entries)
-        locate_runs(
-            users, n_runs, begins, table, shift, slot_bits, pair_items, ranks, state, entries
+        n_runs, row = next_runs(users, row, table, shift, slots, stride, begins, ends, entries)
+        n_runs = keep_known(
+            users,
+            n_runs,
+            table,
+            shift,
+            slots,
+            stride,
+            counts,
+            lows,
+            filters,
+            ranks,
+            wide,
+            begins,
+            ends,
+            entries,
+            counters,
+            unknown_users,
+            run_rows,
+            run_codes,
         )
-        row = ends[n_runs - 1]
         for run in range(n_runs):
-            begin, end = begins[run], ends[run]
-            entry = entries[run]
-            if entry < 0:
-                counters[0] += end - begin
-                unknown_users[n_unknown] = users[begin]
-                n_unknown += 1
-                continue
-            code, bits, start, count = read_entry(table, entry, pair_counts)
-            if run_rows.size > 0:
-                run_rows[n_known] = begin
-                run_codes[n_known] = code
-            n_known += 1
-            largest = np.int64(0)
-            n_low = 0
-            is_sequence = True
-            if not by_place:
-                for place in range(begin, end):
-                    rank = np.int64(row_ranks[place]) - rank_offset
-                    is_sequence &= rank == place - begin + 1
-            if is_sequence:
-                largest = end - begin
-                check = np.uint64(0)
-                if largest < checksums.size:
-                    check = checksums[largest]
-                else:
-                    for rank in range(1, largest + 1):
-                        check += mix(np.uint64(rank))
-            else:
-                check = np.uint64(0)
-                for place in range(begin, end):
-                    rank = np.int64(row_ranks[place]) - rank_offset
-                    if rank < 1:
-                        n_low += 1
-                    else:
-                        check += mix(np.uint64(rank))
-                        largest = max(largest, rank)
-            counters[5] += n_low
-            before = atomic_add(state, code * 4, end - begin - n_low)
-            if before != 0:
-                counters[6] = 1
-            atomic_raise(state, code * 4 + 1, largest)
-            atomic_add(state, code * 4 + 2, np.int64(check))
-            for place in range(begin, end):
-                item = items[place]
-                if bits & item_bit(item) == 0:
-                    continue
-                pair = find_item(pair_items, item, start, start + count)
-                if pair < 0:
-                    continue
-                rank = place - begin + 1
-                if not by_place:
-                    rank = np.int64(row_ranks[place]) - rank_offset
-                if rank < 1:
-                    continue
-                if hit_rows.size > 0:
-                    hit_rows[n_hits] = place
-                    hit_places[n_hits] = pair
-                n_hits += 1
-                old = np.int64(atomic_lower(ranks, pair, np.int32(min(rank, NOT_RANKED))))
-                if old != NOT_RANKED:
-                    copy_places[n_copies] = pair
-                    copy_ranks[n_copies] = max(old, rank)
-                    n_copies += 1
-                if row_strengths.size > 0:
-                    atomic_raise(strengths, pair, row_strengths[place])
-    counters[1] = n_unknown
-    counters[2] = n_known
-    counters[3] = n_hits
-    counters[4] = n_copies
+            begin, end, entry = begins[run], ends[run], entries[run]
+            code = code_of(table, entry)
+            note_run(row_ranks, begin, end, offset, code, checksums, small, wide, counters)
+            first = counters[HITS]
+            n_hits = find_hits(
+                items,
+                begin,
+                end,
+                table,
+                entry,
+                counts,
+                lows,
+                highs,
+                filters,
+                candidates,
+                first,
+                hit_rows,
+                hit_places,
+            )
+            counters[HITS] = n_hits
+            for hit in range(first, n_hits):
+                place, shown = hit_places[hit], hit_rows[hit]
+                rank = shown - begin + 1
+                if row_ranks.size > 0:
+                    rank = np.int64(row_ranks[shown]) - offset
+                if rank >= 1:
+                    show_item(ranks, place, rank, counters, copy_places, copy_ranks)
+                    if row_strengths.size > 0:
+                        atomic_raise(strengths, place, row_strengths[shown])
 
 
 @kernel
@@ -233,192 +334,192 @@ def rank_many_hits(row_strengths, orders, begin, end, hit_rows, first, last, hit
     return n_tied
 
 
-@kernel
+@kernel(allocates=False)
+def count_above(row_strengths, orders, begin, end, row):  # type: ignore[no-untyped-def]
+    """Rows begin..end that beat a row, and whether others equal it; -1 where orders are missing."""
+    strength = row_strengths[row]
+    run_strengths = row_strengths[begin:end]
+    n_above = 0
+    n_equal = 0
+    for other in range(run_strengths.size):
+        n_above += run_strengths[other] > strength
+        n_equal += run_strengths[other] == strength
+    if n_equal == 1:
+        return n_above, False
+    if orders.size == 0:
+        return -1, True
+    for other in range(begin, end):
+        n_above += row_strengths[other] == strength and orders[other] < orders[row]
+    return n_above, True
+
+
+@kernel(allocates=False)
+def rank_hits(row_strengths, orders, begin, end, hit_rows, first, last, hit_ranks):  # type: ignore[no-untyped-def]
+    """Ranks of hits first..last of one user by counting; gives the number of tied hits.
+
+    -1: equal strengths, and no orders to tell them apart.
+    """
+    if last - first > MANY_HITS:
+        return rank_many_hits(row_strengths, orders, begin, end, hit_rows, first, last, hit_ranks)
+    n_tied = 0
+    for hit in range(first, last):
+        n_above, is_tied = count_above(row_strengths, orders, begin, end, hit_rows[hit])
+        if n_above < 0:
+            return -1
+        n_tied += is_tied
+        hit_ranks[hit - first] = n_above + 1
+    return n_tied
+
+
+@kernel(allocates=False)
 def count_strengths(  # type: ignore[no-untyped-def]
-    users,
-    items,
-    row_strengths,
-    orders,
-    table,
-    shift,
-    slot_bits,
-    pair_counts,
-    pair_items,
-    ranks,
-    state,
-    counters,
-    unknown_users,
-    run_rows,
-    run_codes,
-    hit_rows,
-    hit_places,
-    copy_places,
-    copy_ranks,
-    deferred,
-    is_second_look,
+    users, items, row_strengths, orders, index, ranks, state, found, is_second_look
 ):
     """Rank each hit by counting the rows of its run that beat it.
 
     `orders` (smaller first) tells equals apart; without it the rows of a run with tied hits are
-    put into `deferred`, nothing of the run's ranks is written, and the caller comes back with
-    those rows and their orders (`is_second_look`: the runs are already counted).
+    put into `found.deferred`, nothing of the run's ranks is written, and the caller comes back
+    with those rows and their orders (`is_second_look`: the runs are already counted).
     """
-    begins = np.empty(64, dtype=np.int64)
-    ends = np.empty(64, dtype=np.int64)
-    entries = np.empty(64, dtype=np.int64)
-    many_ranks = np.empty(64, dtype=np.int64)
+    table, shift, slots, stride = index.table, index.shift, index.slots, index.stride
+    counts, lows, highs, filters = index.counts, index.lows, index.highs, index.filters
+    small, wide = state.small, state.wide
+    counters, unknown_users = found.counters, found.unknown_users
+    run_rows, run_codes = found.run_rows, found.run_codes
+    hit_rows, hit_places = found.hit_rows, found.hit_places
+    copy_places, copy_ranks, deferred = found.copy_places, found.copy_ranks, found.deferred
+    begins, ends, entries = found.begins, found.ends, found.entries
+    candidates = found.candidates
+    hit_ranks = found.hit_ranks
     row = 0
-    n_known = counters[2]
-    n_unknown = counters[1]
-    n_hits = counters[3]
-    n_copies = counters[4]
-    n_deferred = counters[8]
     while row < users.size:
-        n_runs = next_runs(users, row, table, shift, begins, ends, entries)
-        locate_runs(
-            users, n_runs, begins, table, shift, slot_bits, pair_items, ranks, state, entries
+        n_runs, row = next_runs(users, row, table, shift, slots, stride, begins, ends, entries)
+        n_runs = keep_known(
+            users,
+            n_runs,
+            table,
+            shift,
+            slots,
+            stride,
+            counts,
+            lows,
+            filters,
+            ranks,
+            wide,
+            begins,
+            ends,
+            entries,
+            counters,
+            unknown_users,
+            run_rows,
+            run_codes,
         )
-        row = ends[n_runs - 1]
         for run in range(n_runs):
-            begin, end = begins[run], ends[run]
-            entry = entries[run]
-            if entry < 0:
-                counters[0] += end - begin
-                unknown_users[n_unknown] = users[begin]
-                n_unknown += 1
-                continue
-            code, bits, start, count = read_entry(table, entry, pair_counts)
-            run_rows[n_known] = begin
-            run_codes[n_known] = code
-            n_known += 1
+            begin, end, entry = begins[run], ends[run], entries[run]
             if not is_second_look:
-                if atomic_add(state, code * 4, end - begin) != 0:
-                    counters[6] = 1
-            first = n_hits
-            for place in range(begin, end):
-                item = items[place]
-                if bits & item_bit(item) == 0:
-                    continue
-                pair = find_item(pair_items, item, start, start + count)
-                if pair >= 0:
-                    hit_rows[n_hits] = place
-                    hit_places[n_hits] = pair
-                    n_hits += 1
-            n_found = n_hits - first
-            if n_found > many_ranks.size:
-                many_ranks = np.empty(2 * n_found, dtype=np.int64)
-            n_tied = 0
-            if n_found > 32:
-                n_tied = rank_many_hits(
-                    row_strengths, orders, begin, end, hit_rows, first, n_hits, many_ranks
-                )
-            else:
-                for hit in range(n_found):
-                    strength = row_strengths[hit_rows[first + hit]]
-                    n_above = 0
-                    n_equal = 0
-                    for place in range(begin, end):
-                        n_above += row_strengths[place] > strength
-                        n_equal += row_strengths[place] == strength
-                    if n_equal > 1:
-                        if orders.size == 0:
-                            n_tied = -1
-                            break
-                        n_tied += 1
-                        mine = orders[hit_rows[first + hit]]
-                        for place in range(begin, end):
-                            if row_strengths[place] == strength and orders[place] < mine:
-                                n_above += 1
-                    many_ranks[hit] = n_above + 1
+                rows_before = code_of(table, entry) * N_FIELDS
+                if atomic_add(small, rows_before, np.int32(end - begin)) != 0:
+                    counters[REAPPEARED] = 1
+            first = counters[HITS]
+            n_hits = find_hits(
+                items,
+                begin,
+                end,
+                table,
+                entry,
+                counts,
+                lows,
+                highs,
+                filters,
+                candidates,
+                first,
+                hit_rows,
+                hit_places,
+            )
+            n_tied = rank_hits(
+                row_strengths, orders, begin, end, hit_rows, first, n_hits, hit_ranks
+            )
             if n_tied < 0:
                 for place in range(begin, end):
-                    deferred[n_deferred] = place
-                    n_deferred += 1
-                n_hits = first
+                    deferred[counters[DEFERRED]] = place
+                    counters[DEFERRED] += 1
                 continue
-            counters[7] += n_tied
-            for hit in range(n_found):
-                pair = hit_places[first + hit]
-                old = np.int64(atomic_lower(ranks, pair, np.int32(many_ranks[hit])))
-                if old != NOT_RANKED:
-                    copy_places[n_copies] = pair
-                    copy_ranks[n_copies] = max(old, many_ranks[hit])
-                    n_copies += 1
-    counters[1] = n_unknown
-    counters[2] = n_known
-    counters[3] = n_hits
-    counters[4] = n_copies
-    counters[8] = n_deferred
+            counters[HITS] = n_hits
+            counters[TIES] += n_tied
+            for hit in range(first, n_hits):
+                show_item(
+                    ranks,
+                    hit_places[hit],
+                    hit_ranks[hit - first],
+                    counters,
+                    copy_places,
+                    copy_ranks,
+                )
 
 
-@kernel
+@kernel(allocates=False)
 def find_best(  # type: ignore[no-untyped-def]
-    users,
-    items,
-    row_strengths,
-    orders,
-    table,
-    shift,
-    slot_bits,
-    pair_counts,
-    pair_items,
-    ranks,
-    strengths,
-    hit_orders,
-    state,
-    counters,
-    unknown_users,
-    run_rows,
-    run_codes,
-    hit_rows,
-    hit_places,
-    copy_places,
+    users, items, row_strengths, orders, index, ranks, strengths, hit_orders, state, found
 ):
     """First of two scans: `strengths` of relevant items that lists show; `ranks` 0 where shown."""
-    begins = np.empty(64, dtype=np.int64)
-    ends = np.empty(64, dtype=np.int64)
-    entries = np.empty(64, dtype=np.int64)
+    table, shift, slots, stride = index.table, index.shift, index.slots, index.stride
+    counts, lows, highs, filters = index.counts, index.lows, index.highs, index.filters
+    small, wide = state.small, state.wide
+    counters, unknown_users = found.counters, found.unknown_users
+    run_rows, run_codes = found.run_rows, found.run_codes
+    hit_rows, hit_places = found.hit_rows, found.hit_places
+    copy_places, copy_ranks = found.copy_places, found.copy_ranks
+    begins, ends, entries = found.begins, found.ends, found.entries
+    candidates = found.candidates
     row = 0
-    n_known = n_unknown = n_hits = n_copies = 0
     while row < users.size:
-        n_runs = next_runs(users, row, table, shift, begins, ends, entries)
-        locate_runs(
-            users, n_runs, begins, table, shift, slot_bits, pair_items, ranks, state, entries
+        n_runs, row = next_runs(users, row, table, shift, slots, stride, begins, ends, entries)
+        n_runs = keep_known(
+            users,
+            n_runs,
+            table,
+            shift,
+            slots,
+            stride,
+            counts,
+            lows,
+            filters,
+            ranks,
+            wide,
+            begins,
+            ends,
+            entries,
+            counters,
+            unknown_users,
+            run_rows,
+            run_codes,
         )
-        row = ends[n_runs - 1]
         for run in range(n_runs):
-            begin, end = begins[run], ends[run]
-            entry = entries[run]
-            if entry < 0:
-                counters[0] += end - begin
-                unknown_users[n_unknown] = users[begin]
-                n_unknown += 1
-                continue
-            code, bits, start, count = read_entry(table, entry, pair_counts)
-            run_rows[n_known] = begin
-            run_codes[n_known] = code
-            n_known += 1
-            atomic_add(state, code * 4, end - begin)
-            for place in range(begin, end):
-                item = items[place]
-                if bits & item_bit(item) == 0:
-                    continue
-                pair = find_item(pair_items, item, start, start + count)
-                if pair < 0:
-                    continue
-                hit_rows[n_hits] = place
-                hit_places[n_hits] = pair
-                n_hits += 1
-                if atomic_lower(ranks, pair, np.int32(0)) != NOT_RANKED:
-                    copy_places[n_copies] = pair
-                    n_copies += 1
-                atomic_raise(strengths, pair, row_strengths[place])
+            begin, end, entry = begins[run], ends[run], entries[run]
+            atomic_add(small, code_of(table, entry) * N_FIELDS, np.int32(end - begin))
+            first = counters[HITS]
+            n_hits = find_hits(
+                items,
+                begin,
+                end,
+                table,
+                entry,
+                counts,
+                lows,
+                highs,
+                filters,
+                candidates,
+                first,
+                hit_rows,
+                hit_places,
+            )
+            counters[HITS] = n_hits
+            for hit in range(first, n_hits):
+                place, shown = hit_places[hit], hit_rows[hit]
+                show_item(ranks, place, 0, counters, copy_places, copy_ranks)
+                atomic_raise(strengths, place, row_strengths[shown])
                 if orders.size > 0:
-                    hit_orders[pair] = orders[place]
-    counters[1] = n_unknown
-    counters[2] = n_known
-    counters[3] = n_hits
-    counters[4] = n_copies
+                    hit_orders[place] = orders[shown]
 
 
 @kernel
@@ -443,16 +544,13 @@ def order_best(starts, counts, ranks, strengths, first, last, places, n_shown): 
                 places[starts[user] + hit] = shown[order[hit]]
 
 
-@kernel
+@kernel(allocates=False)
 def count_beaten(  # type: ignore[no-untyped-def]
     users,
     items,
     row_strengths,
     orders,
-    table,
-    shift,
-    slot_bits,
-    pair_items,
+    index,
     ranks,
     strengths,
     hit_orders,
@@ -462,32 +560,46 @@ def count_beaten(  # type: ignore[no-untyped-def]
     beaten,
     tied,
     is_tied,
-    counters,
-    deferred,
+    found,
     only_ties,
 ):
     """Second scan: each row adds one to the strongest relevant item that it beats.
 
-    Rows equal to a relevant item need orders; without them they go into `deferred`.
+    Rows equal to a relevant item need orders; without them they go into `found.deferred`.
     """
-    begins = np.empty(64, dtype=np.int64)
-    ends = np.empty(64, dtype=np.int64)
-    entries = np.empty(64, dtype=np.int64)
+    table, shift, slots, stride = index.table, index.shift, index.slots, index.stride
+    counts, lows, highs, filters = index.counts, index.lows, index.highs, index.filters
+    wide = state.wide
+    counters, unknown_users = found.counters, found.unknown_users
+    run_rows, run_codes = found.run_rows, found.run_codes
+    deferred = found.deferred
+    begins, ends, entries = found.begins, found.ends, found.entries
     row = 0
-    n_deferred = 0
     while row < users.size:
-        n_runs = next_runs(users, row, table, shift, begins, ends, entries)
-        locate_runs(
-            users, n_runs, begins, table, shift, slot_bits, pair_items, ranks, state, entries
+        n_runs, row = next_runs(users, row, table, shift, slots, stride, begins, ends, entries)
+        n_runs = keep_known(
+            users,
+            n_runs,
+            table,
+            shift,
+            slots,
+            stride,
+            counts,
+            lows,
+            filters,
+            ranks,
+            wide,
+            begins,
+            ends,
+            entries,
+            counters,
+            unknown_users,
+            run_rows,
+            run_codes,
         )
-        row = ends[n_runs - 1]
         for run in range(n_runs):
-            entry = entries[run]
-            if entry < 0:
-                continue
-            code = np.int64(table[entry + 3]) - 1
-            start = np.int64(table[entry + 2] >> np.uint64(COUNT_BITS))
-            n = n_shown[code]
+            start = start_of(table, entries[run])
+            n = n_shown[code_of(table, entries[run])]
             if n == 0:
                 continue
             for place in range(begins[run], ends[run]):
@@ -504,19 +616,18 @@ def count_beaten(  # type: ignore[no-untyped-def]
                 equal = low - 1
                 while equal >= 0 and strengths[places[start + equal]] == strength:
                     pair = places[start + equal]
-                    if pair_items[pair] != items[place]:
+                    if find_item(lows, highs, items[place], pair, 1) < 0:
                         if orders.size == 0:
-                            deferred[n_deferred] = place
-                            n_deferred += 1
+                            deferred[counters[DEFERRED]] = place
+                            counters[DEFERRED] += 1
                             break
                         is_tied[pair] = 1
                         if orders[place] < hit_orders[pair]:
                             atomic_add(tied, start + equal, np.int32(1))
                     equal -= 1
-    counters[8] = n_deferred
 
 
-@kernel
+@kernel(allocates=False)
 def rank_beaten(starts, places, n_shown, beaten, tied, ranks):  # type: ignore[no-untyped-def]
     """After both scans: ranks from the counts."""
     for user in range(starts.size):
@@ -526,7 +637,7 @@ def rank_beaten(starts, places, n_shown, beaten, tied, ranks):  # type: ignore[n
             ranks[places[starts[user] + hit]] = above + tied[starts[user] + hit] + 1
 
 
-@kernel
+@kernel(allocates=False)
 def strengths_of_floats(bits, strengths):  # type: ignore[no-untyped-def]
     """Integers that order as float64 scores do, given as int64 bits; gives the number of NaN."""
     n_nan = 0
@@ -543,7 +654,7 @@ def strengths_of_floats(bits, strengths):  # type: ignore[no-untyped-def]
     return n_nan
 
 
-@kernel
+@kernel(allocates=False)
 def rank_checksums(sums):  # type: ignore[no-untyped-def]
     """`sums[n]` becomes the wrapping sum of the hashed ranks 1..n."""
     total = np.uint64(0)
@@ -553,49 +664,55 @@ def rank_checksums(sums):  # type: ignore[no-untyped-def]
         sums[rank] = total
 
 
-@kernel
+@kernel(allocates=False)
 def find_bad_ranks(state, checksums, out):  # type: ignore[no-untyped-def]
     """Users whose ranks are not 1..n, each once; codes into `out`, gives their number."""
+    small, wide = state.small, state.wide
     n_bad = 0
-    for user in range(state.size // 4):
-        rows = state[user * 4]
-        if rows != state[user * 4 + 1] or np.uint64(state[user * 4 + 2]) != checksums[rows]:
+    for user in range(out.size):
+        rows = small[user * N_FIELDS]
+        largest = max(small[user * N_FIELDS + 1], 0)
+        if rows != largest or np.uint64(wide[user * 2 + 1]) != checksums[rows]:
             out[n_bad] = user
             n_bad += 1
     return n_bad
 
 
-@kernel
-def note_ranks(  # type: ignore[no-untyped-def]
-    users, row_ranks, rank_offset, lowest_rank, table, shift, slot_bits, state
-):
+@kernel(allocates=False)
+def note_ranks(users, row_ranks, offset, lowest_rank, index, state):  # type: ignore[no-untyped-def]
     """Rows, largest rank and checksum of each user's ranks into `state`."""
+    table, shift, slots, stride = index.table, index.shift, index.slots, index.stride
+    small, wide = state.small, state.wide
     entry = -1
     for row in range(users.size):
         if row == 0 or users[row] != users[row - 1]:
-            entry = find_entry(table, users[row], shift, slot_bits)
+            entry = find_entry(table, users[row], shift, slots, stride)
         if entry < 0 or row_ranks[row] < lowest_rank:
             continue
-        code = np.int64(table[entry + 3]) - 1
-        atomic_add(state, code * 4, 1)
-        rank = np.int64(row_ranks[row]) - rank_offset
+        code = code_of(table, entry)
+        atomic_add(small, code * N_FIELDS, np.int32(1))
+        rank = np.int64(row_ranks[row]) - offset
         if rank >= 1:
-            atomic_raise(state, code * 4 + 1, rank)
-            atomic_add(state, code * 4 + 2, np.int64(mix(np.uint64(rank))))
+            atomic_raise(small, code * N_FIELDS + 1, np.int32(min(rank, NOT_RANKED)))
+            atomic_add(wide, code * 2 + 1, np.int64(mix(np.uint64(rank))))
 
 
-@kernel
-def mark_seen(users, items, table, shift, slot_bits, pair_counts, pair_items, seen):  # type: ignore[no-untyped-def]
+@kernel(allocates=False)
+def mark_seen(users, items, index, seen):  # type: ignore[no-untyped-def]
     """`seen` becomes True for rows whose (user, item) is in the training log; gives how many."""
+    table, shift, slots, stride = index.table, index.shift, index.slots, index.stride
+    counts, lows, highs, filters = index.counts, index.lows, index.highs, index.filters
     entry = -1
     n_seen = 0
     for row in range(users.size):
         if row == 0 or users[row] != users[row - 1]:
-            entry = find_entry(table, users[row], shift, slot_bits)
+            entry = find_entry(table, users[row], shift, slots, stride)
         seen[row] = False
-        if entry >= 0 and table[entry + 1] & item_bit(items[row]) != 0:
-            _, _, start, count = read_entry(table, entry, pair_counts)
-            if find_item(pair_items, items[row], start, start + count) >= 0:
+        if entry < 0:
+            continue
+        start, count = start_of(table, entry), count_of(table, entry, counts)
+        if may_hold(table, entry, count, filters, items[row]):
+            if find_item(lows, highs, items[row], start, count) >= 0:
                 seen[row] = True
                 n_seen += 1
     return n_seen

@@ -57,7 +57,7 @@ def order_by_catalogue(
     if plan.hashed:
         keys, ids = truth.item_keys, truth.item_ids[ITEM]
     else:
-        keys = np.unique(truth.pairs.items)
+        keys = np.unique(truth.pairs.item_keys())
         ids = item_series(plan, pl.DataFrame(), keys)
     if ties.startswith("item-text"):
         ids = _text(ids)
@@ -74,7 +74,7 @@ def order_by_catalogue(
         items = item_series(plan, frame, row_keys)
         return place(_text(items) if ties.startswith("item-text") else items)
 
-    return orders_of, place(ids)[np.searchsorted(keys, truth.pairs.items)]
+    return orders_of, place(ids)[np.searchsorted(keys, truth.pairs.item_keys())]
 
 
 def _text(items: pl.Series) -> pl.Series:

@@ -1,6 +1,7 @@
 """What probing writes into and gives back."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +19,46 @@ NOT_RANKED = 2**31 - 1
 NO_RANK = -(2**31)  # of a row whose rank is null or no whole number
 WORST = -(2**63)  # the strength of a score that is no number
 
-# fields of a user's state
-ROWS, MAX_RANK, CHECK, PRESENT = range(4)
+# fields of a user's state, and how many a user has
+ROWS, MAX_RANK, N_FIELDS = 0, 1, 4
 
 # counters of one batch
 UNKNOWN_ROWS, UNKNOWN_RUNS, KNOWN_RUNS, HITS, DUPLICATES, BAD_RANKS = range(6)
 REAPPEARED, TIES, DEFERRED, BAD_SCORES, SEEN = range(6, 11)
 N_COUNTERS = 11
+
+RUNS = 64  # that are looked up together, so that memory answers while others are asked
+CANDIDATES = 512  # rows whose items pass a filter, looked at together
+
+
+class UserState(NamedTuple):
+    """What is counted of each user's rows: 16 bytes, seen in two ways.
+
+    Args:
+        small: int32[n_users * 4]: rows, the largest rank (-1: no list), two halves of the checksum.
+        wide: int64[n_users * 2], the same memory: the checksum of the ranks is every second one.
+    """
+
+    small: npt.NDArray[np.int32]
+    wide: npt.NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, n_users: int) -> "UserState":
+        """Nobody has a list."""
+        wide = np.zeros(2 * n_users, dtype=np.int64)
+        small = wide.view(np.int32)
+        small[MAX_RANK::N_FIELDS] = -1
+        return cls(small, wide)
+
+    @property
+    def rows(self) -> npt.NDArray[np.int32]:
+        """int32[n_users], rows of each user's list."""
+        return self.small[ROWS::N_FIELDS]
+
+    @property
+    def largest(self) -> npt.NDArray[np.int32]:
+        """int32[n_users], the largest rank of each user; -1 without any list."""
+        return self.small[MAX_RANK::N_FIELDS]
 
 
 @dataclass(slots=True)
@@ -33,41 +67,40 @@ class Ranks:
 
     Args:
         ranks: int32[n_places] beside the truth's items; NOT_RANKED where a list lacks the item.
-        state: int64[n_users * 4]: rows, largest rank, checksum of ranks, whether a list exists.
+        state: what was counted of each user's rows.
         copies: places and ranks of further copies of an item, by place, then rank.
     """
 
     ranks: npt.NDArray[np.int32]
-    state: npt.NDArray[np.int64]
+    state: UserState
     copy_places: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     copy_ranks: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
 
     @classmethod
     def empty(cls, pairs: UserItems) -> "Ranks":
         """Nothing ranked yet."""
-        ranks = np.full(pairs.items.size, NOT_RANKED, dtype=np.int32)
-        return cls(ranks, np.zeros(4 * pairs.n_users, dtype=np.int64))
+        ranks = np.full(pairs.n_places, NOT_RANKED, dtype=np.int32)
+        return cls(ranks, UserState.empty(pairs.n_users))
 
     @property
-    def lengths(self) -> npt.NDArray[np.int64]:
-        """int64[n_users], rows of each user's list."""
-        return self.state[ROWS::4]
+    def lengths(self) -> npt.NDArray[np.int32]:
+        """int32[n_users], rows of each user's list."""
+        return self.state.rows
 
     @property
     def present(self) -> npt.NDArray[np.bool_]:
         """Whether the user has a list, be it an empty one."""
-        return (self.state[PRESENT::4] > 0) | (self.state[ROWS::4] > 0)
+        return (self.state.largest >= 0) | (self.state.rows > 0)
 
     @property
     def depth(self) -> int:
         """The deepest rank of any user of the truth."""
-        if not self.state.size:
+        if not self.state.small.size:
             return 0
-        return int(max(self.state[ROWS::4].max(), self.state[MAX_RANK::4].max()))
+        return max(0, int(self.state.rows.max()), int(self.state.largest.max()))
 
 
-@dataclass(slots=True)
-class Found:
+class Found(NamedTuple):
     """What one batch of rows gave, beside what it wrote into `Ranks`.
 
     Args:
@@ -77,6 +110,7 @@ class Found:
         hit_rows, hit_places: row and place of each hit.
         copy_places, copy_ranks: copies of items that had been seen, and the worse of both ranks.
         deferred: rows whose order among equals needs the real ids.
+        hit_ranks, begins, ends, entries, candidates: room to work in.
     """
 
     counters: npt.NDArray[np.int64]
@@ -88,36 +122,51 @@ class Found:
     copy_places: npt.NDArray[np.int64]
     copy_ranks: npt.NDArray[np.int32]
     deferred: npt.NDArray[np.int64]
+    hit_ranks: npt.NDArray[np.int64]
+    begins: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    entries: npt.NDArray[np.int64]
+    candidates: npt.NDArray[np.int64]
 
     @classmethod
-    def room(cls, n_rows: int, n_deferred: int = 0) -> "Found":
+    def room(cls, n_rows: int) -> "Found":
         """Room for the most that `n_rows` rows can give."""
+
+        def ints(n: int = n_rows) -> Array:
+            return np.empty(n, dtype=np.int64)
+
         return cls(
-            np.zeros(N_COUNTERS, dtype=np.int64),
-            np.empty(n_rows, dtype=np.uint64),
-            np.empty(n_rows, dtype=np.int64),
-            np.empty(n_rows, dtype=np.int64),
-            np.empty(n_rows, dtype=np.int64),
-            np.empty(n_rows, dtype=np.int64),
-            np.empty(n_rows, dtype=np.int64),
-            np.empty(n_rows, dtype=np.int32),
-            np.empty(n_deferred, dtype=np.int64),
+            counters=np.zeros(N_COUNTERS, dtype=np.int64),
+            unknown_users=np.empty(n_rows, dtype=np.uint64),
+            run_rows=ints(),
+            run_codes=ints(),
+            hit_rows=ints(),
+            hit_places=ints(),
+            copy_places=ints(),
+            copy_ranks=np.empty(n_rows, dtype=np.int32),
+            deferred=ints(),
+            hit_ranks=ints(),
+            begins=ints(RUNS),
+            ends=ints(RUNS),
+            entries=ints(RUNS),
+            candidates=ints(CANDIDATES),
         )
 
-    def trim(self) -> "Found":
-        """The same without unused room."""
-        known, hits = int(self.counters[KNOWN_RUNS]), int(self.counters[HITS])
-        copies = int(self.counters[DUPLICATES])
-        return Found(
-            self.counters,
-            self.unknown_users[: int(self.counters[UNKNOWN_RUNS])].copy(),
-            self.run_rows[:known],
-            self.run_codes[:known],
-            self.hit_rows[:hits],
-            self.hit_places[:hits],
-            self.copy_places[:copies].copy(),
-            self.copy_ranks[:copies].copy(),
-            self.deferred[: int(self.counters[DEFERRED])],
+    def kept(self, *, with_hits: bool = False) -> "Found":
+        """Copies of what has been found, so that the room can be used again."""
+        counters = self.counters.copy()
+        n_hits = int(counters[HITS]) if with_hits else 0
+        n_copies = int(counters[DUPLICATES])
+        return self._replace(
+            counters=counters,
+            unknown_users=self.unknown_users[: int(counters[UNKNOWN_RUNS])].copy(),
+            run_rows=NO_INTS,
+            run_codes=NO_INTS,
+            hit_rows=self.hit_rows[:n_hits].copy(),
+            hit_places=self.hit_places[:n_hits].copy(),
+            copy_places=self.copy_places[:n_copies].copy(),
+            copy_ranks=self.copy_ranks[:n_copies].copy(),
+            deferred=self.deferred[: int(counters[DEFERRED])].copy(),
         )
 
 
@@ -130,7 +179,7 @@ class ModelProbe:
 
     Args:
         searched: which duplicates were looked for: "relevant" or "all".
-        given_ranks: like `Ranks.state`, of the ranks as given, where lists are put in order anew.
+        given: the state of the ranks as given, where lists are put in order anew.
     """
 
     model: str
@@ -153,7 +202,7 @@ class ModelProbe:
     n_kept_unknown: int = 0
     users_without_truth: int = 0
     strengths: Array = field(default_factory=lambda: NO_INTS)
-    given_ranks: Array = field(default_factory=lambda: NO_INTS)
+    given: UserState | None = None
 
     def take(self, found: Found, *, again: bool = False) -> None:
         """Add what a batch gave; `again`: its rows were counted before."""

@@ -1,7 +1,9 @@
 """How a rankings log is read and its rows are probed, batch by batch."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 from typing import Literal
 
 import numpy as np
@@ -29,11 +31,12 @@ from evalkit.ranks._records import (
     BAD_RANKS,
     BAD_SCORES,
     DEFERRED,
+    HITS,
+    KNOWN_RUNS,
     N_COUNTERS,
     NO_INTS,
     NO_RANK,
     NO_RANKS,
-    PRESENT,
     REAPPEARED,
     SEEN,
     WORST,
@@ -41,6 +44,7 @@ from evalkit.ranks._records import (
     Found,
     ModelProbe,
     Ranks,
+    UserState,
 )
 from evalkit.ranks._rows import (
     Batch,
@@ -82,6 +86,7 @@ class RankScan:
     columns: tuple[str, ...] = field(init=False)
     probes: dict[str, ModelProbe] = field(default_factory=dict)
     checksums: npt.NDArray[np.uint64] = field(default_factory=lambda: make_checksums(4096))
+    rooms: SimpleQueue[Found] = field(default_factory=SimpleQueue)
 
     def __post_init__(self) -> None:
         self.columns = tuple(self.table.frame.collect_schema())
@@ -130,7 +135,7 @@ class RankScan:
         frame = self.table.frame.select(self._columns())
         first_row = 0
         # batches as they come are one chunk each; asking for a size would copy them together
-        batches = frame.collect_batches(maintain_order=ordered, engine="streaming")
+        batches = frame.collect_batches(maintain_order=True, engine="streaming")
         for rows in sized(batches, BATCH_LISTS if self.table.is_list else BATCH_ROWS):
             flat = self._explode(rows) if self.table.is_list else rows
             if self.has_rank and flat["rank"].null_count():
@@ -188,7 +193,8 @@ class RankScan:
         if self.share is not None:
             users = users[self.share.holds(users)]
         codes = self.codes(users)
-        probe.ranks.state[4 * codes[codes >= 0] + PRESENT] = 1
+        largest = probe.ranks.state.largest
+        largest[codes[codes >= 0]] = np.maximum(largest[codes[codes >= 0]], 0)
         probe.keep_unknown(users[codes < 0])
 
     def codes(self, users: Keys) -> Array:
@@ -220,9 +226,9 @@ class RankScan:
                 "all" if self.needs_whole_lists else "relevant",
             )
             if self.mode == "rank" and self.has_score:
-                probe.strengths = np.full(self.truth.pairs.items.size, WORST, dtype=np.int64)
+                probe.strengths = np.full(self.truth.pairs.n_places, WORST, dtype=np.int64)
             if self.has_rank and (self.mode == "strength" or self.needs_whole_lists):
-                probe.given_ranks = np.zeros(4 * self.truth.pairs.n_users, dtype=np.int64)
+                probe.given = UserState.empty(self.truth.pairs.n_users)
             self.probes[name] = probe
         return self.probes[name]
 
@@ -244,11 +250,6 @@ class RankScan:
 
     # -- the work on one batch ---------------------------------------------------------------
 
-    @property
-    def shift(self) -> int:
-        """How far a user's hash is shifted to its slot in the truth's table."""
-        return self.truth.pairs.shift
-
     def probe_ranks(self, batch: Batch) -> list[Found]:
         """Probe a batch whose ranks are given."""
         strengths = NO_INTS
@@ -265,7 +266,7 @@ class RankScan:
         """Probe a batch in which a row's rank is its place in its user's rows."""
         batch, _, tally = self.drop_rows(batch)
         found = self.lower(batch, NO_RANKS, NO_INTS)
-        found.counters += tally
+        found.counters[:] += tally
         return [found]
 
     def lower(
@@ -278,49 +279,49 @@ class RankScan:
     ) -> Found:
         """Run the kernel that lowers ranks, and check what it matched by hashed ids."""
         users, items = as_keys(batch.frame[USER_KEY]), as_keys(batch.frame[ITEM_KEY])
-        pairs = self.truth.pairs
-        found = Found.room(users.size)
-        with_hits = with_hits or self._must_verify
+        found = self.take_room(users.size)
         kernels.probe_ranks(
             users,
             items,
             ranks,
             self.policies.first_rank - 1,
             strengths,
-            pairs.table,
-            self.shift,
-            pairs.slot_bits,
-            pairs.counts,
-            pairs.items,
+            self.truth.pairs.index,
             batch.probe.ranks.ranks,
             batch.probe.strengths,
             batch.probe.ranks.state,
             self.checksums,
-            found.counters,
-            found.unknown_users,
-            found.run_rows if with_hits else NO_INTS,
-            found.run_codes if with_hits else NO_INTS,
-            found.hit_rows if with_hits else NO_INTS,
-            found.hit_places if with_hits else NO_INTS,
-            found.copy_places,
-            found.copy_ranks,
+            found,
         )
-        found = found.trim()
         self.verify(batch.frame, items, found)
+        return self.give_room_back(found, with_hits=with_hits)
+
+    def take_room(self, n_rows: int) -> Found:
+        """Room for what a batch gives, which another batch may have used before."""
+        room = None
+        with suppress(Empty):
+            room = self.rooms.get_nowait()
+        if room is None or room.unknown_users.size < n_rows:
+            room = Found.room(max(n_rows, BATCH_ROWS if n_rows > BATCH_ROWS // 64 else 0))
+        room.counters[:] = 0
+        return room
+
+    def give_room_back(self, room: Found, *, with_hits: bool = False) -> Found:
+        """What was found, in arrays of its own."""
+        found = room.kept(with_hits=with_hits)
+        self.rooms.put(room)
         return found
 
     def note_ranks(self, batch: Batch) -> None:
         """Look at ranks as given before they become an order."""
-        if batch.probe.given_ranks.size:
+        if batch.probe.given is not None:
             kernels.note_ranks(
                 as_keys(batch.frame[USER_KEY]),
                 as_array(batch.frame["rank"]),
                 self.policies.first_rank - 1,
                 self.lowest_rank,
-                self.truth.pairs.table,
-                self.shift,
-                self.truth.pairs.slot_bits,
-                batch.probe.given_ranks,
+                self.truth.pairs.index,
+                batch.probe.given,
             )
 
     def count_strengths(self, batch: Batch) -> list[Found]:
@@ -328,7 +329,7 @@ class RankScan:
         self.note_ranks(batch)
         batch, strengths, tally = self.drop_rows(batch)
         found = self._count(batch, strengths, NO_INTS, second_look=False)
-        found.counters += tally
+        found.counters[:] += tally
         if not found.counters[DEFERRED]:
             return [found]
         rows = found.deferred
@@ -345,34 +346,20 @@ class RankScan:
 
     def _count(self, batch: Batch, strengths: Array, orders: Array, *, second_look: bool) -> Found:
         users, items = as_keys(batch.frame[USER_KEY]), as_keys(batch.frame[ITEM_KEY])
-        pairs = self.truth.pairs
-        found = Found.room(users.size, 0 if second_look else users.size)
+        found = self.take_room(users.size)
         kernels.count_strengths(
             users,
             items,
             strengths,
             orders,
-            pairs.table,
-            self.shift,
-            pairs.slot_bits,
-            pairs.counts,
-            pairs.items,
+            self.truth.pairs.index,
             batch.probe.ranks.ranks,
             batch.probe.ranks.state,
-            found.counters,
-            found.unknown_users,
-            found.run_rows,
-            found.run_codes,
-            found.hit_rows,
-            found.hit_places,
-            found.copy_places,
-            found.copy_ranks,
-            found.deferred,
+            found,
             second_look,
         )
-        found = found.trim()
         self.verify(batch.frame, items, found)
-        return found
+        return self.give_room_back(found)
 
     def drop_rows(self, batch: Batch) -> tuple[Batch, Array, Array]:
         """The batch without rows that never get a rank, strengths of the others, and counts."""
@@ -414,30 +401,26 @@ class RankScan:
             return np.empty(0, dtype=np.bool_), 0
         users, items = as_keys(frame[USER_KEY]), as_keys(frame[ITEM_KEY])
         seen = np.zeros(users.size, dtype=np.bool_)
-        pairs = train.pairs
-        n_seen = kernels.mark_seen(
-            users, items, pairs.table, pairs.shift, pairs.slot_bits, pairs.counts, pairs.items, seen
-        )
+        n_seen = kernels.mark_seen(users, items, train.pairs.index, seen)
         if n_seen and self.truth.item_plan.hashed:
             places = np.searchsorted(train.item_keys, items[seen])
             if not same_ids(frame.select(ITEM).filter(pl.Series(seen)), train.item_ids[places]):
                 raise KeyCollisionError
         return seen, int(n_seen)
 
-    @property
-    def _must_verify(self) -> bool:
-        return self.truth.user_plan.hashed or self.truth.item_plan.hashed
-
     def verify(self, frame: pl.DataFrame, items: Keys, found: Found) -> None:
         """Compare the real ids of what matched by hashed keys."""
         truth = self.truth
         if truth.user_plan.hashed:
-            real = frame.select(truth.user_plan.columns)[found.run_rows]
-            if not same_ids(real, truth.user_ids[found.run_codes]):
+            n_runs = found.counters[KNOWN_RUNS]
+            real = frame.select(truth.user_plan.columns)[found.run_rows[:n_runs]]
+            if not same_ids(real, truth.user_ids[found.run_codes[:n_runs]]):
                 raise KeyCollisionError
             if not ids_follow_keys(frame.select(truth.user_plan.columns), frame[USER_KEY]):
                 raise KeyCollisionError
-        if truth.item_plan.hashed and found.hit_rows.size:
-            places = np.searchsorted(truth.item_keys, items[found.hit_rows])
-            if not same_ids(frame.select(ITEM)[found.hit_rows], truth.item_ids[places]):
+        n_hits = found.counters[HITS]
+        if truth.item_plan.hashed and n_hits:
+            rows = found.hit_rows[:n_hits]
+            places = np.searchsorted(truth.item_keys, items[rows])
+            if not same_ids(frame.select(ITEM)[rows], truth.item_ids[places]):
                 raise KeyCollisionError

@@ -8,7 +8,7 @@ import polars as pl
 from evalkit.keys import ITEM_KEY, USER_KEY, Keys, as_array, as_keys
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks._order import order_by_catalogue, order_in_batch
-from evalkit.ranks._records import DEFERRED, NO_INTS, WORST, Array, Found, ModelProbe
+from evalkit.ranks._records import NO_INTS, WORST, Array, Found, ModelProbe
 from evalkit.ranks._rows import Batch
 from evalkit.ranks._scan import RankScan
 from evalkit.sources import reading
@@ -17,7 +17,7 @@ from evalkit.threads import ordered_map
 
 def scan_twice(scan: RankScan) -> None:
     """Find the best score of each relevant item, then count the rows that beat it."""
-    pairs, n_places = scan.truth.pairs, scan.truth.pairs.items.size
+    pairs, n_places = scan.truth.pairs, scan.truth.pairs.n_places
     ties = scan.policies.ties
     direct = ties == "input" or (
         not scan.truth.item_plan.hashed and not ties.startswith("item-text")
@@ -47,18 +47,15 @@ def scan_twice(scan: RankScan) -> None:
         orders = orders_for(batch)
         batch, strengths, orders, tally = _drop_rows_with(scan, batch, orders)
         users, items = as_keys(batch.frame[USER_KEY]), as_keys(batch.frame[ITEM_KEY])
-        found = Found.room(users.size)
+        found = scan.take_room(users.size)
         name = batch.probe.model
         kernels.find_best(
-            users, items, strengths, orders, pairs.table, scan.shift, pairs.slot_bits,
-            pairs.counts, pairs.items, batch.probe.ranks.ranks, best[name], hit_orders[name],
-            batch.probe.ranks.state, found.counters, found.unknown_users, found.run_rows,
-            found.run_codes, found.hit_rows, found.hit_places, found.copy_places,
+            users, items, strengths, orders, pairs.index, batch.probe.ranks.ranks, best[name],
+            hit_orders[name], batch.probe.ranks.state, found,
         )  # fmt: skip
-        found = found.trim()
-        found.copy_ranks[:] = 0
-        found.counters += tally
         scan.verify(batch.frame, items, found)
+        found = scan.give_room_back(found)
+        found.counters[:] += tally
         return batch.probe, found
 
     with reading(scan.table):
@@ -82,16 +79,14 @@ def scan_twice(scan: RankScan) -> None:
 
     def beat(frame: pl.DataFrame, strengths: Array, orders: Array, name: str, only: bool) -> Array:
         users, items = as_keys(frame[USER_KEY]), as_keys(frame[ITEM_KEY])
-        deferred = np.empty(users.size, dtype=np.int64)
-        counters = np.zeros_like(Found.room(0).counters)
+        found = scan.take_room(users.size)
         probe = scan.probes[name]
         kernels.count_beaten(
-            users, items, strengths, orders, pairs.table, scan.shift, pairs.slot_bits,
-            pairs.items, probe.ranks.ranks, best[name], hit_orders[name], probe.ranks.state,
-            places[name], n_shown[name], beaten[name], tied[name], is_tied[name], counters,
-            deferred, only,
+            users, items, strengths, orders, pairs.index, probe.ranks.ranks, best[name],
+            hit_orders[name], probe.ranks.state, places[name], n_shown[name], beaten[name],
+            tied[name], is_tied[name], found, only,
         )  # fmt: skip
-        return deferred[: counters[DEFERRED]]
+        return scan.give_room_back(found).deferred
 
     def count(batch: Batch) -> list[tuple[str, pl.DataFrame, Array]]:
         orders = orders_for(batch)

@@ -16,9 +16,8 @@ from evalkit.keys import (
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks._order import order_in_batch
 from evalkit.ranks._records import (
-    MAX_RANK,
+    KNOWN_RUNS,
     NO_INTS,
-    ROWS,
     UNKNOWN_ROWS,
     Array,
     Found,
@@ -46,15 +45,19 @@ def scan_whole_lists(scan: RankScan) -> None:
         frame = kept.frame.with_columns(pl.Series("__strength", strengths))
         users = as_keys(frame[USER_KEY])
         codes = scan.codes(users)
-        found = Found.room(0)
-        found.counters += tally
-        found.counters[UNKNOWN_ROWS] = int((codes < 0).sum())
-        found.unknown_users = np.unique(users[codes < 0])
+        unknown = codes < 0
+        found = Found.room(0)._replace(unknown_users=np.unique(users[unknown]))
+        found.counters[:] = tally
+        found.counters[UNKNOWN_ROWS] = int(unknown.sum())
         known = frame.with_columns(pl.Series("__code", codes)).filter(pl.col("__code") >= 0)
         if scan.truth.user_plan.hashed:
-            found.run_rows = np.arange(known.height)
-            found.run_codes = as_array(known["__code"])
-            scan.verify(known, as_keys(known[ITEM_KEY]), found)
+            every_row = found._replace(
+                counters=np.zeros_like(found.counters),
+                run_rows=np.arange(known.height),
+                run_codes=as_array(known["__code"]),
+            )
+            every_row.counters[KNOWN_RUNS] = known.height
+            scan.verify(known, as_keys(known[ITEM_KEY]), every_row)
         return batch.probe, found, known
 
     with reading(scan.table):
@@ -99,9 +102,9 @@ def _probe_whole_lists(scan: RankScan, probe: ModelProbe, rows: pl.DataFrame) ->
     if scan.mode == "strength":
         shared = shared_strengths(frame["__code"], frame["__strength"], items[kept])
         probe.ties = int(shared[found.hit_rows].sum())
-    if scan.mode == "rank":  # ranks stay as they are, and so does the length of the list
-        probe.ranks.state[ROWS::4] = probe.given_ranks[ROWS::4]
-        probe.ranks.state[MAX_RANK::4] = probe.given_ranks[MAX_RANK::4]
+    if probe.given is not None and scan.mode == "rank":  # so does the length of the list
+        probe.ranks.state.rows[:] = probe.given.rows
+        probe.ranks.state.largest[:] = probe.given.largest
 
 
 def _verify_copies(rows: pl.DataFrame, codes: Array, items: Keys) -> None:

@@ -19,9 +19,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from logs import body, examples, logs, run_log
 
-from evalkit import aggregate, pairs, street
+from evalkit import aggregate, street
 from evalkit.config import build_config
 from evalkit.errors import EvalkitError
+from evalkit.pairs import _build
 from evalkit.ranks import _records, _scan
 
 laws = settings(
@@ -277,7 +278,7 @@ def test_rank_score_order_and_lists_give_the_same_bytes(log, data):
     with pytest.MonkeyPatch.context() as patch:
         for name in ("BATCH_ROWS", "BATCH_LISTS"):
             patch.setattr(_scan, name, data.draw(BATCH))
-        patch.setattr(pairs, "ROWS_A_PARTITION", data.draw(st.sampled_from([1, 2, 1 << 16])))
+        patch.setattr(_build, "ROWS_A_PARTITION", data.draw(st.sampled_from([1, 2, 1 << 16])))
         patch.setattr(aggregate, "USERS_A_BLOCK", data.draw(st.sampled_from([1, 2, 8192])))
 
         same(reference, run_log(shuffled, mode="rank", threads=8, **options))

@@ -1,0 +1,856 @@
+"""Rows become items by user.
+
+Users are partitioned by the top bits of their hash, so that each partition of the table is built by
+one thread in memory that fits a cache, and partitions never meet. Rows move only where the rows of
+a user do not lie together.
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.keys import Keys, mix
+from evalkit.metrics import kernel
+from evalkit.native import prefetch
+from evalkit.pairs._index import (
+    COUNT_BITS,
+    ENTRY,
+    FEW_ITEMS,
+    MAX_PACKED_COUNT,
+    SPREAD,
+    Grades,
+    Index,
+    few_bits,
+    filter_log,
+    find_codes,
+    find_entry,
+    home_entry,
+    relevance_at,
+)
+from evalkit.pairs._rows import PairRows
+from evalkit.threads import ordered_map
+
+ROWS_A_PARTITION = 1 << 16
+USERS_A_PARTITION = 1 << 13
+GROUPED_RUNS = 0.7  # runs a row, up to which users are taken to lie together
+MAX_PARTITION_BITS = 12
+TABLE_LOAD = 0.7  # entries a slot of the fullest partition
+SPARE_SLOTS = 128  # of a partition, for entries that met others at its end
+STRETCH = 16  # up to here insertion beats merging
+AHEAD = 16  # users between asking for a table entry and using it
+
+RELEVANT, KEPT, NEGATIVE = 1, 2, 4  # marks of a code
+
+DUPLICATES = ("max", "error", "sum", "last")
+
+Filled = TypeVar("Filled", bound=np.generic)
+
+
+@dataclass(frozen=True, slots=True)
+class UserItems:
+    """Items by user, and the index that finds them.
+
+    Args:
+        index: table, item keys and counts.
+        grades: relevances, beside the item keys.
+        users: uint64[n_users], key of each user code.
+        starts: int64[n_users], where a user's items begin. Places between users may be unused.
+        n_relevant: int32[n_users], items that reach the threshold.
+        first_rows: int64[n_users], a row with that user, or empty.
+    """
+
+    index: Index
+    grades: Grades
+    users: Keys
+    starts: npt.NDArray[np.int64]
+    n_relevant: npt.NDArray[np.int32]
+    first_rows: npt.NDArray[np.int64]
+
+    @property
+    def n_users(self) -> int:
+        """Users with at least one row, relevant or not."""
+        return int(self.users.size)
+
+    @property
+    def n_places(self) -> int:
+        """Length of the arrays beside the item keys."""
+        return int(self.index.lows.size) - FEW_ITEMS
+
+    @property
+    def counts(self) -> npt.NDArray[np.int32]:
+        """int32[n_users], how many items a user has."""
+        return self.index.counts
+
+    def codes_of(self, users: Keys) -> npt.NDArray[np.int64]:
+        """int64[n_rows], the code of each row's user; -1 for a user that is not there."""
+        codes = np.empty(users.size, dtype=np.int64)
+        find_codes(self.index, users, codes)
+        return codes
+
+    def item_keys(self) -> Keys:
+        """uint64[n_places], the whole keys, put together anew; unused places hold anything."""
+        keys = self.index.lows[: self.n_places].astype(np.uint64)
+        if self.index.highs.size:
+            keys |= self.index.highs[: self.n_places].astype(np.uint64) << np.uint64(32)
+        return keys
+
+
+@dataclass(frozen=True, slots=True)
+class BuildCounts:
+    """What building found: rows that repeat an earlier (user, item), negative relevances."""
+
+    duplicates: int
+    negative: int
+    examples: tuple[tuple[int, int], ...]  # (user key, item key) of some duplicates
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """Rows grouped by user, items not yet settled; all but `users` may be written."""
+
+    users: Keys
+    starts: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int32]
+    lows: npt.NDArray[np.uint32]
+    highs: npt.NDArray[np.uint32]
+    grades: Grades
+    first_rows: npt.NDArray[np.int64]
+
+
+@kernel(allocates=False)
+def count_partitions(users, shift, counts):  # type: ignore[no-untyped-def]
+    """Rows of each partition, chosen by the top 63 - shift bits of the user's hash."""
+    for row in range(users.size):
+        counts[np.int64((mix(users[row]) >> np.uint64(1)) >> np.uint64(shift))] += 1
+
+
+@kernel(allocates=False)
+def scatter_rows(  # type: ignore[no-untyped-def]
+    users,
+    lows,
+    highs,
+    grades,
+    first_row,
+    shift,
+    places,
+    out_users,
+    out_lows,
+    out_highs,
+    out_grades,
+    out_rows,
+):
+    """Move rows to their partition, keeping their order; `places` is the next place of each."""
+    codes, own, out_codes, out_own = grades.codes, grades.own, out_grades.codes, out_grades.own
+    for row in range(users.size):
+        partition = np.int64((mix(users[row]) >> np.uint64(1)) >> np.uint64(shift))
+        place = places[partition]
+        places[partition] = place + 1
+        out_users[place] = users[row]
+        out_lows[place] = lows[row]
+        if highs.size > 0:
+            out_highs[place] = highs[row]
+        if codes.size > 0:
+            out_codes[place] = codes[row]
+        if own.size > 0:
+            out_own[place] = own[row]
+        if out_rows.size > 0:
+            out_rows[place] = first_row + row
+
+
+@kernel
+def group_partition(  # type: ignore[no-untyped-def]
+    users, lows, highs, grades, rows, begin, end, out_users, out_starts, out_counts, out_rows
+):
+    """Group rows begin..end of one partition by user, in place; gives the number of users."""
+    n_rows = end - begin
+    size = 16
+    while size < 2 * n_rows:
+        size *= 2
+    mask = np.uint64(size - 1)
+    slot_codes = np.full(size, -1, dtype=np.int32)
+    row_codes = np.empty(n_rows, dtype=np.int32)
+    n_users = 0
+    code = -1
+    for row in range(n_rows):
+        user = users[begin + row]
+        if row == 0 or user != users[begin + row - 1]:
+            slot = mix(user) & mask
+            while True:
+                code = slot_codes[np.int64(slot)]
+                if code < 0:
+                    code = n_users
+                    slot_codes[np.int64(slot)] = code
+                    out_users[begin + code] = user
+                    out_counts[begin + code] = 0
+                    if rows.size > 0:
+                        out_rows[begin + code] = rows[begin + row]
+                    n_users += 1
+                    break
+                if out_users[begin + code] == user:
+                    break
+                slot = (slot + np.uint64(1)) & mask
+        row_codes[row] = code
+        out_counts[begin + code] += 1
+
+    order = np.empty(n_rows, dtype=np.int64)
+    places = np.empty(n_users, dtype=np.int64)
+    place = begin
+    for user_code in range(n_users):
+        places[user_code] = place - begin
+        out_starts[begin + user_code] = place
+        place += out_counts[begin + user_code]
+    for row in range(n_rows):
+        order[places[row_codes[row]]] = row
+        places[row_codes[row]] += 1
+    reorder(lows, highs, grades.codes, grades.own, begin, order)
+    return n_users
+
+
+@kernel
+def reorder(lows, highs, codes, own, begin, order):  # type: ignore[no-untyped-def]
+    """Bring items and relevances from `begin` on into an order of places counted from there."""
+    end = begin + order.size
+    old_lows = lows[begin:end].copy()
+    for place in range(order.size):
+        lows[begin + place] = old_lows[order[place]]
+    if highs.size > 0:
+        old_highs = highs[begin:end].copy()
+        for place in range(order.size):
+            highs[begin + place] = old_highs[order[place]]
+    if codes.size > 0:
+        old_codes = codes[begin:end].copy()
+        for place in range(order.size):
+            codes[begin + place] = old_codes[order[place]]
+    if own.size > 0:
+        old_own = own[begin:end].copy()
+        for place in range(order.size):
+            own[begin + place] = old_own[order[place]]
+
+
+@kernel(allocates=False)
+def merge_sort(keys, order, spare):  # type: ignore[no-untyped-def]
+    """Sort `order`, places in `keys`, by key; equal keys keep their order."""
+    n = order.size
+    width = 1
+    while width < n:
+        for begin in range(0, n, 2 * width):
+            middle = min(begin + width, n)
+            end = min(begin + 2 * width, n)
+            left, right = begin, middle
+            for place in range(begin, end):
+                if left < middle and (right >= end or keys[order[left]] <= keys[order[right]]):
+                    spare[place] = order[left]
+                    left += 1
+                else:
+                    spare[place] = order[right]
+                    right += 1
+        for place in range(n):
+            order[place] = spare[place]
+        width *= 2
+
+
+@kernel(allocates=False)
+def sort_keys(keys, spare):  # type: ignore[no-untyped-def]
+    """Sort keys in place: short stretches by insertion, then merged; `spare` is as long."""
+    n = keys.size
+    for first in range(0, n, STRETCH):
+        for place in range(first + 1, min(first + STRETCH, n)):
+            key = keys[place]
+            before = place - 1
+            while before >= first and keys[before] > key:
+                keys[before + 1] = keys[before]
+                before -= 1
+            keys[before + 1] = key
+    width = STRETCH
+    while width < n:
+        for begin in range(0, n, 2 * width):
+            middle, end = min(begin + width, n), min(begin + 2 * width, n)
+            left, right = begin, middle
+            for place in range(begin, end):
+                if left < middle and (right >= end or keys[left] <= keys[right]):
+                    spare[place] = keys[left]
+                    left += 1
+                else:
+                    spare[place] = keys[right]
+                    right += 1
+        for place in range(n):
+            keys[place] = spare[place]
+        width *= 2
+
+
+@kernel(allocates=False)
+def sort_items(lows, highs, codes, own_bits, begin, n, room):  # type: ignore[no-untyped-def]
+    """Sort one user's items by (low half, high half); equal items keep their order.
+
+    `room` uint64[2 * n or more] is worked in.
+    """
+    keys, other = room[:n], room[n : 2 * n]
+    number = np.uint64(0xFFFFFFFF)  # the half of a key that says where the item stood
+    for place in range(n):
+        keys[place] = (np.uint64(lows[begin + place]) << np.uint64(32)) | np.uint64(place)
+    sort_keys(keys, other)
+    if highs.size > 0:
+        for place in range(1, n):
+            key = keys[place]
+            high = highs[begin + np.int64(key & number)]
+            before = place - 1
+            while (
+                before >= 0
+                and keys[before] >> np.uint64(32) == key >> np.uint64(32)
+                and highs[begin + np.int64(keys[before] & number)] > high
+            ):
+                keys[before + 1] = keys[before]
+                before -= 1
+            keys[before + 1] = key
+        for place in range(n):
+            other[place] = np.uint64(highs[begin + np.int64(keys[place] & number)])
+        for place in range(n):
+            highs[begin + place] = np.uint32(other[place])
+    if codes.size > 0:
+        for place in range(n):
+            other[place] = np.uint64(codes[begin + np.int64(keys[place] & number)])
+        for place in range(n):
+            codes[begin + place] = np.uint8(other[place])
+    if own_bits.size > 0:
+        for place in range(n):
+            other[place] = own_bits[begin + np.int64(keys[place] & number)]
+        for place in range(n):
+            own_bits[begin + place] = other[place]
+    for place in range(n):
+        lows[begin + place] = np.uint32(keys[place] >> np.uint64(32))
+
+
+@kernel(allocates=False)
+def may_have_copies(lows, begin, end):  # type: ignore[no-untyped-def]
+    """False only where no two of a few items are equal."""
+    seen = np.uint64(0)
+    seen_too = np.uint64(0)
+    both = np.uint64(0)
+    for place in range(begin, end):  # two bits an item, both of which copies find set
+        one, other = few_bits(np.uint64(lows[place]))
+        bit, bit_too = np.uint64(1) << one, np.uint64(1) << other
+        both |= np.uint64((seen & bit) != 0) & np.uint64((seen_too & bit_too) != 0)
+        seen |= bit
+        seen_too |= bit_too
+    return both != 0
+
+
+@kernel(allocates=False)
+def count_kept(marks, codes, own, begin, end, keep):  # type: ignore[no-untyped-def]
+    """How many items are relevant, how many stay, and how many have a relevance below 0."""
+    n_relevant = 0
+    n_kept = 0
+    n_negative = 0
+    if codes.size > 0:
+        for place in range(begin, end):
+            n_relevant += marks[codes[place]] & RELEVANT
+            n_kept += (marks[codes[place]] & KEPT) >> 1
+            n_negative += (marks[codes[place]] & NEGATIVE) >> 2
+        return n_relevant, n_kept, n_negative
+    for place in range(begin, end):
+        n_relevant += own[place] >= keep[0]
+        n_kept += is_kept(own[place], keep)
+        n_negative += own[place] < 0.0
+    return n_relevant, n_kept, n_negative
+
+
+@kernel(allocates=False)
+def is_kept(relevance, keep):  # type: ignore[no-untyped-def]
+    """Whether an item of this relevance stays: it is relevant or has a gain."""
+    relevant_from, keep_negative = keep
+    return relevance >= relevant_from or relevance > 0.0 or (keep_negative and relevance < 0.0)
+
+
+@kernel(allocates=False)
+def copy_item(lows, highs, codes, own, source, target):  # type: ignore[no-untyped-def]
+    """Write the item and the relevance of one place to another."""
+    lows[target] = lows[source]
+    if highs.size > 0:
+        highs[target] = highs[source]
+    if codes.size > 0:
+        codes[target] = codes[source]
+    if own.size > 0:
+        own[target] = own[source]
+
+
+@kernel(allocates=False)
+def join_copies(codes, values, own, begin, end, policy):  # type: ignore[no-untyped-def]
+    """The place whose relevance copies begin..end get; the order of rows matters only to `last`."""
+    if policy == 3:
+        return end - 1
+    if policy == 2:
+        for place in range(begin + 1, end):  # ascending, so that the sum has one order
+            value = own[place]
+            before = place - 1
+            while before >= begin and own[before] > value:
+                own[before + 1] = own[before]
+                before -= 1
+            own[before + 1] = value
+        for place in range(begin + 1, end):
+            own[begin] += own[place]
+        return begin
+    best = begin
+    for place in range(begin + 1, end):
+        if relevance_at(codes, values, own, place) > relevance_at(codes, values, own, best):
+            best = place
+    return best
+
+
+@kernel(allocates=False)
+def join_items(  # type: ignore[no-untyped-def]
+    user, lows, highs, codes, values, own, begin, n, policy, keep, counters, examples
+):
+    """Join one user's copies and leave out what has no gain, in place; gives what is left.
+
+    `keep`: the lowest relevance that stays whatever its gain, and whether negative ones stay.
+    """
+    graded = codes.size > 0 or own.size > 0
+    end = begin + n
+    write = place = begin
+    while place < end:
+        copies = place + 1
+        while (
+            copies < end
+            and lows[copies] == lows[place]
+            and (highs.size == 0 or highs[copies] == highs[place])
+        ):
+            copies += 1
+        chosen = place
+        if copies - place > 1:
+            if counters[0] < examples.shape[0]:
+                high = np.uint64(highs[place]) if highs.size > 0 else np.uint64(0)
+                examples[counters[0], 0] = user
+                examples[counters[0], 1] = (high << np.uint64(32)) | np.uint64(lows[place])
+            counters[0] += copies - place - 1
+            if graded:
+                chosen = join_copies(codes, values, own, place, copies, policy)
+        value = relevance_at(codes, values, own, chosen)
+        counters[1] += value < 0.0
+        if not graded or is_kept(value, keep):
+            copy_item(lows, highs, codes, own, chosen, write)
+            write += 1
+        place = copies
+    return write - begin
+
+
+@kernel(allocates=False)
+def order_by_grade(lows, highs, codes, values, own, begin, n):  # type: ignore[no-untyped-def]
+    """Bring a few items into descending order of relevance, as ideal lists want them."""
+    for place in range(begin + 1, begin + n):
+        value = relevance_at(codes, values, own, place)
+        if value <= relevance_at(codes, values, own, place - 1):
+            continue
+        low = lows[place]
+        high = highs[place] if highs.size > 0 else np.uint32(0)
+        code = codes[place] if codes.size > 0 else np.uint8(0)
+        before = place - 1
+        while before >= begin and relevance_at(codes, values, own, before) < value:
+            copy_item(lows, highs, codes, own, before, before + 1)
+            before -= 1
+        lows[before + 1] = low
+        if highs.size > 0:
+            highs[before + 1] = high
+        if codes.size > 0:
+            codes[before + 1] = code
+        if own.size > 0:
+            own[before + 1] = value
+
+
+@kernel(allocates=False)
+def settle_users(  # type: ignore[no-untyped-def]
+    users,
+    starts,
+    index,
+    grades,
+    own_bits,
+    marks,
+    room,
+    first,
+    last,
+    policy,
+    keep,
+    word,
+    n_relevant,
+    counters,
+    examples,
+):
+    """Settle the items of users first..last, and write their table entries.
+
+    Copies are joined, items without gain left out; a few items stand in descending order of
+    relevance, many in ascending order of their keys and in a bit set from `word` on.
+    `own_bits` is the memory of the relevances without codes, `marks` says which codes are relevant
+    and kept, `room` holds two words for every item of the largest user. `counters`: duplicates,
+    negative relevances. `examples` uint64[n, 2] is filled with duplicates.
+    """
+    codes, values, own = grades.codes, grades.values, grades.own
+    table, shift, slots, stride = index.table, index.shift, index.slots, index.stride
+    counts, lows, highs, filters = index.counts, index.lows, index.highs, index.filters
+    graded = codes.size > 0 or own.size > 0
+    for user in range(first, last):
+        if user + AHEAD < last:
+            prefetch(table, home_entry(users[user + AHEAD], shift, slots, stride))
+        begin = starts[user]
+        n = relevant = n_kept = int(counts[user])
+        n_negative = 0
+        is_sorted = n > FEW_ITEMS or may_have_copies(lows, begin, begin + n)
+        if is_sorted:
+            sort_items(lows, highs, codes, own_bits, begin, n, room)
+        if graded:
+            relevant, n_kept, n_negative = count_kept(marks, codes, own, begin, begin + n, keep)
+        if is_sorted or n_kept < n:
+            n = join_items(
+                users[user],
+                lows,
+                highs,
+                codes,
+                values,
+                own,
+                begin,
+                n,
+                policy,
+                keep,
+                counters,
+                examples,
+            )
+            relevant = n
+            if graded:
+                relevant, n_kept, _ = count_kept(marks, codes, own, begin, begin + n, keep)
+            counts[user] = n
+        else:
+            counters[1] += n_negative
+        n_relevant[user] = relevant
+        if graded and n <= FEW_ITEMS:
+            order_by_grade(lows, highs, codes, values, own, begin, n)
+        bits = np.uint64(0)
+        if n <= FEW_ITEMS:
+            for place in range(begin, begin + n):
+                one, other = few_bits(item_at(lows, highs, place))
+                bits |= (np.uint64(1) << one) | (np.uint64(1) << other)
+        else:
+            log = filter_log(n)
+            for place in range(begin, begin + n):
+                bit = (item_at(lows, highs, place) * np.uint64(SPREAD)) >> np.uint64(64 - log)
+                at = word + np.int64(bit >> np.uint64(6))
+                filters[at] |= np.uint64(1) << (bit & np.uint64(63))
+            bits = (np.uint64(word) << np.uint64(6)) | np.uint64(log)
+            word += 1 << (log - 6)
+        entry = find_entry(table, users[user], shift, slots, stride)
+        table[entry + 1] = bits
+        table[entry + 2] = (np.uint64(begin) << np.uint64(COUNT_BITS)) | np.uint64(
+            min(n, MAX_PACKED_COUNT)
+        )
+
+
+@kernel(allocates=False)
+def item_at(lows, highs, place):  # type: ignore[no-untyped-def]
+    """The whole key of an item."""
+    if highs.size > 0:
+        return (np.uint64(highs[place]) << np.uint64(32)) | np.uint64(lows[place])
+    return np.uint64(lows[place])
+
+
+@kernel(allocates=False)
+def count_filter_words(counts, first, last):  # type: ignore[no-untyped-def]
+    """Words that the bit sets of users first..last take at most."""
+    n_words = 0
+    for user in range(first, last):
+        if counts[user] > FEW_ITEMS:
+            n_words += 1 << (filter_log(np.int64(counts[user])) - 6)
+    return n_words
+
+
+@kernel(allocates=False)
+def scatter_users(users, first, last, shift, places, out):  # type: ignore[no-untyped-def]
+    """Key and code of users first..last into their partitions, one after another, keeping order.
+
+    `places` is the next place of each partition.
+    """
+    for code in range(first, last):
+        partition = np.int64((mix(users[code]) >> np.uint64(1)) >> np.uint64(shift))
+        place = places[partition] * 2
+        places[partition] += 1
+        out[place] = users[code]
+        out[place + 1] = np.uint64(code + 1)
+
+
+OK, TWICE, FULL = 0, 1, 2
+
+
+@kernel(allocates=False)
+def fill_table(users, partition, shift, slots, stride, table):  # type: ignore[no-untyped-def]
+    """Put a partition's users into its own slots: OK, TWICE when one comes twice, FULL."""
+    last = (partition + 1) * stride * ENTRY - ENTRY  # stays free, which ends every search
+    for number in range(0, users.size, 2):
+        user = users[number]
+        entry = home_entry(user, shift, slots, stride)
+        while table[entry + 3] != 0:
+            if table[entry] == user:
+                return TWICE
+            entry += ENTRY
+        if entry >= last:
+            return FULL
+        table[entry] = user
+        table[entry + 3] = users[number + 1]
+    return OK
+
+
+def build_user_items(
+    rows: PairRows,
+    *,
+    relevant_from: float = math.inf,
+    duplicates: str = "max",
+    keep_negative: bool = False,
+    with_rows: bool = False,
+    threads: int = 1,
+) -> tuple[UserItems, BuildCounts]:
+    """Group rows by user.
+
+    Rows whose users lie together stay where they are, so that a truth and rankings in one order
+    of users are walked through side by side; other rows are moved.
+
+    Args:
+        rows: they are used up.
+        relevant_from: items below it stay only for their gain, when above 0.
+        duplicates: what an item's copies become: "max", "sum" (of relevances that have no codes),
+            "last"; "error" counts like "max".
+        keep_negative: keep items of negative relevance.
+        with_rows: remember a row of each user.
+        threads: kernels that run side by side.
+    """
+    n_rows, n_runs = rows.size, rows.n_runs
+    users, ends = rows.take_runs()
+    starts = np.concatenate([np.zeros(1, np.int64), ends])[:-1]
+    lows, highs = rows.lows[: n_rows + FEW_ITEMS], rows.highs[:n_rows]
+    counts = (ends - starts).astype(np.int32)
+    first_rows = starts.copy() if with_rows else starts[:0]
+    groups = _Groups(users, starts, counts, lows, highs, rows.grades(), first_rows)
+    table = _tabulate(users, threads) if n_runs <= n_rows * GROUPED_RUNS else None
+    if table is None:
+        groups = _move_rows(groups, with_rows=with_rows, threads=threads)
+        table = _tabulate(groups.users, threads)
+    if table is None:
+        raise AssertionError("a user has two groups")
+    keep = (relevant_from, keep_negative)
+    return _settle(groups, table, DUPLICATES.index(duplicates), keep, threads)
+
+
+def _cut(n: int, n_pieces: int) -> list[tuple[int, int]]:
+    bounds = np.linspace(0, n, n_pieces + 1).astype(np.int64).tolist()
+    return list(pairwise(bounds))
+
+
+def _partition_bits(n: int, most: int) -> int:
+    bits = 0
+    while bits < MAX_PARTITION_BITS and n >> bits > most:
+        bits += 1
+    return bits
+
+
+def _move_rows(groups: _Groups, *, with_rows: bool, threads: int) -> _Groups:
+    """Bring the rows of each user together, partition by partition."""
+    users = np.repeat(groups.users, groups.counts)
+    n_rows = users.size
+    bits = _partition_bits(n_rows, ROWS_A_PARTITION)
+    pieces = _cut(n_rows, 4 * threads)
+    offsets, first_places = _places(users, bits, pieces, threads)
+    moved = _Groups(
+        np.empty(n_rows, dtype=np.uint64),
+        groups.starts,
+        groups.counts,
+        np.empty(n_rows + FEW_ITEMS, dtype=np.uint32),
+        np.empty(groups.highs.size, dtype=np.uint32),
+        Grades(
+            np.empty(groups.grades.codes.size, dtype=np.uint8),
+            groups.grades.values,
+            np.empty(groups.grades.own.size, dtype=np.float64),
+        ),
+        np.empty(n_rows if with_rows else 0, dtype=np.int64),
+    )
+
+    def scatter(number: int) -> None:
+        begin, end = pieces[number]
+        scatter_rows(
+            users[begin:end],
+            groups.lows[begin:end],
+            groups.highs[begin:end],
+            _slice(groups.grades, begin, end),
+            begin,
+            63 - bits,
+            first_places[number].copy(),
+            moved.users,
+            moved.lows,
+            moved.highs,
+            moved.grades,
+            moved.first_rows,
+        )
+
+    for _ in ordered_map(scatter, range(len(pieces)), threads=threads):
+        pass
+    out_users = np.empty(n_rows, dtype=np.uint64)
+    out_starts = np.empty(n_rows, dtype=np.int64)
+    out_counts = np.empty(n_rows, dtype=np.int32)
+    out_rows = np.empty(moved.first_rows.size, dtype=np.int64)
+
+    def group(partition: int) -> int:
+        return int(
+            group_partition(
+                moved.users,
+                moved.lows,
+                moved.highs,
+                moved.grades,
+                moved.first_rows,
+                int(offsets[partition]),
+                int(offsets[partition + 1]),
+                out_users,
+                out_starts,
+                out_counts,
+                out_rows,
+            )
+        )
+
+    n_users = list(ordered_map(group, range(1 << bits), threads=threads))
+    filled = [slice(int(begin), int(begin) + n) for begin, n in zip(offsets, n_users, strict=False)]
+
+    def join(array: npt.NDArray[Filled]) -> npt.NDArray[Filled]:
+        return np.concatenate([array[each] for each in filled])
+
+    return _Groups(
+        join(out_users),
+        join(out_starts),
+        join(out_counts),
+        moved.lows,
+        moved.highs,
+        moved.grades,
+        join(out_rows) if with_rows else out_rows,
+    )
+
+
+def _slice(grades: Grades, begin: int, end: int) -> Grades:
+    return Grades(grades.codes[begin:end], grades.values, grades.own[begin:end])
+
+
+def _places(
+    users: Keys, bits: int, pieces: list[tuple[int, int]], threads: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Offsets of the partitions, and each piece's first place in each of them."""
+
+    def histogram(piece: tuple[int, int]) -> npt.NDArray[np.int64]:
+        counts = np.zeros(1 << bits, dtype=np.int64)
+        count_partitions(users[piece[0] : piece[1]], 63 - bits, counts)
+        return counts
+
+    counts = np.stack(list(ordered_map(histogram, pieces, threads=threads)))
+    offsets = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
+    return offsets, offsets[:-1] + np.cumsum(counts, axis=0) - counts
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Entries with users and codes, and their geometry."""
+
+    entries: npt.NDArray[np.uint64]
+    shift: int
+    slots: int
+    stride: int
+
+
+def _tabulate(users: Keys, threads: int) -> _Table | None:
+    """The table of the users' keys and codes; None where a user comes twice."""
+    bits = _partition_bits(users.size, USERS_A_PARTITION)
+    pieces = _cut(users.size, 4 * threads)
+    offsets, first_places = _places(users, bits, pieces, threads)
+    scattered = np.empty(2 * users.size, dtype=np.uint64)
+
+    def scatter(number: int) -> None:
+        places = first_places[number].copy()
+        scatter_users(users, *pieces[number], 63 - bits, places, scattered)
+
+    for _ in ordered_map(scatter, range(len(pieces)), threads=threads):
+        pass
+    slots = max(1, math.ceil(int(np.diff(offsets).max()) / TABLE_LOAD))
+    spare = SPARE_SLOTS
+    while True:
+        table = _Table(_aligned((slots + spare) * ENTRY << bits), 63 - bits, slots, slots + spare)
+
+        def fill(partition: int, table: _Table = table) -> int:
+            own = scattered[2 * offsets[partition] : 2 * offsets[partition + 1]]
+            geometry = (table.shift, table.slots, table.stride)
+            return int(fill_table(own, partition, *geometry, table.entries))
+
+        results = set(ordered_map(fill, range(1 << bits), threads=threads))
+        if TWICE in results:
+            return None
+        if FULL not in results:
+            return table
+        spare *= 8
+
+
+def _aligned(n_words: int) -> npt.NDArray[np.uint64]:
+    """Zeros that begin with a cache line, so that no entry lies in two."""
+    room: npt.NDArray[np.uint64] = np.zeros(n_words + 8, dtype=np.uint64)
+    first = -room.ctypes.data % 64 // 8
+    return room[first : first + n_words]
+
+
+def _settle(
+    groups: _Groups, table: _Table, policy: int, keep: tuple[float, bool], threads: int
+) -> tuple[UserItems, BuildCounts]:
+    """Settle every user's items and complete the table."""
+    pieces = _cut(groups.users.size, 4 * threads)
+
+    def count_words(piece: tuple[int, int]) -> int:
+        return int(count_filter_words(groups.counts, *piece))
+
+    n_words = list(ordered_map(count_words, pieces, threads=threads))
+    filters = np.zeros(sum(n_words), dtype=np.uint64)
+    index = Index(
+        table.entries,
+        table.shift,
+        table.slots,
+        table.stride,
+        groups.counts,
+        groups.lows,
+        groups.highs,
+        filters,
+    )
+    n_relevant = np.empty(groups.users.size, dtype=np.int32)
+    values = groups.grades.values
+    reaches, below = values >= keep[0], values < 0.0
+    kept = reaches | (values > 0.0) | (keep[1] & below)
+    marks: npt.NDArray[np.int64] = RELEVANT * reaches + KEPT * kept + NEGATIVE * below
+
+    def settle(number: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+        counters = np.zeros(2, dtype=np.int64)
+        examples = np.zeros((4, 2), dtype=np.uint64)
+        settle_users(
+            groups.users,
+            groups.starts,
+            index,
+            groups.grades,
+            groups.grades.own.view(np.uint64),
+            marks.astype(np.uint8),
+            np.empty(2 * int(groups.counts.max(initial=0)), dtype=np.uint64),
+            *pieces[number],
+            policy,
+            keep,
+            sum(n_words[:number]),
+            n_relevant,
+            counters,
+            examples,
+        )
+        return counters, examples[: min(4, int(counters[0]))]
+
+    settled = list(ordered_map(settle, range(len(pieces)), threads=threads))
+    found = BuildCounts(
+        duplicates=sum(int(counters[0]) for counters, _ in settled),
+        negative=sum(int(counters[1]) for counters, _ in settled),
+        examples=tuple((int(u), int(i)) for _, pairs in settled for u, i in pairs.tolist()),
+    )
+    stored = UserItems(
+        index, groups.grades, groups.users, groups.starts, n_relevant, groups.first_rows
+    )
+    return stored, found

@@ -1,0 +1,221 @@
+"""A user's items, and how kernels find them: a hash table of users, bit sets, halved item keys."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.keys import mix
+from evalkit.metrics import kernel
+
+ENTRY = 4  # words of a table entry: user key, filter, start and count packed, code + 1 (0: free)
+COUNT_BITS = 24  # of the word that packs start and count
+MAX_PACKED_COUNT = (1 << COUNT_BITS) - 1
+FEW_ITEMS = 16  # up to here one look compares them all, and 64 bits filter them
+FILTER_BITS_AN_ITEM = 16
+SPREAD = 0x9E3779B97F4A7C15  # odd and without pattern, so that products mix
+
+
+class Index(NamedTuple):
+    """Where users and their items stand.
+
+    A user's hash chooses a partition by its top bits and a slot by its low half; entries that
+    meet move on, and every partition ends with a free slot.
+
+    Args:
+        table: uint64[n_partitions * stride * 4], entries; one fills half a cache line.
+        shift: how far half a hash is shifted right to give the partition.
+        slots: slots of a partition that a hash may choose.
+        stride: slots of a partition with the spare ones behind them.
+        counts: int32[n_users], items of each user code.
+        lows: uint32[n_places + 16], low halves of the item keys. A user of more than 16 items has
+            them in ascending order of (low half, high half).
+        highs: uint32[n_places], high halves, or empty when all are 0.
+        filters: uint64[n_words], bit sets of the users of more than 16 items.
+    """
+
+    table: npt.NDArray[np.uint64]
+    shift: int
+    slots: int
+    stride: int
+    counts: npt.NDArray[np.int32]
+    lows: npt.NDArray[np.uint32]
+    highs: npt.NDArray[np.uint32]
+    filters: npt.NDArray[np.uint64]
+
+
+class Grades(NamedTuple):
+    """How relevant each item is: one of few values by its code, or a value of its own.
+
+    Args:
+        codes: uint8[n_places], places in `values`, or empty.
+        values: float64[256], of which the first ones are used.
+        own: float64[n_places] when there are more values than codes, or empty. Without codes
+            and values of their own, all items are simply relevant.
+    """
+
+    codes: npt.NDArray[np.uint8]
+    values: npt.NDArray[np.float64]
+    own: npt.NDArray[np.float64]
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether items may differ in relevance."""
+        return bool(self.codes.size or self.own.size)
+
+    @property
+    def largest(self) -> float:
+        """No item is more relevant."""
+        if self.codes.size:
+            return float(self.values.max())
+        return float(self.own.max()) if self.own.size else 1.0
+
+
+@kernel(allocates=False)
+def relevance_at(codes, values, own, place):  # type: ignore[no-untyped-def]
+    """The relevance of the item at a place."""
+    if codes.size > 0:
+        return values[codes[place]]
+    if own.size > 0:
+        return own[place]
+    return 1.0
+
+
+@kernel(allocates=False)
+def home_entry(user, shift, slots, stride):  # type: ignore[no-untyped-def]
+    """Index of the table entry that a user's hash chooses."""
+    hashed = mix(user)
+    partition = (hashed >> np.uint64(1)) >> np.uint64(shift)
+    slot = ((hashed & np.uint64(0xFFFFFFFF)) * np.uint64(slots)) >> np.uint64(32)
+    return np.int64(partition * np.uint64(stride) + slot) * ENTRY
+
+
+@kernel(allocates=False)
+def find_entry(table, user, shift, slots, stride):  # type: ignore[no-untyped-def]
+    """Index of a user's table entry; -1 for a user that is not there."""
+    entry = np.int64(home_entry(user, shift, slots, stride))
+    while table[entry + 3] != 0:
+        if table[entry] == user:
+            return entry
+        entry += ENTRY
+    return -1
+
+
+@kernel(allocates=False)
+def code_of(table, entry):  # type: ignore[no-untyped-def]
+    """The user code of a table entry."""
+    return np.int64(table[entry + 3]) - 1
+
+
+@kernel(allocates=False)
+def start_of(table, entry):  # type: ignore[no-untyped-def]
+    """Where the items of a table entry's user begin."""
+    return np.int64(table[entry + 2] >> np.uint64(COUNT_BITS))
+
+
+@kernel(allocates=False)
+def count_of(table, entry, counts):  # type: ignore[no-untyped-def]
+    """How many items the user of a table entry has."""
+    count = np.int64(table[entry + 2] & np.uint64(MAX_PACKED_COUNT))
+    if count == MAX_PACKED_COUNT:
+        count = np.int64(counts[code_of(table, entry)])
+    return count
+
+
+@kernel(allocates=False)
+def find_codes(index, users, codes):  # type: ignore[no-untyped-def]
+    """User code of each row, -1 for unknown users; `codes` int64[n_rows] is filled."""
+    table = index.table
+    entry = -1
+    for row in range(users.size):
+        if row == 0 or users[row] != users[row - 1]:
+            entry = find_entry(table, users[row], index.shift, index.slots, index.stride)
+        codes[row] = code_of(table, entry) if entry >= 0 else -1
+
+
+@kernel(allocates=False)
+def few_bits(item):  # type: ignore[no-untyped-def]
+    """Two bits of 64 that stand for an item in the filter of a user of few."""
+    mixed = item * np.uint64(SPREAD)
+    return mixed >> np.uint64(58), (mixed >> np.uint64(52)) & np.uint64(63)
+
+
+@kernel(allocates=False)
+def filter_log(count):  # type: ignore[no-untyped-def]
+    """The logarithm of the bits that filter `count` items, more than a few."""
+    log = 8
+    while (1 << log) < count * FILTER_BITS_AN_ITEM:
+        log += 1
+    return log
+
+
+@kernel(allocates=False)
+def may_hold(table, entry, count, filters, item):  # type: ignore[no-untyped-def]
+    """False only for items that are not among the `count` of the user of a table entry."""
+    word = table[entry + 1]
+    if count <= FEW_ITEMS:
+        first, second = few_bits(item)
+        return (word >> first) & (word >> second) & np.uint64(1) != 0
+    bit = (item * np.uint64(SPREAD)) >> (np.uint64(64) - (word & np.uint64(63)))
+    words = filters[np.int64((word >> np.uint64(6)) + (bit >> np.uint64(6)))]
+    return (words >> (bit & np.uint64(63))) & np.uint64(1) != 0
+
+
+@kernel(allocates=False)
+def select_candidates(items, table, entry, count, filters, candidates):  # type: ignore[no-untyped-def]
+    """Places in `items` of those that the user of a table entry may have; gives their number."""
+    n = np.int64(0)
+    word = table[entry + 1]
+    if count <= FEW_ITEMS:
+        for row in range(items.size):  # without a branch, which would be guessed wrong
+            candidates[n] = row
+            first, second = few_bits(items[row])
+            n += np.int64((word >> first) & (word >> second) & np.uint64(1))
+        return n
+    shift = np.uint64(64) - (word & np.uint64(63))
+    begin = word >> np.uint64(6)
+    for row in range(items.size):
+        bit = (items[row] * np.uint64(SPREAD)) >> shift
+        words = filters[np.int64(begin + (bit >> np.uint64(6)))]
+        candidates[n] = row
+        n += np.int64((words >> (bit & np.uint64(63))) & np.uint64(1))
+    return n
+
+
+@kernel(allocates=False)
+def find_low(lows, low, start, count):  # type: ignore[no-untyped-def]
+    """The first place from `start` where a user of `count` items has a low half.
+
+    Without one, any place where it does not stand or that is not the user's.
+    """
+    if count <= FEW_ITEMS:
+        few = lows[start : start + FEW_ITEMS]
+        nearest = np.int32(FEW_ITEMS)
+        for number in range(FEW_ITEMS):  # all at once: what stands behind the user's is no match
+            at = np.int32(number) if few[number] == low else np.int32(FEW_ITEMS)
+            nearest = min(nearest, at)
+        return start + nearest
+    bottom, top = start, start + count
+    while bottom < top:
+        middle = (bottom + top) >> 1
+        if lows[middle] < low:
+            bottom = middle + 1
+        else:
+            top = middle
+    return bottom
+
+
+@kernel(allocates=False)
+def find_item(lows, highs, item, start, count):  # type: ignore[no-untyped-def]
+    """Place of an item among the `count` items of a user from `start`; -1 when it is not there."""
+    low = np.uint32(item & np.uint64(0xFFFFFFFF))
+    high = np.uint32(item >> np.uint64(32))
+    end = start + count
+    place = find_low(lows, low, start, count)
+    if highs.size == 0:
+        return place if place < end and high == 0 and lows[place] == low else -1
+    while place < end and (count <= FEW_ITEMS or lows[place] == low):
+        if lows[place] == low and highs[place] == high:
+            return place
+        place += 1
+    return -1
