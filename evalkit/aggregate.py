@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.config import Policies
-from evalkit.exact import BinnedSums
+from evalkit.exact import ExactSums
 from evalkit.metrics import Hits, Relevant, Request, kernel
 from evalkit.pairs import merge_sort, relevance_at
 from evalkit.ranks import NOT_RANKED, Ranks
@@ -207,7 +207,7 @@ class Measuring:
             if judged not in views:
                 views[judged] = self._gather(users, judged=judged)
             hits, relevant = views[judged]
-            values = np.empty((users.size, group.cutoffs.size))
+            values = np.empty((users.size, group.cutoffs.size), order="F")  # summed by column
             group.request.measure(hits, relevant, lengths, group.cutoffs, values)
             settle(
                 values,
@@ -260,7 +260,7 @@ def measure_users(
     threads: int,
     keep: Callable[[npt.NDArray[np.int64], Values], Any] | None = None,
     order: npt.NDArray[np.int64] | None = None,
-) -> BinnedSums:
+) -> ExactSums:
     """Exact sums of every request over the users of one model.
 
     Args:
@@ -270,15 +270,15 @@ def measure_users(
     groups = group_requests(requests)
     measuring = Measuring(truth, ranks, groups, policies, ranks.present, ranks.lengths)
     columns = [column for group in groups for column in group.columns]  # as the sums hold them
-    idle: SimpleQueue[BinnedSums] = SimpleQueue()
-    made: list[BinnedSums] = []
+    idle: SimpleQueue[ExactSums] = SimpleQueue()
+    made: list[ExactSums] = []
 
     def work(users: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Values | None]:
         measured = measuring.measure(users)
         try:
             sums = idle.get_nowait()
         except Empty:  # as many sums as threads meet here
-            sums = BinnedSums(len(requests))
+            sums = ExactSums(len(requests))
             made.append(sums)
         first = 0
         for values in measured:
@@ -293,7 +293,7 @@ def measure_users(
     for users, values in ordered_map(work, _blocks(codes), threads=threads):
         if keep is not None and values is not None:
             keep(users, values)
-    total = BinnedSums(len(requests))
+    total = ExactSums(len(requests))
     for sums in made:
         total.merge(sums)
     return total.take(np.argsort(columns))

@@ -1,4 +1,4 @@
-"""Processor instructions that numba does not offer: atomic updates and prefetching.
+"""Processor instructions that numba does not offer: atomic updates, prefetching, fused sums.
 
 Threads share the arrays that the probe fills. Every update of them is one of these: a minimum, a
 maximum or a sum, so the result is the same for every order in which threads come by.
@@ -92,3 +92,50 @@ def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate
+
+
+def _bits(value: Any) -> Any:
+    import numpy as np
+
+    return np.float64(value).view(np.int64)
+
+
+@intrinsic(_bits)
+def float_bits(typing_context, value):  # type: ignore[no-untyped-def]
+    """The bits of a float64 as an int64."""
+    from llvmlite import ir
+    from numba.core import types
+
+    if value != types.float64:
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+def _square_error(value: Any) -> Any:
+    from fractions import Fraction
+
+    import numpy as np
+
+    exact = Fraction(float(value)) ** 2
+    return np.float64(exact - Fraction(float(value) * float(value)))
+
+
+@intrinsic(_square_error)
+def square_error(typing_context, value):  # type: ignore[no-untyped-def]
+    """The square of a float64 less that square rounded, itself exact unless it underflows."""
+    from llvmlite import ir
+    from numba.core import types
+
+    if value != types.float64:
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        (factor,) = arguments
+        rounded = builder.fmul(factor, factor)
+        return builder.fma(factor, factor, builder.fneg(rounded))
+
+    return types.float64(types.float64), generate

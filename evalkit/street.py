@@ -13,7 +13,7 @@ from evalkit import __version__
 from evalkit.aggregate import measure_users
 from evalkit.config import Config, LogTable, RankingsTable, TruthTable
 from evalkit.errors import DataError, EvalkitError, MachineError, raise_all
-from evalkit.exact import BinnedSums
+from evalkit.exact import ExactSums
 from evalkit.keys import IdPlan, KeyCollisionError, Sample, Share, plan_ids
 from evalkit.ledger import Clock, Progress, ProgressLine, Tally, versions
 from evalkit.metrics import Request, load_metric_files, parse_metrics
@@ -61,7 +61,7 @@ class Tables:
 class Model:
     """What has been added up of one model so far."""
 
-    sums: BinnedSums
+    sums: ExactSums
     tally: Tally = field(default_factory=Tally)
     users: list[pl.DataFrame] = field(default_factory=list)
 
@@ -310,7 +310,7 @@ class Evaluation:
     def _measure_model(
         self, name: str, probe: ModelProbe, truth: Truth, order: npt.NDArray[np.int64] | None
     ) -> None:
-        model = self.models.setdefault(name, Model(BinnedSums(len(self.requests))))
+        model = self.models.setdefault(name, Model(ExactSums(len(self.requests))))
         model.tally.add_model(probe, self.config)
         labels = [request.label for request in self.requests]
 
@@ -409,6 +409,7 @@ class Evaluation:
                         cutoff=request.cutoff,
                         parameters=dict(request.parameters),
                         value=total.mean,
+                        std_error=total.std_error,
                         n_users=total.count,
                         n_undefined=model.sums.n_undefined(column),
                         higher_is_better=request.metric.higher_is_better,

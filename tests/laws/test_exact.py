@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from logs import examples
+from logs import JIT_OFF, examples
 
 from evalkit import exact
-from evalkit.exact import BinnedSums, ExactSum
+from evalkit.exact import ExactSums, ExactSum
 
 laws = settings(deadline=None, max_examples=examples(100))
 
@@ -26,7 +26,7 @@ PARTS = st.lists(VALUES, max_size=6)
 
 
 def sums_of(values, n_columns=1):
-    sums = BinnedSums(n_columns)
+    sums = ExactSums(n_columns)
     sums.add(np.asarray(values, dtype=np.float64).reshape(-1, n_columns))
     return sums
 
@@ -44,7 +44,7 @@ def exactly(values):
 def test_the_sum_is_the_rational_one(values):
     found = sum_of(values)
 
-    assert Fraction(found.scaled, exact.SCALE) == exactly(values)
+    assert Fraction(found.scaled, (1 << exact.SCALE_BITS)) == exactly(values)
     assert found.count == len(values)
 
 
@@ -100,14 +100,14 @@ def test_nothing_and_pickling_change_nothing(values):
 @laws
 @given(parts=PARTS, carries=st.integers(1, 5))
 def test_carrying_early_changes_no_bit(parts, carries):
-    total, spread = BinnedSums(1), [BinnedSums(1), BinnedSums(1)]
+    total, spread = ExactSums(1), [ExactSums(1), ExactSums(1)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "ADDS_BEFORE_CARRY", carries)
         for number, part in enumerate(parts):
             spread[number % 2].add(np.array(part, dtype=np.float64).reshape(-1, 1))
         total.merge(spread[0])
         total.merge(spread[1])
-        total.merge(BinnedSums(1))
+        total.merge(ExactSums(1))
 
     assert total.sum_of(0) == sum_of([value for part in parts for value in part])
 
@@ -129,7 +129,7 @@ def test_columns_are_summed_apart_and_odd_values_counted(rows):
 
 
 def test_first_column_says_where_values_go():
-    sums = BinnedSums(3)
+    sums = ExactSums(3)
     sums.add(np.array([[1.0], [2.0]]), first_column=1)
 
     assert [sums.sum_of(column).total for column in range(3)] == [0.0, 3.0, 0.0]
@@ -145,16 +145,49 @@ def test_cancellation_leaves_the_small_value():
     assert sum_of([1e300, -1e300, 5e-324]).total == 5e-324
 
 
-def test_many_values_of_one_sign_fill_no_bin_over(monkeypatch):
-    # 3 * 2^20 values with all 53 bits set: far more than a bin's low half holds without carrying
+@pytest.mark.parametrize("odd", [0.0, 5e-324])
+@pytest.mark.parametrize("size", [1.0, 2.0**390, 2.0**420])
+def test_many_values_of_one_sign_fill_no_limb_over(monkeypatch, odd, size):
+    # values with all 53 bits set, on the grid (odd = 0, size small) and one by one
     monkeypatch.setattr(exact, "ADDS_BEFORE_CARRY", 1 << 20)
-    value = float(2**53 - 1)
-    n = 1_000 if exact.add_to_bins.dispatcher is exact.add_to_bins.plain else 1 << 20
-    sums = BinnedSums(1)
+    value = float(2**53 - 1) * size
+    n = 1_000 if JIT_OFF else 1 << 20
+    values = np.full((n, 1), -value)
+    values[-1] = odd
+    sums = ExactSums(1)
     for _ in range(3):
-        sums.add(np.full((n, 1), -value))
+        sums.add(values)
 
-    assert sums.sum_of(0).scaled == -3 * n * int(value) * exact.SCALE
+    scaled, odd_scaled = int(value) << 1074, int(odd > 0)
+    assert sums.sum_of(0).scaled == 3 * (odd_scaled - (n - 1) * scaled)
+    assert sums.sum_of(0).squares == 3 * (odd_scaled + (n - 1) * scaled**2)
+
+
+@laws
+@given(values=VALUES)
+def test_squares_are_exact(values):
+    squares = sum(Fraction(value) ** 2 for value in values)
+
+    assert Fraction(sum_of(values).squares, 1 << 2148) == squares
+
+
+@laws
+@given(values=st.lists(st.floats(0.0, 1.0), min_size=2, max_size=40), size=st.integers(-390, 390))
+def test_the_standard_error_is_that_of_the_textbook(values, size):
+    values = [value * 2.0**size for value in values]
+    n, mean = len(values), sum(map(Fraction, values)) / len(values)
+    variance = sum((Fraction(value) - mean) ** 2 for value in values) / (n - 1)
+
+    assert sum_of(values).std_error == math.sqrt(variance / n)
+
+
+@pytest.mark.parametrize("values", [[], [0.25]])
+def test_fewer_than_two_values_have_no_standard_error(values):
+    assert sum_of(values).std_error is None
+
+
+def test_equal_values_have_a_standard_error_of_zero():
+    assert sum_of([1 / 3] * 30).std_error == 0.0
 
 
 def test_values_of_any_magnitude_sum_up_as_fsum_says():
