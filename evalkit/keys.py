@@ -267,7 +267,8 @@ class Share:
 def mark_share(users, number, n_shares, held):  # type: ignore[no-untyped-def]
     """`held` becomes True for the users of one share."""
     for row in range(users.size):
-        low = np.int64(mix(users[row]) & np.uint64(0xFFFFFFFF))
+        # hashed twice: tables are laid out by the first hash, and a share must fill all of one
+        low = np.int64(mix(mix(users[row])) & np.uint64(0xFFFFFFFF))
         held[row] = (low * n_shares) >> 32 == number
 
 

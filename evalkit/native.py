@@ -127,7 +127,6 @@ def _square_error(value: Any) -> Any:
 @intrinsic(_square_error)
 def square_error(typing_context, value):  # type: ignore[no-untyped-def]
     """The square of a float64 less that square rounded, itself exact unless it underflows."""
-    from llvmlite import ir
     from numba.core import types
 
     if value != types.float64:

@@ -20,15 +20,21 @@ from evalkit.metrics import Request, load_metric_files, parse_metrics
 from evalkit.ranks import ModelProbe, RankScan, scan_ranks
 from evalkit.report import Counts, Estimate, Input, PerUser, Report, UserWriter, Warning_
 from evalkit.runs import new_run_id, run_key
-from evalkit.sources import Table, open_log, open_rankings, open_train, open_truth
+from evalkit.sources import Table, open_log, open_rankings, open_train, open_truth, reading
 from evalkit.threads import usable_cores
 from evalkit.truth import Truth, build_train, build_truth
 
 SEEDS = range(1, 17)  # of the hash of ids; a second one is needed once in 10^5 runs of 10^7 users
-BYTES_A_TRUTH_ROW = 72  # keys, partitions, pairs, ranks and table entries at the peak
+BYTES_A_ROW = 12  # of the truth at the peak: half a key, code, rank
+BYTES_A_WIDE_KEY = 4  # its other half, where ids are no small integers
+BYTES_OF_IDS = 120  # of a row whose real ids are kept, text of usual length
+BYTES_A_USER = 130  # runs, table entry, state
 LARGEST_EXPONENT = 960.0  # 2^960 still adds up over many items and squares
 LARGEST_RELEVANCE = 1e140
-BYTES_AT_REST = 400 << 20  # interpreter, libraries, kernels and batches on their way
+BYTES_AT_REST = 260 << 20  # interpreter, libraries, kernels
+BYTES_ON_THE_WAY = 480 << 20  # row groups that are being decoded and probed, at most
+BYTES_A_RANKED_ROW = 60  # of these
+SAMPLED_ROWS = 1 << 18  # that say how many rows a user has
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +194,30 @@ def count_shares(tables: Tables, memory_limit: int | None) -> int:
     rows = tables.truth.n_rows_hint()
     if memory_limit is None or rows is None:
         return 1
-    room = memory_limit - BYTES_AT_REST
+    ranked = [table.n_rows_hint() for _, table in tables.rankings]
+    known = [BYTES_A_RANKED_ROW * n for n in ranked if n is not None]
+    streamed = sum(known) if len(known) == len(ranked) else BYTES_ON_THE_WAY
+    at_rest = BYTES_AT_REST + min(BYTES_ON_THE_WAY, streamed)
+    room = memory_limit - at_rest
     if room < 16 << 20:
         raise MachineError(
             f"a limit of {memory_limit >> 20:,} MiB leaves no room for the truth",
             code="memory-limit",
-            hint=f"give at least {(BYTES_AT_REST >> 20) + 64:,} MiB",
+            hint=f"give at least {(at_rest >> 20) + 64:,} MiB",
         )
-    return max(1, math.ceil(rows * BYTES_A_TRUTH_ROW / room))
+    return max(1, math.ceil(rows * _bytes_a_truth_row(tables) / room))
+
+
+def _bytes_a_truth_row(tables: Tables) -> float:
+    """What a row of the truth takes at the peak, its share of its user's entries with it."""
+    users, items = plan_tables(tables, SEEDS[0])
+    head = tables.truth.frame.select(users.key().alias("key")).head(SAMPLED_ROWS)
+    with reading(tables.truth):
+        sampled = head.collect(engine="streaming")["key"]
+    users_a_row = sampled.n_unique() / max(1, sampled.len())
+    wide = BYTES_A_WIDE_KEY if items.hashed or items.unsigned else 0
+    ids = BYTES_OF_IDS if users.hashed or items.hashed else 0
+    return BYTES_A_ROW + wide + ids + BYTES_A_USER * users_a_row
 
 
 @dataclass(slots=True)

@@ -32,7 +32,7 @@ def kernels_are_compiled() -> bool:
 def ordered_map(
     work: Callable[[Work], Done], items: Iterable[Work], *, threads: int
 ) -> Iterator[Done]:
-    """`work(item)` in the order of the items, at most two items a thread in memory."""
+    """`work(item)` in the order of the items, at most six items a thread in memory."""
     if threads <= 1 or not kernels_are_compiled():
         yield from map(work, items)
         return
@@ -41,7 +41,7 @@ def ordered_map(
         try:
             for item in items:
                 waiting.append(pool.submit(work, item))
-                if len(waiting) > 2 * threads:
+                if len(waiting) > 6 * threads:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()

@@ -28,6 +28,8 @@ from evalkit.pairs import ManyGradesError, PairRows, UserItems, build_user_items
 from evalkit.sources import Table, reading
 from evalkit.threads import ordered_map
 
+BATCH_ROWS = 1 << 18  # arrays of so many rows stay in a core's cache
+
 _NO_IDS = pl.DataFrame()
 _NO_KEYS: Keys = np.empty(0, dtype=np.uint64)
 
@@ -227,14 +229,13 @@ def _read(how: _Reading) -> _Rows:
 
 
 def _read_once(how: _Reading, *, coded: bool) -> _Rows:
-    lazy = how.table.frame.select(how.columns)
-    graded = "relevance" in lazy.collect_schema()
+    graded = "relevance" in how.table.frame.select(how.columns).collect_schema()
     # untouched room costs nothing, so what the metadata says may be too much
     room = how.table.n_rows_hint()
     rows = _Rows(PairRows(room, graded=graded, coded=coded))
 
     def placed() -> Iterator[tuple[pl.DataFrame, int]]:
-        for batch in lazy.collect_batches(maintain_order=True, engine="streaming"):
+        for batch in how.table.stream(how.columns, most=BATCH_ROWS):
             part, null_ids = drop_null_ids(batch)
             if how.share is not None:
                 part = part.filter(pl.Series(how.share.holds(as_keys(part[USER_KEY]))))
@@ -352,10 +353,7 @@ def build_train(table: Table, truth: Truth, *, null_ids: str, threads: int) -> T
     distinct: list[pl.DataFrame] = []
     n_null = n_rows = 0
     with reading(table):
-        batches = table.frame.select(columns).collect_batches(
-            maintain_order=False, engine="streaming"
-        )
-        for rows in batches:
+        for rows in table.stream(columns, most=BATCH_ROWS):
             kept, dropped = drop_null_ids(rows)
             n_rows += rows.height
             n_null += dropped

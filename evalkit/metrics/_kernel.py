@@ -151,8 +151,8 @@ def kernel(
     """A kernel of `function`; never parallel, never with fast-math, compiled at the first call.
 
     Args:
-        allocates: it makes arrays. With `@kernel(allocates=False)` it counts no references to those
-            that it is given, which halves the time of short helpers, and making one does not compile.
+        allocates: it makes arrays. `@kernel(allocates=False)` counts no references to those that
+            it is given, which halves the time of short helpers; making one does not compile.
     """
     if function is None:
         return partial(Kernel, allocates=allocates)

@@ -21,23 +21,6 @@ class Batch:
     first_row: int
 
 
-def sized(frames: Iterator[pl.DataFrame], most: int) -> Iterator[pl.DataFrame]:
-    """The same rows in frames of `most` rows at most; small frames are joined."""
-    small: list[pl.DataFrame] = []
-    n_small = 0
-    for frame in frames:
-        if n_small + frame.height < most // 4:
-            small.append(frame)
-            n_small += frame.height
-            continue
-        if n_small:
-            frame = pl.concat([*small, frame])
-            small, n_small = [], 0
-        yield from frame.iter_slices(most)
-    if n_small:
-        yield pl.concat(small)
-
-
 def cut_by_user(batches: Iterator[Batch]) -> Iterator[Batch]:
     """The same rows, cut where users end: a user cut by a batch's border comes as one batch."""
     waiting: dict[str, Batch] = {}

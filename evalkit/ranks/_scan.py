@@ -52,14 +52,12 @@ from evalkit.ranks._rows import (
     make_checksums,
     rank_column,
     score_column,
-    sized,
     strengths_of_scores,
 )
 from evalkit.sources import Table, reading
 from evalkit.threads import ordered_map
-from evalkit.truth import Train, Truth, drop_null_ids
+from evalkit.truth import BATCH_ROWS, Train, Truth, drop_null_ids
 
-BATCH_ROWS = 1 << 18  # arrays of so many rows stay in a core's cache
 BATCH_LISTS = 1 << 12
 
 Mode = Literal["rank", "strength", "place"]
@@ -130,13 +128,11 @@ class RankScan:
             columns.append(pl.col("model").cast(pl.String))
         return columns
 
-    def batches(self, *, ordered: bool) -> Iterator[Batch]:
-        """The rows of the log, counted, by model; `ordered`: as they stand in the log."""
-        frame = self.table.frame.select(self._columns())
+    def batches(self) -> Iterator[Batch]:
+        """The rows of the log, counted, by model, as they stand in the log."""
         first_row = 0
-        # batches as they come are one chunk each; asking for a size would copy them together
-        batches = frame.collect_batches(maintain_order=True, engine="streaming")
-        for rows in sized(batches, BATCH_LISTS if self.table.is_list else BATCH_ROWS):
+        most = BATCH_LISTS if self.table.is_list else BATCH_ROWS
+        for rows in self.table.stream(self._columns(), most=most):
             flat = self._explode(rows) if self.table.is_list else rows
             if self.has_rank and flat["rank"].null_count():
                 flat = flat.with_columns(pl.col("rank").fill_null(NO_RANK))
@@ -238,7 +234,7 @@ class RankScan:
         def probe(batch: Batch) -> tuple[ModelProbe, list[Found]]:
             return batch.probe, work(batch)
 
-        batches = self.batches(ordered=whole_users)
+        batches = self.batches()
         if whole_users:
             batches = cut_by_user(batches)
         with reading(self.table):

@@ -25,7 +25,6 @@ def scan_twice(scan: RankScan) -> None:
     orders_of: Callable[[pl.DataFrame, Keys], Array] | None = None
     hit_orders: dict[str, Array] = {}
     best: dict[str, Array] = {}
-    ordered = scan.mode == "place" or ties == "input"
 
     def orders_for(batch: Batch) -> Array:
         if not direct:
@@ -59,7 +58,7 @@ def scan_twice(scan: RankScan) -> None:
         return batch.probe, found
 
     with reading(scan.table):
-        first = prepare(scan.batches(ordered=ordered))
+        first = prepare(scan.batches())
         for probe, found in ordered_map(find, first, threads=scan.threads):
             probe.take(found)
     places = {name: np.empty(n_places, dtype=np.int64) for name in best}
@@ -96,7 +95,7 @@ def scan_twice(scan: RankScan) -> None:
         return [(name, batch.frame[left], strengths[left])] if left.size else []
 
     with reading(scan.table):
-        second = scan.batches(ordered=ordered)
+        second = scan.batches()
         for results in ordered_map(count, second, threads=scan.threads):
             for name, frame, strengths in results:
                 if orders_of is None:

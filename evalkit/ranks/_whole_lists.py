@@ -61,7 +61,7 @@ def scan_whole_lists(scan: RankScan) -> None:
         return batch.probe, found, known
 
     with reading(scan.table):
-        batches = scan.batches(ordered=True)
+        batches = scan.batches()
         for probe, found, known in ordered_map(collect, batches, threads=scan.threads):
             probe.take(found)
             parts.setdefault(probe.model, []).append(known)

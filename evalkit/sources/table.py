@@ -2,10 +2,11 @@
 
 import hashlib
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 
 import polars as pl
 
@@ -14,7 +15,9 @@ from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.paths import File
 from evalkit.sources.scan import open_files
 from evalkit.sources.trec import Kind, bad_trec_line
+from evalkit.threads import usable_cores
 
+AHEAD = "POLARS_ROW_GROUP_PREFETCH_SIZE"
 _BLOCK = 1 << 20
 
 
@@ -76,6 +79,53 @@ class Table:
                 paths, glob=False, schema={}, extra_columns="ignore", hive_partitioning=False
             )
             return int(rows.select(pl.len()).collect(engine="streaming").item())
+
+    def stream(self, columns: Sequence[pl.Expr], *, most: int) -> Iterator[pl.DataFrame]:
+        """The columns in frames of `most` rows at most, as they stand in the log.
+
+        The frames as they come are one chunk each; asking Polars for a size would copy them
+        together.
+        """
+        lazy = self.frame.select(columns)
+        is_local = not any(part.remote for part in self._parts)
+        with _few_row_groups_ahead() if is_local else nullcontext():
+            frames = iter(lazy.collect_batches(maintain_order=True, engine="streaming"))
+            first = next(frames, None)  # by now all has been planned
+        if first is not None:
+            yield from _sized(chain([first], frames), most)
+
+
+def _sized(frames: Iterator[pl.DataFrame], most: int) -> Iterator[pl.DataFrame]:
+    """The same rows in frames of `most` rows at most; small frames are joined."""
+    small: list[pl.DataFrame] = []
+    n_small = 0
+    for frame in frames:
+        if n_small + frame.height < most // 4:
+            small.append(frame)
+            n_small += frame.height
+            continue
+        if n_small:
+            frame = pl.concat([*small, frame])
+            small, n_small = [], 0
+        yield from frame.iter_slices(most)
+    if n_small:
+        yield pl.concat(small)
+
+
+@contextmanager
+def _few_row_groups_ahead() -> Iterator[None]:
+    """Polars reads as many row groups ahead as are decoded at a time, and no more.
+
+    On a local disk more of them cost memory, and time to touch it; whoever sets this keeps it.
+    """
+    if AHEAD in os.environ:
+        yield
+        return
+    os.environ[AHEAD] = str(usable_cores())
+    try:
+        yield
+    finally:
+        os.environ.pop(AHEAD, None)
 
 
 def _file_digest(path: str) -> bytes:

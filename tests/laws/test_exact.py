@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from logs import JIT_OFF, examples
 
 from evalkit import exact
-from evalkit.exact import ExactSums, ExactSum
+from evalkit.exact import ExactSum, ExactSums
 
 laws = settings(deadline=None, max_examples=examples(100))
 
