@@ -1,54 +1,56 @@
-"""How long seven metrics at five cutoffs take, against reading the file and against good queries.
+"""How long seven metrics at five cutoffs take, against reading the file and against good queries;
+and how long four metrics at ten take the libraries that people use.
 
-    python bench/run.py                    # 1,000,000 users x 50 ranks
-    python bench/run.py --quick            # 100,000 users, three rounds
+    python bench/peers.py                  # once: the libraries, each in its own environment
+    python bench/run.py                    # 1,000,000 users x 50 ranks; libraries: 100,000 users
+    python bench/run.py --quick            # 100,000 users, libraries 20,000; below two minutes
     python bench/run.py --users 1e7 --depth 100 --only floor,evalkit_call
 
 Bias: evalkit's authors wrote this, the logs and the queries. The logs come from evalkit's own
 generator; their shape (grouped by user, one relevant row in twenty) suits the way evalkit works,
 and --order scattered does not. The queries are as good as we could make them, and give the means
-alone: no check for duplicates, gaps or lost users, which evalkit does in the same time. Every
-contestant has a process of its own, the same cores and a warm file cache; one round warms each
-up, the others are interleaved, and the medians are shown. No time is shown before all numbers of
-all contestants agree to 1e-9.
+alone: no check for duplicates, gaps or lost users, which evalkit does in the same time. The
+libraries get the fastest form of input that we found, read by Polars; what that costs is a column
+of its own. Every contestant has a process of its own, the same cores and a warm file cache; one
+round warms each up, the others are interleaved, and the medians are shown. No time is shown before
+all numbers of all contestants agree to 1e-9.
 """
 
-import argparse
-import hashlib
-import json
-import os
-import platform
-import shutil
-import subprocess
 import sys
-import time
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
-from statistics import median
-from typing import Any
 
-BENCH = Path(__file__).resolve().parent
-sys.path[:0] = [str(BENCH), str(BENCH.parent)]
+from contestants import CONTESTANTS, CUTOFFS, FOUR, METRICS
+from harness import (
+    TOLERANCE,
+    Entry,
+    Log,
+    Machine,
+    Round,
+    Shape,
+    Task,
+    count,
+    describe_machine,
+    differences,
+    list_versions,
+    make_parser,
+    play,
+    play_rounds,
+    prepare_log,
+    spell_stages,
+    spell_versions,
+    start,
+    table,
+    tell,
+    write,
+)
+from peers import interpreter, is_installed
 
-from contestants import CONTESTANTS, METRICS, labels  # noqa: E402
-
-from evalkit import synth  # noqa: E402
-
-OUT = BENCH / "out"
-CUTOFFS = (1, 5, 10, 20, 50)
-TOLERANCE = 1e-9
-BAR = 40
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """What one call took."""
-
-    wall: float
-    cpu: float
-    peak_bytes: int
-    notes: dict[str, Any]
+ENGINES = ("floor", "evalkit_call", "evalkit_command", "duckdb_query", "polars_query")
+PEERS = tuple(name for name, each in CONTESTANTS.items() if each.environment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +62,17 @@ class Result:
     versions: dict[str, str]
     wall: float
     cpu: float
-    floor_ratio: float | None
+    ratio: float | None  # of the wall time to the floor's, or to evalkit's on the same metrics
     peak_mib: int
+    stages: dict[str, float]
     values: dict[str, float]
     rounds: list[Round]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """One run of the benchmark: what was measured, on what, and what came out."""
+class Comparison:
+    """Contestants on one log."""
 
-    commit: str
-    when: str
-    processor: str
-    cores: int
-    memory_mib: int
-    system: str
-    python: str
     users: int
     depth: int
     rows: int
@@ -86,287 +82,272 @@ class Record:
     order: str
     files: int
     seed: int
-    cutoffs: list[int]
     threads: int
     rounds: int
     skipped: dict[str, str]
+    versions: dict[str, str]
     results: list[Result]
 
 
-@dataclass(slots=True)
-class Entry:
-    """A contestant's process and what it has said so far."""
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One run of the benchmark: what was measured, on what, and what came out."""
 
-    name: str
-    process: "subprocess.Popen[str]"
-    versions: dict[str, str] = field(default_factory=dict)
-    skipped: str = ""
-    values: dict[str, float] = field(default_factory=dict)
-    rounds: list[Round] = field(default_factory=list)
-
-    @property
-    def title(self) -> str:
-        """How tables call it."""
-        return CONTESTANTS[self.name][0]
-
-    @property
-    def wall(self) -> float:
-        """Median of the rounds after the first, which warms up."""
-        return median(each.wall for each in self.rounds[1:])
-
-    def result(self, floor: float | None) -> Result:
-        """What is written down of this contestant."""
-        return Result(
-            name=self.name,
-            title=self.title,
-            versions=self.versions,
-            wall=self.wall,
-            cpu=median(each.cpu for each in self.rounds[1:]),
-            floor_ratio=self.wall / floor if floor else None,
-            peak_mib=max(each.peak_bytes for each in self.rounds) >> 20,
-            values=self.values,
-            rounds=self.rounds,
-        )
+    machine: Machine
+    engines: Comparison | None
+    peers: Comparison | None
 
 
 def main() -> int:
     """Exit status: 0, or 1 when two contestants disagree."""
     given = parse_arguments()
-    log = prepare_log(given)
-    cutoffs = [cutoff for cutoff in CUTOFFS if cutoff <= given.depth]
-    entries = [start(name, log, cutoffs, given.threads) for name in given.only]
-    try:
-        for entry in entries:
-            greet(entry)
-        running = [entry for entry in entries if not entry.skipped]
-        for number in range(given.rounds + 1):
-            for entry in running[number % len(running) :] + running[: number % len(running)]:
-                play(entry)
-            if number == 0 and (problems := list(compare(running, labels(cutoffs)))):
-                print("\n".join(problems), file=sys.stderr)
-                return 1
-    finally:
-        for entry in entries:
-            stop(entry)
-    record = describe(given, log, cutoffs, entries)
-    text = render(record)
-    stem = f"{log.name}-{record.commit}"
-    (OUT / f"{stem}.json").write_text(json.dumps(asdict(record), indent=1) + "\n")
-    (OUT / f"{stem}.md").write_text(text)
-    print(text)
+    machine = describe_machine()
+    engines = peers = None
+    texts = []
+    if names := [name for name in given.only if name in ENGINES]:
+        shape = shape_of(given, given.users, given.ids, given.order)
+        engines = compare_engines(given, prepare_log(shape, given.out), names)
+        texts.append(render_engines(engines))
+    if names := [name for name in given.only if name in PEERS]:
+        log = prepare_log(shape_of(given, given.peer_users), given.out)
+        peers = compare_peers(given, log, names)
+        texts.append(render_peers(peers))
+    record = Record(machine, engines, peers)
+    stem = f"run-{given.users}x{given.depth}-{given.ids}-{given.order}-{machine.commit}"
+    write(given.out, stem, record, "\n\n".join([*texts, f"{machine}."]) + "\n")
     return 0
 
 
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments() -> Namespace:
     """Options, with counts such as 1e6 made whole."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--users", type=float, help="Default: 1e6, with --quick 1e5.")
-    parser.add_argument("--depth", type=float, default=50, help="Ranks of each user.")
+    parser = make_parser(__doc__)
+    parser.add_argument("--users", type=count, help="Default: 1e6, with --quick 1e5.")
+    parser.add_argument("--depth", type=count, default=50, help="Ranks of each user.")
     parser.add_argument("--ids", choices=["int", "string"], default="int")
     parser.add_argument("--order", choices=["grouped", "scattered"], default="grouped")
-    parser.add_argument("--files", type=int, default=1, help="Parquet files of each table.")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--files", type=count, default=1, help="Parquet files of each table.")
     parser.add_argument("--rounds", type=int, help="Default: 7, with --quick 3.")
-    parser.add_argument("--threads", type=int, default=count_cores(), help="Default: all cores.")
+    parser.add_argument("--peer-users", type=count, help="Default: 1e5, with --quick 2e4.")
+    parser.add_argument("--peer-rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="Smaller, below two minutes.")
-    parser.add_argument("--only", default=",".join(CONTESTANTS), help="Some of the contestants.")
+    everyone = (*ENGINES, *PEERS)
+    parser.add_argument("--only", default=",".join(everyone), help=", ".join(everyone))
     given = parser.parse_args()
-    given.users = int(given.users or (1e5 if given.quick else 1e6))
-    given.depth = int(given.depth)
+    given.users = given.users or (100_000 if given.quick else 1_000_000)
     given.rounds = given.rounds or (3 if given.quick else 7)
+    given.peer_users = given.peer_users or (20_000 if given.quick else 100_000)
     given.only = given.only.split(",")
-    if unknown := set(given.only) - set(CONTESTANTS):
+    if unknown := set(given.only) - set(everyone):
         parser.error(f"no contestant is called {', '.join(sorted(unknown))}")
     return given
 
 
-def count_cores() -> int:
-    """The processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def shape_of(given: Namespace, users: int, ids: str = "int", order: str = "grouped") -> Shape:
+    """The log that the options ask for."""
+    return Shape(users, given.depth, ids, order, files=given.files, seed=given.seed)
 
 
-def prepare_log(given: argparse.Namespace) -> Path:
-    """The folder of the logs; made once, and again when the generator has changed."""
-    maker = hashlib.sha256(Path(synth.__file__).read_bytes()).hexdigest()[:8]
-    shape = f"{given.users}x{given.depth}-{given.ids}-{given.order}-{given.files}-{given.seed}"
-    log = OUT / "logs" / f"{shape}-{maker}"
-    if not log.exists():
-        for old in log.parent.glob(f"{shape}-*"):
-            shutil.rmtree(old)
-        print(f"generating {given.users * given.depth:,} rows", file=sys.stderr)
-        synth.generate(
-            log,
-            users=given.users,
-            depth=given.depth,
-            ids=given.ids,
-            order=given.order,
-            files=given.files,
-            form="rank",
-            seed=given.seed,
-        )
-    return log
+# ---------------------------------------------------------------- engines
 
 
-def start(name: str, log: Path, cutoffs: Sequence[int], threads: int) -> Entry:
-    """A contestant's process, which then waits for its first round."""
-    limits = dict.fromkeys(("POLARS_MAX_THREADS", "NUMBA_NUM_THREADS"), str(threads))
-    paths = os.pathsep.join([str(BENCH), str(BENCH.parent)])
-    process = subprocess.Popen(
-        [sys.executable, BENCH / "worker.py", name, log, json.dumps(list(cutoffs)), str(threads)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **limits, "PYTHONPATH": paths},
-    )
-    return Entry(name, process)
+def compare_engines(given: Namespace, log: Log, names: Sequence[str]) -> Comparison:
+    """Seven metrics at all cutoffs that the lists reach."""
+    labels = [f"{name}@{each}" for name in METRICS for each in CUTOFFS if each <= given.depth]
+    tasks = [
+        Task(name, CONTESTANTS[name].title, name, log.path, labels, given.threads) for name in names
+    ]
+    with start(tasks) as entries:
+        running = [entry for entry in entries if not entry.skipped]
+        play_rounds(running, given.rounds, lambda: disagreements(running))
+    floor = next((entry.wall for entry in running if entry.task.name == "floor"), None)
+    return summarize(given, log, given.rounds, entries, floor)
 
 
-def hear(entry: Entry) -> dict[str, Any]:
-    """The next line of a contestant."""
-    assert entry.process.stdout is not None
-    line = entry.process.stdout.readline()
-    if not line:
-        raise SystemExit(f"{entry.title} stopped, exit status {entry.process.wait()}")
-    heard: dict[str, Any] = json.loads(line)
-    return heard
-
-
-def greet(entry: Entry) -> None:
-    """Hear whether a contestant can be run at all."""
-    first = hear(entry)
-    entry.skipped = first.get("skipped", "")
-    entry.versions = first.get("versions", {})
-    if entry.skipped:
-        print(f"left out: {entry.title}: {entry.skipped}", file=sys.stderr)
-
-
-def play(entry: Entry) -> None:
-    """One round of one contestant, alone on the machine as far as this script can tell."""
-    assert entry.process.stdin is not None
-    entry.process.stdin.write("go\n")
-    entry.process.stdin.flush()
-    heard = hear(entry)
-    entry.values = heard.pop("values")
-    entry.rounds.append(Round(**heard))
-
-
-def stop(entry: Entry) -> None:
-    """End a contestant's process."""
-    assert entry.process.stdin is not None
-    entry.process.stdin.close()
-    entry.process.wait()
-
-
-def compare(entries: Sequence[Entry], names: Sequence[str]) -> Iterator[str]:
-    """What two contestants see differently."""
-    answering = [entry for entry in entries if entry.name != "floor"]
+def disagreements(entries: Sequence[Entry]) -> Iterator[str]:
+    """What two of the contestants see differently; every one has all labels."""
+    answering = [entry for entry in entries if entry.task.name != "floor"]
     for entry in answering:
-        if missing := [name for name in names if name not in entry.values]:
-            yield f"{entry.title} lacks {', '.join(missing)}"
-            continue
-        for name in names:
-            one, other = answering[0].values[name], entry.values[name]
-            if not abs(one - other) <= TOLERANCE:
-                yield f"{name}: {answering[0].title} says {one!r}, {entry.title} says {other!r}"
+        if missing := [label for label in entry.task.labels if label not in entry.values]:
+            yield f"{entry.task.title} lacks {', '.join(missing)}"
+    for one, other in combinations(answering, 2):
+        shared = {label: one.values[label] for label in one.task.labels if label in other.values}
+        yield from differences(one.task.title, shared, other.task.title, other.values)
 
 
-def describe(
-    given: argparse.Namespace, log: Path, cutoffs: list[int], entries: Sequence[Entry]
-) -> Record:
-    """Everything that was measured, and on what."""
+def render_engines(engines: Comparison) -> str:
+    """The comparison as Markdown, with bars."""
+    results = engines.results
+    labels = next((each.values for each in results if each.values), {})
+    rows = []
+    for each in results:
+        ratio = "" if each.ratio is None else f"{each.ratio:.1f}"
+        rows.append(
+            [each.title, f"{each.wall:.2f}", f"{each.cpu:.2f}", ratio, f"{each.peak_mib:,}"]
+        )
+    lines = [
+        f"{describe_log(engines)}, {len(labels)} numbers of {len(METRICS)} metrics",
+        "",
+        table(
+            ["", "wall s", "CPU s", "x floor", "peak MiB"], rows, [each.wall for each in results]
+        ),
+        *render_notes(engines),
+    ]
+    return "\n".join(lines)
+
+
+# ---------------------------------------------------------------- peers
+
+
+def compare_peers(given: Namespace, log: Log, names: Sequence[str]) -> Comparison:
+    """Four metrics at ten, each checked against evalkit with the parameters that it follows."""
+    missing = {
+        CONTESTANTS[name].title: "not installed"
+        for name in names
+        if not is_installed(CONTESTANTS[name].environment, given.out)
+    }
+    for title, why in missing.items():
+        tell(f"left out: {title}: {why}")
+    tasks = [
+        Task(
+            "evalkit_four", "evalkit, the same four", "evalkit_call", log.path, FOUR, given.threads
+        ),
+        Task(
+            "evalkit_call",
+            f"evalkit, {len(METRICS)} metrics x {len(CUTOFFS)} cutoffs",
+            "evalkit_call",
+            log.path,
+            threads=given.threads,
+        ),
+        *(
+            Task(
+                name,
+                CONTESTANTS[name].title,
+                name,
+                log.path,
+                CONTESTANTS[name].labels,
+                given.threads,
+                python=interpreter(CONTESTANTS[name].environment, given.out),
+                needs_evalkit=False,
+            )
+            for name in names
+            if CONTESTANTS[name].title not in missing
+        ),
+    ]
+    wanted = ask_for_conventions(tasks, log.path, given.threads)
+    with start(tasks) as entries:
+        running = [entry for entry in entries if not entry.skipped]
+        play_rounds(running, given.peer_rounds, lambda: misses(running, wanted))
+    return summarize(given, log, given.peer_rounds, entries, running[0].wall, missing)
+
+
+def ask_for_conventions(tasks: Sequence[Task], log: Path, threads: int) -> dict[str, float]:
+    """evalkit's numbers under every convention that a task follows."""
+    labels = list(dict.fromkeys(label for task in tasks for label in task.labels))
+    with start([Task("conventions", "evalkit", "evalkit_call", log, labels, threads)]) as entries:
+        play(entries[0])
+    return entries[0].values
+
+
+def misses(entries: Sequence[Entry], wanted: dict[str, float]) -> Iterator[str]:
+    """Where a contestant differs from evalkit with the same conventions."""
+    for entry in entries:
+        expected = {label: wanted[label] for label in entry.task.labels}
+        yield from differences("evalkit", expected, entry.task.title, entry.values)
+
+
+def render_peers(peers: Comparison) -> str:
+    """The comparison as Markdown, with bars."""
+    rows = []
+    for each in peers.results:
+        split = ["", ""]
+        if "metrics" in each.stages:
+            reading = sum(each.stages.get(stage, 0.0) for stage in ("load", "convert"))
+            split = [f"{reading:.2f}", f"{each.stages['metrics']:.2f}"]
+        numbers = [f"{each.wall:.3f}", *split, f"{each.cpu:.2f}", f"{each.ratio:.1f}"]
+        rows.append([each.title, *numbers, f"{each.peak_mib:,}"])
+    header = ["", "wall s", "read, convert", "metrics", "CPU s", "x evalkit", "peak MiB"]
+    four = ", ".join(label.partition("@")[0] for label in FOUR)
+    lines = [
+        f"{describe_log(peers)}; of libraries {four} at 10, each by its own convention",
+        "",
+        table(header, rows, [each.wall for each in peers.results]),
+        *render_notes(peers),
+    ]
+    return "\n".join(lines)
+
+
+# ---------------------------------------------------------------- both
+
+
+def summarize(
+    given: Namespace,
+    log: Log,
+    rounds: int,
+    entries: Sequence[Entry],
+    unit: float | None,
+    missing: dict[str, str] | None = None,
+) -> Comparison:
+    """Everything that was measured on one log; ratios are to `unit` seconds."""
     running = [entry for entry in entries if not entry.skipped]
-    floor = next((entry.wall for entry in running if entry.name == "floor"), None)
-    return Record(
-        commit=read_commit(),
-        when=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        processor=read_processor(),
-        cores=count_cores(),
-        memory_mib=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20,
-        system=platform.platform(terse=True),
-        python=platform.python_version(),
-        users=given.users,
-        depth=given.depth,
-        rows=given.users * given.depth,
-        pairs=count_rows(log / "truth"),
-        megabytes=sum(path.stat().st_size for path in log.rglob("*.parquet")) / 1e6,
-        ids=given.ids,
-        order=given.order,
-        files=given.files,
-        seed=given.seed,
-        cutoffs=cutoffs,
+    return Comparison(
+        users=log.users,
+        depth=log.shape.depth,
+        rows=log.rows,
+        pairs=log.pairs,
+        megabytes=log.megabytes,
+        ids=log.shape.ids,
+        order=log.shape.order,
+        files=log.shape.files,
+        seed=log.shape.seed,
         threads=given.threads,
-        rounds=given.rounds,
-        skipped={entry.title: entry.skipped for entry in entries if entry.skipped},
-        results=[entry.result(floor) for entry in running],
+        rounds=rounds,
+        skipped={
+            **(missing or {}),
+            **{entry.task.title: entry.skipped for entry in entries if entry.skipped},
+        },
+        versions=list_versions(running),
+        results=[
+            Result(
+                name=entry.task.name,
+                title=entry.task.title,
+                versions=entry.versions,
+                wall=entry.wall,
+                cpu=entry.cpu,
+                ratio=entry.wall / unit if unit else None,
+                peak_mib=entry.peak_mib,
+                stages=entry.stages,
+                values=entry.values,
+                rounds=entry.rounds,
+            )
+            for entry in running
+        ],
     )
 
 
-def read_commit() -> str:
-    """The short commit, with a plus when files differ from it."""
-    git = ["git", "-C", str(BENCH.parent)]
-    found = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    if found.returncode != 0:
-        return "unknown"
-    status = [*git, "status", "--porcelain", "--untracked-files=no"]
-    changed = subprocess.run(status, capture_output=True, text=True).stdout.strip()
-    return found.stdout.strip() + ("+" if changed else "")
+def describe_log(found: Comparison) -> str:
+    """The first line above a table."""
+    return (
+        f"**{found.rows:,} ranked rows** ({found.users:,} users x {found.depth} ranks, "
+        f"{found.ids} ids, {found.order}), {found.pairs:,} relevant pairs, "
+        f"{found.megabytes:,.0f} MB of Parquet, {found.threads} threads"
+    )
 
 
-def read_processor() -> str:
-    """The processor's own name where the system tells it."""
-    facts = Path("/proc/cpuinfo")
-    lines = facts.read_text().splitlines() if facts.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
-
-
-def count_rows(folder: Path) -> int:
-    """Rows by the metadata of the Parquet files."""
-    import polars as pl
-
-    return int(pl.scan_parquet(folder / "*.parquet").select(pl.len()).collect().item())
-
-
-def render(record: Record) -> str:
-    """The record as Markdown, with bars."""
-    longest = max(each.wall for each in record.results)
-    lines = [
-        f"**{record.rows:,} ranked rows** ({record.users:,} users x {record.depth} ranks, "
-        f"{record.ids} ids, {record.order}), {record.pairs:,} relevant pairs, "
-        f"{record.megabytes:,.0f} MB of Parquet, {len(METRICS)} metrics x "
-        f"{len(record.cutoffs)} cutoffs, {record.threads} threads",
-        "",
-        "| | wall s | CPU s | x floor | peak MiB | |",
-        "| --- | ---: | ---: | ---: | ---: | :--- |",
-    ]
-    for each in record.results:
-        ratio = "" if each.floor_ratio is None else f"{each.floor_ratio:.1f}"
-        bar = "█" * max(1, round(BAR * each.wall / longest))
-        numbers = f"{each.wall:.2f} | {each.cpu:.2f} | {ratio} | {each.peak_mib:,}"
-        lines.append(f"| {each.title} | {numbers} | `{bar}` |")
-    lines += [f"\nLeft out: {title}: {why}" for title, why in record.skipped.items()]
-    lines += [f"\n{line}" for each in record.results for line in render_stages(each)]
-    versions = {name: each.versions[name] for each in record.results for name in each.versions}
-    lines += [
-        "",
-        f"Medians of {record.rounds} interleaved rounds after one that warms up, warm file cache; "
-        f"all numbers equal to {TOLERANCE:g}. Commit {record.commit}, {record.when}, "
-        f"{record.processor}, {record.cores} cores, {record.system}, Python {record.python}, "
-        f"{', '.join(f'{name} {number}' for name, number in sorted(versions.items()))}.",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def render_stages(result: Result) -> Iterator[str]:
-    """Where the time of the last round went, if the contestant says so."""
-    stages: dict[str, float] = result.rounds[-1].notes.get("stages", {})
-    if stages:
-        spent = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in stages.items())
-        yield f"Stages of {result.title}, seconds: {spent}."
+def render_notes(found: Comparison) -> Iterator[str]:
+    """What stands below a table."""
+    for title, why in found.skipped.items():
+        yield f"\nLeft out: {title}: {why}."
+    for each in found.results:
+        if each.stages and "metrics" not in each.stages:
+            slowest = max(one.wall for one in each.rounds[1:])
+            yield (
+                f"\nStages of {each.title}, seconds: {spell_stages(each.stages)}; "
+                f"the slowest round took {slowest / each.wall:.2f} times the median."
+            )
+    yield (
+        f"\nMedians of {found.rounds} interleaved rounds after one that warms up, warm file cache; "
+        f"all numbers equal to {TOLERANCE:g}. {spell_versions(found.versions)}."
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""One contestant in its own process: a line on stdin starts a round, a line of JSON ends it."""
+"""One contestant in its own process: a line on stdin starts a round, a line of JSON ends it.
+
+Needs nothing but the standard library, the contestants' folder and the contestant's own library.
+"""
 
 import contextlib
 import importlib
@@ -13,7 +16,8 @@ from pathlib import Path
 
 def main() -> int:
     """Rounds until stdin ends; exit status 0."""
-    name, log, cutoffs, threads = sys.argv[1:]
+    told = json.loads(sys.argv[1])
+    name, threads = told["contestant"], told["threads"]
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print is no reply
 
@@ -22,21 +26,21 @@ def main() -> int:
         replies.flush()
 
     with contextlib.suppress(AttributeError):  # macOS has no affinity
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(threads)])
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     try:
         contestant = importlib.import_module(f"contestants.{name}")
     except ImportError as error:
         reply(skipped=str(error))
         return 0
-    call = contestant.prepare(Path(log), json.loads(cutoffs), int(threads))
-    libraries = importlib.import_module("contestants").CONTESTANTS[name][1]
+    call = contestant.prepare(Path(told["log"]), told["labels"], threads)
+    libraries = importlib.import_module("contestants").CONTESTANTS[name].libraries
     reply(versions={library: find_version(library) for library in libraries})
     for _ in sys.stdin:
         cpu, wall = read_cpu(), time.perf_counter()
         answer = call()
         wall, cpu = time.perf_counter() - wall, read_cpu() - cpu
         fields = {"wall": wall, "cpu": cpu, "peak_bytes": read_peak()}
-        reply(values=answer.values, notes=answer.notes, **fields)
+        reply(values=answer.values, notes=answer.notes, digest=answer.digest(), **fields)
     return 0
 
 

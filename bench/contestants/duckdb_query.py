@@ -10,17 +10,17 @@ from pathlib import Path
 
 import duckdb
 
-from contestants import Answer, Call
+from contestants import Answer, Call, cutoffs_of
 
 
-def prepare(log: Path, cutoffs: Sequence[int], threads: int) -> Call:
+def prepare(log: Path, labels: Sequence[str], threads: int) -> Call:
     """One query on views of the Parquet files."""
     connection = duckdb.connect()
     connection.execute(f"SET threads = {threads}; SET preserve_insertion_order = false")
     for view, folder in (("truth", "truth"), ("rankings", "rankings/model-1")):
         files = str(log / folder / "*.parquet").replace("'", "''")
         connection.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet('{files}')")
-    query = compose(cutoffs)
+    query = compose(cutoffs_of(labels))
 
     def call() -> Answer:
         found = connection.execute(query)

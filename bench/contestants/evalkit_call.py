@@ -4,21 +4,34 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import evalkit
-from contestants import Answer, Call, labels
+from contestants import Answer, Call
+from harness import digest_report
 
 
-def prepare(log: Path, cutoffs: Sequence[int], threads: int) -> Call:
-    """`evalkit.evaluate` on the folders."""
-    names = labels(cutoffs)
+def prepare(log: Path, labels: Sequence[str], threads: int) -> Call:
+    """`evalkit.evaluate` on the folders, with every model that is there."""
+    truth = str(log / "truth" / "*.parquet")
+    models = sorted((log / "rankings").iterdir(), key=lambda each: (len(each.name), each.name))
+    rankings = {each.name: str(each / "*.parquet") for each in models}
 
     def call() -> Answer:
-        report = evalkit.evaluate(
-            str(log / "truth" / "*.parquet"),
-            {"model-1": str(log / "rankings" / "model-1" / "*.parquet")},
-            metrics=names,
-        )
+        report = evalkit.evaluate(truth, rankings, metrics=labels, threads=threads)
         meta = report.meta
-        notes = {"seconds": meta.seconds, "stages": dict(meta.stages), "threads": meta.threads}
-        return Answer({name: report.value(name) for name in names}, notes)
+        return Answer(
+            {
+                label if len(rankings) == 1 else f"{model}: {label}": report.value(
+                    label, model=model
+                )
+                for model in rankings
+                for label in labels
+            },
+            {
+                "seconds": meta.seconds,
+                "stages": dict(meta.stages),
+                "threads": meta.threads,
+                "source": str(evalkit.__file__),
+            },
+            lambda: digest_report(report.to_json()),
+        )
 
     return call

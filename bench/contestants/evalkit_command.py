@@ -7,23 +7,27 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from contestants import Answer, Call, labels
+from contestants import Answer, Call
 
 
-def prepare(log: Path, cutoffs: Sequence[int], threads: int) -> Call:
+def prepare(log: Path, labels: Sequence[str], threads: int) -> Call:
     """`evalkit run` on the config that lies beside the logs."""
-    names = set(labels(cutoffs))
 
     def call() -> Answer:
         with tempfile.TemporaryDirectory() as runs:
-            options = ["--out", runs, "--threads", str(threads), "--json"]
-            command = [sys.executable, "-m", "evalkit", "run", str(log / "config.toml"), *options]
+            command = compose(log, labels, threads, Path(runs))
             done = subprocess.run(command, check=True, capture_output=True, text=True)
         report = json.loads(done.stdout)
-        values = {each["metric"]: each["value"] for each in report["metrics"]}
         return Answer(
-            {name: values[name] for name in values if name in names},
+            {each["metric"]: each["value"] for each in report["metrics"]},
             {"seconds": report["meta"]["seconds"]},
         )
 
     return call
+
+
+def compose(log: Path, labels: Sequence[str], threads: int, runs: Path) -> list[str]:
+    """The command line; its report goes to stdout as JSON, and to a folder below `runs`."""
+    names = "metrics.names=" + json.dumps(list(labels))
+    options = ["--set", names, "--threads", str(threads), "--out", str(runs), "--json", "--quiet"]
+    return [sys.executable, "-m", "evalkit", "run", str(log / "config.toml"), *options]

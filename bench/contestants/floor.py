@@ -8,19 +8,27 @@ import polars as pl
 from contestants import Answer, Call
 
 
-def prepare(log: Path, cutoffs: Sequence[int], threads: int) -> Call:
-    """Sums of user, item, rank, and of the truth's user, item, relevance, streamed."""
+def prepare(log: Path, labels: Sequence[str], threads: int) -> Call:
+    """Sums of all columns of the truth and of each model's rankings, streamed.
+
+    Integers are widened, texts give their length in bytes, lists the sum of their elements.
+    """
+    folders = [log / "truth", *sorted((log / "rankings").iterdir())]
 
     def call() -> Answer:
-        for folder in ("rankings/model-1", "truth"):
-            rows = pl.scan_parquet(log / folder / "*.parquet")
-            sums = [
-                pl.col(name).str.len_bytes().cast(pl.Int64).sum()
-                if kind == pl.String
-                else pl.col(name).cast(pl.Int64).sum()
-                for name, kind in rows.collect_schema().items()
-            ]
+        for folder in folders:
+            rows = pl.scan_parquet(folder / "*.parquet")
+            sums = [add_up(pl.col(name), kind) for name, kind in rows.collect_schema().items()]
             rows.select(sums).collect(engine="streaming")
         return Answer({})
 
     return call
+
+
+def add_up(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
+    """The sum that needs every value of a column."""
+    if isinstance(kind, pl.List):
+        return column.list.sum().sum()
+    if kind == pl.String:
+        return column.str.len_bytes().cast(pl.Int64).sum()
+    return column.sum() if kind.is_float() else column.cast(pl.Int64).sum()

@@ -11,16 +11,16 @@ from pathlib import Path
 import polars as pl
 from polars import col
 
-from contestants import Answer, Call
+from contestants import Answer, Call, cutoffs_of
 
 
-def prepare(log: Path, cutoffs: Sequence[int], threads: int) -> Call:
+def prepare(log: Path, labels: Sequence[str], threads: int) -> Call:
     """One lazy query on the Parquet files."""
 
     def call() -> Answer:
         rankings = pl.scan_parquet(log / "rankings" / "model-1" / "*.parquet")
         truth = pl.scan_parquet(log / "truth" / "*.parquet")
-        row = compose(rankings, truth, cutoffs).collect(engine="streaming")
+        row = compose(rankings, truth, cutoffs_of(labels)).collect(engine="streaming")
         return Answer(row.row(0, named=True))
 
     return call
