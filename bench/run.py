@@ -3,7 +3,7 @@ and how long four metrics at ten take the libraries that people use.
 
     python bench/peers.py                  # once: the libraries, each in its own environment
     python bench/run.py                    # 1,000,000 users x 50 ranks; libraries: 100,000 users
-    python bench/run.py --quick            # 100,000 users, libraries 20,000; below two minutes
+    python bench/run.py --quick            # 100,000 users, libraries 10,000; below two minutes
     python bench/run.py --users 1e7 --depth 100 --only floor,evalkit_call
 
 Bias: evalkit's authors wrote this, the logs and the queries. The logs come from evalkit's own
@@ -127,7 +127,7 @@ def parse_arguments() -> Namespace:
     parser.add_argument("--order", choices=["grouped", "scattered"], default="grouped")
     parser.add_argument("--files", type=count, default=1, help="Parquet files of each table.")
     parser.add_argument("--rounds", type=int, help="Default: 7, with --quick 3.")
-    parser.add_argument("--peer-users", type=count, help="Default: 1e5, with --quick 2e4.")
+    parser.add_argument("--peer-users", type=count, help="Default: 1e5, with --quick 1e4.")
     parser.add_argument("--peer-rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="Smaller, below two minutes.")
     everyone = (*ENGINES, *PEERS)
@@ -135,7 +135,7 @@ def parse_arguments() -> Namespace:
     given = parser.parse_args()
     given.users = given.users or (100_000 if given.quick else 1_000_000)
     given.rounds = given.rounds or (3 if given.quick else 7)
-    given.peer_users = given.peer_users or (20_000 if given.quick else 100_000)
+    given.peer_users = given.peer_users or (10_000 if given.quick else 100_000)
     given.only = given.only.split(",")
     if unknown := set(given.only) - set(everyone):
         parser.error(f"no contestant is called {', '.join(sorted(unknown))}")
