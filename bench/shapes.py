@@ -1,0 +1,320 @@
+"""What the form of a log costs: the same evaluation on rows that come in other shapes.
+
+    python bench/shapes.py                          # 200,000 users x 50 ranks
+    python bench/shapes.py --users 1e6 --rounds 7
+    python bench/shapes.py --only rank,scattered,threads-1
+
+Bias: evalkit's authors wrote this and chose the shapes. All logs come from evalkit's own generator
+from one seed, so that one relevant row in twenty is ranked, most of them near the top; the user
+with very many rows is added to it. Each shape has a floor of its own, Polars summing the columns
+of that very log, since texts and lists cost more to decode. Every log has two waiting processes;
+one round warms up, the others are interleaved, medians are shown.
+
+No time is shown before rank, score, list, text ids, scattered rows and every number of threads
+have given the same report byte for byte, each model of ten the same numbers as alone, and the
+numbers of the logs that are grouped by user agree to 1e-9 with the hand-written Polars query.
+"""
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from contestants import METRICS
+from harness import (
+    LABELS,
+    MODEL,
+    TOLERANCE,
+    Entry,
+    Log,
+    Machine,
+    Round,
+    Shape,
+    Task,
+    count,
+    describe_machine,
+    differences,
+    list_versions,
+    make_parser,
+    play_rounds,
+    prepare_log,
+    read_reference,
+    spell_stages,
+    spell_versions,
+    start,
+    table,
+    write,
+)
+
+FIRST = "rank"
+MANY_THREADS = 8
+N_MODELS = 10
+PARTS = "parts"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A shape to measure."""
+
+    title: str
+    shape: Shape
+    threads: int
+    is_like_first: bool = True  # the report has to be that of the first shape
+    contestant: str = "evalkit_call"
+
+    @property
+    def floor(self) -> tuple[str, int]:
+        """What its floor depends on: the log, and threads up to the cores."""
+        return self.shape.name, self.threads
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Medians of one shape."""
+
+    name: str
+    title: str
+    threads: int
+    ranked_rows: int
+    pairs: int
+    megabytes: float
+    wall: float
+    cpu: float
+    floor: float
+    floor_cpu: float
+    peak_mib: int
+    stages: dict[str, float]
+    notes: dict[str, float]
+    rounds: list[Round]
+    floor_rounds: list[Round]
+
+    @property
+    def wall_per_row(self) -> float:
+        """Seconds for each row of rankings and truth."""
+        return self.wall / (self.ranked_rows + self.pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """All shapes."""
+
+    machine: Machine
+    users: int
+    depth: int
+    seed: int
+    threads: int
+    rounds: int
+    versions: dict[str, str]
+    results: list[Result]
+
+
+def main() -> int:
+    """Exit status: 0, or 1 when two shapes disagree."""
+    given = parse_arguments()
+    machine = describe_machine()
+    forms = {name: form for name, form in list_forms(given).items() if name in given.only}
+    logs = {name: prepare_log(form.shape, given.out) for name, form in forms.items()}
+    references = {
+        name: read_reference(logs[name])
+        for name in forms
+        if name == FIRST or (not forms[name].is_like_first and name != PARTS)
+    }
+    floors = {
+        form.floor: Task("floor", "floor", "floor", logs[name].path, LABELS, form.threads)
+        for name, form in forms.items()
+        if form.threads <= given.threads
+    }
+    tasks = {
+        name: Task(name, form.title, form.contestant, logs[name].path, LABELS, form.threads)
+        for name, form in forms.items()
+    }
+    with start([*tasks.values(), *floors.values()]) as entries:
+        found = dict(zip(tasks, entries, strict=False))
+        of_floors = dict(zip(floors, entries[len(tasks) :], strict=True))
+        play_rounds(entries, given.rounds, lambda: disagreements(forms, found, references))
+    results = []
+    for name, form in forms.items():
+        shared = (form.shape.name, min(form.threads, given.threads))
+        results.append(summarize(name, form, logs[name], found[name], of_floors[shared]))
+    record = Record(
+        machine,
+        given.users,
+        given.depth,
+        given.seed,
+        given.threads,
+        given.rounds,
+        list_versions(entries),
+        results,
+    )
+    stem = f"shapes-{given.users}x{given.depth}-{machine.commit}"
+    write(given.out, stem, record, render(record))
+    return 0
+
+
+def parse_arguments() -> Namespace:
+    """Options; the first shape is always measured."""
+    parser = make_parser(__doc__)
+    parser.add_argument("--users", type=count, default=200_000)
+    parser.add_argument("--depth", type=count, default=50, help="Ranks of each user.")
+    parser.add_argument("--heavy-rows", type=count, default=1_000_000, help="Of the heavy user.")
+    parser.add_argument("--heavy-relevant", type=count, default=100_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", help="Some of the shapes, besides the first.")
+    given = parser.parse_args()
+    names = list(list_forms(given))
+    given.only = given.only.split(",") if given.only else names
+    if unknown := set(given.only) - set(names):
+        parser.error(f"no shape is called {', '.join(sorted(unknown))}; {', '.join(names)} are")
+    given.only = {FIRST, *given.only}
+    return given
+
+
+def list_forms(given: Namespace) -> dict[str, Form]:
+    """Every shape by name."""
+
+    def shape(**changes: object) -> Shape:
+        base = {"users": given.users, "depth": given.depth, "seed": given.seed}
+        return Shape(**{**base, **changes})
+
+    threads = given.threads
+    rank, models = shape(), shape(models=N_MODELS)
+    heavy = shape(files=2, heavy_rows=given.heavy_rows, heavy_relevant=given.heavy_relevant)
+    truth = shape(depth=5, relevant=50.0)
+    return {
+        FIRST: Form("ranks, integer ids", rank, threads),
+        "string": Form("text ids", shape(ids="string"), threads),
+        "list": Form("list columns", shape(form="list"), threads),
+        "score": Form("scores alone", shape(form="score"), threads),
+        "scattered": Form("scattered rows", shape(order="scattered"), threads),
+        "models": Form(f"{N_MODELS} models, one truth", models, threads, False),
+        PARTS: Form("the same, one by one", models, threads, False, "evalkit_parts"),
+        "heavy": Form(f"one user with {given.heavy_rows:,} rows", heavy, threads, False),
+        "truth": Form("truth ten times the rankings", truth, threads, False),
+        "threads-1": Form("ranks, 1 thread", rank, 1),
+        f"threads-{MANY_THREADS}": Form(f"ranks, {MANY_THREADS} threads", rank, MANY_THREADS),
+    }
+
+
+def disagreements(
+    forms: Mapping[str, Form],
+    found: Mapping[str, Entry],
+    references: Mapping[str, Mapping[str, float]],
+) -> Iterator[str]:
+    """Where a shape gives another report, or other numbers than the query or than alone."""
+    first = found[FIRST]
+    for name, form in forms.items():
+        entry = found[name]
+        if form.is_like_first and entry.digest != first.digest:
+            yield f"{form.title} gives another report than {forms[FIRST].title}"
+            yield from differences(first.task.title, first.values, form.title, entry.values, 0)
+    for name, reference in references.items():
+        values = found[name].values
+        if name == "models":
+            values = {label: values[f"{MODEL}: {label}"] for label in reference}
+        yield from differences("the Polars query", reference, forms[name].title, values)
+    if "models" in found and PARTS in found:
+        together, alone = found["models"], found[PARTS]
+        yield from differences(
+            together.task.title, together.values, alone.task.title, alone.values, 0
+        )
+
+
+def summarize(name: str, form: Form, log: Log, entry: Entry, floor: Entry) -> Result:
+    """Medians of one shape and of its floor."""
+    notes = [each.notes for each in entry.timed]
+    keys = [key for key in ("seconds", PARTS) if key in notes[0]]
+    return Result(
+        name=name,
+        title=form.title,
+        threads=form.threads,
+        ranked_rows=log.rows,
+        pairs=log.pairs,
+        megabytes=log.megabytes,
+        wall=entry.wall,
+        cpu=entry.cpu,
+        floor=floor.wall,
+        floor_cpu=floor.cpu,
+        peak_mib=entry.peak_mib,
+        stages=entry.stages,
+        notes={key: median(each[key] for each in notes) for key in keys},
+        rounds=entry.rounds,
+        floor_rounds=floor.rounds,
+    )
+
+
+def render(record: Record) -> str:
+    """The record as Markdown; bars show wall time a row against the first shape."""
+    results = {each.name: each for each in record.results}
+    first = results[FIRST]
+    header = ["", "ranked rows", "truth rows", "wall s", "CPU s", "wall ns/ranked row"]
+    header += ["CPU ns/ranked row", "floor s", "x floor", "per row x first", "peak MiB"]
+    rows, sizes = [], []
+    for each in record.results:
+        against_first = each.wall_per_row / first.wall_per_row
+        sizes.append(against_first)
+        rows.append(
+            [
+                each.title,
+                f"{each.ranked_rows:,}",
+                f"{each.pairs:,}",
+                f"{each.wall:.3f}",
+                f"{each.cpu:.3f}",
+                f"{each.wall / each.ranked_rows * 1e9:.1f}",
+                f"{each.cpu / each.ranked_rows * 1e9:.1f}",
+                f"{each.floor:.3f}",
+                f"{each.wall / each.floor:.1f}",
+                f"{against_first:.2f}",
+                f"{each.peak_mib:,}",
+            ]
+        )
+    lines = [
+        f"**{record.users:,} users x {record.depth} ranks in other shapes**, {len(LABELS)} numbers "
+        f"of {len(METRICS)} metrics, {record.threads} threads unless said; a row is one of "
+        "rankings or truth",
+        "",
+        table(header, rows, sizes),
+        "",
+        *render_pairs(results),
+        *(
+            f"- {each.title}: {spell_stages(each.stages)} s."
+            for each in record.results
+            if each.stages
+        ),
+        "",
+        f"Medians of {record.rounds} interleaved rounds after one that warms up, warm file cache. "
+        "Reports of the same rows are the same bytes; other numbers equal those of the Polars "
+        f"query to {TOLERANCE:g}. {spell_versions(record.versions)}.",
+        "",
+        f"{record.machine}.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def render_stages(results: Sequence[Result]) -> Iterator[str]:
+    """Where the time of each shape went."""
+    for each in results:
+        if each.stages:
+            yield f"- {each.title}: {spell_stages(each.stages)} s."
+
+
+def render_pairs(results: Mapping[str, Result]) -> Iterator[str]:
+    """Shapes that have to be seen against each other."""
+    first = results[FIRST]
+    if "models" in results and PARTS in results:
+        together, parts = results["models"].notes["seconds"], results[PARTS].notes[PARTS]
+        yield (
+            f"- {N_MODELS} models: {together:.3f} s together, {parts:.3f} s for one truth and "
+            f"{N_MODELS} times the rest: {together / parts:.2f}."
+        )
+    if "threads-1" in results:
+        gain = results["threads-1"].wall / first.wall
+        yield f"- {first.threads} threads are {gain:.2f} times as fast as one."
+    many = results.get(f"threads-{MANY_THREADS}")
+    if many is not None:
+        ratio = many.wall / first.wall
+        yield f"- {MANY_THREADS} threads take {ratio:.2f} times as long as {first.threads}."
+
+
+if __name__ == "__main__":
+    sys.exit(main())
