@@ -6,9 +6,9 @@
 
 Bias: both are evalkit, so nobody is favoured but by the choice of the log, which comes from the
 generator of the working tree. Commits are checked out into temporary git worktrees; `evaluate` of
-each runs in a process of its own on the same cores. The first round compiles the kernels of both
-and fills the file cache. In the others the two take turns in going first; the ratio is taken in
-each round, so that a slow minute of the machine hits both sides of it.
+each runs in a process of its own on the same cores. Kernels of both are compiled by processes that
+end before, into a temporary folder; one round more warms up. In the others the two take turns in
+going first; the ratio is taken in each round, so that a slow minute of the machine hits both sides.
 
 No time is shown before both give the same numbers, to the last digit or else to 1e-9, which is
 then said.
@@ -39,6 +39,7 @@ from harness import (
     describe_machine,
     differences,
     make_parser,
+    play,
     play_rounds,
     prepare_log,
     read_commit,
@@ -95,10 +96,22 @@ def main() -> int:
     asked = (given.commit, given.other)
     with contextlib.ExitStack() as stack:
         trees = [stack.enter_context(check_out(each)) for each in asked]
+        kernels = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evalkit-kernels-")))
         tasks = [
-            Task(name, name, "evalkit_call", log.path, LABELS, given.threads, tree)
-            for name, tree in zip(asked, trees, strict=True)
+            Task(
+                name,
+                name,
+                "evalkit_call",
+                log.path,
+                threads=given.threads,
+                tree=tree,
+                kernels=kernels / side,
+            )
+            for name, tree, side in zip(asked, trees, ("first", "second"), strict=True)
         ]
+        with start(tasks) as entries:
+            for entry in entries:
+                play(entry)
         with start(tasks) as entries:
             play_rounds(entries, given.rounds, lambda: disagreements(entries))
         commits = [read_commit(tree) for tree in trees]

@@ -28,6 +28,7 @@ ROOT = BENCH.parent
 TOLERANCE = 1e-9
 BAR = 30
 MODEL = "model-1"
+KERNELS = "NUMBA_CACHE_DIR"  # names the folder of compiled kernels
 LABELS = tuple(f"{metric}@{cutoff}" for metric in METRICS for cutoff in CUTOFFS)
 
 
@@ -228,6 +229,7 @@ class Task:
     tree: Path = ROOT  # where evalkit is imported from
     python: Path = Path(sys.executable)
     needs_evalkit: bool = True
+    kernels: Path | None = None  # folder of compiled kernels; default: the user's
 
 
 @dataclass(slots=True)
@@ -292,12 +294,13 @@ def launch(task: Task) -> Entry:
         "threads": task.threads,
     }
     paths = [BENCH, task.tree] if task.needs_evalkit else [BENCH]
+    kernels = {} if task.kernels is None else {KERNELS: task.kernels}
     process = subprocess.Popen(
         [task.python, "-W", "ignore", BENCH / "worker.py", json.dumps(told)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env=environment(paths, task.threads),
+        env=environment(paths, task.threads, **kernels),
     )
     return Entry(task, process)
 
