@@ -41,7 +41,7 @@ from harness import (
     make_parser,
     play,
     play_rounds,
-    prepare_log,
+    prepare_logs,
     read_commit,
     spell_stages,
     spell_versions,
@@ -89,10 +89,8 @@ class Record:
 def main() -> int:
     """Exit status: 0, or 1 when the two commits disagree."""
     given = parse_arguments()
-    log = prepare_log(
-        Shape(given.users, given.depth, given.ids, given.order, given.form, seed=given.seed),
-        given.out,
-    )
+    shape = Shape(given.users, given.depth, given.ids, given.order, given.form, seed=given.seed)
+    (log,) = prepare_logs([shape], given.out)
     asked = (given.commit, given.other)
     with contextlib.ExitStack() as stack:
         trees = [stack.enter_context(check_out(each)) for each in asked]

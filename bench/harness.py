@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -114,40 +114,53 @@ class Log:
         return self.shape.rows
 
 
-def prepare_log(shape: Shape, out: Path) -> Log:
-    """The log of this shape: made once, and again when what makes it has changed."""
-    makers = [ROOT / "evalkit" / "synth.py", BENCH / "log_files.py"]
-    maker = hashlib.sha256(b"".join(each.read_bytes() for each in makers)).hexdigest()[:8]
-    folder = out / "logs" / f"{shape.name}-{maker}"
-    if not folder.exists():
-        for old in folder.parent.glob(f"{shape.name}-????????"):
-            shutil.rmtree(old)
-        tell(f"generating {shape.rows:,} ranked rows: {shape.name}")
-        call_log_files("make", folder, json.dumps(asdict(shape)))
-    facts = json.loads((folder / "facts.json").read_text())
-    return Log(folder, shape, facts["pairs"], facts["megabytes"])
+def prepare_logs(shapes: Iterable[Shape], out: Path) -> list[Log]:
+    """The logs of these shapes: made once, and again when what makes them has changed."""
+    maker = hash_files(ROOT / "evalkit" / "synth.py", BENCH / "log_files.py")
+    wanted = {out / "logs" / f"{shape.name}-{maker}": shape for shape in shapes}
+    orders = []
+    for folder, shape in wanted.items():
+        if not folder.exists():
+            for old in folder.parent.glob(f"{shape.name}-{'?' * len(maker)}"):
+                shutil.rmtree(old)
+            orders.append({"make": str(folder), "shape": asdict(shape)})
+    call_log_files(orders)
+    return [
+        Log(folder, shape, **json.loads((folder / "facts.json").read_text()))
+        for folder, shape in wanted.items()
+    ]
 
 
-def read_reference(log: Log) -> dict[str, float]:
-    """The numbers of the log by the hand-written Polars query, file by file; kept beside the log.
+def read_references(logs: Iterable[Log]) -> dict[Path, dict[str, float]]:
+    """The numbers of each log by the hand-written Polars query, file by file; kept beside it."""
+    maker = hash_files(BENCH / "log_files.py", BENCH / "contestants" / "polars_query.py")
+    kept = {log.path: log.path / f"reference-{maker}.json" for log in logs}
+    orders = [
+        {"check": str(log), "to": str(file)} for log, file in kept.items() if not file.exists()
+    ]
+    call_log_files(orders)
+    return {log: json.loads(file.read_text()) for log, file in kept.items()}
+
+
+def hash_files(*files: Path) -> str:
+    """A short text that changes with the files."""
+    return hashlib.sha256(b"".join(each.read_bytes() for each in files)).hexdigest()[:8]
+
+
+def call_log_files(orders: Sequence[Mapping[str, object]]) -> None:
+    """Run `log_files.py`, which needs evalkit and Polars, in a process that ends.
 
     Raises:
-        SystemExit: the query ended with an error.
+        SystemExit: it ended with an error, which it has told.
     """
-    makers = [BENCH / "log_files.py", BENCH / "contestants" / "polars_query.py"]
-    maker = hashlib.sha256(b"".join(each.read_bytes() for each in makers)).hexdigest()[:8]
-    kept = log.path / f"reference-{maker}.json"
-    if not kept.exists():
-        tell(f"checking {log.shape.name} with the Polars query")
-        call_log_files("check", log.path, str(kept))
-    reference: dict[str, float] = json.loads(kept.read_text())
-    return reference
-
-
-def call_log_files(*arguments: str | Path) -> None:
-    """Run `log_files.py`, which needs evalkit and Polars, in a process that ends."""
-    command = [sys.executable, BENCH / "log_files.py", *arguments]
-    done = subprocess.run(command, env=environment([BENCH, ROOT]))
+    if not orders:
+        return
+    done = subprocess.run(
+        [sys.executable, BENCH / "log_files.py"],
+        env=environment([BENCH, ROOT]),
+        input="".join(json.dumps(order) + "\n" for order in orders),
+        text=True,
+    )
     if done.returncode != 0:
         raise SystemExit(f"log_files.py ended with exit status {done.returncode}")
 

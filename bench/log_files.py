@@ -1,7 +1,7 @@
-"""Logs for the benchmark, and their numbers by the hand-written query.
+"""Logs for the benchmark, and their numbers by the hand-written query; an order is a line of JSON.
 
-    python bench/log_files.py make FOLDER '{"users": 1000}'     # a shape of harness.py
-    python bench/log_files.py check FOLDER REFERENCE.json
+    echo '{"make": "logs/small", "shape": {"users": 1000}}' | python bench/log_files.py
+    echo '{"check": "logs/small", "to": "numbers.json"}' | python bench/log_files.py
 
 Bias: the rows come from evalkit's own generator. What it cannot make, one user with very many
 rows, is added here.
@@ -19,16 +19,21 @@ import polars as pl
 from contestants import CUTOFFS
 from contestants.polars_query import compose
 from evalkit import synth
-from harness import LABELS, MODEL, Shape
+from harness import LABELS, MODEL, Shape, tell
 
 
 def main() -> int:
     """Exit status 0."""
-    action, folder, rest = sys.argv[1:]
-    if action == "make":
-        make(Path(folder), Shape(**json.loads(rest)))
-    else:
-        Path(rest).write_text(json.dumps(measure(Path(folder))) + "\n")
+    for line in sys.stdin:
+        order = json.loads(line)
+        if "make" in order:
+            shape = Shape(**order["shape"])
+            tell(f"generating {shape.rows:,} ranked rows: {shape.name}")
+            make(Path(order["make"]), shape)
+        else:
+            tell(f"checking {Path(order['check']).name} with the Polars query")
+            numbers = measure(Path(order["check"]))
+            Path(order["to"]).write_text(json.dumps(numbers) + "\n")
     return 0
 
 

@@ -39,7 +39,7 @@ from harness import (
     make_parser,
     play,
     play_rounds,
-    prepare_log,
+    prepare_logs,
     spell_stages,
     spell_versions,
     start,
@@ -106,10 +106,11 @@ def main() -> int:
     texts = []
     if names := [name for name in given.only if name in ENGINES]:
         shape = shape_of(given, given.users, given.ids, given.order)
-        engines = compare_engines(given, prepare_log(shape, given.out), names)
+        (log,) = prepare_logs([shape], given.out)
+        engines = compare_engines(given, log, names)
         texts.append(render_engines(engines))
     if names := [name for name in given.only if name in PEERS]:
-        log = prepare_log(shape_of(given, given.peer_users), given.out)
+        (log,) = prepare_logs([shape_of(given, given.peer_users)], given.out)
         peers = compare_peers(given, log, names)
         texts.append(render_peers(peers))
     record = Record(machine, engines, peers)

@@ -48,8 +48,8 @@ from harness import (
     environment,
     make_parser,
     play,
-    prepare_log,
-    read_reference,
+    prepare_logs,
+    read_references,
     refuse,
     run_process,
     spell_stages,
@@ -107,7 +107,7 @@ def main() -> int:
     warm_kernels(given)
     runs: list[Run] = []
     for rows in given.sizes:
-        log = prepare_log(shape_of(rows, given), given.out)
+        (log,) = prepare_logs([shape_of(rows, given)], given.out)
         found = list(measure(log, given))
         for run in found:
             tell(f"{run.rows:,} rows: {run.seconds:.2f} s, {run.peak_bytes >> 20:,} MiB")
@@ -144,7 +144,8 @@ def shape_of(rows: int, given: Namespace) -> Shape:
 
 def warm_kernels(given: Namespace) -> None:
     """Two runs on a small log: kernels are compiled, libraries are in the file cache."""
-    log = prepare_log(Shape(20_000, 5, files=2, seed=given.seed), given.out)
+    users = min(20_000, shape_of(given.sizes[-1], given).users)
+    (log,) = prepare_logs([Shape(users, 5, files=2, seed=given.seed)], given.out)
     for _ in range(2):
         evaluate(log, given, None)
 
@@ -154,7 +155,7 @@ def measure(log: Log, given: Namespace) -> Iterator[Run]:
     rounds = given.rounds if log.rows <= SIZES[2] else 1
     limits = [None, *given.memory_limit]
     is_checked = log.rows <= given.check
-    reference = read_reference(log) if is_checked else {}
+    reference = read_references([log])[log.path] if is_checked else {}
     floors: list[Round] = []
     ended: dict[int | None, list[Ended]] = {limit: [] for limit in limits}
     task = Task("floor", CONTESTANTS["floor"].title, "floor", log.path, LABELS, given.threads)

@@ -38,8 +38,8 @@ from harness import (
     list_versions,
     make_parser,
     play_rounds,
-    prepare_log,
-    read_reference,
+    prepare_logs,
+    read_references,
     spell_stages,
     spell_versions,
     start,
@@ -114,12 +114,17 @@ def main() -> int:
     given = parse_arguments()
     machine = describe_machine()
     forms = {name: form for name, form in list_forms(given).items() if name in given.only}
-    logs = {name: prepare_log(form.shape, given.out) for name, form in forms.items()}
-    references = {
-        name: read_reference(logs[name])
-        for name in forms
-        if name == FIRST or (not forms[name].is_like_first and name != PARTS)
+    made = {
+        log.shape: log for log in prepare_logs([form.shape for form in forms.values()], given.out)
     }
+    logs = {name: made[form.shape] for name, form in forms.items()}
+    checked = [
+        name
+        for name, form in forms.items()
+        if name == FIRST or (not form.is_like_first and name != PARTS)
+    ]
+    numbers = read_references(logs[name] for name in checked)
+    references = {name: numbers[logs[name].path] for name in checked}
     floors = {
         form.floor: Task("floor", "floor", "floor", logs[name].path, LABELS, form.threads)
         for name, form in forms.items()

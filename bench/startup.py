@@ -19,7 +19,7 @@ import shutil
 import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -46,8 +46,8 @@ from harness import (
     list_versions,
     make_parser,
     play,
-    prepare_log,
-    read_reference,
+    prepare_logs,
+    read_references,
     refuse,
     run_process,
     spell_versions,
@@ -109,10 +109,12 @@ def main() -> int:
     """Exit status: 0, or 1 when a command goes wrong."""
     given = parse_arguments()
     machine = describe_machine()
-    tiny = prepare_log(Shape(1000, 10, seed=given.seed), given.out)
-    logs = {"tiny": tiny, "first": tiny}
+    shapes = [Shape(1000, 10, seed=given.seed)]
     if "whole" in given.only:
-        logs["whole"] = prepare_log(Shape(given.users, given.depth, seed=given.seed), given.out)
+        shapes.append(Shape(given.users, given.depth, seed=given.seed))
+    made = prepare_logs(shapes, given.out)
+    logs = {"tiny": made[0], "first": made[0], "whole": made[-1]}
+    references = read_references(made)
     with tempfile.TemporaryDirectory() as folder:
         commands = list(list_commands(given, logs, Path(folder) / "runs"))
         tasks = [
@@ -122,7 +124,7 @@ def main() -> int:
         ]
         with start(tasks) as entries:
             play_rounds(given, commands, entries, Path(folder))
-        refuse(find_problems(commands, entries))
+        refuse(find_problems(commands, entries, references))
     record = Record(
         machine,
         given.threads,
@@ -195,7 +197,9 @@ def play_rounds(
             play(entry)
 
 
-def find_problems(commands: list[Command], entries: list[Entry]) -> Iterator[str]:
+def find_problems(
+    commands: list[Command], entries: list[Entry], references: Mapping[Path, Mapping[str, float]]
+) -> Iterator[str]:
     """What the commands said that they should not have said."""
     digests: dict[Path, set[str]] = {}
     for each in commands:
@@ -203,7 +207,7 @@ def find_problems(commands: list[Command], entries: list[Entry]) -> Iterator[str
         if each.log is not None:
             digests.setdefault(each.log.path, set()).update(map(digest_report, outputs))
             values = {row["metric"]: row["value"] for row in json.loads(outputs[0])["metrics"]}
-            reference = read_reference(each.log)
+            reference = references[each.log.path]
             yield from differences("the Polars query", reference, TITLES[each.name], values)
             for entry in entries if each.name == "whole" else []:
                 yield from differences(CALL, entry.values, TITLES[each.name], values, 0)

@@ -1,0 +1,121 @@
+"""Every script of the benchmark runs on tiny logs and refuses to show times of wrong numbers."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+WITHOUT_COMPILING = {"NUMBA_DISABLE_JIT": "1"}
+
+
+def run_script(name: str, out: Path, *options: str, **variables: str):
+    command = [sys.executable, ROOT / "bench" / f"{name}.py", "--out", out, *options]
+    return subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, **variables}, check=False
+    )
+
+
+def read_record(out: Path, stem: str) -> dict:
+    (file,) = out.glob(f"{stem}-*.json")
+    return json.loads(file.read_text())
+
+
+def test_engines_agree_and_libraries_that_are_not_there_are_named(tmp_path):
+    only = "floor,evalkit_call,evalkit_command,duckdb_query,polars_query,rectools_metrics"
+    sizes = ["--users", "300", "--peer-users", "200", "--rounds", "1", "--peer-rounds", "1"]
+
+    done = run_script("run", tmp_path, *sizes, "--only", only, **WITHOUT_COMPILING)
+
+    assert done.returncode == 0, done.stderr
+    record = read_record(tmp_path, "run")
+    assert [each["name"] for each in record["engines"]["results"]] == only.split(",")[:5]
+    assert record["peers"]["skipped"] == {"RecTools": "not installed"}
+    assert [each["name"] for each in record["peers"]["results"]] == ["evalkit_four", "evalkit_call"]
+    assert "x floor" in done.stdout
+
+
+def test_scale_gives_the_same_report_below_a_memory_limit(tmp_path):
+    sizes = ["--sizes", "2e3,2e4", "--depth", "20", "--rounds", "1", "--memory-limit", "450e6"]
+
+    done = run_script("scale", tmp_path, *sizes, **WITHOUT_COMPILING)
+
+    assert done.returncode == 0, done.stderr
+    runs = read_record(tmp_path, "scale")["runs"]
+    assert [(each["rows"], each["memory_limit"]) for each in runs] == [
+        (2000, None),
+        (2000, 450_000_000),
+        (20_000, None),
+        (20_000, 450_000_000),
+    ]
+    assert all(each["is_checked"] for each in runs)
+
+
+def test_no_time_of_a_wrong_number_is_shown(tmp_path):
+    options = ["--only", "tiny", "--rounds", "1"]
+    run_script("startup", tmp_path, *options, **WITHOUT_COMPILING)
+    (reference,) = tmp_path.glob("logs/*/reference-*.json")
+    numbers = json.loads(reference.read_text())
+    reference.write_text(json.dumps({**numbers, "AP@10": numbers["AP@10"] + 1e-6}))
+
+    done = run_script("startup", tmp_path, *options, **WITHOUT_COMPILING)
+
+    assert done.returncode == 1
+    assert "AP@10: the Polars query says" in done.stderr
+    assert done.stdout == ""
+
+
+def test_shapes_agree(tmp_path):
+    sizes = ["--users", "300", "--depth", "10", "--rounds", "1"]
+    heavy = ["--heavy-rows", "2000", "--heavy-relevant", "200"]
+    only = ["--only", "string,list,models,parts,heavy,threads-1"]
+
+    done = run_script("shapes", tmp_path, *sizes, *heavy, *only, **WITHOUT_COMPILING)
+
+    assert done.returncode == 0, done.stderr
+    results = {each["name"]: each for each in read_record(tmp_path, "shapes")["results"]}
+    assert len(results) == 7
+    assert results["heavy"]["ranked_rows"] == 5000
+    assert results["models"]["ranked_rows"] == 30_000
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no git repository")
+def test_compare_takes_a_commit_and_the_working_tree(tmp_path):
+    sizes = ["--users", "300", "--depth", "10", "--rounds", "2"]
+
+    done = run_script("compare", tmp_path, "HEAD", *sizes, **WITHOUT_COMPILING)
+
+    assert done.returncode == 0, done.stderr
+    record = read_record(tmp_path, "compare")
+    assert record["after"]["asked"] == "the working tree"
+    assert len(record["ratios"]) == 2
+
+
+def test_startup_measures_commands(tmp_path):
+    names = ["version", "help", "tiny", "whole"]
+
+    done = run_script(
+        "startup", tmp_path, "--users", "200", "--rounds", "1", "--only", ",".join(names),
+        **WITHOUT_COMPILING,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    record = read_record(tmp_path, "startup")
+    assert [each["name"] for each in record["results"]] == names
+    assert record["call"]["cpu"] > 0
+
+
+def test_every_library_has_pinned_packages_and_a_contestant():
+    listing = "import json, contestants as c, peers; print(json.dumps([peers.list_peers(), sorted("
+    listing += "{each.environment for each in c.CONTESTANTS.values() if each.environment})]))"
+
+    done = subprocess.run(
+        [sys.executable, "-c", listing], cwd=ROOT / "bench", capture_output=True, text=True
+    )
+
+    assert done.returncode == 0, done.stderr
+    pinned, wanted = json.loads(done.stdout)
+    assert pinned == wanted
