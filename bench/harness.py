@@ -284,6 +284,15 @@ class Entry:
         return {stage: median(each[stage] for each in told) for stage in told[0]} if told else {}
 
 
+class WorkerStopped(SystemExit):
+    """A worker's process has ended by itself; left alone, it ends the script."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self.reason = f"stopped with exit status {entry.process.wait()}"
+        super().__init__(f"{entry.task.title} {self.reason}")
+
+
 @contextlib.contextmanager
 def start(tasks: Sequence[Task]) -> Iterator[list[Entry]]:
     """A waiting process for each task; all are ended at the end."""
@@ -319,12 +328,15 @@ def launch(task: Task) -> Entry:
 
 
 def hear(entry: Entry) -> dict[str, Any]:
-    """The next line of a worker."""
+    """The next line of a worker.
+
+    Raises:
+        WorkerStopped: there is none.
+    """
     assert entry.process.stdout is not None
     line = entry.process.stdout.readline()
     if not line:
-        status = entry.process.wait()
-        raise SystemExit(f"{entry.task.title} stopped with exit status {status}")
+        raise WorkerStopped(entry)
     heard: dict[str, Any] = json.loads(line)
     return heard
 
@@ -341,8 +353,9 @@ def greet(entry: Entry) -> None:
 def play(entry: Entry) -> None:
     """One round of one contestant, alone on the machine as far as this script can tell."""
     assert entry.process.stdin is not None
-    entry.process.stdin.write("go\n")
-    entry.process.stdin.flush()
+    with contextlib.suppress(BrokenPipeError):  # it has stopped, which is heard next
+        entry.process.stdin.write("go\n")
+        entry.process.stdin.flush()
     heard = hear(entry)
     values, digest = heard.pop("values"), heard.pop("digest")
     if entry.rounds and digest != entry.digest:

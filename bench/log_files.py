@@ -84,7 +84,7 @@ def add_heavy_user(log: Path, shape: Shape) -> None:
         frame = frame.select(
             pl.col(name).cast(kind) for name, kind in pl.read_parquet_schema(beside).items()
         )
-        frame.write_parquet(folder / f"{beside.stem}-heavy.parquet")
+        frame.write_parquet(folder / f"{beside.stem}_heavy.parquet")
 
 
 def count_rows(folder: Path) -> int:

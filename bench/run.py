@@ -12,8 +12,8 @@ and --order scattered does not. The queries are as good as we could make them, a
 alone: no check for duplicates, gaps or lost users, which evalkit does in the same time. The
 libraries get the fastest form of input that we found, read by Polars; what that costs is a column
 of its own. Every contestant has a process of its own, the same cores and a warm file cache; one
-round warms each up, the others are interleaved, and the medians are shown. No time is shown before
-all numbers of all contestants agree to 1e-9.
+round warms each up, the others are interleaved (of a library: with evalkit), and the medians are
+shown. No time is shown before all numbers of all contestants agree to 1e-9.
 """
 
 import sys
@@ -32,6 +32,7 @@ from harness import (
     Round,
     Shape,
     Task,
+    WorkerStopped,
     count,
     describe_machine,
     differences,
@@ -200,7 +201,11 @@ def render_engines(engines: Comparison) -> str:
 
 
 def compare_peers(given: Namespace, log: Log, names: Sequence[str]) -> Comparison:
-    """Four metrics at ten, each checked against evalkit with the parameters that it follows."""
+    """Four metrics at ten, each checked against evalkit with the parameters that it follows.
+
+    The libraries come one after the other, each in turns with evalkit, since some of them hold
+    gigabytes as long as their process lives.
+    """
     missing = {
         CONTESTANTS[name].title: "not installed"
         for name in names
@@ -208,37 +213,48 @@ def compare_peers(given: Namespace, log: Log, names: Sequence[str]) -> Compariso
     }
     for title, why in missing.items():
         tell(f"left out: {title}: {why}")
-    tasks = [
-        Task(
-            "evalkit_four", "evalkit, the same four", "evalkit_call", log.path, FOUR, given.threads
-        ),
-        Task(
-            "evalkit_call",
-            f"evalkit, {len(METRICS)} metrics x {len(CUTOFFS)} cutoffs",
-            "evalkit_call",
-            log.path,
-            threads=given.threads,
-        ),
-        *(
-            Task(
-                name,
-                CONTESTANTS[name].title,
-                name,
-                log.path,
-                CONTESTANTS[name].labels,
-                given.threads,
-                python=interpreter(CONTESTANTS[name].environment, given.out),
-                needs_evalkit=False,
-            )
-            for name in names
-            if CONTESTANTS[name].title not in missing
-        ),
+    numbers = f"evalkit, {len(METRICS)} metrics x {len(CUTOFFS)} cutoffs"
+    threads = given.threads
+    ours = [
+        Task("evalkit_four", "evalkit, the same four", "evalkit_call", log.path, FOUR, threads),
+        Task("evalkit_call", numbers, "evalkit_call", log.path, threads=threads),
     ]
-    wanted = ask_for_conventions(tasks, log.path, given.threads)
-    with start(tasks) as entries:
-        running = [entry for entry in entries if not entry.skipped]
-        play_rounds(running, given.peer_rounds, lambda: misses(running, wanted))
-    return summarize(given, log, given.peer_rounds, entries, running[0].wall, missing)
+    theirs = [
+        Task(
+            name,
+            CONTESTANTS[name].title,
+            name,
+            log.path,
+            CONTESTANTS[name].labels,
+            threads,
+            python=interpreter(CONTESTANTS[name].environment, given.out),
+            needs_evalkit=False,
+        )
+        for name in names
+        if CONTESTANTS[name].title not in missing
+    ]
+    wanted = ask_for_conventions([*ours, *theirs], log.path, threads)
+    with start(ours) as entries:
+        peers = [meet(task, entries, wanted, given.peer_rounds) for task in theirs]
+        if not any(peer.rounds for peer in peers):
+            play_rounds(entries, given.peer_rounds, lambda: misses(entries, wanted))
+    everyone = [*entries, *peers]
+    return summarize(given, log, given.peer_rounds, everyone, entries[0].wall, missing)
+
+
+def meet(task: Task, ours: Sequence[Entry], wanted: dict[str, float], rounds: int) -> Entry:
+    """One library in turns with evalkit; skipped if it cannot be started or does not survive."""
+    with start([task]) as (peer,):
+        if not peer.skipped:
+            running = [*ours, peer]
+            try:
+                play_rounds(running, rounds, lambda: misses(running, wanted))
+            except WorkerStopped as stopped:
+                if stopped.entry is not peer:
+                    raise
+                peer.skipped = stopped.reason
+                tell(f"left out: {stopped}")
+    return peer
 
 
 def ask_for_conventions(tasks: Sequence[Task], log: Path, threads: int) -> dict[str, float]:
