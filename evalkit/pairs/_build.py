@@ -21,6 +21,7 @@ from evalkit.pairs._index import (
     ENTRY,
     FEW_ITEMS,
     MAX_PACKED_COUNT,
+    SCANNED_ITEMS,
     SPREAD,
     Grades,
     Index,
@@ -31,7 +32,7 @@ from evalkit.pairs._index import (
     home_entry,
     relevance_at,
 )
-from evalkit.pairs._rows import PairRows
+from evalkit.pairs._rows import MAX_GRADES, PairRows
 from evalkit.threads import ordered_map
 
 ROWS_A_PARTITION = 1 << 16
@@ -325,13 +326,23 @@ def sort_items(lows, highs, codes, own_bits, begin, n, room):  # type: ignore[no
 
 
 @kernel(allocates=False)
-def may_have_copies(lows, begin, end):  # type: ignore[no-untyped-def]
-    """False only where no two of a few items are equal."""
+def may_have_copies(lows, begin, n):  # type: ignore[no-untyped-def]
+    """False only where no two of a user's items are equal."""
+    items = lows[begin : begin + n]
+    if n > FEW_ITEMS:
+        for place in range(1, n):
+            low = items[place]
+            n_equal = 0
+            for before in items[:place]:
+                n_equal += before == low
+            if n_equal > 0:
+                return True
+        return False
     seen = np.uint64(0)
     seen_too = np.uint64(0)
     both = np.uint64(0)
-    for place in range(begin, end):  # two bits an item, both of which copies find set
-        one, other = few_bits(np.uint64(lows[place]))
+    for low in items:  # two bits an item, both of which copies find set
+        one, other = few_bits(np.uint64(low))
         bit, bit_too = np.uint64(1) << one, np.uint64(1) << other
         both |= np.uint64((seen & bit) != 0) & np.uint64((seen_too & bit_too) != 0)
         seen |= bit
@@ -438,26 +449,42 @@ def join_items(  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def order_by_grade(lows, highs, codes, values, own, begin, n):  # type: ignore[no-untyped-def]
-    """Bring a few items into descending order of relevance, as ideal lists want them."""
-    for place in range(begin + 1, begin + n):
-        value = relevance_at(codes, values, own, place)
-        if value <= relevance_at(codes, values, own, place - 1):
-            continue
-        low = lows[place]
-        high = highs[place] if highs.size > 0 else np.uint32(0)
-        code = codes[place] if codes.size > 0 else np.uint8(0)
-        before = place - 1
-        while before >= begin and relevance_at(codes, values, own, before) < value:
-            copy_item(lows, highs, codes, own, before, before + 1)
-            before -= 1
-        lows[before + 1] = low
-        if highs.size > 0:
-            highs[before + 1] = high
-        if codes.size > 0:
-            codes[before + 1] = code
-        if own.size > 0:
-            own[before + 1] = value
+def order_by_code(lows, highs, codes, order, begin, n, room):  # type: ignore[no-untyped-def]
+    """Bring some items into descending order of relevance, as ideal lists want them.
+
+    `order` uint8[256] is the place of each code's relevance among all, from the largest.
+    """
+    is_ordered = True
+    largest = 0
+    for place in range(begin, begin + n):
+        here = order[codes[place]]
+        is_ordered &= here >= largest
+        largest = max(largest, here)
+    if is_ordered:
+        return
+    places, items = room[:MAX_GRADES], room[MAX_GRADES : MAX_GRADES + n]
+    moved = room[MAX_GRADES + SCANNED_ITEMS : MAX_GRADES + SCANNED_ITEMS + n]
+    for grade in range(largest + 1):
+        places[grade] = 0
+    for place in range(begin, begin + n):
+        places[order[codes[place]]] += 1
+    before = np.uint64(0)
+    for grade in range(largest + 1):
+        count = places[grade]
+        places[grade] = before
+        before += count
+    for place in range(begin, begin + n):
+        grade = order[codes[place]]
+        target = np.int64(places[grade])
+        places[grade] += 1
+        items[target] = item_at(lows, highs, place)
+        moved[target] = codes[place]
+    for place in range(n):
+        lows[begin + place] = np.uint32(items[place] & np.uint64(0xFFFFFFFF))
+        codes[begin + place] = np.uint8(moved[place])
+    if highs.size > 0:
+        for place in range(n):
+            highs[begin + place] = np.uint32(items[place] >> np.uint64(32))
 
 
 @kernel(allocates=False)
@@ -468,6 +495,7 @@ def settle_users(  # type: ignore[no-untyped-def]
     grades,
     own_bits,
     marks,
+    order,
     room,
     first,
     last,
@@ -480,11 +508,12 @@ def settle_users(  # type: ignore[no-untyped-def]
 ):
     """Settle the items of users first..last, and write their table entries.
 
-    Copies are joined, items without gain left out; a few items stand in descending order of
-    relevance, many in ascending order of their keys and in a bit set from `word` on.
-    `own_bits` is the memory of the relevances without codes, `marks` says which codes are relevant
-    and kept, `room` holds two words for every item of the largest user. `counters`: duplicates,
-    negative relevances. `examples` uint64[n, 2] is filled with duplicates.
+    Copies are joined, items without gain left out. Up to 64 items stand in descending order of
+    their codes' relevance, more in ascending order of their keys; more than 16 have a bit set, from
+    `word` on. `own_bits` is the memory of the relevances without codes, `marks` says which codes
+    are relevant and kept, `order` which is larger. `room` holds two words for every item of the
+    largest user. `counters`: duplicates, negative relevances. `examples` uint64[n, 2] is filled
+    with duplicates.
     """
     codes, values, own = grades.codes, grades.values, grades.own
     table, shift, slots, stride = index.table, index.shift, index.slots, index.stride
@@ -496,7 +525,7 @@ def settle_users(  # type: ignore[no-untyped-def]
         begin = starts[user]
         n = relevant = n_kept = int(counts[user])
         n_negative = 0
-        is_sorted = n > FEW_ITEMS or may_have_copies(lows, begin, begin + n)
+        is_sorted = n > SCANNED_ITEMS or may_have_copies(lows, begin, n)
         if is_sorted:
             sort_items(lows, highs, codes, own_bits, begin, n, room)
         if graded:
@@ -523,8 +552,8 @@ def settle_users(  # type: ignore[no-untyped-def]
         else:
             counters[1] += n_negative
         n_relevant[user] = relevant
-        if graded and n <= FEW_ITEMS:
-            order_by_grade(lows, highs, codes, values, own, begin, n)
+        if codes.size > 0 and n <= SCANNED_ITEMS:
+            order_by_code(lows, highs, codes, order, begin, n, room)
         bits = np.uint64(0)
         if n <= FEW_ITEMS:
             for place in range(begin, begin + n):
@@ -821,6 +850,8 @@ def _settle(
     values = groups.grades.values
     reaches, below = values >= keep[0], values < 0.0
     kept = reaches | (values > 0.0) | (keep[1] & below)
+    order = np.argsort(np.argsort(-values, kind="stable")).astype(np.uint8)
+    n_words_of_room = max(2 * int(groups.counts.max(initial=0)), MAX_GRADES + 2 * SCANNED_ITEMS)
     marks: npt.NDArray[np.int64] = RELEVANT * reaches + KEPT * kept + NEGATIVE * below
 
     def settle(number: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
@@ -833,7 +864,8 @@ def _settle(
             groups.grades,
             groups.grades.own.view(np.uint64),
             marks.astype(np.uint8),
-            np.empty(2 * int(groups.counts.max(initial=0)), dtype=np.uint64),
+            order,
+            np.empty(n_words_of_room, dtype=np.uint64),
             *pieces[number],
             policy,
             keep,

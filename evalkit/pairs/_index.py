@@ -12,6 +12,7 @@ ENTRY = 4  # words of a table entry: user key, filter, start and count packed, c
 COUNT_BITS = 24  # of the word that packs start and count
 MAX_PACKED_COUNT = (1 << COUNT_BITS) - 1
 FEW_ITEMS = 16  # up to here one look compares them all, and 64 bits filter them
+SCANNED_ITEMS = 64  # up to here a few looks compare them all; beyond, items are sorted and halved
 FILTER_BITS_AN_ITEM = 16
 SPREAD = 0x9E3779B97F4A7C15  # odd and without pattern, so that products mix
 
@@ -28,7 +29,7 @@ class Index(NamedTuple):
         slots: slots of a partition that a hash may choose.
         stride: slots of a partition with the spare ones behind them.
         counts: int32[n_users], items of each user code.
-        lows: uint32[n_places + 16], low halves of the item keys. A user of more than 16 items has
+        lows: uint32[n_places + 16], low halves of the item keys. A user of more than 64 items has
             them in ascending order of (low half, high half).
         highs: uint32[n_places], high halves, or empty when all are 0.
         filters: uint64[n_words], bit sets of the users of more than 16 items.
@@ -188,13 +189,16 @@ def find_low(lows, low, start, count):  # type: ignore[no-untyped-def]
 
     Without one, any place where it does not stand or that is not the user's.
     """
-    if count <= FEW_ITEMS:
-        few = lows[start : start + FEW_ITEMS]
-        nearest = np.int32(FEW_ITEMS)
-        for number in range(FEW_ITEMS):  # all at once: what stands behind the user's is no match
-            at = np.int32(number) if few[number] == low else np.int32(FEW_ITEMS)
-            nearest = min(nearest, at)
-        return start + nearest
+    if count <= SCANNED_ITEMS:
+        for first in range(start, start + count, FEW_ITEMS):
+            few = lows[first : first + FEW_ITEMS]
+            nearest = np.int32(FEW_ITEMS)
+            for number in range(FEW_ITEMS):  # together; behind the user's items is no match
+                at = np.int32(number) if few[number] == low else np.int32(FEW_ITEMS)
+                nearest = min(nearest, at)
+            if nearest < FEW_ITEMS:
+                return first + nearest
+        return start + count
     bottom, top = start, start + count
     while bottom < top:
         middle = (bottom + top) >> 1
@@ -214,7 +218,7 @@ def find_item(lows, highs, item, start, count):  # type: ignore[no-untyped-def]
     place = find_low(lows, low, start, count)
     if highs.size == 0:
         return place if place < end and high == 0 and lows[place] == low else -1
-    while place < end and (count <= FEW_ITEMS or lows[place] == low):
+    while place < end and (count <= SCANNED_ITEMS or lows[place] == low):
         if lows[place] == low and highs[place] == high:
             return place
         place += 1
