@@ -207,7 +207,7 @@ class Measuring:
             if judged not in views:
                 views[judged] = self._gather(users, judged=judged)
             hits, relevant = views[judged]
-            values = np.empty((users.size, group.cutoffs.size), order="F")  # summed by column
+            values = np.empty((users.size, group.cutoffs.size))
             group.request.measure(hits, relevant, lengths, group.cutoffs, values)
             settle(
                 values,

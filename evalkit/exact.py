@@ -82,6 +82,7 @@ class ExactSums:
     def __init__(self, n_columns: int) -> None:
         self.limbs: Limbs = np.zeros((n_columns, N_LIMBS), dtype=np.int64)
         self.counts = np.zeros((n_columns, 3), dtype=np.int64)  # finite, NaN, infinite
+        self._room = np.empty(TOGETHER)
         self._adds = 0
 
     def add(self, values: npt.NDArray[np.float64], *, first_column: int = 0) -> None:
@@ -94,8 +95,8 @@ class ExactSums:
             carry(self.limbs)
             self._adds = n_users
         end = first_column + n_columns
-        columns = np.asfortranarray(values).T  # each in one piece
-        add_columns(columns, self.limbs[first_column:end], self.counts[first_column:end])
+        limbs, counts = self.limbs[first_column:end], self.counts[first_column:end]
+        add_columns(values, self._room, limbs, counts)
 
     def merge(self, other: "ExactSums") -> None:
         """Take over another thread's sums."""
@@ -163,12 +164,14 @@ def add_value(limbs, value):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def add_columns(columns, limbs, counts):  # type: ignore[no-untyped-def]
-    """Add columns of values, float64[n_columns, n_values], to their limbs."""
-    for column in range(columns.shape[0]):
-        for first in range(0, columns.shape[1], TOGETHER):
-            values = columns[column, first : first + TOGETHER]
-            add_some(values, limbs[column], counts[column])
+def add_columns(values, room, limbs, counts):  # type: ignore[no-untyped-def]
+    """Add float64[n_values, n_columns] to the limbs of the columns."""
+    for column in range(values.shape[1]):
+        for first in range(0, values.shape[0], TOGETHER):
+            n = min(TOGETHER, values.shape[0] - first)
+            for row in range(n):
+                room[row] = values[first + row, column]
+            add_some(room[:n], limbs[column], counts[column])
 
 
 @kernel(allocates=False)

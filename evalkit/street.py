@@ -12,7 +12,7 @@ import polars as pl
 from evalkit import __version__
 from evalkit.aggregate import measure_users
 from evalkit.config import Config, LogTable, RankingsTable, TruthTable
-from evalkit.errors import DataError, EvalkitError, MachineError, raise_all
+from evalkit.errors import DataError, EvalkitError, MachineError, RequestError, raise_all
 from evalkit.exact import ExactSums
 from evalkit.keys import IdPlan, KeyCollisionError, Sample, Share, plan_ids
 from evalkit.ledger import Clock, Progress, ProgressLine, Tally, versions
@@ -87,7 +87,8 @@ def run_config(
 
     Args:
         given: tables in memory, in place of the config's paths.
-        threads: kernels that run side by side; the usable cores by default.
+        threads: kernels that run side by side; as many as there are usable cores by default and
+            at most.
         memory_limit: bytes; above what one pass needs, users are split into several passes.
         sample: share of the users, drawn by a hash of their ids.
         per_user: keep the values of every user, in memory.
@@ -107,7 +108,7 @@ def run_config(
         config,
         requests,
         tables,
-        threads or usable_cores(),
+        _useful(threads),
         sample,
         per_user or per_user_folder is not None,
         per_user_folder,
@@ -120,6 +121,20 @@ def run_config(
         except KeyCollisionError:
             continue
     raise MachineError("ids share their keys under every seed", code="key-collision")
+
+
+def _useful(threads: int | None) -> int:
+    """The threads asked for, but never more than cores: they would only wait for one another."""
+    cores = usable_cores()
+    if threads is None:
+        return cores
+    if threads < 1:
+        raise RequestError(
+            f"threads is {threads}, not 1 or more",
+            code="bad-threads",
+            hint="leave it out to use every core",
+        )
+    return min(threads, cores)
 
 
 def open_tables(config: Config, given: Given) -> Tables:

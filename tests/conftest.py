@@ -1,6 +1,7 @@
 """What every test may ask for."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,3 +19,11 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.fail(f"{DATA_VARIABLE}={named!r} is no folder")
     return folder
+
+
+@pytest.fixture(autouse=True, scope="session")
+def many_cores() -> Iterator[None]:
+    """Threads that a test asks for do run, on however few cores, and get in each other's way."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evalkit.street.usable_cores", lambda: 8)
+        yield

@@ -752,3 +752,11 @@ def test_text_where_numbers_belong_is_refused(name):
 
 def test_what_is_no_table_is_refused():
     assert codes(refused(TRUTH, {"als": 17})) == ["unknown-format"]
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_fewer_threads_than_one_are_refused(threads):
+    with pytest.raises(RequestError, match="threads is") as caught:
+        evalkit.evaluate(truth_of((1, 1)), ranks_of((1, 1, 1)), metrics=["hit@1"], threads=threads)
+
+    assert caught.value.code == "bad-threads"

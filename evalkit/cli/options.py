@@ -122,4 +122,5 @@ def set_threads(threads: int | None) -> None:
         return
     from evalkit.threads import usable_cores
 
-    os.environ["POLARS_MAX_THREADS"] = str(threads or usable_cores())
+    cores = usable_cores()
+    os.environ["POLARS_MAX_THREADS"] = str(min(threads or cores, cores))
