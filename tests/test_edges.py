@@ -7,7 +7,9 @@ import polars as pl
 import pytest
 
 import evalkit
-from evalkit.errors import DataError, Errors, EvalkitError, RequestError
+from evalkit import street
+from evalkit.config import build_config
+from evalkit.errors import DataError, Errors, EvalkitError, MachineError, RequestError
 
 nan, inf = math.nan, math.inf
 
@@ -760,3 +762,48 @@ def test_fewer_threads_than_one_are_refused(threads):
         evalkit.evaluate(truth_of((1, 1)), ranks_of((1, 1, 1)), metrics=["hit@1"], threads=threads)
 
     assert caught.value.code == "bad-threads"
+
+
+@pytest.mark.parametrize("n_grades", [3, 256, 300])
+def test_any_number_of_different_relevances_may_come_in_any_batch(monkeypatch, n_grades):
+    grades = [1.0 + number / 64 for number in range(n_grades)]  # sums of them are exact
+    rows = [
+        (user, item, grades[(7 * user + item) % n_grades])
+        for user in range(40)
+        for item in range(9)
+    ]
+    rankings = ranks_of(*((user, item, item + 1) for user in range(40) for item in range(9)))
+    expected = evaluate(truth_of(*rows), rankings, "CG@4", "nDCG@4").metrics
+    by_hand = sum(gain for _, item, gain in rows if item < 4) / 40
+    monkeypatch.setattr("evalkit.truth.BATCH_ROWS", 64)
+
+    report = evaluate(truth_of(*rows), rankings, "CG@4", "nDCG@4")
+
+    assert report.value("CG@4") == by_hand
+    assert report.metrics.equals(expected)
+
+
+def test_a_truth_of_few_rows_a_user_is_cut_into_more_passes(tmp_path):
+    limit = street.BYTES_AT_REST + (17 << 20)
+    ranks_of((1, 1, 1)).write_parquet(tmp_path / "rankings.parquet")
+    columns = {"user": "user", "item": "item"}
+    n_passes = []
+    for users in (1_000, 1_000_000):
+        rows = pl.select(user=pl.int_range(1_000_000) % users, item=pl.int_range(1_000_000))
+        rows.sort("user").write_parquet(tmp_path / "truth.parquet")
+        config = build_config(
+            {
+                "truth": {"path": "truth.parquet", "columns": dict(columns)},
+                "rankings": [{"model": "a", "path": "rankings.parquet", "columns": dict(columns)}],
+                "metrics": {"names": ["hit@1"]},
+            },
+            name="passes",
+            base=tmp_path,
+        )
+        tables = street.open_tables(config, street.Given())
+        n_passes.append(street.count_shares(tables, limit))
+
+    assert n_passes == [1, 8]
+    assert street.count_shares(tables, None) == 1
+    with pytest.raises(MachineError, match="leaves no room"):
+        street.count_shares(tables, 1 << 20)

@@ -2,6 +2,7 @@
 
 import math
 from collections import defaultdict
+from itertools import pairwise
 
 import logs as made
 import numpy as np
@@ -140,6 +141,71 @@ def test_building_writes_into_no_input():
 
     for array, copy in zip((users, items, relevance), copies, strict=True):
         np.testing.assert_array_equal(array, copy)
+
+
+@laws
+@given(
+    rows=grouped_rows(),
+    cuts=st.lists(st.integers(0, 60), max_size=5),
+    known_room=st.booleans(),
+    policy=st.sampled_from(["max", "last"]),
+)
+def test_rows_that_come_in_batches_are_grouped_as_one(rows, cuts, known_room, policy):
+    # runs, high halves and new relevances that begin, end or go on at a border
+    users = np.array([row[0] for row in rows], dtype=np.uint64)
+    items = np.array([row[1] for row in rows], dtype=np.uint64)
+    relevance = np.array([row[2] for row in rows], dtype=np.float64)
+    borders = sorted({0, len(rows), *(cut for cut in cuts if cut < len(rows))})
+    parts = PairRows(len(rows) if known_room else None, graded=True)
+    for begin, end in pairwise(borders):
+        piece = slice(begin, end)
+        parts.write(parts.place(end - begin), users[piece], items[piece], relevance[piece])
+    options = {"relevant_from": 1.0, "duplicates": policy}
+
+    whole, counts = build_user_items(PairRows.of(users, items, relevance), **options)
+    found, same_counts = build_user_items(parts, **options)
+
+    assert same_counts == counts
+    assert found.users.tolist() == whole.users.tolist()
+    assert found.starts.tolist() == whole.starts.tolist()
+    assert found.counts.tolist() == whole.counts.tolist()
+    assert found.n_relevant.tolist() == whole.n_relevant.tolist()
+    for user in range(whole.n_users):
+        for place in range(whole.starts[user], whole.starts[user] + whole.counts[user]):
+            assert found.item_keys()[place] == whole.item_keys()[place]
+            assert relevance_at(*found.grades, place) == relevance_at(*whole.grades, place)
+
+
+@pytest.mark.parametrize("n_grades", [255, 256, 257, 400])
+def test_relevances_have_codes_while_there_are_few(n_grades):
+    users = np.repeat(np.arange(20, dtype=np.uint64), n_grades // 20 + 1)[:n_grades]
+    relevance = np.linspace(0.5, 5.0, n_grades)
+    rows = PairRows.of(users, np.arange(n_grades, dtype=np.uint64), relevance)
+
+    pairs, _ = build_user_items(rows, relevant_from=1.0)
+
+    assert (pairs.grades.codes.size > 0) == (n_grades <= 256)
+    found = {
+        int(pairs.item_keys()[place]): float(relevance_at(*pairs.grades, place))
+        for start, count in zip(pairs.starts, pairs.counts, strict=True)
+        for place in range(start, start + count)
+    }
+    assert found == dict(enumerate(relevance.tolist()))
+
+
+def test_small_lists_of_codes_stand_from_the_most_relevant_on():
+    rng = np.random.default_rng(5)
+    rows = [
+        (user, int(item), float(rng.choice([1.0, 2.0, 3.5, 5.0])))
+        for user in range(80)
+        for item in rng.choice(10_000, size=user + 1, replace=False)
+    ]
+
+    _, _, pairs = built(rows)
+
+    for start, count in zip(pairs.starts, pairs.counts, strict=True):
+        gains = [relevance_at(*pairs.grades, place) for place in range(start, start + count)]
+        assert count > 64 or gains == sorted(gains, reverse=True)
 
 
 def unmix(hashed):

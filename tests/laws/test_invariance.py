@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from logs import body, examples, logs, run_log
 
-from evalkit import aggregate, street
+from evalkit import aggregate, street, truth
 from evalkit.config import build_config
 from evalkit.errors import EvalkitError
 from evalkit.pairs import _build
@@ -393,6 +393,7 @@ def test_copies_in_any_order_give_the_same_bytes(log, mode, duplicates, data):
     reference = run_log(log, threads=1, **options)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_scan, "BATCH_ROWS", data.draw(st.sampled_from([1, 3, 7])))
+        patch.setattr(truth, "BATCH_ROWS", data.draw(st.sampled_from([1, 3, 7])))
 
         same(reference, run_log(shuffled, threads=1, **options))
         same(reference, run_log(shuffled, threads=2, **options))
@@ -417,6 +418,7 @@ def test_several_passes_give_the_same_bytes(log, mode, duplicates, n_shares, dro
         return
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_scan, "BATCH_ROWS", batch)
+        patch.setattr(truth, "BATCH_ROWS", batch)
         patch.setattr(street, "count_shares", lambda tables, memory_limit: n_shares)
 
         same(reference, run_log(log, **options))
