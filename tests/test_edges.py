@@ -807,3 +807,17 @@ def test_a_truth_of_few_rows_a_user_is_cut_into_more_passes(tmp_path):
     assert street.count_shares(tables, None) == 1
     with pytest.raises(MachineError, match="leaves no room"):
         street.count_shares(tables, 1 << 20)
+
+
+def test_the_largest_score_there_is_ties_like_any_other():
+    items = range(60)  # more hits than are compared one by one
+    truth = truth_of(*((1, item) for item in items))
+    scores = pl.DataFrame(
+        {"user": [1] * 70, "item": list(range(70)), "score": [2**63 - 1] * 69 + [-(2**63)]}
+    )
+
+    report = evaluate(truth, scores, "precision@60", "AP@60", "hits@10")
+
+    assert values(report, "hits@10") == {1: 10.0}  # the smaller item first
+    assert values(report, "AP@60") == {1: 1.0}
+    assert report.counts.models["als"].ties == 60

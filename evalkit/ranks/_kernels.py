@@ -34,6 +34,7 @@ from evalkit.ranks._records import (
 )
 
 STRIDE = 16  # rows compared at once where a run is long
+LARGEST = 2**63 - 1
 MANY_HITS = 32  # of one user, from which on each row looks for the hits that it beats
 
 
@@ -284,6 +285,17 @@ def sort_hits(row_strengths, orders, hit_rows, first, last):  # type: ignore[no-
     return order
 
 
+@kernel(allocates=False)
+def count_as_strong(strengths, strength):  # type: ignore[no-untyped-def]
+    """How many of some falling strengths reach `strength`."""
+    base, n = 0, strengths.size
+    while n > 1:  # without a branch, which would be guessed wrong half of the time
+        half = n >> 1
+        base += half if strengths[base + half - 1] >= strength else 0
+        n -= half
+    return base + (1 if strengths[base] >= strength else 0)
+
+
 @kernel
 def rank_many_hits(row_strengths, orders, begin, end, hit_rows, first, last, hit_ranks):  # type: ignore[no-untyped-def]
     """Ranks of many hits of one user by binary search of each row; gives the number of tied hits.
@@ -292,26 +304,36 @@ def rank_many_hits(row_strengths, orders, begin, end, hit_rows, first, last, hit
     """
     order = sort_hits(row_strengths, orders, hit_rows, first, last)
     n = last - first
+    strengths = np.empty(n, dtype=np.int64)
+    rows = np.empty(n, dtype=np.int64)
+    for hit in range(n):
+        rows[hit] = hit_rows[first + order[hit]]
+        strengths[hit] = row_strengths[rows[hit]]
     beaten = np.zeros(n + 1, dtype=np.int64)
     sharing = np.zeros(n, dtype=np.int64)
     for row in range(begin, end):
         strength = row_strengths[row]
-        low, high = 0, n  # the first hit that this row beats
-        while low < high:
-            middle = (low + high) >> 1
-            hit_row = hit_rows[first + order[middle]]
-            beats = strength > row_strengths[hit_row]
-            if strength == row_strengths[hit_row] and orders.size > 0:
-                beats = orders[row] < orders[hit_row]
-            if beats:
-                high = middle
+        low = count_as_strong(strengths, strength)  # the first hit that this row beats
+        if low == 0 or strengths[low - 1] != strength:
+            beaten[low] += 1
+            continue
+        if orders.size > 0:  # equals stand in their order, and this row among them
+            top = low
+            if strength == LARGEST:
+                low = 0
             else:
-                low = middle + 1
+                low = count_as_strong(strengths[:top], strength + 1)
+            while low < top:
+                middle = (low + top) >> 1
+                if orders[row] < orders[rows[middle]]:
+                    top = middle
+                else:
+                    low = middle + 1
         beaten[low] += 1
         # equals stand directly before (with orders also after) the first beaten hit
         near = low - 1
-        while near >= 0 and row_strengths[hit_rows[first + order[near]]] == strength:
-            if hit_rows[first + order[near]] != row:
+        while near >= 0 and strengths[near] == strength:
+            if rows[near] != row:
                 if orders.size == 0:
                     return -1
                 sharing[near] = 1
@@ -319,8 +341,8 @@ def rank_many_hits(row_strengths, orders, begin, end, hit_rows, first, last, hit
                     break
             near -= 1
         near = low
-        while near < n and row_strengths[hit_rows[first + order[near]]] == strength:
-            if hit_rows[first + order[near]] != row:
+        while near < n and strengths[near] == strength:
+            if rows[near] != row:
                 sharing[near] = 1
                 if near + 1 < n and sharing[near + 1] == 1:
                     break
