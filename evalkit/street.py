@@ -32,7 +32,7 @@ BYTES_A_USER = 130  # runs, table entry, state
 LARGEST_EXPONENT = 960.0  # 2^960 still adds up over many items and squares
 LARGEST_RELEVANCE = 1e140
 BYTES_AT_REST = 260 << 20  # interpreter, libraries, kernels
-BYTES_ON_THE_WAY = 480 << 20  # row groups that are being decoded and probed, at most
+BYTES_ON_THE_WAY = 380 << 20  # row groups that are being decoded and probed, at most
 BYTES_A_RANKED_ROW = 60  # of these
 SAMPLED_ROWS = 1 << 18  # that say how many rows a user has
 
