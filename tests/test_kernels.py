@@ -176,6 +176,18 @@ def test_rows_that_come_in_batches_are_grouped_as_one(rows, cuts, known_room, po
             assert relevance_at(*found.grades, place) == relevance_at(*whole.grades, place)
 
 
+def test_a_batch_without_rows_takes_nobodys_place():
+    users, items = np.array([5, 7], dtype=np.uint64), np.array([1, 2], dtype=np.uint64)
+    rows = PairRows(2)
+    empty, full = rows.place(0), rows.place(2)
+    rows.write(full, users, items, None)
+    rows.write(empty, users[:0], items[:0], None)  # a thread that came late
+
+    pairs, _ = build_user_items(rows)
+
+    assert pairs.users.tolist() == [5, 7]
+
+
 @pytest.mark.parametrize("n_grades", [255, 256, 257, 400])
 def test_relevances_have_codes_while_there_are_few(n_grades):
     users = np.repeat(np.arange(20, dtype=np.uint64), n_grades // 20 + 1)[:n_grades]

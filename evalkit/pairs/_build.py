@@ -358,9 +358,10 @@ def count_kept(marks, codes, own, begin, end, keep):  # type: ignore[no-untyped-
     n_negative = 0
     if codes.size > 0:
         for place in range(begin, end):
-            n_relevant += marks[codes[place]] & RELEVANT
-            n_kept += (marks[codes[place]] & KEPT) >> 1
-            n_negative += (marks[codes[place]] & NEGATIVE) >> 2
+            mark = np.int64(marks[codes[place]])
+            n_relevant += mark & RELEVANT
+            n_kept += (mark & KEPT) >> 1
+            n_negative += (mark & NEGATIVE) >> 2
         return n_relevant, n_kept, n_negative
     for place in range(begin, end):
         n_relevant += own[place] >= keep[0]
@@ -455,9 +456,9 @@ def order_by_code(lows, highs, codes, order, begin, n, room):  # type: ignore[no
     `order` uint8[256] is the place of each code's relevance among all, from the largest.
     """
     is_ordered = True
-    largest = 0
+    largest = np.int64(0)
     for place in range(begin, begin + n):
-        here = order[codes[place]]
+        here = np.int64(order[codes[place]])
         is_ordered &= here >= largest
         largest = max(largest, here)
     if is_ordered:

@@ -177,6 +177,8 @@ class PairRows:
         Raises:
             ManyGradesError: relevances are not few.
         """
+        if not users.size:  # nothing that could stand in the place of the next rows' runs
+            return
         end = begin + users.size
         run_users = np.empty(users.size, dtype=np.uint64)
         run_ends = np.empty(users.size, dtype=np.int64)
