@@ -11,6 +11,7 @@ from importlib.metadata import version
 
 from evalkit import __version__
 from evalkit.config import Config
+from evalkit.metrics import loading
 from evalkit.ranks import ModelProbe
 from evalkit.report import Meta, ModelCounts, TruthCounts, Warning_
 from evalkit.sources import Table
@@ -57,7 +58,7 @@ class ProgressLine:
 
 @dataclass(slots=True)
 class Clock:
-    """Wall and CPU seconds of a run, and of each of its stages."""
+    """Wall and CPU seconds of a run, and of each of its stages; loading kernels takes no time."""
 
     line: ProgressLine
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -71,12 +72,12 @@ class Clock:
         self.line.start()
         self.started = datetime.now(UTC)
         self.stages.clear()
-        self._begin = self._last = time.perf_counter()
-        self._cpu = time.process_time()
+        self._begin = self._last = _wall_seconds()
+        self._cpu = _cpu_seconds()
 
     def stop(self, stage: str) -> None:
         """What has passed since the last call belongs to `stage`."""
-        now = time.perf_counter()
+        now = max(self._last, _wall_seconds())
         self.stages[stage] = self.stages.get(stage, 0.0) + now - self._last
         self._last = now
 
@@ -87,13 +88,21 @@ class Clock:
         return Meta(
             started=self.started.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             seconds=seconds,
-            cpu_seconds=time.process_time() - self._cpu,
+            cpu_seconds=_cpu_seconds() - self._cpu,
             peak_bytes=peak if sys.platform == "darwin" else peak * 1024,
             rows_per_second=rows / seconds if seconds > 0 else 0.0,
             threads=threads,
             stages=dict(self.stages),
             versions=used,
         )
+
+
+def _wall_seconds() -> float:
+    return time.perf_counter() - loading.seconds
+
+
+def _cpu_seconds() -> float:
+    return time.process_time() - loading.cpu_seconds
 
 
 def versions() -> dict[str, str]:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+from evalkit.metrics import loading
+
 Work = TypeVar("Work")
 Done = TypeVar("Done")
 
@@ -40,7 +42,7 @@ def ordered_map(
     with ThreadPoolExecutor(threads) as pool:
         try:
             for item in items:
-                waiting.append(pool.submit(work, item))
+                waiting.append(pool.submit(loading.run_beside, work, item))
                 if len(waiting) > 6 * threads:
                     yield waiting.popleft().result()
             while waiting:

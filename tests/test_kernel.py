@@ -7,12 +7,16 @@ import stat
 import subprocess
 import sys
 import textwrap
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from evalkit.metrics import Table, intrinsic, kernel
+from evalkit.metrics import Table, intrinsic, kernel, loading
 
 ROOT = Path(__file__).parents[1]
 is_jit_on = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
@@ -216,6 +220,51 @@ def test_an_edit_is_seen(project, file, old, new, expected):
     (project / file).write_text(source.replace(old, new))
 
     assert run(project)[:2] == (expected, 0)
+
+
+def test_helpers_of_a_cached_kernel_are_not_even_made(project):
+    code = MAIN + "    import two; print(one.total.dispatcher.overloads != {}, two.helper._part)\n"
+    run(project)
+
+    assert python(code, project).stdout.splitlines()[-1] == "True None"
+
+
+@needs_jit
+def test_a_kernel_that_kernels_call_can_be_called_from_python():
+    assert plus_offset(1.0) == 1.0 + OFFSET
+    assert sum_of_squares(np.array([1])) == 1.0 + OFFSET
+
+
+@needs_jit
+def test_the_time_of_compiling_is_counted():
+    @kernel
+    def triple(value):
+        return 3 * value
+
+    before = loading.seconds, loading.cpu_seconds
+    triple(2)
+    after = loading.seconds, loading.cpu_seconds
+    triple(3)
+
+    assert after[0] > before[0] + 0.005
+    assert after[1] > before[1] + 0.005
+    assert (loading.seconds, loading.cpu_seconds) == after
+
+
+@needs_jit
+def test_threads_that_load_count_for_their_share():
+    def wait(seconds):
+        began.wait()
+        with clock:
+            time.sleep(seconds)
+        ended.wait()
+
+    clock = type(loading)()
+    began, ended = threading.Barrier(2), threading.Barrier(2)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(partial(clock.run_beside, wait), [0.3, 0.0]))
+
+    assert 0.15 <= clock.seconds < 0.25
 
 
 def test_flags_that_change_code_have_a_cache_of_their_own(project):

@@ -57,7 +57,7 @@ from ._declare import (
 )
 from ._explain import describe, describe_all, explain, warm_metrics
 from ._expression import parse_metrics
-from ._kernel import Kernel, Table, cache_directory, intrinsic, kernel
+from ._kernel import Kernel, Table, cache_directory, intrinsic, kernel, loading
 from ._registry import load_metric_files, registry
 
 __all__ = [
@@ -77,6 +77,7 @@ __all__ = [
     "intrinsic",
     "kernel",
     "load_metric_files",
+    "loading",
     "metric",
     "number",
     "parse_metrics",

@@ -16,7 +16,7 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial, update_wrapper
 from pathlib import Path
@@ -25,6 +25,8 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Work = TypeVar("Work")
+Done = TypeVar("Done")
 
 MARKS = (b"@kernel", b"@intrinsic")
 WITHOUT_EFFECT_ON_CODE = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER"}
@@ -34,6 +36,53 @@ FRESH_SECONDS = 5.0  # another process may have written a file and not yet its c
 _lock = threading.RLock()
 
 
+class Loading:
+    """Adds up the time in which kernels are loaded or compiled; a context around each such time.
+
+    Where several threads work side by side, a thread that loads keeps one of them from working:
+    it counts for its share of the wall time. Threads that wait for it count as well.
+
+    Attributes:
+        seconds: wall time so far.
+        cpu_seconds: CPU time so far.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = self.cpu_seconds = 0.0
+        self._n_working = 0
+        self._own = threading.local()
+        self._counts = threading.Lock()
+
+    def run_beside(self, work: Callable[[Work], Done], item: Work) -> Done:
+        """`work(item)`, on a thread that counts as working until it returns."""
+        with self._counts:
+            self._n_working += 1
+        try:
+            return work(item)
+        finally:
+            with self._counts:
+                self._n_working -= 1
+
+    def __enter__(self) -> None:
+        depth = getattr(self._own, "depth", 0)
+        if depth == 0:
+            self._own.began = time.perf_counter(), time.thread_time()
+        self._own.depth = depth + 1
+
+    def __exit__(self, *_: object) -> None:
+        self._own.depth -= 1
+        if self._own.depth == 0:
+            began, cpu = self._own.began
+            passed = (time.perf_counter() - began) / max(1, self._n_working)
+            used = time.thread_time() - cpu
+            with self._counts:
+                self.seconds += passed
+                self.cpu_seconds += used
+
+
+loading = Loading()
+
+
 class Kernel(Generic[P, R]):
     """A function compiled by numba at its first call; the call releases the GIL."""
 
@@ -41,6 +90,7 @@ class Kernel(Generic[P, R]):
         self.py_func = cast(FunctionType, function)
         self.allocates = allocates
         self._dispatcher: Callable[..., Any] | None = None
+        self._part: Callable[..., Any] | None = None
         self._n_overloads = 0
         update_wrapper(self, function)
 
@@ -66,8 +116,27 @@ class Kernel(Generic[P, R]):
         if self._dispatcher is None:
             with _lock:
                 if self._dispatcher is None:
-                    self._dispatcher = self._silent() if _is_jit_off() else self._build()
+                    with loading:
+                        self._dispatcher = self._silent() if _is_jit_off() else self._build()
         return self._dispatcher
+
+    @property
+    def part(self) -> Callable[..., Any]:
+        """The numba dispatcher that kernels call: Python cannot, and no cache keeps it.
+
+        A kernel's cached code holds the code of all that it calls, so these are neither compiled
+        nor made where their callers come from the cache.
+        """
+        if self._part is None:  # only numba asks, which compiles one function at a time
+            self._part = self._compile_later(WITHOUT_WRAPPERS)(self._named())
+        return self._part
+
+    @property
+    def _numba_type_(self) -> object:
+        """How numba sees a kernel that another one calls."""
+        from numba.core.types import Dispatcher
+
+        return Dispatcher(cast(Any, self.part))
 
     @cached_property
     def plain(self) -> Callable[..., Any]:
@@ -102,26 +171,42 @@ class Kernel(Generic[P, R]):
     def _build(self) -> Callable[..., Any]:
         import numba
 
-        function = _with_globals(self.py_func, lambda late: late.compiled)
-        function.__qualname__ = f"{function.__qualname__}_{self.digest}"
-        # set either way: a kernel would inherit it from the one that calls it first
-        compile_later: Any = partial(numba.njit, **OPTIONS, _nrt=self.allocates)
+        function = self._named()
+        compile_later = self._compile_later({"no_cfunc_wrapper": True})
         config: Any = numba.config
         cache = _open_cache()
         before = config.CACHE_DIR
         try:
             if cache is not None:
                 config.CACHE_DIR = str(cache.path)  # read here and now, not when compiling
-            made = compile_later(cache=cache is not None)(function)
+            made = compile_later(function, cache=cache is not None)
         except (OSError, RuntimeError) as error:
             _give_up_cache(error)
-            made = compile_later()(function)
+            made = compile_later(function)
         finally:
             config.CACHE_DIR = before
+        find_code = made._compile_for_args  # numba calls it where it has no code for these types
+
+        def find_code_and_tell(*args: object, **kwargs: object) -> object:
+            with loading:
+                return find_code(*args, **kwargs)
+
+        made._compile_for_args = find_code_and_tell
         return cast(Callable[..., Any], made)
 
+    def _named(self) -> FunctionType:
+        function = _with_globals(self.py_func, _as_compiled)
+        function.__qualname__ = f"{function.__qualname__}_{self.digest}"
+        return function
+
+    def _compile_later(self, options: Mapping[str, bool]) -> Any:
+        import numba
+
+        # set either way: a kernel would inherit it from the one that calls it first
+        return partial(numba.njit, **OPTIONS, **options, _nrt=self.allocates)
+
     def _forget(self) -> None:
-        self._dispatcher = None
+        self._dispatcher = self._part = None
         for _, value in _read_globals(self.py_func):
             if isinstance(value, Kernel):
                 value._forget()
@@ -132,13 +217,9 @@ class Kernel(Generic[P, R]):
             if isinstance(_cache, _Cache):
                 _cache.log_new_files()
 
-    @property
-    def compiled(self) -> Callable[..., Any]:
-        """What a calling kernel sees of this one."""
-        return self.dispatcher
-
 
 OPTIONS = {"nogil": True, "error_model": "numpy"}
+WITHOUT_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 @overload
@@ -222,6 +303,10 @@ def _is_jit_off() -> bool:
     if "numba" in sys.modules:
         return bool(sys.modules["numba"].config.DISABLE_JIT)
     return os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0")
+
+
+def _as_compiled(late: Late) -> object:
+    return late if isinstance(late, Kernel) else late.compiled  # numba asks a kernel for its type
 
 
 def _with_globals(function: FunctionType, resolve: Callable[[Late], object]) -> FunctionType:

@@ -428,19 +428,30 @@ with tempfile.TemporaryDirectory() as folder:
     _run_all(pathlib.Path(folder))
 kernels = [each for each in gc.get_objects() if isinstance(each, Kernel)]
 assert kernels
+"""
+FIND_UNUSED = """
 for kernel in kernels:
-    if kernel._dispatcher is None:
+    if kernel._dispatcher is None and kernel._part is None:
         print("never called:", kernel)
-    elif len(kernel._dispatcher.overloads) > 1:
+"""
+FIND_COMPILED = """
+for kernel in kernels:
+    if kernel._part is not None:
+        print("compiled for another kernel:", kernel)
+    if kernel._dispatcher is not None and kernel._dispatcher.stats.cache_misses:
+        print("compiled:", kernel)
+    if kernel._dispatcher is not None and len(kernel._dispatcher.overloads) > 1:
         print("several signatures:", kernel, kernel._dispatcher.signatures)
 """
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing to compile")
-def test_warming_compiles_every_kernel_for_one_signature(evalkit, python):
-    warmed = evalkit("warm")
-    again = python(CALL_KERNELS)  # from the cache: now only what Python calls has signatures
+def test_warming_compiles_every_kernel_for_one_signature(evalkit, python, tmp_path):
+    cache = str(tmp_path / "cache")
+    cold = python(CALL_KERNELS + FIND_UNUSED, NUMBA_CACHE_DIR=cache)
+    warm = python(CALL_KERNELS + FIND_COMPILED, NUMBA_CACHE_DIR=cache)
+    warmed = evalkit("warm", NUMBA_CACHE_DIR=cache)
 
-    assert (warmed.status, again.status) == (0, 0), again.err
+    assert (cold.status, warm.status, warmed.status) == (0, 0, 0), cold.err + warm.err
     assert "evalkit" in warmed.out
-    assert again.out == ""
+    assert (cold.out, warm.out) == ("", "")
