@@ -1,6 +1,9 @@
 """The `evalkit` command. Nothing heavy is imported before a command's body runs."""
 
+import gc
 import sys
+
+OBJECTS_BEFORE_COLLECTING = 100_000  # imports and kernels make many and drop few
 
 
 def main() -> None:
@@ -11,6 +14,7 @@ def main() -> None:
 
         sys.stdout.write(f"evalkit {__version__}\n")
         return
+    gc.set_threshold(OBJECTS_BEFORE_COLLECTING, 50, 1000)
     from evalkit.cli.outcome import end_with
 
     end_with(arguments)

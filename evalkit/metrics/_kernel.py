@@ -128,7 +128,10 @@ class Kernel(Generic[P, R]):
         nor made where their callers come from the cache.
         """
         if self._part is None:  # only numba asks, which compiles one function at a time
-            self._part = self._compile_later(WITHOUT_WRAPPERS)(self._named())
+            from ._parts import PartCompiler
+
+            compile_later = self._compile_later(WITHOUT_WRAPPERS)
+            self._part = compile_later(self._named(), pipeline_class=PartCompiler)
         return self._part
 
     @property
