@@ -39,45 +39,57 @@ _lock = threading.RLock()
 class Loading:
     """Adds up the time in which kernels are loaded or compiled; a context around each such time.
 
-    Where several threads work side by side, a thread that loads keeps one of them from working:
-    it counts for its share of the wall time. Threads that wait for it count as well.
-
-    Attributes:
-        seconds: wall time so far.
-        cpu_seconds: CPU time so far.
+    Where threads work side by side, a moment counts by the share of them that load, or wait for
+    another one to load the same kernel.
     """
 
     def __init__(self) -> None:
-        self.seconds = self.cpu_seconds = 0.0
-        self._n_working = 0
+        self._seconds = self._cpu_seconds = 0.0
+        self._n_loading = self._n_working = 0
+        self._last = time.perf_counter()
         self._own = threading.local()
         self._counts = threading.Lock()
 
+    @property
+    def seconds(self) -> float:
+        """Wall time so far."""
+        self._count()
+        return self._seconds
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time so far, of what is loaded."""
+        return self._cpu_seconds
+
     def run_beside(self, work: Callable[[Work], Done], item: Work) -> Done:
         """`work(item)`, on a thread that counts as working until it returns."""
-        with self._counts:
-            self._n_working += 1
+        self._count(working=1)
         try:
             return work(item)
         finally:
-            with self._counts:
-                self._n_working -= 1
+            self._count(working=-1)
 
     def __enter__(self) -> None:
         depth = getattr(self._own, "depth", 0)
-        if depth == 0:
-            self._own.began = time.perf_counter(), time.thread_time()
         self._own.depth = depth + 1
+        if depth == 0:
+            self._own.cpu_began = time.thread_time()
+            self._count(loading=1)
 
     def __exit__(self, *_: object) -> None:
         self._own.depth -= 1
         if self._own.depth == 0:
-            began, cpu = self._own.began
-            passed = (time.perf_counter() - began) / max(1, self._n_working)
-            used = time.thread_time() - cpu
-            with self._counts:
-                self.seconds += passed
-                self.cpu_seconds += used
+            self._count(loading=-1, cpu_seconds=time.thread_time() - self._own.cpu_began)
+
+    def _count(self, *, loading: int = 0, working: int = 0, cpu_seconds: float = 0.0) -> None:
+        with self._counts:
+            now = time.perf_counter()
+            share = self._n_loading / max(1, self._n_loading, self._n_working)
+            self._seconds += (now - self._last) * share
+            self._cpu_seconds += cpu_seconds
+            self._last = now
+            self._n_loading += loading
+            self._n_working += working
 
 
 loading = Loading()
