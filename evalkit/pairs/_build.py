@@ -353,9 +353,7 @@ def may_have_copies(lows, begin, n):  # type: ignore[no-untyped-def]
 @kernel(allocates=False)
 def count_kept(marks, codes, own, begin, end, keep):  # type: ignore[no-untyped-def]
     """How many items are relevant, how many stay, and how many have a relevance below 0."""
-    n_relevant = 0
-    n_kept = 0
-    n_negative = 0
+    n_relevant = n_kept = n_negative = np.int64(0)
     if codes.size > 0:
         for place in range(begin, end):
             mark = np.int64(marks[codes[place]])
@@ -459,7 +457,7 @@ def order_by_code(lows, highs, codes, order, begin, n, room):  # type: ignore[no
     largest = np.int64(0)
     for place in range(begin, begin + n):
         here = np.int64(order[codes[place]])
-        is_ordered &= here >= largest
+        is_ordered &= bool(here >= largest)
         largest = max(largest, here)
     if is_ordered:
         return
