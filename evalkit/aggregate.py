@@ -63,9 +63,11 @@ def sort_descending(gains):  # type: ignore[no-untyped-def]
 @kernel
 def sort_many_descending(gains):  # type: ignore[no-untyped-def]
     """Sort many gains, the largest first."""
-    ascending = np.sort(gains)
+    order = np.arange(gains.size)
+    merge_sort(-gains, order, np.empty(gains.size, dtype=np.int64))
+    old = gains.copy()
     for place in range(gains.size):
-        gains[place] = ascending[gains.size - 1 - place]
+        gains[place] = old[order[place]]
 
 
 @kernel(allocates=False)
