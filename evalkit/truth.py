@@ -236,16 +236,10 @@ def _read_once(how: _Reading, *, coded: bool) -> _Rows:
 
     def placed() -> Iterator[tuple[pl.DataFrame, int]]:
         for batch in how.table.stream(how.columns, most=BATCH_ROWS):
-            part, null_ids = drop_null_ids(batch)
-            if how.share is not None:
-                part = part.filter(pl.Series(how.share.holds(as_keys(part[USER_KEY]))))
-                null_ids = null_ids if how.share.is_first else 0
+            part, null_ids, not_sampled = choose_rows(batch, how.share, how.sample)
             rows.null_ids += null_ids
-            rows.n_rows += part.height + null_ids
-            if how.sample is not None:
-                chosen = part.filter(pl.Series(how.sample.holds(part)))
-                rows.not_sampled += part.height - chosen.height
-                part = chosen
+            rows.not_sampled += not_sampled
+            rows.n_rows += part.height + null_ids + not_sampled
             if graded and (n_null := part["relevance"].null_count()):
                 rows.null_relevance += n_null
                 part = part.with_columns(pl.col("relevance").fill_null(0.0))
@@ -271,6 +265,25 @@ def drop_null_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
         return frame, 0
     kept = frame.drop_nulls([USER_KEY, ITEM_KEY])
     return kept, frame.height - kept.height
+
+
+def choose_rows(
+    frame: pl.DataFrame, share: Share | None, sample: Sample | None
+) -> tuple[pl.DataFrame, int, int]:
+    """The rows with ids, of a share of the users and of a sample.
+
+    Returns:
+        The rows; how many have no id, which the first share counts; how many of the share are not
+        in the sample.
+    """
+    kept, n_null = drop_null_ids(frame)
+    if share is not None:
+        kept = kept.filter(pl.Series(share.holds(as_keys(kept[USER_KEY]))))
+        n_null = n_null if share.is_first else 0
+    if sample is None:
+        return kept, n_null, 0
+    chosen = kept.filter(pl.Series(sample.holds(kept)))
+    return chosen, n_null, kept.height - chosen.height
 
 
 def null_id_error(role: str, n_rows: int, at: str) -> DataError:

@@ -56,7 +56,7 @@ from evalkit.ranks._rows import (
 )
 from evalkit.sources import Table, reading
 from evalkit.threads import ordered_map
-from evalkit.truth import BATCH_ROWS, Train, Truth, drop_null_ids
+from evalkit.truth import BATCH_ROWS, Train, Truth, choose_rows
 
 BATCH_LISTS = 1 << 12
 
@@ -147,16 +147,10 @@ class RankScan:
 
     def _rows_of_ours(self, probe: ModelProbe, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with ids, of this share of the users and of the sample; the others are counted."""
-        kept, n_null = drop_null_ids(rows)
-        if self.share is not None:
-            kept = kept.filter(pl.Series(self.share.holds(as_keys(kept[USER_KEY]))))
-            n_null = n_null if self.share.is_first else 0
+        kept, n_null, not_sampled = choose_rows(rows, self.share, self.sample)
         probe.null_ids += n_null
-        probe.rows += kept.height + n_null
-        if self.sample is not None:
-            chosen = kept.filter(pl.Series(self.sample.holds(kept)))
-            probe.not_sampled += kept.height - chosen.height
-            kept = chosen
+        probe.not_sampled += not_sampled
+        probe.rows += kept.height + n_null + not_sampled
         return kept
 
     def _explode(self, lists: pl.DataFrame) -> pl.DataFrame:
