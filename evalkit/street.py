@@ -31,6 +31,7 @@ BYTES_OF_IDS = 120  # of a row whose real ids are kept, text of usual length
 BYTES_A_USER = 130  # runs, table entry, state
 LARGEST_EXPONENT = 960.0  # 2^960 still adds up over many items and squares
 LARGEST_RELEVANCE = 1e140
+MOST_BYTES_A_ROW = BYTES_A_ROW + BYTES_A_WIDE_KEY + BYTES_OF_IDS + BYTES_A_USER
 BYTES_AT_REST = 260 << 20  # interpreter, libraries, kernels
 BYTES_ON_THE_WAY = 380 << 20  # row groups that are being decoded and probed, at most
 BYTES_A_RANKED_ROW = 60  # of these
@@ -220,6 +221,8 @@ def count_shares(tables: Tables, memory_limit: int | None) -> int:
             code="memory-limit",
             hint=f"give at least {(at_rest >> 20) + 64:,} MiB",
         )
+    if rows * MOST_BYTES_A_ROW <= room:  # nothing need be read to know that it fits
+        return 1
     return max(1, math.ceil(rows * _bytes_a_truth_row(tables) / room))
 
 

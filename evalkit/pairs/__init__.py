@@ -1,13 +1,11 @@
 """Items by user: one compressed array, a hash table to find users, filters to pass items over."""
 
-from evalkit.pairs._build import BuildCounts, UserItems, build_user_items, merge_sort
+from evalkit.pairs._build import UserItems, build_user_items, merge_sort
 from evalkit.pairs._index import (
     FEW_ITEMS,
-    Grades,
     Index,
     code_of,
     count_of,
-    find_codes,
     find_entry,
     find_item,
     home_entry,
@@ -20,8 +18,6 @@ from evalkit.pairs._rows import ManyGradesError, PairRows
 
 __all__ = [
     "FEW_ITEMS",
-    "BuildCounts",
-    "Grades",
     "Index",
     "ManyGradesError",
     "PairRows",
@@ -29,7 +25,6 @@ __all__ = [
     "build_user_items",
     "code_of",
     "count_of",
-    "find_codes",
     "find_entry",
     "find_item",
     "home_entry",
