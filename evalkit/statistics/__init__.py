@@ -1,0 +1,14 @@
+"""Statistics: pure functions of sums and of paired values; no config, truth or report.
+
+- `distributions`, `studentised_range`: tails and quantiles, by hand because of start-up.
+- `intervals`: confidence limits of means, shares, differences and relative differences.
+- `paired`: t, superiority, non-inferiority, equivalence, effect size.
+- `corrections`: p-values of a family, adjusted.
+- `tukey`: all pairs at once; letters for models that cannot be told apart.
+- `power`: what a comparison of so many users can see.
+- `bootstrap`, `permutation`: resampling in the pass over the users; states that merge.
+- `search`: where a candidate loses and gains; `change`: why a mean moved between two runs.
+- `wilcoxon`: signed ranks, and counts of wins, ties and losses.
+
+Importing any of these loads no numba; tests and intervals of plain sums load no numpy either.
+"""

@@ -1,0 +1,418 @@
+"""The Poisson bootstrap over users: replicates of means, added up in the pass over the users.
+
+Every user has a Poisson(1) weight in every replicate, a hash of seed, user key and replicate
+(`_draws` says which). A replicate is a weighted sum, so that all of it merges: memory is that of
+replicates x columns x segments, never of users, and neither order nor threads nor shards can
+change a bit. Users of one cluster share weights where they are given the cluster's key.
+
+Values are rounded to a grid of 2^-36 of the largest possible one, so that their sums are whole
+numbers. That moves a mean by 2^-37 of the largest value at most, before the estimate itself is put
+back in its place: limits are those of the replicates plus estimate less mean on the grid.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NoReturn
+
+import numpy as np
+
+from evalkit.errors import DataError, RequestError
+
+from ._draws import (
+    CHUNK,
+    GRID_BITS,
+    MOMENTS,
+    MOST_USERS,
+    POISSON,
+    Keys,
+    Values,
+    Whole,
+    add_moments,
+    add_weighted,
+    start_streams,
+)
+from ._grid import (
+    Segments,
+    check_segments,
+    grid_exponent,
+    skewness_of,
+    spread_of,
+    to_grid,
+)
+from .distributions import normal_cdf, normal_quantile
+from .intervals import NO_INTERVAL, Interval, check_level
+
+KINDS = ("percentile", "bca", "studentised")
+FEWEST_REPLICATES = 100
+SEED_MASK = (1 << 64) - 1
+
+
+def estimate_bytes(
+    n_columns: int, *, replicates: int, n_segments: int = 1, squares: bool = False
+) -> int:
+    """Peak memory of one `Resamples`, of which every thread has one.
+
+    Args:
+        n_columns: values of a user: models x metrics x cutoffs.
+        squares: for studentised limits.
+    """
+    n_sums = n_columns * (2 if squares else 1)
+    chunks = -(-replicates // CHUNK) * CHUNK
+    return 8 * n_segments * (chunks * (2 * n_sums + 1) + n_columns * MOMENTS)
+
+
+def check_replicates(replicates: int) -> None:
+    """Raise unless there are enough replicates for their limits to mean something.
+
+    Raises:
+        RequestError: there are fewer than 100 [too-few-replicates].
+    """
+    if replicates < FEWEST_REPLICATES:
+        raise RequestError(
+            f"replicates is {replicates}, fewer than {FEWEST_REPLICATES}",
+            code="too-few-replicates",
+            hint="replicates = 1000 is enough for 95 % limits",
+        )
+
+
+class Resamples:
+    """Weighted sums of several columns of values in every replicate, while they are filled.
+
+    Args:
+        largest: for each column a bound of the absolute values: 1 for most metrics and for their
+            differences, or the largest value that was measured. Values up to the next power of
+            two are taken.
+        replicates: at least 100.
+        seed: any integer; the report repeats it.
+        n_segments: segments that are kept apart; all users together are their sum.
+        squares: also keep what studentised limits need.
+    Raises:
+        RequestError: there are too few replicates [too-few-replicates].
+    """
+
+    def __init__(
+        self,
+        largest: Sequence[float],
+        *,
+        replicates: int,
+        seed: int,
+        n_segments: int = 1,
+        squares: bool = False,
+    ) -> None:
+        check_replicates(replicates)
+        self.replicates = replicates
+        self.seed = seed
+        self.squares = squares
+        self.exponents = np.array([grid_exponent(bound) for bound in largest], dtype=np.int64)
+        n_columns = len(largest)
+        n_sums = n_columns * (2 if squares else 1)
+        chunks = -(-replicates // CHUNK) * CHUNK
+        self.sums: Whole = np.zeros((n_segments, n_sums, chunks), dtype=np.int64)
+        self.totals: Whole = np.zeros((n_segments, chunks), dtype=np.int64)
+        self.missing: Whole = np.zeros((0, 0, 0), dtype=np.int64)  # made when a value is NaN
+        self.moments: Whole = np.zeros((n_segments, n_columns, MOMENTS), dtype=np.int64)
+        self.n_users = 0
+
+    def add(self, keys: Keys, values: Values, segments: Segments | None = None) -> None:
+        """Add users.
+
+        Args:
+            keys: uint64[n_users], stable hashes of the ids; users of one key share all weights.
+            values: float64[n_users, n_columns], NaN where undefined: left out of that column.
+            segments: int32[n_users], below 0 for users to be left out.
+        Raises:
+            DataError: values are larger than their bound, or infinite [value-beyond-bound]; there
+                are more than 33,554,432 users [too-many-users].
+        """
+        prepared = prepare_block(
+            keys, values, segments, self.exponents, self.seed, len(self.totals)
+        )
+        if prepared is None:
+            return
+        starts, codes, grid, n_undefined = prepared
+        self._count_users(codes.size)
+        add_moments(codes, grid, self.moments)
+        if self.squares:
+            squares = np.rint(np.ldexp(grid * grid, -GRID_BITS))
+            grid = np.concatenate([grid, squares], axis=1)
+        if n_undefined and self.missing.size == 0:
+            self.missing = np.zeros_like(self.sums)
+        add_weighted(
+            starts,
+            codes,
+            grid,
+            POISSON,
+            self.replicates,
+            self.sums,
+            self.totals,
+            self.missing,
+            np.empty((2 * grid.shape[1] + 2, CHUNK)),
+            np.empty(CHUNK, dtype=np.int32),
+        )
+
+    def merge(self, other: "Resamples") -> None:
+        """Take over another thread's or shard's sums of the same columns, seed and segments."""
+        self._count_users(other.n_users)
+        self.sums += other.sums
+        self.totals += other.totals
+        self.moments += other.moments
+        if other.missing.size:
+            self.missing = self.missing + other.missing if self.missing.size else other.missing
+
+    def over(self, segments: Whole) -> "Resamples":
+        """The sums over some of the segments, as those of one."""
+        found = object.__new__(Resamples)
+        found.replicates, found.seed, found.squares = self.replicates, self.seed, self.squares
+        found.exponents, found.n_users = self.exponents, self.n_users
+        found.sums = self.sums[segments].sum(axis=0, keepdims=True)
+        found.totals = self.totals[segments].sum(axis=0, keepdims=True)
+        found.moments = self.moments[segments].sum(axis=0, keepdims=True)
+        missing = self.missing[segments] if self.missing.size else self.missing
+        found.missing = missing.sum(axis=0, keepdims=True) if missing.size else missing
+        return found
+
+    def _count_users(self, n_users: int) -> None:
+        self.n_users += n_users
+        if self.n_users > MOST_USERS:
+            refuse_users(self.n_users)
+
+    def replicate_means(self, column: int, *, segment: int | None = None) -> Values:
+        """float64[replicates], the column's mean in every replicate; NaN where no user has weight.
+
+        Args:
+            segment: its code; None for all users.
+        """
+        sums, weights = self._replicates_of(column, segment)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means: Values = np.ldexp(sums / weights, int(self.exponents[column]) - GRID_BITS)
+        return means
+
+    def estimate(self, column: int, *, segment: int | None = None) -> float:
+        """The column's mean on the grid; NaN of nothing."""
+        count, total = (int(each) for each in self._moments_of(column, segment)[:2])
+        scale = int(self.exponents[column]) - GRID_BITS
+        return math.ldexp(total / count, scale) if count else math.nan
+
+    def interval(
+        self,
+        column: int,
+        *,
+        level: float,
+        kind: str = "percentile",
+        segment: int | None = None,
+        estimate: float | None = None,
+    ) -> Interval:
+        """Confidence limits of the column's mean; none below two users.
+
+        Args:
+            level: above 0 and below 1.
+            kind: "percentile", "bca", or "studentised", which needs `squares`.
+            segment: its code; None for all users.
+            estimate: the exact mean; limits are moved by what the grid moved the mean.
+        Raises:
+            RequestError: `level` is not above 0 and below 1 [level-out-of-range].
+        Source:
+            Davison and Hinkley 1997, Bootstrap Methods and their Application, 5.2 and 5.3.
+        """
+        check_level(level)
+        moments = self._moments_of(column, segment)
+        count, mean = int(moments[0]), self.estimate(column, segment=segment)
+        if count < 2:
+            return NO_INTERVAL
+        estimate = mean if estimate is None else estimate
+        if spread_of(moments) == 0:
+            return Interval(estimate, estimate)
+        means = self.replicate_means(column, segment=segment)
+        if kind == "bca":
+            found = bca_interval(means, mean, acceleration(moments), level=level)
+        elif kind == "studentised":
+            errors = self._replicate_errors(column, segment)
+            own_error = self._own_error(column, segment)
+            found = studentised_interval(means, errors, mean, own_error, level=level)
+        else:
+            found = percentile_interval(means, level=level)
+        return Interval(found.low + (estimate - mean), found.high + (estimate - mean))
+
+    def p_value(self, column: int, *, segment: int | None = None) -> float:
+        """Two-sided p of "the column's mean is 0", of the replicates moved to a mean of 0.
+
+        Studentised where `squares` were kept. It is (1 + replicates at least as far off) /
+        (1 + replicates); NaN below two users.
+
+        Source:
+            Sakai 2006, Evaluating evaluation metrics based on the bootstrap, SIGIR, 525-532.
+        """
+        moments = self._moments_of(column, segment)
+        if moments[0] < 2:
+            return math.nan
+        mean = self.estimate(column, segment=segment)
+        shifts = self.replicate_means(column, segment=segment) - mean
+        if self.squares and spread_of(moments) > 0:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                shifts = shifts / self._replicate_errors(column, segment)
+            mean /= self._own_error(column, segment)
+        found = np.abs(shifts[~np.isnan(shifts)])
+        return (1 + int(np.count_nonzero(found >= abs(mean)))) / (1 + found.size)
+
+    def _replicates_of(self, column: int, segment: int | None) -> tuple[Whole, Whole]:
+        used = slice(None) if segment is None else slice(segment, segment + 1)
+        sums = self.sums[used, column, : self.replicates].sum(axis=0)
+        weights = self.totals[used, : self.replicates].sum(axis=0)
+        if self.missing.size:
+            weights = weights - self.missing[used, column, : self.replicates].sum(axis=0)
+        return sums, weights
+
+    def _moments_of(self, column: int, segment: int | None) -> Whole:
+        moments = self.moments[:, column]
+        whole: Whole = moments.sum(axis=0) if segment is None else moments[segment]
+        return whole
+
+    def _replicate_errors(self, column: int, segment: int | None) -> Values:
+        n_columns = self.exponents.size
+        sums, weights = self._replicates_of(column, segment)
+        squares, _ = self._replicates_of(n_columns + column, segment)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = np.ldexp(sums / weights, -GRID_BITS)
+            variances = np.ldexp(squares / weights, -GRID_BITS) - means * means
+            errors = np.sqrt(np.maximum(variances, 0.0) / (weights - 1))
+        errors[errors == 0.0] = np.nan
+        scaled: Values = np.ldexp(errors, int(self.exponents[column]))
+        return scaled
+
+    def _own_error(self, column: int, segment: int | None) -> float:
+        moments = self._moments_of(column, segment)
+        count = int(moments[0])
+        return math.ldexp(
+            math.sqrt(spread_of(moments) / (count * count * (count - 1))),
+            int(self.exponents[column]) - 30,
+        )
+
+
+def refuse_users(n_users: int) -> NoReturn:
+    """Raise, since whole-number sums of more users might not fit.
+
+    Raises:
+        DataError: always [too-many-users].
+    """
+    raise DataError(
+        f"{n_users:,} users are too many to resample, which takes {MOST_USERS:,}",
+        code="too-many-users",
+        hint='method = "normal" has no limit; so many users need no bootstrap',
+    )
+
+
+def prepare_block(
+    keys: Keys,
+    values: Values,
+    segments: Segments | None,
+    exponents: Whole,
+    seed: int,
+    n_segments: int,
+) -> tuple[Keys, Segments, Values, int] | None:
+    """Starts of the streams, codes in ascending order, values on the grid, how many are NaN.
+
+    Raises:
+        DataError: values are larger than their bound [value-beyond-bound].
+    """
+    codes = np.zeros(keys.size, dtype=np.int32) if segments is None else segments
+    if segments is not None and keys.size and codes.min() != codes.max():
+        order = np.argsort(codes, kind="stable")
+        order = order[np.searchsorted(codes[order], 0) :]
+        keys, values, codes = keys[order], values[order], codes[order]
+    if keys.size == 0 or codes[0] < 0:
+        return None
+    codes = check_segments(codes, n_segments)
+    grid, n_undefined = to_grid(values, exponents)
+    keys = np.require(keys, np.uint64, ["C", "W"])
+    starts = np.empty(keys.size, dtype=np.uint64)
+    start_streams(keys, np.uint64(seed & SEED_MASK), starts)
+    return starts, codes, grid, n_undefined
+
+
+def acceleration(moments: Whole) -> float:
+    """BCa's acceleration of a mean: a sixth of the skewness over sqrt(n), as the jackknife gives.
+
+    Args:
+        moments: int64[MOMENTS] of one column.
+    Source:
+        Efron 1987, Better Bootstrap Confidence Intervals, JASA 82(397), equation 6.6.
+    """
+    skewness = skewness_of(moments)
+    return 0.0 if math.isnan(skewness) else skewness / (6.0 * math.sqrt(int(moments[0])))
+
+
+def percentile_interval(replicates: Values, *, level: float) -> Interval:
+    """The quantiles (1 - level) / 2 and (1 + level) / 2 of the replicates of any statistic.
+
+    Args:
+        replicates: float64[n_replicates]; NaN are left out.
+    """
+    found = np.sort(replicates[~np.isnan(replicates)])
+    tail = 0.5 * (1.0 - level)
+    return _limits(found, tail, 1.0 - tail)
+
+
+def bca_interval(
+    replicates: Values, estimate: float, acceleration: float, *, level: float
+) -> Interval:
+    """Bias-corrected and accelerated limits.
+
+    Args:
+        replicates: float64[n_replicates]; NaN are left out.
+        estimate: of all users, from the same values.
+        acceleration: a sixth of the skewness of the estimate.
+    Source:
+        Efron 1987, Better Bootstrap Confidence Intervals, JASA 82(397), 171-185.
+    """
+    found = np.sort(replicates[~np.isnan(replicates)])
+    n = found.size
+    if n == 0:
+        return NO_INTERVAL
+    below = int(np.searchsorted(found, estimate, "left"))
+    tied = int(np.searchsorted(found, estimate, "right")) - below
+    share = (below + 0.5 * tied) / n
+    bias = normal_quantile(min(max(share, 1.0 / (n + 1)), n / (n + 1)))
+    tails = []
+    for z in (normal_quantile(0.5 * (1.0 - level)), -normal_quantile(0.5 * (1.0 - level))):
+        room = 1.0 - acceleration * (bias + z)
+        if room <= 0.0:  # the skewness is beyond what BCa can mend
+            return NO_INTERVAL
+        tails.append(normal_cdf(bias + (bias + z) / room))
+    return _limits(found, *tails)
+
+
+def studentised_interval(
+    replicates: Values, errors: Values, estimate: float, error: float, *, level: float
+) -> Interval:
+    """Limits from the replicates' own t statistics; none where half of them have no error.
+
+    Args:
+        replicates: float64[n_replicates].
+        errors: float64[n_replicates], the standard error within each; NaN are left out.
+        estimate: of all users.
+        error: its standard error.
+    Source:
+        Davison and Hinkley 1997, Bootstrap Methods and their Application, 5.2.1.
+    """
+    ratios = (replicates - estimate) / errors
+    ratios = np.sort(ratios[~np.isnan(ratios)])
+    if 2 * ratios.size < replicates.size:
+        return NO_INTERVAL
+    tail = 0.5 * (1.0 - level)
+    turned = _limits(ratios, tail, 1.0 - tail)
+    return Interval(estimate - turned.high * error, estimate - turned.low * error)
+
+
+def _limits(ascending: Values, low: float, high: float) -> Interval:
+    """Quantiles at (n + 1) p, linear between neighbours, the ends where that lies beyond."""
+    n = ascending.size
+    if n == 0:
+        return NO_INTERVAL
+    found = []
+    for tail in (low, high):
+        place = min(max((n + 1) * tail, 1.0), float(n)) - 1.0
+        before = int(place)
+        after = min(before + 1, n - 1)
+        share = place - before
+        found.append(float(ascending[before] * (1.0 - share) + ascending[after] * share))
+    return Interval(found[0], found[1])

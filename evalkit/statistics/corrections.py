@@ -1,0 +1,73 @@
+"""p-values adjusted for the number of tests in their family."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evalkit.errors import RequestError
+
+CORRECTIONS = ("holm", "bonferroni", "bh", "by", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A family of tests with adjusted p-values.
+
+    Args:
+        p_adjusted: one for each p-value as given, NaN for those left out.
+        size: how many p-values the family has.
+        left_out: places of the p-values that were NaN; they are no tests and count for nothing.
+    """
+
+    p_adjusted: tuple[float, ...]
+    size: int
+    left_out: tuple[int, ...]
+
+
+def adjust(p_values: Sequence[float], correction: str) -> Family:
+    """The family of these p-values, each compared with the level as if it stood alone.
+
+    Args:
+        p_values: from 0 to 1; NaN where a test does not exist.
+        correction: "bonferroni" and "holm" bound the chance of a single false discovery in the
+            family; "bh" (Benjamini and Hochberg, for independent or positively dependent tests)
+            and "by" (Benjamini and Yekutieli, for any) bound the expected share of false ones
+            among the discoveries; "none" leaves them.
+    Raises:
+        RequestError: no correction has that name [unknown-correction].
+    Source:
+        Holm 1979, Scandinavian Journal of Statistics 6(2), 65-70; Benjamini and Hochberg 1995,
+        JRSS B 57(1), 289-300; Benjamini and Yekutieli 2001, Annals of Statistics 29(4), 1165-1188.
+    """
+    if correction not in CORRECTIONS:
+        raise RequestError(
+            f"no correction is called {correction!r}",
+            code="unknown-correction",
+            hint=f"one of {', '.join(CORRECTIONS)}",
+        )
+    left_out = tuple(place for place, p in enumerate(p_values) if math.isnan(p))
+    tests = sorted((p, place) for place, p in enumerate(p_values) if not math.isnan(p))
+    n = len(tests)
+    adjusted = [math.nan] * len(p_values)
+    if correction == "none":
+        scaled = [p for p, _ in tests]
+    elif correction == "bonferroni":
+        scaled = [p * n for p, _ in tests]
+    elif correction == "holm":
+        scaled = _rising([p * (n - before) for before, (p, _) in enumerate(tests)])
+    else:
+        factor = 1.0 if correction == "bh" else math.fsum(1.0 / rank for rank in range(1, n + 1))
+        scaled = [p * (factor * n / rank) for rank, (p, _) in enumerate(tests, 1)]
+        scaled = [-p for p in reversed(_rising([-p for p in reversed(scaled)]))]
+    for (_, place), p in zip(tests, scaled, strict=True):
+        adjusted[place] = min(1.0, p)
+    return Family(tuple(adjusted), n, left_out)
+
+
+def _rising(values: list[float]) -> list[float]:
+    largest = -math.inf
+    rising = []
+    for value in values:
+        largest = max(largest, value)
+        rising.append(largest)
+    return rising

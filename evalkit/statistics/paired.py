@@ -1,0 +1,144 @@
+"""Tests of a mean difference over the same users, from its exact sums.
+
+`delta` is always candidate - baseline, averaged over the users who have both values. Where no user
+differs from another the standard error is 0: a delta of 0 then has p = 1, any other p = 0, as the
+interval of no width says.
+"""
+
+import math
+from dataclasses import dataclass
+
+from evalkit.errors import RequestError
+
+from .distributions import t_sf, t_two_sided
+
+
+@dataclass(frozen=True, slots=True)
+class PairedTest:
+    """Outcome of a test over users.
+
+    Args:
+        statistic: of the test; NaN where it does not exist.
+        p_value: from 0 to 1; NaN where the test does not exist.
+        n: users that entered it.
+    """
+
+    statistic: float
+    p_value: float
+    n: int
+
+
+def t_test(delta: float, std_error: float | None, n: int) -> PairedTest:
+    """Student's paired t test of "the mean difference is 0", two-sided.
+
+    Args:
+        delta: mean difference.
+        std_error: of the mean difference; None below two users.
+        n: users with both values.
+    Source:
+        Student 1908, Biometrika 6(1), 1-25.
+    """
+    t = _ratio(delta, std_error, n)
+    return PairedTest(t, t_two_sided(t, n - 1), n)
+
+
+def superiority_test(
+    delta: float,
+    std_error: float | None,
+    n: int,
+    *,
+    margin: float = 0.0,
+    higher_is_better: bool = True,
+) -> PairedTest:
+    """One-sided t test of "the candidate is better by at most `margin`".
+
+    Args:
+        margin: at least 0, in the unit of `delta`.
+        higher_is_better: of the metric; otherwise a negative delta is the better one.
+    Raises:
+        RequestError: the margin is negative or not finite [bad-margin].
+    """
+    if margin != 0.0:
+        check_margin(margin)
+    t = _ratio((delta if higher_is_better else -delta) - margin, std_error, n)
+    return PairedTest(t, t_sf(t, n - 1), n)
+
+
+def non_inferiority_test(
+    delta: float,
+    std_error: float | None,
+    n: int,
+    *,
+    margin: float,
+    higher_is_better: bool = True,
+) -> PairedTest:
+    """One-sided t test of "the candidate is worse by `margin` or more".
+
+    Args:
+        margin: above 0, in the unit of `delta`: the loss that would not matter.
+        higher_is_better: of the metric; otherwise a positive delta is the worse one.
+    Raises:
+        RequestError: the margin is not above 0 or not finite [bad-margin].
+    Source:
+        Blackwelder 1982, Controlled Clinical Trials 3(4), 345-353.
+    """
+    check_margin(margin)
+    t = _ratio((delta if higher_is_better else -delta) + margin, std_error, n)
+    return PairedTest(t, t_sf(t, n - 1), n)
+
+
+def equivalence_test(delta: float, std_error: float | None, n: int, *, margin: float) -> PairedTest:
+    """Two one-sided t tests of "the models differ by `margin` or more, either way".
+
+    The statistic and the p-value are those of the side that says less. At level a, p <= a means
+    that the 1 - 2a interval lies within -margin and margin.
+
+    Args:
+        margin: above 0, in the unit of `delta`: the difference that would not matter.
+    Raises:
+        RequestError: the margin is not above 0 or not finite [bad-margin].
+    Source:
+        Schuirmann 1987, Journal of Pharmacokinetics and Biopharmaceutics 15(6), 657-680.
+    """
+    check_margin(margin)
+    return max(
+        (
+            non_inferiority_test(delta, std_error, n, margin=margin, higher_is_better=better)
+            for better in (True, False)
+        ),
+        key=lambda test: test.p_value,
+    )
+
+
+def check_margin(margin: float) -> None:
+    """Raise unless `margin` is a size: the direction follows from the metric and the test.
+
+    Raises:
+        RequestError: the margin is not above 0 or not finite [bad-margin].
+    """
+    if not (math.isfinite(margin) and margin > 0.0):
+        hint = "it is the size of a difference, in the metric's own unit: margin = 0.002"
+        if math.isfinite(margin) and margin < 0.0:
+            hint = f"it is a size without direction: margin = {-margin!r}"
+        raise RequestError(
+            f"margin is {margin!r}, not a number above 0", code="bad-margin", hint=hint
+        )
+
+
+def effect_size(delta: float, std_error: float | None, n: int) -> float:
+    """Cohen's d of paired differences, delta / s; NaN below two users or without variance.
+
+    Source:
+        Cohen 1988, Statistical Power Analysis for the Behavioral Sciences, 2nd edition, 2.3.5.
+    """
+    if std_error is None or n < 2 or std_error == 0.0:
+        return math.nan
+    return delta / (std_error * math.sqrt(n))
+
+
+def _ratio(excess: float, std_error: float | None, n: int) -> float:
+    if std_error is None or n < 2:
+        return math.nan
+    if std_error == 0.0:
+        return math.copysign(math.inf, excess) if excess != 0.0 else 0.0
+    return excess / std_error

@@ -1,0 +1,172 @@
+"""Fisher's sign-flip test of paired differences, in the pass over the users.
+
+Were the two models alike, each user's difference could as well have had the other sign. The test
+asks how many choices of signs give a sum at least as far from 0. Up to 18 users that differ, all
+choices are tried; of more, `replicates` random ones, whose signs are hashes of seed, user key and
+replicate (`_draws` says which), so that neither order nor threads nor shards can change a bit.
+
+Differences are rounded to a grid of 2^-36 of the largest possible one, so that sums are whole
+numbers. Sums that differ by less than this rounding may have moved them count as equally far.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ._draws import CHUNK, GRID_BITS, MOST_USERS, SIGNS, Keys, Values, Whole, add_weighted
+from ._grid import Segments, grid_exponent
+from .bootstrap import check_replicates, prepare_block, refuse_users
+from .paired import PairedTest
+
+MOST_EXACT = 18  # 262,144 choices of signs
+SIGN_SEED = 0x5851F42D4C957F2D  # signs and Poisson weights of one seed have nothing in common
+
+
+def estimate_bytes(n_columns: int, *, replicates: int, n_segments: int = 1) -> int:
+    """Peak memory of one `SignFlips`, of which every thread has one."""
+    chunks = -(-replicates // CHUNK) * CHUNK
+    return 8 * n_segments * (chunks * (n_columns + 1) + n_columns * (2 + MOST_EXACT))
+
+
+class SignFlips:
+    """Sums of differences under random signs, while they are filled.
+
+    Args:
+        largest: for each column a bound of the absolute differences.
+        replicates: at least 100.
+        seed: any integer; the report repeats it.
+        n_segments: segments that are kept apart; all users together are their sum.
+    Raises:
+        RequestError: there are too few replicates [too-few-replicates].
+    """
+
+    def __init__(
+        self, largest: Sequence[float], *, replicates: int, seed: int, n_segments: int = 1
+    ) -> None:
+        check_replicates(replicates)
+        n_columns = len(largest)
+        chunks = -(-replicates // CHUNK) * CHUNK
+        self.replicates = replicates
+        self.seed = seed
+        self.exponents = np.array([grid_exponent(bound) for bound in largest], dtype=np.int64)
+        self.sums: Whole = np.zeros((n_segments, n_columns, chunks), dtype=np.int64)
+        self.totals: Whole = np.zeros((n_segments, n_columns), dtype=np.int64)
+        self.counts: Whole = np.zeros((n_segments, n_columns), dtype=np.int64)  # that are not 0
+        self.n_users = 0
+        self._few: dict[tuple[int, int], list[int]] = {}  # the differences, while they are few
+
+    def add(self, keys: Keys, differences: Values, segments: Segments | None = None) -> None:
+        """Add users.
+
+        Args:
+            keys: uint64[n_users], stable hashes of the ids, no key twice.
+            differences: float64[n_users, n_columns], NaN where undefined: left out.
+            segments: int32[n_users], below 0 for users to be left out.
+        Raises:
+            DataError: differences are larger than their bound [value-beyond-bound], or there are
+                more than 33,554,432 users [too-many-users].
+        """
+        n_segments, n_columns = self.totals.shape
+        prepared = prepare_block(
+            keys, differences, segments, self.exponents, self.seed ^ SIGN_SEED, n_segments
+        )
+        if prepared is None:
+            return
+        starts, codes, grid, n_undefined = prepared
+        if n_undefined:
+            np.nan_to_num(grid, copy=False, nan=0.0)
+        self._count_users(codes.size)
+        whole = grid.astype(np.int64)
+        firsts = np.flatnonzero(np.diff(codes, prepend=-1))
+        self.totals[codes[firsts]] += np.add.reduceat(whole, firsts, axis=0)
+        self.counts[codes[firsts]] += np.add.reduceat((whole != 0).astype(np.int64), firsts, axis=0)
+        for first, last in zip(firsts, [*firsts[1:], codes.size], strict=True):
+            segment = int(codes[first])
+            for column in np.flatnonzero(self.counts[segment] <= MOST_EXACT):
+                some = whole[first:last, column]
+                self._few.setdefault((segment, int(column)), []).extend(some[some != 0].tolist())
+        add_weighted(
+            starts,
+            codes,
+            grid,
+            SIGNS,
+            self.replicates,
+            self.sums,
+            np.zeros((0, 0), dtype=np.int64),
+            np.zeros((0, 0, 0), dtype=np.int64),
+            np.empty((2 * n_columns + 2, CHUNK)),
+            np.empty(CHUNK, dtype=np.int32),
+        )
+
+    def merge(self, other: "SignFlips") -> None:
+        """Take over another thread's or shard's sums of the same columns, seed and segments."""
+        self._count_users(other.n_users)
+        self.sums += other.sums
+        self.totals += other.totals
+        self.counts += other.counts
+        for place, some in other._few.items():
+            if self.counts[place] <= MOST_EXACT:
+                self._few.setdefault(place, []).extend(some)
+
+    def over(self, segments: Whole) -> "SignFlips":
+        """The sums over some of the segments, as those of one."""
+        found = object.__new__(SignFlips)
+        found.replicates, found.seed, found.exponents = self.replicates, self.seed, self.exponents
+        found.sums = self.sums[segments].sum(axis=0, keepdims=True)
+        found.totals = self.totals[segments].sum(axis=0, keepdims=True)
+        found.counts = self.counts[segments].sum(axis=0, keepdims=True)
+        found.n_users = self.n_users
+        chosen = set(segments.tolist())
+        found._few = {}
+        for (segment, column), some in self._few.items():
+            if segment in chosen and found.counts[0, column] <= MOST_EXACT:
+                found._few.setdefault((0, column), []).extend(some)
+        return found
+
+    def _count_users(self, n_users: int) -> None:
+        self.n_users += n_users
+        if self.n_users > MOST_USERS:
+            refuse_users(self.n_users)
+
+    def test(self, column: int, *, segment: int | None = None) -> PairedTest:
+        """Two-sided test of "the signs mean nothing".
+
+        The statistic is the sum of the differences. Of random signs p is
+        (1 + replicates at least as far off) / (1 + replicates), so never 0.
+
+        Args:
+            segment: its code; None for all users.
+        Source:
+            Fisher 1935, The Design of Experiments, section 21; Phipson and Smyth 2010,
+            Statistical Applications in Genetics and Molecular Biology 9(1), article 39.
+        """
+        used = slice(None) if segment is None else slice(segment, segment + 1)
+        # two sums, each off by half a unit a user
+        count = int(self.counts[used, column].sum())
+        total = int(self.totals[used, column].sum())
+        statistic = float(np.ldexp(float(total), int(self.exponents[column]) - GRID_BITS))
+        if count <= MOST_EXACT:
+            segments = range(len(self.totals)) if segment is None else (segment,)
+            some = [each for code in segments for each in self._few.get((code, column), ())]
+            sums = signed_sums(some)
+            p_value = np.count_nonzero(np.abs(sums) >= abs(total) - count) / sums.size
+            return PairedTest(statistic, p_value, count)
+        sums = self.sums[used, column, : self.replicates].sum(axis=0)
+        as_far = int(np.count_nonzero(np.abs(sums) >= abs(total) - count))
+        return PairedTest(statistic, (1 + as_far) / (1 + self.replicates), count)
+
+
+def signed_sums(whole: Sequence[int]) -> Whole:
+    """int64[2^n], the sums of n numbers under every choice of signs."""
+    sums = np.zeros(1, dtype=np.int64)
+    for number in whole:
+        sums = np.concatenate([sums + number, sums - number])
+    return sums
+
+
+def permutation_test(differences: Values, keys: Keys, *, replicates: int, seed: int) -> PairedTest:
+    """The sign-flip test of one column of differences, float64[n_users]; NaN are left out."""
+    largest = float(np.nanmax(np.abs(differences), initial=0.0))
+    flips = SignFlips([largest], replicates=replicates, seed=seed)
+    flips.add(keys, differences.reshape(-1, 1))
+    return flips.test(0)

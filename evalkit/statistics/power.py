@@ -1,0 +1,144 @@
+"""What a paired comparison can see: power, smallest detectable difference, users needed."""
+
+import math
+from collections.abc import Callable
+
+from evalkit.errors import RequestError
+
+from ._scale import average_over_scale
+from .distributions import normal_cdf, normal_quantile, t_quantile
+from .intervals import check_level
+
+DEFAULT_POWER = 0.8
+MOST_USERS = 10**15
+
+
+def power_of(difference: float, std_dev: float, n: int, *, level: float) -> float:
+    """The chance that a two-sided paired t test finds a true mean difference.
+
+    By the noncentral t distribution; about 1e-12 accurate. NaN below two users.
+
+    Args:
+        difference: the true mean difference.
+        std_dev: of the users' differences, their standard error times sqrt(n).
+        n: users.
+        level: of confidence: 0.95 is a test at 0.05.
+    Raises:
+        RequestError: `level` is not above 0 and below 1 [level-out-of-range].
+    Source:
+        Johnson, Kotz and Balakrishnan 1995, Continuous Univariate Distributions 2, chapter 31.
+    """
+    check_level(level)
+    if n < 2 or math.isnan(std_dev):
+        return math.nan
+    if std_dev == 0.0:
+        return 1.0 if difference else 1.0 - level
+    return _power(abs(difference) / std_dev * math.sqrt(n), n - 1, level)
+
+
+def _power(noncentrality: float, df: float, level: float) -> float:
+    limit = -t_quantile(0.5 * (1.0 - level), df)
+
+    def beyond(s: float) -> float:
+        return normal_cdf(noncentrality - limit * s) + normal_cdf(-noncentrality - limit * s)
+
+    # where density times tail is largest, were the tail exp(-(limit s - noncentrality)^2 / 2)
+    square, product = df + limit * limit, limit * noncentrality
+    s = (product + math.sqrt(product * product + 4.0 * df * square)) / (2.0 * square)
+    return min(1.0, average_over_scale(beyond, df, start=min(0.0, math.log(s))))
+
+
+def smallest_difference(
+    std_dev: float, n: int, *, level: float, power: float = DEFAULT_POWER
+) -> float:
+    """The true mean difference that a two-sided paired t test finds with chance `power`.
+
+    NaN below two users.
+
+    Args:
+        std_dev: of the users' differences, their standard error times sqrt(n).
+        n: users.
+    Raises:
+        RequestError: `level` is not above 0 and below 1 [level-out-of-range]; `power` is not above
+            1 - level and below 1 [power-out-of-range].
+    """
+    check_level(level)
+    check_power(power, level)
+    if n < 2 or math.isnan(std_dev):
+        return math.nan
+    df = n - 1
+    high = -t_quantile(0.5 * (1.0 - level), df) - t_quantile(1.0 - power, df) + 1.0
+    while _power(high, df, level) < power:
+        high *= 2.0
+    found = _root(lambda noncentrality: _power(noncentrality, df, level) - power, 0.0, high)
+    return found * std_dev / math.sqrt(n)
+
+
+def users_needed(
+    difference: float, std_dev: float, *, level: float, power: float = DEFAULT_POWER
+) -> int | None:
+    """The fewest users, at least 2, with whom a two-sided paired t test has that power.
+
+    None where no number helps: for a difference of 0 or more than 10^15 users.
+
+    Raises:
+        RequestError: `level` is not above 0 and below 1 [level-out-of-range]; `power` is not above
+            1 - level and below 1 [power-out-of-range].
+    """
+    check_level(level)
+    check_power(power, level)
+    if math.isnan(std_dev) or math.isnan(difference) or difference == 0.0:
+        return None
+    if std_dev == 0.0:
+        return 2
+    effect = abs(difference) / std_dev
+    quantiles = normal_quantile(0.5 * (1.0 - level)) + normal_quantile(1.0 - power)
+    root = abs(quantiles) / effect
+    if not root < math.sqrt(MOST_USERS):
+        return None
+
+    def is_enough(n: int) -> bool:
+        return _power(effect * math.sqrt(n), n - 1, level) >= power
+
+    low, high = 1, max(2, math.ceil(root * root))  # the normal approximation asks for too few
+    while not is_enough(high):
+        low, high = high, high + max(1, high // 1000)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
+
+
+def check_power(power: float, level: float) -> None:
+    """Raise unless a test at `level` can have this power.
+
+    Raises:
+        RequestError: `power` is not above 1 - level and below 1 [power-out-of-range].
+    """
+    if not 1.0 - level < power < 1.0:
+        raise RequestError(
+            f"power is {power!r}, not above {1.0 - level:g} and below 1",
+            code="power-out-of-range",
+            hint="power = 0.8 finds such a difference four times in five",
+        )
+
+
+def _root(rising: Callable[[float], float], low: float, high: float) -> float:
+    """Where a rising function is 0, by bisection and secants (Dowell and Jarratt 1971)."""
+    below, above = rising(low), rising(high)
+    side = 0
+    here = high
+    for _ in range(200):
+        here = high - above * (high - low) / (above - below)
+        value = rising(here)
+        if value < 0.0:
+            low, below = here, value
+            above = 0.5 * above if side == 1 else above
+            side = 1
+        else:
+            high, above = here, value
+            below = 0.5 * below if side == -1 else below
+            side = -1
+        if abs(value) < 1e-14 or high - low <= 1e-14 * high:
+            break
+    return here

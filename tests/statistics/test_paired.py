@@ -1,0 +1,124 @@
+"""Paired t tests of every direction: by hand, against SciPy and statsmodels."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from statsmodels.stats.weightstats import DescrStatsW
+
+from evalkit.errors import RequestError
+from evalkit.statistics.intervals import mean_interval
+from evalkit.statistics.paired import (
+    effect_size,
+    equivalence_test,
+    non_inferiority_test,
+    superiority_test,
+    t_test,
+)
+
+RNG = np.random.default_rng(11)
+SAMPLES = [
+    RNG.normal(0.02, 0.3, 7),
+    RNG.normal(-0.01, 0.05, 300),
+    np.where(RNG.random(2000) < 0.1, RNG.random(2000), 0.0) - 0.03,
+]
+
+
+def sums_of(differences):
+    return float(differences.mean()), float(stats.sem(differences)), differences.size
+
+
+def test_t_by_hand():
+    # 1, 2, 3: t = 2 / (1 / sqrt(3)) = 3.4641, p with 2 degrees of freedom 0.0741799
+    found = t_test(2.0, 1 / math.sqrt(3), 3)
+
+    assert found.statistic == pytest.approx(2 * math.sqrt(3))
+    assert found.p_value == pytest.approx(0.07417990022744853, rel=1e-12)
+
+
+@pytest.mark.parametrize("differences", SAMPLES)
+def test_t_is_that_of_scipy(differences):
+    found, expected = t_test(*sums_of(differences)), stats.ttest_1samp(differences, 0.0)
+
+    assert found.statistic == pytest.approx(expected.statistic, rel=1e-12)
+    assert found.p_value == pytest.approx(expected.pvalue, rel=1e-10)
+
+
+@pytest.mark.parametrize("differences", SAMPLES)
+@pytest.mark.parametrize("margin", [0.001, 0.02, 0.4])
+def test_margins_are_those_of_statsmodels(differences, margin):
+    peer = DescrStatsW(differences)
+    sums = sums_of(differences)
+
+    assert equivalence_test(*sums, margin=margin).p_value == pytest.approx(
+        peer.ttost_mean(-margin, margin)[0], rel=1e-9
+    )
+    assert non_inferiority_test(*sums, margin=margin).p_value == pytest.approx(
+        peer.ttest_mean(-margin, alternative="larger")[1], rel=1e-9
+    )
+    assert superiority_test(*sums, margin=margin).p_value == pytest.approx(
+        peer.ttest_mean(margin, alternative="larger")[1], rel=1e-9
+    )
+    assert superiority_test(*sums).p_value == pytest.approx(
+        peer.ttest_mean(0, alternative="larger")[1], rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("differences", SAMPLES)
+def test_where_lower_is_better_the_sides_change(differences):
+    delta, std_error, n = sums_of(differences)
+
+    for test in (non_inferiority_test, superiority_test):
+        turned = test(delta, std_error, n, margin=0.01, higher_is_better=False)
+        assert turned == test(-delta, std_error, n, margin=0.01)
+
+
+@pytest.mark.parametrize("differences", SAMPLES)
+def test_tests_and_intervals_say_the_same(differences):
+    sums = sums_of(differences)
+    p_value = t_test(*sums).p_value
+
+    at_p = mean_interval(*sums, level=1 - p_value)
+    assert min(abs(at_p.low), abs(at_p.high)) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_effect_size_is_the_mean_over_the_deviation():
+    differences = SAMPLES[1]
+
+    assert effect_size(*sums_of(differences)) == pytest.approx(
+        differences.mean() / differences.std(ddof=1), rel=1e-12
+    )
+
+
+def test_one_user_has_no_test():
+    found = t_test(0.5, None, 1)
+
+    assert math.isnan(found.statistic)
+    assert math.isnan(found.p_value)
+    assert math.isnan(non_inferiority_test(0.5, None, 1, margin=0.1).p_value)
+    assert math.isnan(effect_size(0.5, None, 1))
+
+
+def test_without_variance_the_test_says_what_the_interval_says():
+    assert t_test(0.0, 0.0, 50).p_value == 1.0
+    assert t_test(0.1, 0.0, 50).p_value == 0.0
+    assert equivalence_test(0.0, 0.0, 50, margin=0.01).p_value == 0.0
+    assert non_inferiority_test(-0.1, 0.0, 50, margin=0.01).p_value == 1.0
+    assert math.isnan(effect_size(0.1, 0.0, 50))
+
+
+@pytest.mark.parametrize("margin", [-0.002, 0.0, math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("test", [non_inferiority_test, equivalence_test])
+def test_a_margin_that_is_no_size_is_refused(test, margin):
+    with pytest.raises(RequestError) as caught:
+        test(0.1, 0.01, 50, margin=margin)
+
+    assert caught.value.code == "bad-margin"
+
+
+def test_a_negative_margin_is_shown_turned():
+    with pytest.raises(RequestError) as caught:
+        superiority_test(0.1, 0.01, 50, margin=-0.002)
+
+    assert "margin = 0.002" in caught.value.hint
