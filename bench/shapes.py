@@ -51,6 +51,7 @@ FIRST = "rank"
 MANY_THREADS = 8
 N_MODELS = 10
 PARTS = "parts"
+PAIR, SPLIT = "pair", "segments"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ def main() -> int:
     checked = [
         name
         for name, form in forms.items()
-        if name == FIRST or (not form.is_like_first and name != PARTS)
+        if name == FIRST or (not form.is_like_first and name not in (PARTS, PAIR, SPLIT))
     ]
     numbers = read_references(logs[name] for name in checked)
     references = {name: numbers[logs[name].path] for name in checked}
@@ -183,7 +184,7 @@ def list_forms(given: Namespace) -> dict[str, Form]:
         return Shape(**{**base, **changes})
 
     threads = given.threads
-    rank, models = shape(), shape(models=N_MODELS)
+    rank, models, pair = shape(), shape(models=N_MODELS), shape(models=2)
     heavy = shape(files=2, heavy_rows=given.heavy_rows, heavy_relevant=given.heavy_relevant)
     truth = shape(depth=5, relevant=50.0)
     return {
@@ -194,6 +195,8 @@ def list_forms(given: Namespace) -> dict[str, Form]:
         "scattered": Form("scattered rows", shape(order="scattered"), threads),
         "models": Form(f"{N_MODELS} models, one truth", models, threads, False),
         PARTS: Form("the same, one by one", models, threads, False, "evalkit_parts"),
+        PAIR: Form("two models", pair, threads, False),
+        SPLIT: Form("the same, split and compared", pair, threads, False, "evalkit_segments"),
         "heavy": Form(f"one user with {given.heavy_rows:,} rows", heavy, threads, False),
         "truth": Form("truth ten times the rankings", truth, threads, False),
         "threads-1": Form("ranks, 1 thread", rank, 1),
@@ -218,11 +221,10 @@ def disagreements(
         if name == "models":
             values = {label: values[f"{MODEL}: {label}"] for label in reference}
         yield from differences("the Polars query", reference, forms[name].title, values)
-    if "models" in found and PARTS in found:
-        together, alone = found["models"], found[PARTS]
-        yield from differences(
-            together.task.title, together.values, alone.task.title, alone.values, 0
-        )
+    for one, other in (("models", PARTS), (PAIR, SPLIT)):
+        if one in found and other in found:
+            left, right = found[one], found[other]
+            yield from differences(left.task.title, left.values, right.task.title, right.values, 0)
 
 
 def summarize(name: str, form: Form, log: Log, entry: Entry, floor: Entry) -> Result:
@@ -311,6 +313,13 @@ def render_pairs(results: Mapping[str, Result]) -> Iterator[str]:
         yield (
             f"- {N_MODELS} models: {together:.3f} s together, {parts:.3f} s for one truth and "
             f"{N_MODELS} times the rest: {together / parts:.2f}."
+        )
+    if PAIR in results and SPLIT in results:
+        ratio = results[SPLIT].notes["seconds"] / results[PAIR].notes["seconds"]
+        cpu = results[SPLIT].cpu / results[PAIR].cpu
+        yield (
+            f"- three segmentations and a comparison of two models: {ratio:.2f} times the time, "
+            f"{cpu:.2f} times the CPU."
         )
     if "threads-1" in results:
         gain = results["threads-1"].wall / first.wall

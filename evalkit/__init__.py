@@ -15,18 +15,29 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000,muzzy_decay_ms:0")
 
 if TYPE_CHECKING:
-    from evalkit.api import evaluate
+    from evalkit.api import compare, evaluate, evaluate_labels, evaluate_ratings
     from evalkit.errors import EvalkitError
     from evalkit.report import Report
 
 __version__ = "0.1.0"
 
-__all__ = ["EvalkitError", "Report", "__version__", "evaluate"]
+__all__ = [
+    "EvalkitError",
+    "Report",
+    "__version__",
+    "compare",
+    "evaluate",
+    "evaluate_labels",
+    "evaluate_ratings",
+]
 
 _HOMES = {
     "EvalkitError": "evalkit.errors",
     "Report": "evalkit.report",
+    "compare": "evalkit.api",
     "evaluate": "evalkit.api",
+    "evaluate_labels": "evalkit.api",
+    "evaluate_ratings": "evalkit.api",
 }
 
 

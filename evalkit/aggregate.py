@@ -1,20 +1,22 @@
 """From ranks to sums: blocks of users are measured and folded into exact sums at once."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.config import Policies
-from evalkit.exact import ExactSums
+from evalkit.config import Policies, policies_of
+from evalkit.exact import CellRows
 from evalkit.metrics import Hits, Relevant, Request, kernel
 from evalkit.pairs import merge_sort, relevance_at
 from evalkit.ranks import NOT_RANKED, Ranks
+from evalkit.segments import CellSet
 from evalkit.threads import ordered_map
+from evalkit.totals import Pair, Totals
 from evalkit.truth import Truth
+from evalkit.views import RankSets, Seen, View, look, settle_by_policies, settles_plainly
 
 USERS_A_BLOCK = 8192
 SMALL_SORT = 64  # up to here insertion beats what needs room of its own
@@ -29,19 +31,26 @@ class Group:
     request: Request  # of any of the cutoffs
     cutoffs: npt.NDArray[np.int64]
     columns: tuple[int, ...]  # the place of each cutoff among the requests
+    policies: Policies
 
 
-def group_requests(requests: Sequence[Request]) -> list[Group]:
-    """Requests that differ in their cutoff alone share one call."""
-    members: dict[tuple[str, tuple[tuple[str, str | float], ...]], list[int]] = {}
+def group_requests(requests: Sequence[Request], policies: Policies) -> list[Group]:
+    """Requests that differ in their cutoff alone share one call.
+
+    Args:
+        policies: of the run; a request may have some of its own.
+    """
+    members: dict[object, list[int]] = {}
     for place, request in enumerate(requests):
-        members.setdefault((request.metric.name, request.parameters), []).append(place)
+        alike = (request.metric.name, request.parameters, request.policies)
+        members.setdefault(alike, []).append(place)
     groups = []
     for places in members.values():
         by_cutoff = sorted((requests[place].kernel_cutoff, place) for place in places)
         cutoffs = np.array([cutoff for cutoff, _ in by_cutoff], dtype=np.int64)
         columns = tuple(place for _, place in by_cutoff)
-        groups.append(Group(requests[places[0]], cutoffs, columns))
+        first = requests[places[0]]
+        groups.append(Group(first, cutoffs, columns, policies_of(first, policies)))
     return groups
 
 
@@ -192,41 +201,114 @@ class Measuring:
     """What it takes to measure one model's ranks, block by block."""
 
     truth: Truth
-    ranks: Ranks
+    ranks: Sequence[Ranks]
     groups: Sequence[Group]
-    policies: Policies
-    present: npt.NDArray[np.bool_]
-    lengths: npt.NDArray[np.int32]
+    probes: Sequence[int]  # for each group, the place of the ranks that it looks at
+    present: Sequence[npt.NDArray[np.bool_]]
+    lengths: Sequence[npt.NDArray[np.int32]]
+
+    @classmethod
+    def of(
+        cls, truth: Truth, ranks: RankSets, groups: Sequence[Group], policies: Policies
+    ) -> "Measuring":
+        """One model, of which each group looks at the ranks by its own rules."""
+        rules = list(ranks.sets)
+        found = list(ranks.sets.values())
+        return cls(
+            truth,
+            found,
+            groups,
+            [rules.index(ranks.rules_of(group.request, policies)) for group in groups],
+            [each.present for each in found],
+            [each.lengths for each in found],
+        )
 
     def measure(self, users: npt.NDArray[np.int64]) -> list[Values]:
         """For each group float64[n_users, n_cutoffs] of a block of users; NaN where left out."""
-        views: dict[bool, tuple[Hits, Relevant]] = {}
+        views: dict[tuple[int, bool], tuple[Hits, Relevant]] = {}
+        looks: dict[tuple[int, View, int], Seen] = {}
         two_views = self.truth.has_threshold or self.truth.counts.negative > 0
         measured = []
-        lengths = self.lengths[users].astype(np.int64)
-        for group in self.groups:
-            judged = two_views and group.request.view == "judged"
-            if judged not in views:
-                views[judged] = self._gather(users, judged=judged)
-            hits, relevant = views[judged]
+        for group, probe in zip(self.groups, self.probes, strict=True):
+            request, policies = group.request, group.policies
+            lengths = self.lengths[probe][users].astype(np.int64)
+            judged = two_views and request.view == "judged"
+            view = View.of(request, policies, judged=judged)
             values = np.empty((users.size, group.cutoffs.size))
-            group.request.measure(hits, relevant, lengths, group.cutoffs, values)
-            settle(
+            n_relevant: npt.NDArray[np.integer] = self.truth.pairs.n_relevant
+            if view.is_plain:
+                if (probe, judged) not in views:
+                    views[probe, judged] = self._gather(users, probe, judged=judged)
+                hits, relevant = views[probe, judged]
+                threshold = self.truth.threshold
+                request.measure(hits, relevant, lengths, group.cutoffs, values, threshold=threshold)
+                if settles_plainly(policies):
+                    settle(
+                        values,
+                        users,
+                        self.present[probe],
+                        n_relevant,
+                        policies.missing_ranking == "skip",
+                        policies.no_relevant == "skip",
+                        request.metric.higher_is_better,
+                    )
+                    measured.append(values)
+                    continue
+                n_relevant = n_relevant[users]
+            else:
+                n_relevant = self._look(users, group, probe, view, lengths, values, looks)
+            settle_by_policies(
                 values,
-                users,
-                self.present,
-                self.truth.pairs.n_relevant,
-                self.policies.missing_ranking == "skip",
-                self.policies.no_relevant == "skip",
-                group.request.metric.higher_is_better,
+                policies,
+                present=self.present[probe][users],
+                lengths=lengths,
+                n_relevant=n_relevant,
+                is_extra=None if self.truth.is_extra is None else self.truth.is_extra[users],
+                higher_is_better=request.metric.higher_is_better,
             )
             measured.append(values)
         return measured
 
-    def _gather(self, users: npt.NDArray[np.int64], *, judged: bool) -> tuple[Hits, Relevant]:
-        pairs = self.truth.pairs
+    def _look(
+        self,
+        users: npt.NDArray[np.int64],
+        group: Group,
+        probe: int,
+        view: View,
+        lengths: npt.NDArray[np.int64],
+        values: Values,
+        looks: dict[tuple[int, View, int], Seen],
+    ) -> npt.NDArray[np.integer]:
+        """Fill `values` through a view; how many relevant items each user has in it."""
+        cuts = [int(cutoff) for cutoff in group.cutoffs] if view.duplicates == "multiply" else [0]
+        seen: Seen | None = None
+        for column, cutoff in enumerate(cuts):
+            seen = looks.get((probe, view, cutoff))
+            if seen is None:
+                ranks = self.ranks[probe]
+                seen = look(self.truth, ranks, users, view, cutoff=cutoff)
+                looks[probe, view, cutoff] = seen
+            one = slice(column, column + 1) if len(cuts) > 1 else slice(None)
+            out = np.empty((users.size, group.cutoffs[one].size))
+            group.request.measure(
+                seen.hits,
+                seen.relevant,
+                lengths,
+                group.cutoffs[one],
+                out,
+                threshold=self.truth.threshold,
+            )
+            values[:, one] = out
+        if seen is None:
+            raise AssertionError("a group has a cutoff at least")
+        return seen.n_relevant
+
+    def _gather(
+        self, users: npt.NDArray[np.int64], probe: int, *, judged: bool
+    ) -> tuple[Hits, Relevant]:
+        pairs, ranks = self.truth.pairs, self.ranks[probe]
         n_places = int(pairs.counts[users].sum())
-        n_hits = n_places + self.ranks.copy_places.size + 1  # one is written before it counts
+        n_hits = n_places + ranks.copy_places.size + 1  # one is written before it counts
         hits = Hits(
             np.empty(users.size + 1, dtype=np.int64),
             np.empty(n_hits, dtype=np.int32),
@@ -243,64 +325,155 @@ class Measuring:
             pairs.grades,
             self.truth.relevant_from,
             judged,
-            self.present,
-            self.ranks.ranks,
-            self.ranks.copy_places,
-            self.ranks.copy_ranks,
+            self.present[probe],
+            ranks.ranks,
+            ranks.copy_places,
+            ranks.copy_ranks,
             hits,
             relevant,
         )
         return hits, relevant
 
 
-def measure_users(
-    truth: Truth,
-    ranks: Ranks,
-    requests: Sequence[Request],
-    *,
-    policies: Policies,
-    threads: int,
-    keep: Callable[[npt.NDArray[np.int64], Values], Any] | None = None,
-    order: npt.NDArray[np.int64] | None = None,
-) -> ExactSums:
-    """Exact sums of every request over the users of one model.
+class BlockValues(Protocol):
+    """Values of users under several models, a block of users at a time.
 
     Args:
-        keep: called with each block's user codes and values, block after block.
-        order: int64[n_users], the order in which users come by.
+        columns: int64[n_requests], the column of each request where groups stand side by side.
+        higher_is_better: of each group.
     """
-    groups = group_requests(requests)
-    measuring = Measuring(truth, ranks, groups, policies, ranks.present, ranks.lengths)
-    columns = [column for group in groups for column in group.columns]  # as the sums hold them
-    idle: SimpleQueue[ExactSums] = SimpleQueue()
-    made: list[ExactSums] = []
 
-    def work(users: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Values | None]:
-        measured = measuring.measure(users)
-        try:
-            sums = idle.get_nowait()
-        except Empty:  # as many sums as threads meet here
-            sums = ExactSums(len(requests))
-            made.append(sums)
-        first = 0
-        for values in measured:
-            sums.add(values, first_column=first)
-            first += values.shape[1]
-        idle.put(sums)
-        if keep is None:
-            return users, None
-        return users, np.concatenate(measured, axis=1)[:, np.argsort(columns)]
+    columns: npt.NDArray[np.int64]
+    higher_is_better: list[bool]
 
-    codes = np.arange(truth.pairs.n_users) if order is None else order
-    for users, values in ordered_map(work, _blocks(codes), threads=threads):
-        if keep is not None and values is not None:
-            keep(users, values)
-    total = ExactSums(len(requests))
-    for sums in made:
-        total.merge(sums)
-    return total.take(np.argsort(columns))
+    def measure(self, users: npt.NDArray[np.int64]) -> dict[str, list[Values]]:
+        """For each model, for each group of requests float64[n_users, n_cutoffs]."""
+
+    def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
+        """User codes, a few thousand at a time; at least one block, be it empty."""
 
 
-def _blocks(codes: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
-    for begin in range(0, max(codes.size, 1), USERS_A_BLOCK):  # at least one, be it empty
+def beside(values: BlockValues, measured: Sequence[Values]) -> Values:
+    """float64[n_users, n_requests] of one model, from its groups."""
+    return np.concatenate(measured, axis=1)[:, values.columns]
+
+
+def _blocks_of(codes: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
+    for begin in range(0, max(codes.size, 1), USERS_A_BLOCK):
         yield codes[begin : begin + USERS_A_BLOCK]
+
+
+class GivenValues:
+    """Values that are there already, such as those of a finished run.
+
+    Args:
+        values: for each model float64[n_users, n_requests].
+        higher_is_better: of each request.
+    """
+
+    def __init__(self, values: Mapping[str, Values], higher_is_better: Sequence[bool]) -> None:
+        self.columns = np.arange(len(higher_is_better))
+        self.higher_is_better = list(higher_is_better)
+        self._values = values
+
+    def measure(self, users: npt.NDArray[np.int64]) -> dict[str, list[Values]]:
+        """For each model, for each request float64[n_users, 1]."""
+        return {
+            name: [np.ascontiguousarray(each[users, place, None]) for place in self.columns]
+            for name, each in self._values.items()
+        }
+
+    def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
+        """User codes, a few thousand at a time."""
+        n_users = next(iter(self._values.values())).shape[0]
+        return _blocks_of(np.arange(n_users) if order is None else order)
+
+
+class UserValues:
+    """The values of users under several models, measured a block of users at a time.
+
+    Args:
+        ranks: of each model.
+        requests: what is measured; those that differ in their cutoff alone are measured together.
+        policies: of the run; a request may have some of its own.
+    """
+
+    def __init__(
+        self,
+        truth: Truth,
+        ranks: Mapping[str, RankSets],
+        requests: Sequence[Request],
+        policies: Policies,
+    ) -> None:
+        groups = group_requests(requests, policies)
+        self.n_users = truth.pairs.n_users
+        # the column that each request stands in, where the groups stand side by side
+        self.columns = np.argsort([column for group in groups for column in group.columns])
+        self.higher_is_better = [group.request.metric.higher_is_better for group in groups]
+        self._measuring = {
+            name: Measuring.of(truth, by_rules, groups, policies)
+            for name, by_rules in ranks.items()
+        }
+
+    def measure(self, users: npt.NDArray[np.int64]) -> dict[str, list[Values]]:
+        """For each model, for each group of requests float64[n_users, n_cutoffs]."""
+        return {name: each.measure(users) for name, each in self._measuring.items()}
+
+    def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
+        """User codes, a few thousand at a time; at least one block, be it empty."""
+        return _blocks_of(np.arange(self.n_users) if order is None else order)
+
+
+class Watcher(Protocol):
+    """Looks at the values of every block of users."""
+
+    def add(
+        self,
+        users: npt.NDArray[np.int64],
+        values: Mapping[str, Sequence[Values]],
+        columns: npt.NDArray[np.int64],
+    ) -> None:
+        """A block of users; the column that each request stands in."""
+
+
+def measure_models(
+    users: BlockValues,
+    models: Iterable[str],
+    *,
+    cell_sets: Sequence[CellSet],
+    pairs: Sequence[Pair] = (),
+    threads: int,
+    keep: Callable[[str, npt.NDArray[np.int64], Values], None] | None = None,
+    order: npt.NDArray[np.int64] | None = None,
+    watch: Watcher | None = None,
+) -> list[Totals]:
+    """Exact sums of every request over the users, for each set of cells.
+
+    Args:
+        models: of the values.
+        cell_sets: cells of the users, one set at least.
+        pairs: models to compare, user by user.
+        keep: called with a model, each block's user codes and values, block after block.
+        order: int64[n_users], the order in which users come by.
+        watch: told of each block's user codes and values, from any thread.
+    """
+    n_columns = users.columns.size
+    totals = [Totals(models, pairs, n_columns, each.n_cells) for each in cell_sets]
+
+    def work(block: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], dict[str, Values]]:
+        if order is None and cell_sets[0].n_cells > 1:  # cell by cell, to be added in order
+            rows = CellRows.of(cell_sets[0].codes[block], cell_sets[0].n_cells)
+            block = block[rows.order]
+        values = users.measure(block)
+        for each, cells in zip(totals, cell_sets, strict=True):
+            each.add(values, users.higher_is_better, cells.codes[block])
+        if watch is not None:
+            watch.add(block, values, users.columns)
+        kept = values if keep is not None else {}
+        return block, {name: beside(users, each) for name, each in kept.items()}
+
+    for block, kept in ordered_map(work, users.blocks(order), threads=threads):
+        for name, values in kept.items():
+            assert keep is not None
+            keep(name, block, values)
+    return totals

@@ -2,12 +2,15 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from evalkit.config import build_config
 from evalkit.errors import RequestError
+from evalkit.metrics import TIED
+from evalkit.plan import Given
 from evalkit.report import Report
 from evalkit.sources import guess_columns, open_given, read_schema
-from evalkit.street import Given, run_config
+from evalkit.street import run_config
 
 Columns = Mapping[str, str | Sequence[str]]
 MEMORY = "memory"  # stands for a path where a table is in memory
@@ -24,6 +27,8 @@ def evaluate(
     train: object | None = None,
     drop_seen: bool = False,
     columns: Columns | None = None,
+    segments: Mapping[str, object] | None = None,
+    statistics: Mapping[str, object] | None = None,
     per_user: bool = False,
     sample: float | None = None,
     threads: int | None = None,
@@ -40,13 +45,17 @@ def evaluate(
         rankings: model name -> table of user, item and rank or score (or row order, or lists of
             items); one table alone holds one model, or several where it has a model column.
         metrics: such as `["nDCG@10", "recall@{5,20}"]`.
-        profile: the conventions to follow.
-        policies: what to do at edges, as under `[policies]` of a config.
+        profile: whose conventions to follow: a library's, such as `ranx`, or those of a TOML file
+            of your own.
+        policies: what to do at edges, as under `[policies]` of a config; they win over the
+            profile.
         threshold: items are relevant from this relevance on; above 0 by default.
         train: what the models had seen: user, item.
         drop_seen: drop ranked items that `train` holds; otherwise they are counted.
         columns: our names (user, item, rank, score, relevance, model) to the tables' columns,
             where they cannot be guessed; user may be several.
+        segments: users, or relevant items, in groups, as under `[segments]` of a config.
+        statistics: intervals and comparisons, as under `[statistics]`.
         per_user: keep the values of every user, for `report.per_user`.
         sample: share of the users to look at, drawn by a hash of their ids.
         threads: usable cores by default.
@@ -65,17 +74,25 @@ def evaluate(
         "train": None if train is None else _held(train, "train"),
     }
     tables = [_held(table, "rankings") for table in models.values()]
+    keep_scores = (policies or {}).get("ties") in TIED  # which are asked what scores are equal
     truth_columns = _complete(truth, held["truth"], "truth", named)
     tree: dict[str, object] = {
         "truth": {"path": _paths(truth), "columns": truth_columns},
         "metrics": {"names": list(metrics), "profile": profile},
         "policies": dict(policies or {}),
     }
+    segment_tables: dict[str, object] = {}
+    if segments is not None:
+        tree["segments"] = {
+            name: _named_segments(name, rule, segment_tables) for name, rule in segments.items()
+        }
+    if statistics is not None:
+        tree["statistics"] = dict(statistics)
     if threshold is not None:
         tree["truth"] = {"path": _paths(truth), "columns": truth_columns, "threshold": threshold}
     listed = []
     for (model, table), in_memory in zip(models.items(), tables, strict=True):
-        found = _complete(table, in_memory, "rankings", named)
+        found = _complete(table, in_memory, "rankings", named, keep_scores=keep_scores)
         single = isinstance(rankings, Mapping) or "model" not in found
         if single:
             found.pop("model", None)
@@ -91,12 +108,76 @@ def evaluate(
         }
     return run_config(
         build_config(tree, name=name),
-        given=Given(held["truth"], tables, held["train"]),
+        given=Given(held["truth"], tables, held["train"], segment_tables),
         threads=threads,
         memory_limit=memory_limit,
         sample=sample,
         per_user=per_user,
     )
+
+
+def compare(
+    truth: object,
+    rankings: Mapping[str, object],
+    *,
+    metrics: Sequence[str],
+    baseline: str | None = None,
+    profile: str = "evalkit",
+    policies: Mapping[str, str | int] | None = None,
+    threshold: float | None = None,
+    columns: Columns | None = None,
+    segments: Mapping[str, object] | None = None,
+    statistics: Mapping[str, object] | None = None,
+    per_user: bool = False,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+) -> Report:
+    """Models compared user by user over the same truth: `report.comparisons`.
+
+    Args:
+        truth, metrics, profile, policies, threshold, columns, segments: as `evaluate`.
+        rankings: model name -> table, two or more.
+        baseline: every other model is compared with it; the first one by default.
+        statistics: test, correction, level, margin and so on, as under `[statistics]`.
+        per_user, threads, memory_limit: as `evaluate`.
+    Raises:
+        RequestError: fewer than two models [nothing-to-compare], and as `evaluate`.
+        DataError: as `evaluate`.
+    """
+    if not isinstance(rankings, Mapping) or len(rankings) < 2:
+        raise RequestError(
+            "it takes two models to compare",
+            code="nothing-to-compare",
+            hint='pass {"old": table, "new": table}',
+        )
+    chosen = dict(statistics or {})
+    if chosen.get("pairs") != "all":
+        chosen.setdefault("baseline", baseline or str(next(iter(rankings))))
+    return evaluate(
+        truth,
+        rankings,
+        metrics=metrics,
+        profile=profile,
+        policies=policies,
+        threshold=threshold,
+        columns=columns,
+        segments=segments,
+        statistics=chosen,
+        per_user=per_user,
+        threads=threads,
+        memory_limit=memory_limit,
+        name="compare",
+    )
+
+
+def _named_segments(name: str, rule: object, in_memory: dict[str, object]) -> object:
+    """A segmentation as a config has it; a table in memory goes into `in_memory`."""
+    if not isinstance(rule, Mapping) or "path" not in rule:
+        return dict(rule) if isinstance(rule, Mapping) else rule
+    held = _held(rule["path"], "segments")
+    if held is not None:
+        in_memory[name] = held
+    return {**rule, "path": _paths(rule["path"])}
 
 
 def _is_path(table: object) -> bool:
@@ -126,7 +207,12 @@ def _held(table: object, role: str) -> object | None:
 
 
 def _complete(
-    table: object, in_memory: object | None, role: str, named: Columns
+    table: object,
+    in_memory: object | None,
+    role: str,
+    named: Columns,
+    *,
+    keep_scores: bool = False,
 ) -> dict[str, str | Sequence[str]]:
     """The columns as named, and the others as the table's own names suggest."""
     keys = {
@@ -145,8 +231,142 @@ def _complete(
         others += [key for key in ("user", "item") if key in ours and key not in others]
     guessed = guess_columns(others, role)
     found = {**ours, **{key: guessed[key] for key in wanted if key in guessed}}
-    if "rank" in found and "score" not in named:
+    if "rank" in found and "score" not in named and not keep_scores:
         found.pop("score", None)  # ranks order; scores would only cost reading
     if "score" in ours and "rank" not in named:
         found.pop("rank", None)
     return found
+
+
+def evaluate_ratings(
+    ratings: object,
+    predictions: object | None = None,
+    *,
+    metrics: Sequence[str],
+    policies: Mapping[str, str | int] | None = None,
+    columns: Columns | None = None,
+    sample: float | None = None,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    name: str = "ratings",
+) -> Report:
+    """Errors of predicted ratings.
+
+    Args:
+        ratings: true ratings: user, item, rating. Without `predictions`: user, rating and
+            prediction, one table or model name -> table.
+        predictions: model name -> table of user, item, prediction; or one table alone.
+        metrics: such as `["RMSE", "MAE(over='users')"]`.
+        policies: what to do at edges, as under `[policies]` of a config.
+        columns: our names (user, item, rating, prediction, model) to the tables' columns, where
+            they differ; user may be several.
+        sample: share of the users to look at, drawn by a hash of their ids.
+        threads: usable cores by default.
+        memory_limit: bytes that the run may take.
+        name: of the job, in reports and run folders.
+    Raises:
+        RequestError: the request is wrong [unknown-metric, bad-policy, ...].
+        DataError: the data is wrong [missing-column, duplicate-pair, bad-score, ...].
+    """
+    named = dict(columns or {})
+    if predictions is None:
+        keys = ("user", "item", "rating", "prediction", "model")
+        sections = {"ratings": _listed(ratings, keys, named)}
+    else:
+        sections = {
+            "ratings": [_Listed(None, ratings, _of(named, ("user", "item", "rating")))],
+            "predictions": _listed(predictions, ("user", "item", "prediction", "model"), named),
+        }
+    return _evaluate_rows(sections, metrics, policies, sample, threads, memory_limit, name)
+
+
+def evaluate_labels(
+    labels: object,
+    *,
+    metrics: Sequence[str],
+    policies: Mapping[str, str | int] | None = None,
+    threshold: float | None = None,
+    columns: Columns | None = None,
+    sample: float | None = None,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    name: str = "labels",
+) -> Report:
+    """Classification, calibration and ranking of scored rows with labels.
+
+    Args:
+        labels: rows of user, score, label and, where named, session and weight; one table, or
+            model name -> table.
+        metrics: such as `["AUC", "GAUC", "log-loss", "F1(threshold=0.3)"]`.
+        policies: what to do at edges, as under `[policies]` of a config.
+        threshold: labels are 1 from here on; labels are 0 and 1 by default.
+        columns: our names (user, session, score, label, weight, model) to the tables' columns,
+            where they differ; weight and session are only read when named here.
+        sample: share of the users to look at, drawn by a hash of their ids.
+        threads: usable cores by default.
+        memory_limit: bytes that the run may take.
+        name: of the job, in reports and run folders.
+    Raises:
+        RequestError: the request is wrong [unknown-metric, bad-policy, ...].
+        DataError: the data is wrong [missing-column, bad-label, not-a-probability, ...].
+    """
+    keys = ("user", "session", "score", "label", "weight", "model")
+    sections = {"labels": _listed(labels, keys, dict(columns or {}))}
+    extra = {} if threshold is None else {"threshold": threshold}
+    return _evaluate_rows(
+        sections, metrics, policies, sample, threads, memory_limit, name, extra=extra
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """One table of rows: its model where the rows do not name it, and its columns."""
+
+    model: str | None
+    table: object
+    columns: Columns
+
+
+def _of(named: Columns, keys: Sequence[str]) -> Columns:
+    return {key: named[key] for key in keys if key in named}
+
+
+def _listed(tables: object, keys: Sequence[str], named: Columns) -> list[_Listed]:
+    """Tables by model, as the user gave them; one table alone is called `model`."""
+    if isinstance(tables, Mapping):
+        if not tables:
+            raise RequestError("there are no tables", code="no-tables", hint='pass {"name": table}')
+        return [_Listed(str(name), table, _of(named, keys)) for name, table in tables.items()]
+    return [_Listed(None if "model" in named else "model", tables, _of(named, keys))]
+
+
+def _evaluate_rows(
+    sections: Mapping[str, Sequence[_Listed]],
+    metrics: Sequence[str],
+    policies: Mapping[str, str | int] | None,
+    sample: float | None,
+    threads: int | None,
+    memory_limit: int | None,
+    name: str,
+    *,
+    extra: Mapping[str, object] | None = None,
+) -> Report:
+    tree: dict[str, object] = {
+        "metrics": {"names": list(metrics)},
+        "policies": dict(policies or {}),
+    }
+    held: list[object | None] = []
+    for section, listed in sections.items():
+        tables = []
+        for each in listed:
+            held.append(_held(each.table, section))
+            table = {"path": _paths(each.table), "columns": dict(each.columns), **(extra or {})}
+            tables.append(table if each.model is None else {**table, "model": each.model})
+        tree[section] = tables
+    return run_config(
+        build_config(tree, name=name),
+        given=Given(rankings=held),
+        threads=threads,
+        memory_limit=memory_limit,
+        sample=sample,
+    )

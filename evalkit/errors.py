@@ -1,5 +1,6 @@
 """What evalkit says when it cannot go on: one clear error with a code, a place and a hint."""
 
+import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
@@ -9,6 +10,19 @@ REQUEST_WRONG = 2
 DATA_WRONG = 3
 MACHINE_FAILED = 4
 TRY_AGAIN = 75
+
+
+_USER_INFO = re.compile(r"(?<=://)[^/@\s]+@")
+_QUERY = re.compile(
+    r"(?i)([?&](?:[^=&\s]*(?:signature|credential|token|secret|password)[^=&\s]*|sig|key)=)[^&\s]+"
+)
+
+
+def masked(text: str) -> str:
+    """`text` without the passwords and signatures that URLs in it carry."""
+    if "://" not in text:
+        return text
+    return _QUERY.sub(r"\1***", _USER_INFO.sub("***@", text))
 
 
 class EvalkitError(Exception):
@@ -24,11 +38,11 @@ class EvalkitError(Exception):
     exit_status = DATA_WRONG
 
     def __init__(self, message: str, *, code: str, at: str = "", hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
+        super().__init__(masked(message))
+        self.message = masked(message)
         self.code = code
-        self.at = at
-        self.hint = hint
+        self.at = masked(at)
+        self.hint = masked(hint)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.message, self.code, self.at, self.hint)

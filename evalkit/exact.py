@@ -26,6 +26,10 @@ BITS_1, BITS_2, BITS_3 = -48, -97, -146
 TOGETHER = 1 << 13  # values whose cuts, of 48 bits each, an int64 takes
 WIDEST = 400  # exponents that fit the grids with their squares
 SMALLEST = (1023 - 500) << 52  # bits of 2^-500: smaller values might vanish when scaled
+# values up to 1 are cut to 20 bits for their skewness, whose cubes have 60
+POWER_GRID = 1.5 * 2.0**32
+N_POWERS = 6
+LEAST_SPREAD = 16  # grid units of deviation, below which skewness would be that of the rounding
 ABSOLUTE = 0x7FFFFFFFFFFFFFFF
 INFINITY = 0x7FF0000000000000
 
@@ -50,6 +54,12 @@ class ExactSum:
         """The sums over both parts."""
         return ExactSum(
             self.count + other.count, self.scaled + other.scaled, self.squares + other.squares
+        )
+
+    def without(self, other: "ExactSum") -> "ExactSum":
+        """The sums over this part less those of a part of it."""
+        return ExactSum(
+            self.count - other.count, self.scaled - other.scaled, self.squares - other.squares
         )
 
     @property
@@ -77,16 +87,30 @@ class ExactSums:
 
     Args:
         n_columns: columns that are summed side by side.
+        n_cells: groups of rows that are summed apart.
     """
 
-    def __init__(self, n_columns: int) -> None:
-        self.limbs: Limbs = np.zeros((n_columns, N_LIMBS), dtype=np.int64)
-        self.counts = np.zeros((n_columns, 3), dtype=np.int64)  # finite, NaN, infinite
-        self._room = np.empty(TOGETHER)
+    def __init__(self, n_columns: int, n_cells: int = 1) -> None:
+        self.n_columns, self.n_cells = n_columns, n_cells
+        self.limbs: Limbs = np.zeros((n_cells * n_columns, N_LIMBS), dtype=np.int64)
+        self.counts = np.zeros((n_cells * n_columns, 4), dtype=np.int64)  # finite, NaN, infinite, 0
+        self.largest = np.zeros(n_cells * n_columns, dtype=np.int64)  # bits of absolute values
+        self.powers = np.zeros((n_cells * n_columns, N_POWERS), dtype=np.int64)
         self._adds = 0
 
-    def add(self, values: npt.NDArray[np.float64], *, first_column: int = 0) -> None:
-        """Add float64[n_users, n_cutoffs]; NaN is counted, not added."""
+    def add(
+        self,
+        values: npt.NDArray[np.float64],
+        *,
+        first_column: int = 0,
+        rows: "CellRows | None" = None,
+    ) -> None:
+        """Add float64[n_users, n_cutoffs]; NaN is counted, not added.
+
+        Args:
+            first_column: the column of the sums that the first one of the values belongs to.
+            rows: which rows belong to which cell; all to the first one when left out.
+        """
         n_users, n_columns = values.shape
         if n_users == 0 or n_columns == 0:
             return
@@ -94,9 +118,20 @@ class ExactSums:
         if self._adds > ADDS_BEFORE_CARRY:
             carry(self.limbs)
             self._adds = n_users
-        end = first_column + n_columns
-        limbs, counts = self.limbs[first_column:end], self.counts[first_column:end]
-        add_columns(values, self._room, limbs, counts)
+        rows = CellRows.in_one(n_users) if rows is None else rows
+        values = np.ascontiguousarray(values)  # another layout would be compiled for anew
+        add_cells(
+            values,
+            rows.order,
+            rows.begins,
+            np.empty(min(TOGETHER, n_users)),
+            first_column,
+            self.n_columns,
+            self.limbs,
+            self.counts,
+            self.largest,
+            self.powers,
+        )
 
     def merge(self, other: "ExactSums") -> None:
         """Take over another thread's sums."""
@@ -104,14 +139,30 @@ class ExactSums:
         carry(other.limbs)
         self.limbs += other.limbs
         self.counts += other.counts
+        self.powers += other.powers
+        np.maximum(self.largest, other.largest, out=self.largest)
         self._adds = 1
 
     def take(self, columns: npt.NDArray[np.int64]) -> "ExactSums":
         """The same sums with columns in another order."""
-        taken = ExactSums(0)
-        taken.limbs, taken.counts = self.limbs[columns], self.counts[columns]
+        taken = ExactSums(columns.size, self.n_cells)
+        places = (np.arange(self.n_cells)[:, None] * self.n_columns + columns).ravel()
+        taken.limbs, taken.counts = self.limbs[places], self.counts[places]
+        taken.largest, taken.powers = self.largest[places], self.powers[places]
         taken._adds = self._adds
         return taken
+
+    def over(self, cells: npt.NDArray[np.int64]) -> "ExactSums":
+        """The sums over some of the cells, as those of one."""
+        carry(self.limbs)
+        found = ExactSums(self.n_columns)
+        shape = (self.n_cells, self.n_columns, -1)
+        found.limbs = self.limbs.reshape(shape)[cells].sum(axis=0)
+        found.counts = self.counts.reshape(shape)[cells].sum(axis=0)
+        found.largest = self.largest.reshape(shape[:2])[cells].max(axis=0, initial=0)
+        found.powers = self.powers.reshape(shape)[cells].sum(axis=0)
+        found._adds = 1
+        return found
 
     def n_undefined(self, column: int) -> int:
         """Values that were NaN."""
@@ -121,11 +172,61 @@ class ExactSums:
         """Values that were infinite, which no sum holds."""
         return int(self.counts[column, 2])
 
+    def n_zero(self, column: int) -> int:
+        """Values that were 0."""
+        return int(self.counts[column, 3])
+
+    def largest_of(self, column: int) -> float:
+        """The largest absolute value; 0 of nothing."""
+        return float(self.largest.view(np.float64)[column])
+
+    def skewness_of(self, column: int) -> float:
+        """The third central moment over the variance to the power 1.5, both over n.
+
+        Of values cut to 2^-20, by exact sums of their powers; NaN where a value is beyond -1 and
+        1, below two values, or where they hardly differ.
+        """
+        n, total, *limbs = (int(each) for each in self.powers[column])
+        squares, cubes = limbs[0] + (limbs[1] << 30), limbs[2] + (limbs[3] << 30)
+        spread = n * squares - total * total  # n^2 times the variance
+        if n < self.counts[column, 0] or n < 2 or spread < (LEAST_SPREAD * n) ** 2:
+            return math.nan
+        third = n * n * cubes - 3 * n * total * squares + 2 * total**3  # n^3 times the moment
+        return third / math.sqrt(spread) ** 3
+
     def sum_of(self, column: int) -> ExactSum:
         """The exact sums of a column's finite values."""
         limbs = self.limbs[column]
         total, squares = _whole(limbs[:SUM_LIMBS]), _whole(limbs[SUM_LIMBS:])
         return ExactSum(int(self.counts[column, 0]), total, squares)
+
+
+@dataclass(frozen=True, slots=True)
+class CellRows:
+    """Which rows of a block belong to which cell.
+
+    Args:
+        order: int64[n_rows], the rows cell by cell.
+        begins: int64[n_cells + 1], where each cell's rows begin in `order`.
+    """
+
+    order: npt.NDArray[np.int64]
+    begins: npt.NDArray[np.int64]
+
+    @classmethod
+    def in_one(cls, n_rows: int) -> "CellRows":
+        """All rows in the first cell."""
+        return cls(np.arange(n_rows), np.array([0, n_rows]))
+
+    @classmethod
+    def of(cls, cells: npt.NDArray[np.int32], n_cells: int) -> "CellRows":
+        """The rows by the cell of each."""
+        if n_cells == 1:
+            return cls.in_one(cells.size)
+        order = np.empty(cells.size, dtype=np.int64)
+        begins = np.zeros(n_cells + 1, dtype=np.int64)
+        sort_by_cell(cells, order, begins)
+        return cls(order, begins)
 
 
 def _whole(limbs: Limbs) -> int:
@@ -164,37 +265,61 @@ def add_value(limbs, value):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def add_columns(values, room, limbs, counts):  # type: ignore[no-untyped-def]
-    """Add float64[n_values, n_columns] to the limbs of the columns."""
-    for column in range(values.shape[1]):
-        for first in range(0, values.shape[0], TOGETHER):
-            n = min(TOGETHER, values.shape[0] - first)
-            for row in range(n):
-                room[row] = values[first + row, column]
-            add_some(room[:n], limbs[column], counts[column])
+def sort_by_cell(cells, order, begins):  # type: ignore[no-untyped-def]
+    """Rows in the order of their cells, within a cell as they came; `begins` starts as 0."""
+    for row in range(cells.size):
+        begins[cells[row] + 1] += 1
+    for cell in range(begins.size - 1):
+        begins[cell + 1] += begins[cell]
+    for row in range(cells.size):  # each begin moves on to its cell's end
+        cell = cells[row]
+        order[begins[cell]] = row
+        begins[cell] += 1
+    for cell in range(begins.size - 1, 0, -1):
+        begins[cell] = begins[cell - 1]
+    begins[0] = 0
+
+
+@kernel(allocates=False)
+def add_cells(  # type: ignore[no-untyped-def]
+    values, order, begins, room, first_column, n_columns, limbs, counts, largest, powers
+):
+    """Add float64[n_values, n_cutoffs] to the limbs of each row's cell."""
+    for cell in range(begins.size - 1):
+        for first in range(begins[cell], begins[cell + 1], TOGETHER):
+            n = min(TOGETHER, begins[cell + 1] - first)
+            for column in range(values.shape[1]):
+                for row in range(n):
+                    room[row] = values[order[first + row], column]
+                place = cell * n_columns + first_column + column
+                most = add_some(room[:n], limbs[place], counts[place])
+                largest[place] = max(largest[place], most)
+                add_powers(room[:n], powers[place])
 
 
 @kernel(allocates=False)
 def add_some(values, limbs, counts):  # type: ignore[no-untyped-def]
-    """Add a few thousand values.
+    """Add a few thousand values; gives the bits of the largest absolute one.
 
     They are cut along fixed grids into integers, which are added many at a time; where something
     is left over, because the values differ too much in size, they are added one by one.
     """
-    n_nan = 0
+    n_nan = n_zero = 0
     largest = np.int64(0)
     for row in range(values.size):
         bits = float_bits(values[row]) & ABSOLUTE
         is_nan = bits > INFINITY
         n_nan += is_nan
+        n_zero += bits == 0
         largest = max(largest, np.int64(0) if is_nan else bits)
     counts[0] += values.size - n_nan
     counts[1] += n_nan
+    counts[3] += n_zero
     if largest == 0:
-        return
+        return largest
     exponent = (largest >> 52) - 1022  # every value is below 2^exponent
     if -WIDEST < exponent < WIDEST and add_in_grid(values, exponent, limbs):
-        return
+        return largest
     for row in range(values.size):
         bits = float_bits(values[row]) & ABSOLUTE
         if bits == INFINITY:
@@ -202,6 +327,34 @@ def add_some(values, limbs, counts):  # type: ignore[no-untyped-def]
             counts[2] += 1
         elif bits < INFINITY and bits != 0:
             add_value(limbs, values[row])
+    return largest
+
+
+@kernel(allocates=False)
+def add_powers(values, powers):  # type: ignore[no-untyped-def]
+    """Add the first powers of a few thousand values from -1 to 1, cut to 20 bits.
+
+    Their number and sum, then sums of squares and of cubes, low 30 bits and the rest apart.
+    """
+    zero = float_bits(POWER_GRID)
+    n = total = squares = low = high = np.int64(0)
+    for row in range(values.size):
+        value = values[row]
+        is_within = abs(value) <= 1.0  # not so of NaN
+        n += is_within
+        short = float_bits((value if is_within else 0.0) + POWER_GRID) - zero
+        square = short * short
+        cube = square * short
+        total += short
+        squares += square
+        low += cube & 0x3FFFFFFF
+        high += cube >> 30
+    powers[0] += n
+    powers[1] += total
+    powers[2] += squares & 0x3FFFFFFF
+    powers[3] += squares >> 30
+    powers[4] += low
+    powers[5] += high
 
 
 @kernel(allocates=False)

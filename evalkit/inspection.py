@@ -7,9 +7,10 @@ import polars as pl
 
 from evalkit.config import Config, Policies
 from evalkit.errors import DATA_WRONG, FINE, Errors, EvalkitError
+from evalkit.plan import Given, open_tables
 from evalkit.report import ModelCounts, Report
 from evalkit.sources import Table, reading
-from evalkit.street import Given, open_tables, run_config
+from evalkit.street import run_config
 
 LISTED = 20  # rows of one fault that are shown
 
@@ -53,6 +54,8 @@ def check_config(config: Config, *, threads: int | None = None) -> list[Finding]
     """
     policies = config.policies.model_copy(update=LENIENT)
     lenient = config.model_copy(update={"policies": policies})
+    if config.kind != "rankings":
+        return _check_rows(config, lenient, threads)
     try:
         tables = open_tables(config, Given())
         report = run_config(lenient, threads=threads)
@@ -64,6 +67,43 @@ def check_config(config: Config, *, threads: int | None = None) -> list[Finding]
             findings += _listed_faults(table, model, config.policies)
         except EvalkitError as error:
             findings += _findings_of(error)
+    return sorted(_distinct(findings), key=lambda finding: not finding.is_error)
+
+
+LENIENT_ROWS = {"bad_scores": "drop", "bad_labels": "drop", "duplicates": "error"}
+POLICIES_OF_ROWS = {
+    "null_id": "null_ids",
+    "bad_score": "bad_scores",
+    "bad_label": "bad_labels",
+    "unpredicted": "unpredicted",
+    "unrated": "unrated",
+}
+
+
+def _check_rows(config: Config, lenient: Config, threads: int | None) -> list[Finding]:
+    """Of ratings and labels: rows that were left out, and what else may mislead."""
+    policies = lenient.policies.model_copy(
+        update={**LENIENT_ROWS, "unpredicted": "skip", "unrated": "skip"}
+    )
+    try:
+        report = run_config(lenient.model_copy(update={"policies": policies}), threads=threads)
+    except EvalkitError as error:
+        return list(_findings_of(error))
+    findings = []
+    for name, counts in report.counts.models.items():
+        for reason, number in counts.rows_dropped.items():
+            if number and reason in POLICIES_OF_ROWS:
+                refused = getattr(config.policies, POLICIES_OF_ROWS[reason]) == "error"
+                message = f"{number:,} rows are left out: {reason.replace('_', ' ')}"
+                code = reason.replace("_", "-")
+                findings.append(_finding(refused, code, message, f"model {name}"))
+    told = {finding.code for finding in findings}
+    for warning in report.warnings:
+        if warning.code not in told:
+            refused = warning.code == "empty-input" and config.policies.empty_input == "error"
+            refused |= warning.code == "unpredicted" and config.policies.unpredicted == "error"
+            at = f"model {warning.model}" if warning.model else ""
+            findings.append(_finding(refused, warning.code, warning.message, at))
     return sorted(_distinct(findings), key=lambda finding: not finding.is_error)
 
 

@@ -296,21 +296,30 @@ class Sample:
 
     def holds(self, frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
         """Which rows of a frame with keys belong to users of the sample."""
-        if not self.plan.hashed:
-            hashes = as_keys(frame[USER_KEY]).copy()
-        else:
-            hashes = np.zeros(frame.height, dtype=np.uint64)
-            for name in self.plan.columns:
-                ids = frame[name]
-                as_bytes = ids if ids.dtype == pl.Binary else ids.cast(pl.String).cast(pl.Binary)
-                array = as_bytes.rechunk().to_arrow().cast("large_binary")
-                _, offsets, data = array.buffers()
-                starts = np.frombuffer(offsets, dtype=np.int64)[array.offset :][: frame.height + 1]
-                content = np.frombuffer(data or b"", dtype=np.uint8)
-                hash_bytes(borrow(starts), borrow(content), hashes)
         held = np.empty(frame.height, dtype=np.bool_)
+        hashes = stable_hashes(frame, self.plan)
         mark_sample(hashes, round(self.fraction * 2**32), held)
         return held
+
+
+def stable_hashes(frame: pl.DataFrame, plan: IdPlan) -> Keys:
+    """uint64[n_rows], hashes of user ids that no version of any library changes.
+
+    Args:
+        frame: the key, and the id columns where ids are hashed.
+    """
+    if not plan.hashed:
+        return as_keys(frame[USER_KEY]).copy()
+    hashes = np.zeros(frame.height, dtype=np.uint64)
+    for name in plan.columns:
+        ids = frame[name]
+        as_bytes = ids if ids.dtype == pl.Binary else ids.cast(pl.String).cast(pl.Binary)
+        array = as_bytes.rechunk().to_arrow().cast("large_binary")
+        _, offsets, data = array.buffers()
+        starts = np.frombuffer(offsets, dtype=np.int64)[array.offset :][: frame.height + 1]
+        content = np.frombuffer(data or b"", dtype=np.uint8)
+        hash_bytes(borrow(starts), borrow(content), hashes)
+    return hashes
 
 
 @kernel(allocates=False)

@@ -145,11 +145,12 @@ class Tally:
         self.not_sampled += counts.not_sampled
         self.duplicates += counts.duplicates
         self.negative += counts.negative
-        self.users += truth.pairs.n_users
-        self.users_without_relevant += int((truth.pairs.n_relevant == 0).sum())
+        n_extra = 0 if truth.is_extra is None else int(truth.is_extra.sum())
+        self.users += truth.pairs.n_users - n_extra
+        self.users_without_relevant += int((truth.pairs.n_relevant == 0).sum()) - n_extra
         self.pairs += int(truth.pairs.n_relevant.sum())
 
-    def add_model(self, probe: ModelProbe, config: Config) -> None:
+    def add_model(self, probe: ModelProbe, config: Config, truth: Truth) -> None:
         """One share of a model's rankings."""
         self.rows += probe.rows
         self.null_ids += probe.null_ids
@@ -161,6 +162,9 @@ class Tally:
         self.seen += probe.seen
         self.ties += probe.ties
         present = probe.ranks.present
+        if truth.is_extra is not None:  # users whom the rankings alone know
+            self.users_without_truth += int((present & truth.is_extra).sum())
+            present = present[~truth.is_extra]
         n_present = int(present.sum())
         self.users_with_truth += n_present
         self.users_without_ranking += int(present.size) - n_present

@@ -1,74 +1,103 @@
 """The whole street on one screen: config, sources, truth, ranks, values, exact sums, report."""
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from evalkit import __version__
-from evalkit.aggregate import measure_users
-from evalkit.config import Config, LogTable, RankingsTable, TruthTable
+from evalkit.aggregate import UserValues, measure_models
+from evalkit.config import Config
+from evalkit.conventions import (
+    check_item_segments,
+    check_scores,
+    convention_warnings,
+    helping_requests,
+    users_of_rankings,
+)
+from evalkit.details import Details
 from evalkit.errors import DataError, EvalkitError, MachineError, RequestError, raise_all
-from evalkit.exact import ExactSums
-from evalkit.keys import IdPlan, KeyCollisionError, Sample, Share, plan_ids
+from evalkit.inference import Inference
+from evalkit.keys import IdPlan, KeyCollisionError, Sample, Share
 from evalkit.ledger import Clock, Progress, ProgressLine, Tally, versions
-from evalkit.metrics import Request, load_metric_files, parse_metrics
-from evalkit.ranks import ModelProbe, RankScan, scan_ranks
-from evalkit.report import Counts, Estimate, Input, PerUser, Report, UserWriter, Warning_
+from evalkit.metrics import Request
+from evalkit.plan import Given, Tables, count_shares, open_tables, plan_ids_of
+from evalkit.ranks import ModelProbe, RankScan, scan_alike
+from evalkit.ratios import Ratios
+from evalkit.report import Counts, Input, PerUser, Report, UserWriter, Warning_
+from evalkit.resampling import Resampling, resamples
 from evalkit.runs import new_run_id, run_key
-from evalkit.sources import Table, open_log, open_rankings, open_train, open_truth, reading
+from evalkit.segments import (
+    CellSet,
+    ItemPart,
+    Segment,
+    UserSegments,
+    cross_segments,
+    make_cells,
+    most_cells,
+    numbers_of,
+    quantile_edges,
+    read_clusters,
+    read_item_segments,
+    read_user_values,
+    read_weights,
+    split_users,
+)
+from evalkit.sources import Table
+from evalkit.storage import storing
 from evalkit.threads import usable_cores
+from evalkit.totals import GrandTotals, Pair, pairs_among
 from evalkit.truth import Truth, build_train, build_truth
+from evalkit.views import ListRules, RankSets, as_kept, rules_of
+
+if TYPE_CHECKING:
+    from evalkit.rows import RowsKind
 
 SEEDS = range(1, 17)  # of the hash of ids; a second one is needed once in 10^5 runs of 10^7 users
-BYTES_A_ROW = 12  # of the truth at the peak: half a key, code, rank
-BYTES_A_WIDE_KEY = 4  # its other half, where ids are no small integers
-BYTES_OF_IDS = 120  # of a row whose real ids are kept, text of usual length
-BYTES_A_USER = 130  # runs, table entry, state
 LARGEST_EXPONENT = 960.0  # 2^960 still adds up over many items and squares
 LARGEST_RELEVANCE = 1e140
-MOST_BYTES_A_ROW = BYTES_A_ROW + BYTES_A_WIDE_KEY + BYTES_OF_IDS + BYTES_A_USER
-BYTES_AT_REST = 260 << 20  # interpreter, libraries, kernels
-BYTES_ON_THE_WAY = 380 << 20  # row groups that are being decoded and probed, at most
-BYTES_A_RANKED_ROW = 60  # of these
-SAMPLED_ROWS = 1 << 18  # that say how many rows a user has
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """Tables that are in memory already, in place of the config's paths."""
+class Probes:
+    """The ranks of one model.
 
-    truth: object | None = None
-    rankings: Sequence[object | None] = ()
-    train: object | None = None
+    Args:
+        main: the probe whose counts the report has.
+        ranks: by each set of rules that lists are put in order by.
+    """
+
+    main: ModelProbe
+    ranks: RankSets
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
-    """Every log of a run, opened but not read."""
+class Split:
+    """How one share of the users is split.
 
-    truth: Table
-    threshold: float | None
-    rankings: Sequence[tuple[str | None, Table]]
-    train: Table | None
-    is_log: bool
+    Args:
+        users: segmentations of the users, crosses last.
+        cells: what their segments are made of.
+        items: the truth with the items of one group alone, by segment.
+        weights: float64[n_users], where users count differently.
+        clusters: uint64[n_users], a key of each user's cluster, where users vary together.
+    """
 
-    @property
-    def all(self) -> list[Table]:
-        """Truth, rankings, training log."""
-        rest = [] if self.train is None else [self.train]
-        return [self.truth, *(table for _, table in self.rankings), *rest]
+    users: Sequence[UserSegments]
+    cells: Sequence[CellSet]
+    items: Sequence[tuple[Segment, ItemPart]]
+    weights: npt.NDArray[np.float64] | None
+    clusters: npt.NDArray[np.uint64] | None
 
 
 @dataclass(slots=True)
 class Model:
-    """What has been added up of one model so far."""
+    """What is known of one model so far."""
 
-    sums: ExactSums
     tally: Tally = field(default_factory=Tally)
     users: list[pl.DataFrame] = field(default_factory=list)
 
@@ -82,6 +111,7 @@ def run_config(
     sample: float | None = None,
     per_user: bool = False,
     per_user_folder: Path | None = None,
+    keep_parts: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> Report:
     """The report of a config.
@@ -95,33 +125,91 @@ def run_config(
         per_user: keep the values of every user, in memory.
         per_user_folder: stream them to a Parquet file in this folder instead, which the report
             names; it exists and nobody else uses it.
+        keep_parts: keep the sums that `evalkit why` explains a change by.
         progress: called now and then with the rows that were read.
     Raises:
         RequestError: the request is wrong.
         DataError: the data is wrong.
         MachineError: no split holds the memory limit [memory-limit].
     """
-    metrics = load_metric_files(config.metrics.files)
-    requests = parse_metrics(config.metrics.names, metrics=metrics)
+    if config.kind != "rankings":
+        with storing(config.storage):
+            return _kind_of_rows(config).run(
+                config,
+                given=(given or Given()).rankings,
+                threads=_useful(threads),
+                memory_limit=memory_limit,
+                sample=sample,
+                per_user=per_user or per_user_folder is not None,
+                clock=Clock(ProgressLine(progress, ())),
+            )
     tables = open_tables(config, given or Given())
-    clock = Clock(ProgressLine(progress, tables.all))
+    clock = Clock(ProgressLine(progress, tables.logs))
     evaluation = Evaluation(
         config,
-        requests,
+        config.requests,
         tables,
         _useful(threads),
         sample,
         per_user or per_user_folder is not None,
         per_user_folder,
         clock,
+        keep_parts=keep_parts and config.statistics.weight is None,  # parts are of plain means
     )
-    n_shares = count_shares(tables, memory_limit)
+    n_held = len(tables.rankings) if evaluation.compares else 1
+    n_shares = count_shares(tables, memory_limit, n_held=n_held)
     for seed in SEEDS:
         try:
             return evaluation.report(seed, n_shares)
         except KeyCollisionError:
             continue
     raise MachineError("ids share their keys under every seed", code="key-collision")
+
+
+def _kind_of_rows(config: Config) -> "RowsKind":
+    """What runs a config of ratings or of labels; loaded by those alone that need it."""
+    if config.kind == "ratings":
+        from evalkit.ratings import RATINGS
+
+        return RATINGS
+    from evalkit.labels import LABELS
+
+    return LABELS
+
+
+def key_of_run(config: Config, *, sample: float | None = None) -> str | None:
+    """The run key that the report of a config would have now; None where an input has no
+    fingerprint. Of Parquet files the footers alone are read.
+
+    Raises:
+        RequestError, DataError: as `run_config` does for what can be seen without reading rows.
+    """
+    if config.kind != "rankings":
+        from evalkit.rows import key_of_rows
+
+        with storing(config.storage):
+            return key_of_rows(config, _kind_of_rows(config).open_all(config), sample)
+    fingerprints = [table.fingerprint() for table in open_tables(config, Given()).all]
+    return None if None in fingerprints else _key(config, config.requests, fingerprints, sample)
+
+
+def _key(
+    config: Config,
+    requests: Sequence[Request],
+    fingerprints: Sequence[str | None],
+    sample: float | None,
+) -> str:
+    asked = config.model_dump(mode="json", exclude={"output", "name"})
+    definitions = [
+        [
+            request.label,
+            dict(request.parameters),
+            dict(request.policies),
+            request.metric.kernel.digest,
+        ]
+        for request in requests
+    ]
+    return run_key({**asked, "sample": sample}, fingerprints, {"evalkit": __version__}, definitions)
 
 
 def _useful(threads: int | None) -> int:
@@ -138,106 +226,6 @@ def _useful(threads: int | None) -> int:
     return min(threads, cores)
 
 
-def open_tables(config: Config, given: Given) -> Tables:
-    """Open every log; all that is wrong with any of them at once."""
-    problems: list[EvalkitError] = []
-    opened: list[Table] = []
-
-    def attempt(action: Callable[[], Table | tuple[Table, Table]]) -> None:
-        try:
-            found = action()
-        except EvalkitError as error:
-            problems.append(error)
-            return
-        opened.extend(found if isinstance(found, tuple) else [found])
-
-    threshold: float | None
-    models: list[str | None]
-    if config.log is not None:
-        log: LogTable = config.log
-        attempt(lambda: open_log(log, given.truth))
-        threshold, models = log.threshold, [log.model]
-    else:
-        truth: TruthTable = config.truth  # type: ignore[assignment]  # the config holds one of both
-        attempt(lambda: open_truth(truth, given.truth))
-        for place, table in enumerate(config.rankings):
-            held = given.rankings[place] if given.rankings else None
-            attempt(_opening(table, held))
-        threshold, models = truth.threshold, [table.model for table in config.rankings]
-    if config.train is not None:
-        train = config.train
-        attempt(lambda: open_train(train, given.train))
-    raise_all(problems)
-    ranked = opened[1 : 1 + len(models)]
-    return Tables(
-        opened[0],
-        threshold,
-        list(zip(models, ranked, strict=True)),
-        opened[-1] if config.train is not None else None,
-        config.log is not None,
-    )
-
-
-def _opening(table: RankingsTable, held: object | None) -> Callable[[], Table]:
-    return lambda: open_rankings(table, held)
-
-
-def plan_tables(tables: Tables, seed: int) -> tuple[IdPlan, IdPlan]:
-    """How the users and the items of all tables become keys."""
-    described = [(table, table.frame.collect_schema()) for table in tables.all]
-    users = [
-        (
-            table.role,
-            table.at,
-            {name: dtype for name, dtype in schema.items() if name.startswith("user_")},
-        )
-        for table, schema in described
-    ]
-    items = []
-    for table, schema in described:
-        dtype = schema["item"]
-        inner = dtype.inner if isinstance(dtype, (pl.List, pl.Array)) else dtype
-        items.append((table.role, table.at, {"item": inner}))
-    return plan_ids("user", users, seed=seed), plan_ids("item", items, seed=seed)  # type: ignore[arg-type]
-
-
-def count_shares(tables: Tables, memory_limit: int | None) -> int:
-    """Into how many passes users are split, so that truth and ranks stay below the limit.
-
-    Raises:
-        MachineError: the limit is below what a run needs before it reads a row [memory-limit].
-    """
-    rows = tables.truth.n_rows_hint()
-    if memory_limit is None or rows is None:
-        return 1
-    ranked = [table.n_rows_hint() for _, table in tables.rankings]
-    known = [BYTES_A_RANKED_ROW * n for n in ranked if n is not None]
-    streamed = sum(known) if len(known) == len(ranked) else BYTES_ON_THE_WAY
-    at_rest = BYTES_AT_REST + min(BYTES_ON_THE_WAY, streamed)
-    room = memory_limit - at_rest
-    if room < 16 << 20:
-        raise MachineError(
-            f"a limit of {memory_limit >> 20:,} MiB leaves no room for the truth",
-            code="memory-limit",
-            hint=f"give at least {(at_rest >> 20) + 64:,} MiB",
-        )
-    if rows * MOST_BYTES_A_ROW <= room:  # nothing need be read to know that it fits
-        return 1
-    return max(1, math.ceil(rows * _bytes_a_truth_row(tables) / room))
-
-
-def _bytes_a_truth_row(tables: Tables) -> float:
-    """What a row of the truth takes at the peak, its share of its user's entries with it."""
-    users, items = plan_tables(tables, SEEDS[0])
-    head = tables.truth.frame.select(users.key().alias("key")).head(SAMPLED_ROWS)
-    with reading(tables.truth):
-        sampled = head.collect(engine="streaming")["key"]
-    users_a_row = sampled.n_unique() / max(1, sampled.len())
-    wide = BYTES_A_WIDE_KEY if items.hashed or items.unsigned else 0
-    ids = BYTES_OF_IDS if users.hashed or items.hashed else 0
-    return BYTES_A_ROW + wide + ids + BYTES_A_USER * users_a_row
-
-
 @dataclass(slots=True)
 class Evaluation:
     """One config on its way to a report."""
@@ -251,43 +239,111 @@ class Evaluation:
     per_user_folder: Path | None
     clock: Clock
     models: dict[str, Model] = field(default_factory=dict)
+    totals: GrandTotals = field(default_factory=GrandTotals)
+    resampling: Resampling | None = None
+    ratios: Ratios | None = None
+    keep_parts: bool = False
+    details: Details = field(init=False)
     truth_tally: Tally = field(default_factory=Tally)
     train_rows: int = 0
     writer: UserWriter | None = None
     warnings: list[Warning_] = field(default_factory=list)
+    measured: list[Request] = field(init=False)  # the requests, then what helps them
+
+    def __post_init__(self) -> None:
+        helping = helping_requests(self.requests, self.config.policies)
+        self.measured = [*self.requests, *helping]
+        check_item_segments(self.measured, self.config)
 
     def report(self, seed: int, n_shares: int) -> Report:
         """Measure every share of the users and put the exact sums together."""
         self.models.clear()
+        self.totals = GrandTotals()
+        self.resampling = Resampling.of(self.config, self.requests, in_passes=n_shares > 1)
+        self.ratios = self._start_ratios(in_passes=n_shares > 1)
+        self.details = Details(self.config, self.requests, self.keep_parts)
+        self.warnings[:] = convention_warnings(self.config, self.requests)
         self.truth_tally = Tally()
         if self.per_user_folder is not None:
             labels = [request.label for request in self.requests]
             names = self.tables.truth.user_names
             self.writer = UserWriter(self.per_user_folder, names, labels)
         self.clock.start()
-        user_plan, item_plan = plan_tables(self.tables, seed)
-        for number in range(n_shares):
-            share = Share(number, n_shares) if n_shares > 1 else None
-            self._measure_share(user_plan, item_plan, share)
+        plans = plan_ids_of(self.tables, seed)
+        shares = [Share(number, n_shares) for number in range(n_shares)] if n_shares > 1 else [None]
+        edges = self._find_edges(plans, shares) if n_shares > 1 else {}
+        for share in shares:
+            self._measure_share(plans, share, edges)
         self._check_inputs()
-        estimates = tuple(self._estimates())
+        self.totals.pool_small(self.config.segments.min_users)
+        if self.resampling is not None:
+            self.resampling.pool(self.totals)
+        if self.ratios is not None:
+            self.ratios.pool(self.totals)
+        found = Inference.of(
+            self.config,
+            self.measured,
+            tuple(self.models),
+            self.totals,
+            self.resampling,
+            self.ratios,
+        )
+        self.warnings.extend(found.warnings)
         self.clock.stop("aggregate")
-        return self._report(estimates, self._kept_values(in_order=n_shares == 1))
+        return self._report(found, self._kept_values(in_order=n_shares == 1))
 
-    def _measure_share(self, user_plan: IdPlan, item_plan: IdPlan, share: Share | None) -> None:
-        config, clock = self.config, self.clock
-        sample = None if self.sample is None else Sample(self.sample, user_plan)
-        truth = build_truth(
+    @property
+    def compares(self) -> bool:
+        """Whether models share users' draws or pairs, so that they are measured at one time."""
+        statistics = self.config.statistics
+        compares = statistics.baseline is not None or statistics.pairs == "all"
+        is_ratio = statistics.weight is not None or statistics.cluster is not None
+        return compares or is_ratio or resamples(statistics)
+
+    def _start_ratios(self, *, in_passes: bool) -> Ratios | None:
+        """What adds up clusters and weights, where the config has any."""
+        statistics = self.config.statistics
+        if statistics.weight is None and statistics.cluster is None:
+            return None
+        if statistics.cluster is not None and in_passes:
+            raise RequestError(
+                "clusters of users must be whole, and several passes would cut them",
+                code="cluster-passes",
+                at=self.config.at("statistics", "cluster"),
+                hint="raise --memory-limit",
+            )
+        return Ratios(len(self.requests), in_clusters=statistics.cluster is not None)
+
+    def _truth_of(self, plans: tuple[IdPlan, IdPlan], share: Share | None) -> Truth:
+        user_plan, item_plan = plans
+        return build_truth(
             self.tables.truth,
             threshold=self.tables.threshold,
             user_plan=user_plan,
             item_plan=item_plan,
-            policies=config.policies,
+            policies=self.config.policies,
             threads=self.threads,
-            sample=sample,
+            sample=None if self.sample is None else Sample(self.sample, user_plan),
             share=share,
-            clock=clock.stop,
+            clock=self.clock.stop,
+            extra=self._ranked_users(user_plan),
         )
+
+    def _ranked_users(self, user_plan: IdPlan) -> pl.LazyFrame | None:
+        """Users whom the truth may lack, where the policies count them."""
+        if self.config.policies.unknown_users != "count":
+            return None
+        tables = [table for _, table in self.tables.rankings]
+        return users_of_rankings(tables, user_plan, self.tables.threshold)
+
+    def _measure_share(
+        self,
+        plans: tuple[IdPlan, IdPlan],
+        share: Share | None,
+        edges: Mapping[str, Sequence[float]],
+    ) -> None:
+        config, clock = self.config, self.clock
+        truth = self._truth_of(plans, share)
         self.truth_tally.add_truth(truth)
         self._check_gains(truth)
         clock.stop("build")
@@ -301,37 +357,220 @@ class Evaluation:
             )
             self.train_rows = train.rows
             clock.stop("train")
-        order = truth.order_of_users() if self.per_user else None
+        segmentations = self._segments_of(truth, edges)
+        cells = self._cells_of(truth, segmentations)
+        split = Split(
+            segmentations,
+            cells,
+            self._item_parts_of(truth),
+            read_weights(self.tables.weight, truth),
+            read_clusters(self.tables.cluster, truth),
+        )
+        if self.tables.segments:
+            clock.stop("segments")
+        held: dict[str, Probes] = {}
         problems: list[EvalkitError] = []
         for model, table in self.tables.rankings:
-            scan = RankScan(
-                table,
-                model,
-                truth,
-                config.policies,
-                self.threads,
-                train=train,
-                drop_seen=config.train is not None and config.train.drop_seen,
-                sample=sample,
-                share=share,
-                progress=clock.line.advance,
-            )
+            rules = self._rules_of(table)
+            schema = table.frame.collect_schema()
+            scans = [
+                RankScan(
+                    table,
+                    model,
+                    truth,
+                    rule.applied_to(config.policies),
+                    self.threads,
+                    train=train,
+                    drop_seen=config.train is not None and config.train.drop_seen,
+                    sample=None if self.sample is None else Sample(self.sample, plans[0]),
+                    share=share,
+                    progress=clock.line.advance,
+                    detailed=rule.detailed,
+                )
+                for rule in rules
+            ]
             try:
-                probes = scan_ranks(scan)
+                by_rule = scan_alike(scans)
             except EvalkitError as error:
                 problems.append(error)
                 continue
             clock.stop("probe")
+            probes = {
+                name: Probes(
+                    main,
+                    RankSets(
+                        {rule: each[name].ranks for rule, each in zip(rules, by_rule, strict=True)},
+                        "score" in schema,
+                        "rank" in schema,
+                    ),
+                )
+                for name, main in by_rule[0].items()
+            }
+            if self.compares:
+                held.update(probes)
+                continue
             for name, probe in probes.items():
-                self._measure_model(name, probe, truth, order)
+                self._measure({name: probe}, truth, split)
             clock.stop("measure")
         raise_all(problems)
+        if held:
+            self._measure(held, truth, split)
+            clock.stop("measure")
+
+    def _rules_of(self, table: Table) -> list[ListRules]:
+        """The ways in which what is measured wants the lists of a log to be put in order."""
+        schema = table.frame.collect_schema()
+        has_score, has_rank = "score" in schema, "rank" in schema
+        policies = self.config.policies
+        if not has_score:
+            found = check_scores(self.requests, policies, self.config, at=table.at)
+            self.warnings.extend(each for each in found if each not in self.warnings)
+        rules = [
+            rules_of(request, policies, has_score=has_score, has_rank=has_rank)
+            for request in self.measured
+        ]
+        return list(dict.fromkeys(rules))
+
+    def _measure(
+        self,
+        probes: Mapping[str, Probes],
+        truth: Truth,
+        split: Split,
+    ) -> None:
+        """Add up the values of some models, user by user."""
+        for name, probe in probes.items():
+            tally = self.models.setdefault(name, Model()).tally
+            tally.add_model(probe.main, self.config, truth)
+        labels = [request.label for request in self.requests]
+
+        def keep(name: str, users: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> None:
+            ids = truth.ids_of_users(users).cast(self._user_types)
+            ids.columns = list(self.tables.truth.user_names)
+            own = as_kept(values)
+            rows = ids.hstack([pl.Series(label, own[:, n]) for n, label in enumerate(labels)])
+            if self.writer is not None:
+                self.writer.add(name, rows)
+            else:
+                self.models[name].users.append(rows)
+
+        ranks = {name: probe.ranks for name, probe in probes.items()}
+        pairs = self._pairs_among(tuple(probes))
+        users = UserValues(truth, ranks, self.measured, self.config.policies)
+        watch = self.details.watch(truth, ranks, split.users)
+        totals = measure_models(
+            users,
+            tuple(ranks),
+            cell_sets=split.cells,
+            pairs=pairs,
+            threads=self.threads,
+            keep=keep if self.per_user else None,
+            order=truth.order_of_users() if self.per_user else None,
+            watch=watch,
+        )
+        if watch is not None:
+            watch.close(users.columns)
+        self.details.draw_curves(truth, ranks, self.threads)
+        for each, found in zip(split.cells, totals, strict=True):
+            self.totals.take(found, each.members, users.columns)
+        for segment, part in split.items:
+            own = {name: each.over(part.ranks_of) for name, each in ranks.items()}
+            users = UserValues(part.truth, own, self.measured, self.config.policies)
+            one = CellSet.of_one(users.n_users, segment)
+            (over_part,) = measure_models(
+                users, tuple(own), cell_sets=[one], pairs=pairs, threads=self.threads
+            )
+            self.totals.take(over_part, one.members, users.columns)
+        if self.resampling is not None:
+            drawn = UserValues(truth, ranks, self.resampling.requests, self.config.policies)
+            keys = split.clusters if split.clusters is not None else truth.stable_hashes()
+            self.resampling.add(drawn, keys, tuple(ranks), pairs, split.cells, self.threads)
+        if self.ratios is not None:
+            hashes = truth.stable_hashes()
+            self.ratios.add(
+                UserValues(truth, ranks, self.requests, self.config.policies),
+                tuple(ranks),
+                pairs,
+                np.ones(hashes.size) if split.weights is None else split.weights,
+                hashes if split.clusters is None else split.clusters,
+                hashes,
+                split.users,
+                self.threads,
+            )
+
+    def _item_parts_of(self, truth: Truth) -> list[tuple[Segment, ItemPart]]:
+        """The truth with the items of one group alone, for every group of items."""
+        found = []
+        for source in self.tables.segments:
+            for each in read_item_segments(source, truth) if source.of_items else ():
+                for one in each.segments:
+                    part = ItemPart.of(truth, one.places)
+                    segment = (each.name, one.label)
+                    found.append((segment, part))
+                    n_users = int(self._counted(part.truth).sum())
+                    self.totals.note_segment(segment, one.key, n_users)
+        return found
+
+    def _pairs_among(self, models: Sequence[str]) -> list[Pair]:
+        at = self.config.at("statistics", "baseline")
+        return pairs_among(models, self.config.statistics, at=at)
+
+    def _counted(self, truth: Truth) -> npt.NDArray[np.bool_]:
+        """bool[n_users], the users that numbers stand on."""
+        if self.config.policies.no_relevant == "skip":
+            counted: npt.NDArray[np.bool_] = truth.pairs.n_relevant > 0
+            return counted
+        return np.ones(truth.pairs.n_users, dtype=np.bool_)
+
+    def _find_edges(
+        self, plans: tuple[IdPlan, IdPlan], shares: Sequence[Share | None]
+    ) -> dict[str, list[float]]:
+        """Edges of the quantiles over all users, which no share of them knows: 8 bytes a user."""
+        sources = [
+            each
+            for each in self.tables.segments
+            if not each.of_items and any(rule.quantiles is not None for rule in each.rules)
+        ]
+        numbers: dict[str, list[npt.NDArray[np.float64]]] = {}
+        for share in shares if sources else ():
+            truth = self._truth_of(plans, share)
+            for source in sources:
+                for name, known in numbers_of(source, truth, self._counted(truth)).items():
+                    numbers.setdefault(name, []).append(known)
+        buckets = {name: rule.quantiles or 1 for name, rule in self.config.segments.named.items()}
+        return {
+            name: quantile_edges(np.concatenate(parts), buckets[name])
+            for name, parts in numbers.items()
+        }
+
+    def _segments_of(
+        self, truth: Truth, edges: Mapping[str, Sequence[float]]
+    ) -> list[UserSegments]:
+        """The segments of the users, in the order of the config, crosses last."""
+        counted = self._counted(truth)
+        found: dict[str, UserSegments] = {}
+        for source in self.tables.segments:
+            if not source.of_items:
+                for each in split_users(
+                    source, read_user_values(source, truth), truth, counted, edges
+                ):
+                    found[each.name] = each
+        segments = self.config.segments
+        listed = [found[name] for name in segments.named if name in found]
+        return listed + [cross_segments(found[one], found[two]) for one, two in segments.cross]
+
+    def _cells_of(self, truth: Truth, listed: Sequence[UserSegments]) -> list[CellSet]:
+        """The cells that every segment of the users is made of."""
+        self.totals.note_users(listed, self._counted(truth))
+        n_targets = len(self.tables.rankings) * (2 if self.compares else 1)
+        return make_cells(
+            listed, truth.pairs.n_users, most_cells(listed, len(self.measured) * n_targets)
+        )
 
     def _check_gains(self, truth: Truth) -> None:
         """Refuse relevances whose gains no float64 holds, before they turn into NaN."""
         largest = truth.pairs.grades.largest
         for request in self.requests:
-            exponential = dict(request.parameters).get("gain") == "exp2"
+            exponential = str(dict(request.parameters).get("gain")).startswith("exp2")
             limit = LARGEST_EXPONENT if exponential else LARGEST_RELEVANCE
             if largest > limit:
                 raise DataError(
@@ -346,34 +585,6 @@ class Evaluation:
     def _user_types(self) -> pl.Schema:
         schema = self.tables.truth.frame.collect_schema()
         return pl.Schema({name: schema[name] for name in schema if name.startswith("user_")})
-
-    def _measure_model(
-        self, name: str, probe: ModelProbe, truth: Truth, order: npt.NDArray[np.int64] | None
-    ) -> None:
-        model = self.models.setdefault(name, Model(ExactSums(len(self.requests))))
-        model.tally.add_model(probe, self.config)
-        labels = [request.label for request in self.requests]
-
-        def keep(users: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> None:
-            ids = truth.ids_of_users(users).cast(self._user_types)
-            ids.columns = list(self.tables.truth.user_names)
-            rows = ids.hstack([pl.Series(label, values[:, n]) for n, label in enumerate(labels)])
-            if self.writer is not None:
-                self.writer.add(name, rows)
-            else:
-                model.users.append(rows)
-
-        model.sums.merge(
-            measure_users(
-                truth,
-                probe.ranks,
-                self.requests,
-                policies=self.config.policies,
-                threads=self.threads,
-                keep=keep if self.per_user else None,
-                order=order,
-            )
-        )
 
     def _check_inputs(self) -> None:
         """Nothing to read, nobody in common, cutoffs that no list reaches."""
@@ -420,6 +631,13 @@ class Evaluation:
         if self.tables.is_log:
             message = "relevant items are those logged: what was never shown cannot be missed"
             self.warnings.append(Warning_("joined-log", message))
+        drawn = [r.label for r in self.requests if r.metric.name == "sampled"]
+        if drawn:
+            message = (
+                f"{', '.join(drawn)}: ranks among sampled candidates can put models in another "
+                "order than ranks in the whole catalogue; the estimate has less bias, more spread"
+            )
+            self.warnings.append(Warning_("sampled-candidates", message))
         if self.sample is not None:
             message = f"numbers stand on a sample of {self.sample:.2%} of the users"
             self.warnings.append(Warning_("sample", message))
@@ -428,34 +646,6 @@ class Evaluation:
         places = dict(self.tables.rankings)
         table = places.get(name) or places.get(None)
         return table.at if table is not None else ""
-
-    def _estimates(self) -> list[Estimate]:
-        estimates = []
-        for name, model in self.models.items():
-            for column, request in enumerate(self.requests):
-                if model.sums.n_infinite(column):
-                    raise DataError(
-                        f"{request.label} of {name!r} is infinite for "
-                        f"{model.sums.n_infinite(column):,} users",
-                        code="infinite-value",
-                        hint="exponential gains overflow on such relevances: use linear gains",
-                    )
-                total = model.sums.sum_of(column)
-                estimates.append(
-                    Estimate(
-                        model=name,
-                        metric=request.label,
-                        name=request.metric.name,
-                        cutoff=request.cutoff,
-                        parameters=dict(request.parameters),
-                        value=total.mean,
-                        std_error=total.std_error,
-                        n_users=total.count,
-                        n_undefined=model.sums.n_undefined(column),
-                        higher_is_better=request.metric.higher_is_better,
-                    )
-                )
-        return estimates
 
     def _kept_values(self, *, in_order: bool) -> PerUser | None:
         if self.writer is not None:
@@ -469,7 +659,7 @@ class Evaluation:
         }
         return PerUser(names, tuple(request.label for request in self.requests), frames)
 
-    def _report(self, estimates: tuple[Estimate, ...], per_user: PerUser | None) -> Report:
+    def _report(self, found: Inference, per_user: PerUser | None) -> Report:
         config, tables = self.config, self.tables
         rows = {None: self.truth_tally.rows}
         inputs = [Input("truth", None, tables.truth.paths, rows[None], tables.truth.fingerprint())]
@@ -484,17 +674,12 @@ class Evaluation:
         if tables.train is not None:
             train = tables.train
             inputs.append(Input("train", None, train.paths, self.train_rows, train.fingerprint()))
-        asked = config.model_dump(mode="json", exclude={"output", "name"})
-        definitions = [
-            [request.label, dict(request.parameters), request.metric.kernel.digest]
-            for request in self.requests
+        inputs += [
+            Input("segments", None, each.paths, each.n_rows_hint() or 0, each.fingerprint())
+            for each in tables.segment_tables
         ]
-        key = run_key(
-            {**asked, "sample": self.sample},
-            [each.fingerprint for each in inputs],
-            {"evalkit": __version__},
-            definitions,
-        )
+        fingerprints = [each.fingerprint for each in inputs]
+        key = _key(config, self.requests, fingerprints, self.sample)
         n_read = sum(each.rows for each in inputs)
         return Report(
             evalkit=__version__,
@@ -507,9 +692,20 @@ class Evaluation:
                 self.truth_tally.truth_counts(),
                 {name: model.tally.model_counts(config) for name, model in self.models.items()},
             ),
-            estimates=estimates,
-            meta=self.clock.meta(n_read, self.threads, versions()),
+            estimates=found.estimates,
+            comparisons=found.comparisons,
+            statistics=found.used,
+            standings=found.standings,
+            findings=found.findings,
+            macros=found.macros,
+            curves=self.details.found_curves,
+            distributions=self.details.found_distributions,
+            parts=self.details.found_parts,
+            meta=replace(
+                self.clock.meta(n_read, self.threads, versions()),
+                resampling_bytes=None if self.resampling is None else self.resampling.n_bytes,
+            ),
             warnings=tuple(self.warnings),
-            config=config.model_dump(mode="json"),
+            config=config.dump(),
             per_user_values=per_user,
         )

@@ -23,6 +23,7 @@ from evalkit.keys import (
     as_array,
     as_keys,
     same_ids,
+    stable_hashes,
 )
 from evalkit.pairs import ManyGradesError, PairRows, UserItems, build_user_items
 from evalkit.sources import Table, reading
@@ -48,6 +49,7 @@ class Truth:
         item_ids: ids of `item_keys`, in their order; only for hashed ids.
         item_keys: uint64[n_items] ascending; only for hashed ids.
         counts: rows and reasons, for the report.
+        is_extra: bool[n_users], users whom only rankings know; None when there are none.
     """
 
     pairs: UserItems
@@ -59,6 +61,12 @@ class Truth:
     item_ids: pl.DataFrame
     item_keys: Keys
     counts: "TruthRows"
+    is_extra: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def threshold(self) -> float:
+        """The threshold as gains count from it: 1 where none is given."""
+        return self.relevant_from if self.relevant_from != SMALLEST_POSITIVE else 1.0
 
     def ids_of_users(self, codes: npt.NDArray[np.int64]) -> pl.DataFrame:
         """The id columns of user codes, in their order."""
@@ -72,6 +80,12 @@ class Truth:
         if dtype == pl.Date:
             physical = physical.cast(pl.Int32)
         return pl.DataFrame([physical.cast(dtype)])
+
+    def stable_hashes(self) -> Keys:
+        """uint64[n_users], hashes of the users' ids that no version of any library changes."""
+        if not self.user_plan.hashed:
+            return self.pairs.users.copy()
+        return stable_hashes(self.user_ids, self.user_plan)
 
     def order_of_users(self) -> npt.NDArray[np.int64]:
         """User codes in ascending order of their ids."""
@@ -112,9 +126,13 @@ def build_truth(
     sample: Sample | None = None,
     share: Share | None = None,
     clock: Callable[[str], None] = lambda stage: None,
+    extra: pl.LazyFrame | None = None,
 ) -> Truth:
     """Read the interactions and group them by user.
 
+    Args:
+        extra: ids of users whom the truth may lack, each with any item: users without relevant
+            items.
     Raises:
         RequestError: no item can reach the threshold [threshold-without-relevance].
         DataError: [null-id], [duplicate-truth], [bad-relevance], [negative-relevance] as the
@@ -136,6 +154,7 @@ def build_truth(
         keeps_ids=user_plan.hashed or item_plan.hashed,
         coded=policies.truth_duplicates != "sum",  # sums are values of their own
         threads=threads,
+        extra=_select_extra(extra, user_plan, item_plan),
     )
     rows = _read(how)
     clock("read")
@@ -162,6 +181,9 @@ def build_truth(
         threads=threads,
     )
     user_ids, item_ids, item_keys = _real_ids(rows, pairs, user_plan, item_plan)
+    is_extra = None
+    if rows.extra_keys:
+        is_extra = np.isin(pairs.users, np.concatenate(rows.extra_keys))
     truth = Truth(
         pairs,
         relevant_from,
@@ -172,6 +194,7 @@ def build_truth(
         item_ids,
         item_keys,
         TruthRows(rows.n_rows, rows.null_ids, found.duplicates, found.negative, rows.not_sampled),
+        is_extra,
     )
     if found.duplicates and policies.truth_duplicates == "error":
         raise DataError(
@@ -201,6 +224,15 @@ class _Reading:
     keeps_ids: bool
     coded: bool
     threads: int
+    extra: pl.LazyFrame | None = None
+
+
+def _select_extra(extra: pl.LazyFrame | None, users: IdPlan, items: IdPlan) -> pl.LazyFrame | None:
+    """The same columns of users whom only rankings know; nothing is relevant to them."""
+    if extra is None:
+        return None
+    ids = [*users.select(USER_KEY), *items.select(ITEM_KEY)]
+    return extra.select(*ids, pl.lit(0.0).alias("relevance"))
 
 
 @dataclass(slots=True)
@@ -218,6 +250,7 @@ class _Rows:
     not_sampled: int = 0
     null_relevance: int = 0
     frames: list[pl.DataFrame] = field(default_factory=list)
+    extra_keys: list[Keys] = field(default_factory=list)
 
 
 def _read(how: _Reading) -> _Rows:
@@ -229,9 +262,10 @@ def _read(how: _Reading) -> _Rows:
 
 
 def _read_once(how: _Reading, *, coded: bool) -> _Rows:
-    graded = "relevance" in how.table.frame.select(how.columns).collect_schema()
+    has_grades = "relevance" in how.table.frame.select(how.columns).collect_schema()
+    graded = has_grades or how.extra is not None
     # untouched room costs nothing, so what the metadata says may be too much
-    room = how.table.n_rows_hint()
+    room = how.table.n_rows_hint() if how.extra is None else None
     rows = _Rows(PairRows(room, graded=graded, coded=coded))
 
     def placed() -> Iterator[tuple[pl.DataFrame, int]]:
@@ -240,12 +274,23 @@ def _read_once(how: _Reading, *, coded: bool) -> _Rows:
             rows.null_ids += null_ids
             rows.not_sampled += not_sampled
             rows.n_rows += part.height + null_ids + not_sampled
-            if graded and (n_null := part["relevance"].null_count()):
+            if not has_grades and graded:
+                part = part.with_columns(relevance=pl.lit(1.0))
+            elif graded and (n_null := part["relevance"].null_count()):
                 rows.null_relevance += n_null
                 part = part.with_columns(pl.col("relevance").fill_null(0.0))
             if how.keeps_ids:
                 rows.frames.append(part)
             yield part, rows.pairs.place(part.height)
+        if how.extra is not None:
+            known = how.table.frame.select(how.columns).select(USER_KEY).unique()
+            others = how.extra.unique(USER_KEY).join(known, on=USER_KEY, how="anti").collect()
+            part, _, _ = choose_rows(others, how.share, how.sample)
+            if part.height:
+                rows.extra_keys.append(as_keys(part[USER_KEY]))
+                if how.keeps_ids:
+                    rows.frames.append(part)
+                yield part, rows.pairs.place(part.height)
 
     def write(placed: tuple[pl.DataFrame, int]) -> None:
         part, begin = placed

@@ -27,3 +27,18 @@ def many_cores() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("evalkit.street.usable_cores", lambda: 8)
         yield
+
+
+def pytest_terminal_summary(terminalreporter):
+    """What tests want to be read whether they pass or not: `record_property("summary", line)`."""
+    reports = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
+    lines = sorted(
+        str(line)
+        for report in reports
+        for name, line in getattr(report, "user_properties", ())
+        if name == "summary" and getattr(report, "when", "") == "call"
+    )
+    if lines:
+        terminalreporter.section("summaries")
+    for line in lines:
+        terminalreporter.write_line(line)

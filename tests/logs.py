@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from evalkit.config import build_config
 from evalkit.errors import DataError, Errors
+from evalkit.plan import Given
 from evalkit.report import Report
-from evalkit.street import Given, run_config
+from evalkit.street import run_config
 
 JIT_OFF = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 

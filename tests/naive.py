@@ -54,6 +54,7 @@ def f(
     beta: float = 1.0,
     precision_over: str = "k",
     recall_over: str = "relevant",
+    mean: str = "users",
 ) -> float:
     if not relevant:
         return math.nan
@@ -63,9 +64,11 @@ def f(
 
 
 @naive("R-precision")
-def r_precision(ranked: Gains, relevant: Gains, k: int | None) -> float:
+def r_precision(ranked: Gains, relevant: Gains, k: int | None, form: str = "top_r") -> float:
     if not relevant:
         return math.nan
+    if form == "min_k":
+        return hits(ranked, relevant, k) / len(top(relevant, k))
     return hits(top(ranked, k)[: len(relevant)], relevant, None) / len(relevant)
 
 
@@ -90,6 +93,8 @@ def ap(
     is_hit = [*(gain != 0 for gain in ranked), *[False] * last]
     ranks = [rank for rank in range(1, last + 1) if terms == "every_rank" or is_hit[rank - 1]]
     total = sum(precision(ranked, relevant, rank) for rank in ranks)
+    if terms == "last_row" and ranked and ranked[-1]:  # it stays the last row of a short list
+        total += max(0, last - len(ranked)) * precision(ranked, relevant, None)
     divisor = {
         "min_k": len(top(relevant, k)),
         "relevant": len(relevant),
@@ -103,7 +108,7 @@ def ap(
 def worth(gain: float, kind: str) -> float:
     if kind == "binary":
         return float(gain != 0)
-    return 2**gain - 1 if kind == "exp2" else gain
+    return 2**gain - 1 if kind in ("exp2", "exp2_shifted") else gain  # the threshold is 1
 
 
 @naive("CG")
@@ -147,6 +152,7 @@ def ndcg(
     log_base: float = 2.0,
     idcg: str = "all",
     idcg_cut: str = "k",
+    idcg_negative: str = "left_out",
 ) -> float:
     if not relevant:
         return math.nan
@@ -172,3 +178,65 @@ def rbp(
     return (1 - patience) * sum(
         patience**place * (grade / best if gain == "linear" else 1.0) for place, grade in shown
     )
+
+
+@naive("AUC")
+def auc(
+    ranked: Gains,
+    relevant: Gains,
+    k: int | None,
+    candidates: float = 0.0,
+    one_kind: str = "undefined",
+) -> float:
+    listed = [gain != 0 for gain in top(ranked, k)]
+    if candidates:
+        others = candidates - len(relevant)
+        unlisted = others - listed.count(False)
+        if not relevant or others <= 0 or unlisted < 0:
+            return math.nan
+        won = sum(
+            listed[rank + 1 :].count(False) + unlisted for rank, hit in enumerate(listed) if hit
+        )
+        won += (len(relevant) - listed.count(True)) * unlisted / 2
+        return won / (len(relevant) * others)
+    pairs = listed.count(True) * listed.count(False)
+    if pairs:
+        return sum(listed[rank:].count(False) for rank, hit in enumerate(listed) if hit) / pairs
+    if one_kind == "undefined" or not relevant:
+        return math.nan
+    return float(one_kind == "zero_or_one" and any(listed))
+
+
+@naive("partial-AUC")
+def partial_auc(
+    ranked: Gains, relevant: Gains, k: int | None, positives: str = "relevant"
+) -> float:
+    listed = [gain != 0 for gain in ranked]
+    misses = listed.count(False) if k is None else k
+    if not relevant or not misses:
+        return math.nan
+    wanted = min(misses, len(relevant)) if positives == "min_k" else len(relevant)
+    above = [listed[:rank].count(False) for rank, hit in enumerate(listed) if hit][:wanted]
+    return sum(max(misses - each, 0) for each in above) / (misses * wanted)
+
+
+@naive("sampled")
+def sampled(
+    ranked: Gains,
+    relevant: Gains,
+    k: int | None,
+    of: str = "recall",
+    catalogue: float = 0.0,
+    sample: float = 0.0,
+) -> float:
+    listed = [gain != 0 for gain in ranked]
+    others = sample or listed.count(False)
+    if len(relevant) != 1 or listed.count(False) > others:
+        return math.nan
+    if True not in listed:
+        return 0.0
+    above = listed.index(True)
+    rank = 1 + above * ((catalogue - 1) / others) if catalogue and above else 1 + above
+    if k is not None and rank > k:
+        return 0.0
+    return {"recall": 1.0, "nDCG": 1 / math.log2(1 + rank), "RR": 1 / rank}[of]

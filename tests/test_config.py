@@ -56,15 +56,15 @@ names = [
   7,
   "ndgc@5",
 ]
-profile = "ranx"
+profile = "rankx"
 [policies]
 tise = "item"
 ties = "itm"
 first_rank = 1.5
 "gaps.x" = 1
-[gates]
+[colour]
 [output]
-formats = ["json", "html"]
+formats = ["json", "pdf"]
 per_user = "yes"
 path = 7
 """
@@ -83,12 +83,12 @@ MISTAKES = [
     ("unknown-key", "job.toml:13: rankings[1].ties", "'ties' stands under policies"),
     ("wrong-type", "job.toml:17: metrics.names[1]", "put it in quotes"),
     ("unknown-metric", "job.toml:18: metrics.names[2]", "did you mean 'nDCG'?"),
-    ("unknown-choice", "job.toml:20: metrics.profile", ""),
+    ("unknown-profile", "job.toml:20: metrics.profile", ""),
     ("unknown-key", "job.toml:22: policies.tise", "did you mean 'ties'?"),
     ("unknown-choice", "job.toml:23: policies.ties", "did you mean 'item'?"),
     ("wrong-type", "job.toml:24: policies.first_rank", ""),
     ("unknown-key", "job.toml:25: policies.gaps.x", "policies has missing_ranking"),
-    ("unknown-key", "job.toml:26: gates", "a config has name, truth"),
+    ("unknown-key", "job.toml:26: colour", "a config has name, truth"),
     ("unknown-choice", "job.toml:28: output.formats[1]", ""),
     ("wrong-type", "job.toml:29: output.per_user", "leave the quotes out"),
     ("wrong-type", "job.toml:30: output.path", 'path = "7"'),
@@ -140,7 +140,9 @@ def test_mistakes_of_a_config_are_wrong_requests():
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
 def test_example_config_loads(path):
-    config = load_config(path)
+    variables = {"day": "2026-11-20"} if path.stem in ("nightly", "object-store", "compare") else {}
+
+    config = load_config(path, variables=variables)
 
     assert config.metrics.names
 
@@ -180,16 +182,30 @@ def test_defaults_are_those_of_the_documented_interface():
     assert config.policies == Policies()
     assert config.policies.model_dump() == {
         "missing_ranking": "zero",
+        "empty_ranking": "zero",
         "no_relevant": "skip",
+        "zeros": "count",
         "unknown_users": "skip",
+        "seen": "all",
         "duplicates": "error",
+        "rel_size": "items",
         "truth_duplicates": "max",
         "ties": "item",
+        "tie_share": 0.01,
+        "score_type": "float64",
+        "nonpositive_scores": "hit",
         "bad_scores": "error",
+        "unpredicted": "skip",
+        "unrated": "skip",
+        "bad_labels": "error",
         "null_ids": "error",
         "bad_ranks": "error",
         "first_rank": 1,
         "negative_relevance": "ignore",
+        "fractional_relevance": "keep",
+        "threshold_rule": "as-given",
+        "round_users": 17,
+        "round_mean": 17,
         "beyond_depth": "warn",
         "no_common_user": "error",
         "empty_input": "error",

@@ -18,6 +18,7 @@ from evalkit import runs
 from evalkit.errors import BusyError, DataError, MachineError, RequestError
 from evalkit.report import PerUser, Report
 from evalkit.runs import hold, load_run, new_run_id, publish, run_key, verify
+from evalkit.runs._keys import digest
 
 TEXT = """
 {"schema_version": 1, "evalkit": "0.1.0", "run_id": "first", "run_key": "k", "name": "nightly",
@@ -61,7 +62,8 @@ def test_run_is_a_directory_with_every_file_and_latest_points_to_it(tmp_path):
 
     assert path == tmp_path / "new" / "runs" / "first"
     assert sorted(each.name for each in path.iterdir()) == [
-        *("manifest.json", "metrics.csv", "metrics.parquet", "report.json", "report.md"),
+        *("manifest.json", "metrics.csv", "metrics.parquet", "report.html", "report.json"),
+        *("report.md", "report.tex"),
     ]
     assert (path.parent / "latest").resolve() == path
     assert verify(path) == verify(path.parent / "latest") == []
@@ -89,7 +91,7 @@ def test_manifest_says_what_the_run_rests_on(tmp_path):
     assert manifest["run_id"] == "first"
     assert manifest["inputs"][0]["fingerprint"] == "f"
     assert manifest["config"] == {"day": "2026-01-02 00:00:00", "x": None}
-    assert set(manifest["files"]) == {"report.json", "report.md", "metrics.parquet"}
+    assert set(manifest["files"]) == {"report.json", "report.md", "report.html", "metrics.parquet"}
 
 
 def test_latest_moves_to_the_next_run_and_the_first_stays(tmp_path):
@@ -409,6 +411,61 @@ def test_kill_at_any_call_leaves_the_old_run_or_the_new_one(tmp_path):
     assert int(found.stdout) > 20
 
 
+RANDOMLY_KILLED = """
+import os, random, signal, sys, time
+from pathlib import Path
+from evalkit import runs
+from evalkit.report import Report
+
+text, folder, kills = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+formats = ("csv", "markdown", "html", "latex")
+
+
+def report(run_id):
+    return Report.from_json(text.replace('"first"', f'"{run_id}"'))
+
+
+began = time.perf_counter()
+runs.publish(report("warm"), folder, formats=formats)
+seconds = time.perf_counter() - began
+rng = random.Random(1)
+killed = complete = 0
+for n in range(kills):
+    child = os.fork()
+    if not child:
+        runs.publish(report(f"run-{n}"), folder, formats=formats)
+        os._exit(0)
+    time.sleep(rng.uniform(0, 1.5 * seconds))
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    killed += status != 0
+    name = folder / f"run-{n}"
+    if name.exists():
+        complete += 1
+        assert runs.verify(name) == [], n
+    else:
+        assert status != 0, n
+    assert runs.verify(folder / "latest") == [], n
+    runs.publish(report(f"next-{n}"), folder, formats=())
+    assert not [each for each in os.listdir(folder) if each.startswith(".tmp")], n
+print(killed, complete)
+"""
+
+
+def test_kill_at_a_random_moment_leaves_no_torn_run(tmp_path):
+    kills = int(os.environ.get("EVALKIT_TEST_KILLS", "25"))
+
+    found = subprocess.run(
+        [sys.executable, "-c", RANDOMLY_KILLED, TEXT, str(tmp_path), str(kills)],
+        capture_output=True,
+        text=True,
+    )
+
+    assert found.returncode == 0, found.stderr
+    killed, _ = map(int, found.stdout.split())
+    assert killed > kills // 10
+
+
 # What verify sees.
 
 
@@ -458,7 +515,7 @@ def test_manifest_cannot_name_files_elsewhere(tmp_path, name):
     manifest = json.loads((path / "manifest.json").read_text())
     del manifest["checksum"]
     manifest["files"][name] = {}
-    manifest["checksum"] = runs._digest(manifest)
+    manifest["checksum"] = digest(manifest)
     (path / "manifest.json").write_text(json.dumps(manifest))
 
     assert verify(path) == [f"{name}: no name of a run's file"]

@@ -33,6 +33,7 @@ CONTESTANTS = {
     "floor": Contestant("floor: Polars reads the columns", ("polars",)),
     "evalkit_call": Contestant("evalkit, warm process", ("evalkit", "polars", "numba", "numpy")),
     "evalkit_parts": Contestant("evalkit, one model at a time", ("evalkit",)),
+    "evalkit_segments": Contestant("evalkit, split and compared", ("evalkit",)),
     "evalkit_command": Contestant("evalkit, whole command", ("evalkit",)),
     "duckdb_query": Contestant("hand-written DuckDB", ("duckdb",)),
     "polars_query": Contestant("hand-written Polars", ("polars",)),

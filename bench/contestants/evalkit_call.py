@@ -1,21 +1,33 @@
 """evalkit as a library, in a process that has its kernels loaded."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import evalkit
 from contestants import Answer, Call
 from harness import digest_report
 
 
-def prepare(log: Path, labels: Sequence[str], threads: int) -> Call:
+def prepare(
+    log: Path,
+    labels: Sequence[str],
+    threads: int,
+    *,
+    segments: Mapping[str, object] | None = None,
+    statistics: Mapping[str, object] | None = None,
+) -> Call:
     """`evalkit.evaluate` on the folders, with every model that is there."""
     truth = str(log / "truth" / "*.parquet")
     models = sorted((log / "rankings").iterdir(), key=lambda each: (len(each.name), each.name))
     rankings = {each.name: str(each / "*.parquet") for each in models}
 
     def call() -> Answer:
-        report = evalkit.evaluate(truth, rankings, metrics=labels, threads=threads)
+        more = {"segments": segments, "statistics": statistics}
+        asked: dict[str, Any] = {
+            name: section for name, section in more.items() if section is not None
+        }
+        report = evalkit.evaluate(truth, rankings, metrics=labels, threads=threads, **asked)
         meta = report.meta
         return Answer(
             {

@@ -10,19 +10,42 @@ import typer
 
 from evalkit import __version__
 from evalkit.cli import console
+from evalkit.cli.audit import audit
 from evalkit.cli.check import check
+from evalkit.cli.compare import compare
 from evalkit.cli.demo import demo
 from evalkit.cli.evaluate import evaluate
+from evalkit.cli.gate import gate
+from evalkit.cli.history import history
 from evalkit.cli.init import init
 from evalkit.cli.metrics import explain, metrics
+from evalkit.cli.report import report
 from evalkit.cli.run import run
 from evalkit.cli.schema import schema
 from evalkit.cli.synth import synth
 from evalkit.cli.verify import verify
 from evalkit.cli.warm import warm
+from evalkit.cli.why import why
 from evalkit.errors import FINE
 
-COMMANDS = (run, evaluate, check, metrics, explain, init, schema, demo, synth, warm, verify)
+COMMANDS = (
+    run,
+    evaluate,
+    compare,
+    why,
+    check,
+    audit,
+    metrics,
+    explain,
+    init,
+    schema,
+    demo,
+    synth,
+    warm,
+    verify,
+    report,
+    gate,
+)
 
 
 app = typer.Typer(
@@ -35,6 +58,7 @@ app = typer.Typer(
 )
 for command in COMMANDS:
     app.command()(command)
+app.add_typer(history, name="history")
 
 
 def _say_version(asked: bool) -> None:
@@ -51,8 +75,8 @@ def evalkit(
 ) -> None:
     """Exact ranking metrics of recommenders, straight from Parquet logs.
 
-    Results go to stdout; progress, notes and errors to stderr. Exit status: 0 fine, 2 the
-    request is wrong, 3 the data is wrong, 4 the machine failed, 75 try again later.
+    Results go to stdout; progress, notes and errors to stderr. Exit status: 0 fine, 1 a gate
+    failed, 2 the request is wrong, 3 the data is wrong, 4 the machine failed, 75 try again later.
     """
 
 

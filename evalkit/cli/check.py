@@ -6,16 +6,19 @@ from evalkit.cli.options import (
     Json,
     LogFormat,
     Overrides,
+    Profile,
     Quiet,
     Threads,
     Variables,
     set_threads,
+    with_profile,
 )
 from evalkit.errors import FINE
 
 
 def check(
     config: ConfigFile,
+    profile: Profile = None,
     overrides: Overrides = None,
     variables: Variables = None,
     json: Json = False,
@@ -30,7 +33,9 @@ def check(
     from evalkit.config import load_config, parse_variables
 
     request = load_config(
-        config, overrides=overrides or (), variables=parse_variables(variables or ())
+        config,
+        overrides=with_profile(overrides, profile),
+        variables=parse_variables(variables or ()),
     )
     set_threads(threads)
     from evalkit.inspection import check_config

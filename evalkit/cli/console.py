@@ -14,6 +14,8 @@ REDRAW_SECONDS = 0.1
 
 _is_json = False
 _is_quiet = False
+_is_log = False
+_run_id = ""
 _progress_shown = False
 
 
@@ -22,9 +24,10 @@ def configure(arguments: Sequence[str]) -> None:
 
     Errors about the command line itself are already told in that form.
     """
-    global _is_json, _is_quiet
+    global _is_json, _is_quiet, _is_log
     given = " ".join(arguments).replace("--log-format=", "--log-format ").split(" ")
     _is_json = any(pair == ("--log-format", "json") for pair in pairwise(given))
+    _is_log = "--log-format" in given
     _is_quiet = "--quiet" in arguments or "-q" in arguments
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -75,6 +78,26 @@ def note(message: str) -> None:
         tell_line(message)
 
 
+def name_run(run_id: str) -> None:
+    """Every log line from here on carries the id of that run."""
+    global _run_id
+    _run_id = run_id
+
+
+def log(level: str, message: str) -> None:
+    """Write a log line with time and run, where `--log-format` asks for such lines."""
+    if _is_quiet or not _is_log:
+        return
+    if _is_json:
+        _log(level, message)
+    else:
+        tell_line(f"{_now()} {level} {_run_id or '-'} {message}")
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
 def tell_line(text: str) -> None:
     """Write text to stderr; nothing where stderr is gone."""
     clear_progress()
@@ -88,7 +111,8 @@ def tell_line(text: str) -> None:
 def _log(level: str, message: str, **others: str) -> None:
     import json
 
-    record = {"level": level, "message": message}
+    record = {"time": _now(), "level": level, "message": message}
+    record |= {"run_id": _run_id} if _run_id else {}
     record |= {name: value for name, value in others.items() if value}
     tell_line(json.dumps(record, ensure_ascii=False))
 

@@ -29,7 +29,7 @@ def demo(
     threads: Threads = None,
     quiet: Quiet = False,
     log_format: LogFormat = "text",
-) -> None:
+) -> int:
     """Evaluate rankings of MovieLens that come with the package."""
     shown = choose_format(format, json)
     set_threads(threads)
@@ -39,6 +39,6 @@ def demo(
     path = demo_config()
     config = load_config(path, overrides=overrides or ())
     console.note(f"evalkit run {path}")
-    result.run_and_show(
+    return result.run_and_show(
         config, folder=out, format=shown, threads=threads, memory_limit=memory_limit_of(None)
     )

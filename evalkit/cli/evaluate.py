@@ -14,6 +14,7 @@ from evalkit.cli.options import (
     MemoryLimit,
     Overrides,
     PerUserPath,
+    Profile,
     Quiet,
     Sample,
     Threads,
@@ -22,6 +23,7 @@ from evalkit.cli.options import (
     choose_format,
     memory_limit_of,
     set_threads,
+    with_profile,
 )
 
 
@@ -45,6 +47,7 @@ def evaluate(
     relevance: Annotated[
         str | None, Option("--relevance", metavar="COLUMN", help="Relevance column of the truth.")
     ] = None,
+    profile: Profile = None,
     overrides: Overrides = None,
     variables: Variables = None,
     out: Annotated[
@@ -69,7 +72,7 @@ def evaluate(
     shown = choose_format(format, json)
     limit = memory_limit_of(memory_limit)
     share = check_sample(sample)
-    result.check_per_user_path(per_user)
+    result.check_file_option(per_user, "--per-user")
     texts = [*rankings, *(more_rankings or ())]
     models = name_rankings(texts)
     ids: dict[str, str | list[str]] = {}
@@ -85,7 +88,7 @@ def evaluate(
         metrics=metric,
         truth_columns={**ids, "relevance": relevance} if relevance else ids,
         rankings_columns={model: of_rankings for model, _ in models},
-        overrides=overrides or (),
+        overrides=with_profile(overrides, profile),
         variables=parse_variables(variables or ()),
     )
     set_threads(threads)

@@ -117,13 +117,22 @@ def _config_lines(
     yield ""
     yield "[metrics]"
     yield f"names = [{', '.join(map(_text, METRICS))}]"
-    yield _default("profile", '"evalkit"', "a named set of conventions")
+    yield _default(
+        "profile", '"evalkit"', 'a library\'s conventions, as "ranx"; or a file of your own'
+    )
     yield _default("files", "[]", "Python files with metrics of your own")
+    yield ""
+    yield _default("[[gates]]", "", "what must hold, or the run ends with status 1")
+    yield _default("metric", '"nDCG@10"', "or data: a count, such as users_without_ranking")
+    yield _default("max_drop", "0.002", "below the baseline; or min, or max, without one")
+    yield _default("baseline", '"last-passed"', "or last, last~1, a tag, a run, a model")
+    yield _default("unclear", '"fail"', "what a gate does that cannot tell; or pass")
     for section, record in (("policies", Policies), ("output", OutputSection)):
         yield ""
         yield f"[{section}]"
         for key, declared in record.model_fields.items():
-            yield _default(key, _toml(declared.default), _comment(declared))
+            if declared.default is not None:
+                yield _default(key, _toml(declared.default), _comment(declared))
 
 
 def _model_lines(text: str, model: str, path: str, role: str, folder: Path) -> Iterator[str]:

@@ -3,23 +3,30 @@
 import math
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
 from evalkit.cli import console
-from evalkit.cli.options import Json, LogFormat, Quiet, choose_format
+from evalkit.cli.explaining import (
+    EXAMPLE_CUTOFFS,
+    EXAMPLE_RANKED,
+    EXAMPLE_RELEVANT,
+    INDENT,
+    WIDTH,
+    all_profiles,
+    entry,
+    example_by_profile,
+    one_profile,
+    profiles_record,
+    spelled,
+)
+from evalkit.cli.options import Json, LogFormat, Profile, Quiet, choose_format
 
 if TYPE_CHECKING:
-    from evalkit.metrics import Metric, Parameter, Request
-
-WIDTH = 80
-INDENT = "  "
-
-# The worked example: relevance of the user's relevant items, and of what each rank shows.
-EXAMPLE_RELEVANT = (3.0, 2.0, 2.0, 1.0)
-EXAMPLE_RANKED = (3.0, 0.0, 1.0, 2.0, 0.0)
-EXAMPLE_CUTOFFS = (1, 3, 5)
+    from evalkit.metrics import Conventions, Metric, Parameter, Request, Value
+    from evalkit.profiles import Profile as LibraryProfile
 
 ListFormat = Annotated[Literal["table", "json"] | None, Option("--format", help="Default: table.")]
 
@@ -32,12 +39,26 @@ def metrics(
 ) -> None:
     """List all metrics."""
     shown = choose_format(format, json)
-    from evalkit.metrics import registry
+    from evalkit.metrics import KINDS, registry_of
 
-    known = list(registry().values())
+    kinds = {kind: list(registry_of(kind).values()) for kind in KINDS}
     if shown == "json":
-        console.say_json([_record(metric) for metric in known])
+        console.say_json(
+            [_record(metric, kind) for kind, known in kinds.items() for metric in known]
+        )
         return
+    for kind, known in kinds.items():
+        if kind != "rankings":
+            console.say("")
+            console.say(f"Where a config has [{kind}]:")
+            console.say("")
+        _list(known)
+    console.say("")
+    console.say("Written name(parameter=value)@cutoff, as nDCG@10 or recall@{5,20}.")
+    console.say("evalkit explain NAME shows formula, parameters and a worked example.")
+
+
+def _list(known: "list[Metric]") -> None:
     width = max(len(metric.name) for metric in known) + 2
     for metric in known:
         lines = textwrap.wrap(metric.summary, WIDTH - width)
@@ -48,36 +69,76 @@ def metrics(
             lines += textwrap.wrap(detail, WIDTH - width, break_on_hyphens=False)
         for number, line in enumerate(lines):
             console.say(f"{'' if number else metric.name:<{width}}{line}")
-    console.say("")
-    console.say("Written name(parameter=value)@cutoff, as nDCG@10 or recall@{5,20}.")
-    console.say("evalkit explain NAME shows formula, parameters and a worked example.")
 
 
 def explain(
     name: Annotated[str, Argument(metavar="NAME", help="As nDCG, MAP or precision@10.")],
+    profile: Profile = None,
+    latex: Annotated[bool, Option("--latex", help="The formula in LaTeX too.")] = False,
     format: ListFormat = None,
     json: Json = False,
     quiet: Quiet = False,
     log_format: LogFormat = "text",
 ) -> None:
-    """Show a metric's formula, parameters, source and an example."""
-    shown = choose_format(format, json)
-    from evalkit.metrics import parse_metrics
+    """Show a metric's formula, parameters, source and an example.
 
-    requests = parse_metrics([name], at=lambda number: f"evalkit explain {name}")
+    With --profile: as that library computes it, and what differs from the default.
+    """
+    shown = choose_format(format, json)
+    from evalkit.profiles import DEFAULT, find_profile
+
+    followed = find_profile(profile or DEFAULT, at="--profile")
+    found = _find(name, followed.conventions if profile else None)
     if shown == "json":
-        console.say_json([_record(request.metric) for request in requests])
+        console.say_json(
+            [
+                _record(request.metric, kind)
+                | (profiles_record(request, followed) if kind == "rankings" else {})
+                for kind, request in found
+            ]
+        )
         return
-    asked: dict[str, Request] = {}
-    for request in requests:
-        asked.setdefault(request.metric.name, request)
-    for request in asked.values():
-        for line in _explanation(name, request):
+    several = len({kind for kind, _ in found}) > 1
+    for number, (kind, request) in enumerate(found):
+        if number:
+            console.say("")
+        if several or kind != "rankings":
+            console.say(f"Of {kind}:")
+        chosen = followed if profile and kind == "rankings" else None
+        for line in _explanation(name, request, kind, chosen, latex=latex):
             console.say(line)
 
 
-def _record(metric: "Metric") -> dict[str, object]:
+def _find(name: str, conventions: "Conventions | None") -> "list[tuple[str, Request]]":
+    """The metrics of that name, of every kind of table; conventions are those of rankings."""
+    from evalkit.errors import RequestError
+    from evalkit.metrics import KINDS, parse_metrics, registry_of
+
+    found: dict[tuple[str, str], Request] = {}
+    first: RequestError | None = None
+    for kind in KINDS:
+        try:
+            requests = parse_metrics(
+                [name],
+                metrics=registry_of(kind),
+                conventions=conventions if kind == "rankings" else None,
+                at=lambda number: f"evalkit explain {name}",
+            )
+        except RequestError as error:
+            known = error.code != "unknown-metric"
+            if first is None or (known and first.code == "unknown-metric"):
+                first = error
+            continue
+        for request in requests:
+            found.setdefault((kind, request.metric.name), request)
+    if not found and first is not None:
+        raise first
+    return [(kind, request) for (kind, _), request in found.items()]
+
+
+def _record(metric: "Metric", kind: str) -> dict[str, object]:
     return {
+        "kind": kind,
         "name": metric.name,
         "aliases": list(metric.aliases),
         "summary": metric.summary,
@@ -106,58 +167,63 @@ def _parameter_record(parameter: "Parameter") -> dict[str, object]:
     return record
 
 
-def _explanation(name: str, request: "Request") -> Iterator[str]:
+def _explanation(
+    name: str, request: "Request", kind: str, followed: "LibraryProfile | None", *, latex: bool
+) -> Iterator[str]:
     metric = request.metric
     head = metric.request().label
     yield from textwrap.wrap(f"{head}: {metric.summary}", WIDTH)
     written = name.partition("@")[0].strip()
-    if written.lower() not in (metric.name.lower(), request.metric.request().label.lower()):
+    if followed is not None:
+        yield from textwrap.wrap(f"{followed.name} speaks for {followed.version}.", WIDTH)
+        bare = replace(request, cutoff=None).label
+        yield from textwrap.wrap(f"There {head} is {bare}.", WIDTH)
+    elif written.lower() not in (metric.name.lower(), request.metric.request().label.lower()):
         bare = metric.request(None, **dict(request.parameters)).label
         yield f"{written} is read as {bare}."
     yield ""
     low, high = (f"{each:g}" if math.isfinite(each) else "no limit" for each in metric.bounds)
     better = "higher" if metric.higher_is_better else "lower"
     cutoff = f"{head}@10, or {head} alone for whole lists"
+    no_cutoff = "none: the metric has its own" if kind == "rankings" else "none"
     for title, text in (
         ("formula", metric.formula),
-        ("latex", metric.latex),
+        ("latex", metric.latex if latex else ""),
         ("bounds", f"{low} to {high}; {better} is better"),
         ("undefined", metric.undefined),
-        ("cutoff", cutoff if metric.cutoff == "optional" else "none: the metric has its own"),
+        ("cutoff", cutoff if metric.cutoff == "optional" else no_cutoff),
         ("aliases", ", ".join(metric.aliases)),
         ("source", metric.source),
     ):
         if text:
-            yield from _entry(title, text)
+            yield from entry(title, text)
     yield ""
     if metric.parameters:
         yield "Parameters"
+        values = dict(request.parameters)
         for parameter in metric.parameters:
-            yield from _parameter_lines(parameter)
+            yield from _parameter_lines(parameter, values[parameter.name])
     else:
         yield "No parameters"
+    if kind != "rankings":
+        return
     yield ""
-    yield "Profiles"
-    yield from _entry("evalkit", "sets nothing else than the defaults above")
+    if followed is None:
+        yield from all_profiles(request)
+    else:
+        yield from one_profile(request, followed)
     yield ""
     yield from _example(request)
+    if followed is not None and followed.has_metric(metric.name, request.cutoff or 1):
+        yield from example_by_profile(request, followed)
 
 
-def _entry(title: str, text: str, width: int = 11) -> list[str]:
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=f"{INDENT}{title:<{width}}",
-        subsequent_indent=" " * (len(INDENT) + width),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
-def _parameter_lines(parameter: "Parameter") -> Iterator[str]:
-    default = f"{parameter.default!r}" if parameter.choices else f"{parameter.default:g}"
+def _parameter_lines(parameter: "Parameter", value: "Value") -> Iterator[str]:
+    default = spelled(parameter.default)
+    if value != parameter.default:
+        default = f"{spelled(value)} (default {default})"
     domain = "" if parameter.choices else f" It is {parameter.domain}."
-    yield from _entry(f"{parameter.name}={default}", f"  {parameter.doc}{domain}", 0)
+    yield from entry(f"{parameter.name}={default}", f"  {parameter.doc}{domain}", 0)
     width = max((len(choice) for choice in parameter.choices), default=0) + 4
     for choice, meaning in zip(parameter.choices, parameter.meanings, strict=True):
         for number, line in enumerate(textwrap.wrap(meaning, WIDTH - width - 6)):

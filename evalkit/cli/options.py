@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -28,14 +29,19 @@ MemoryLimit = Annotated[
     str | None,
     Option("--memory-limit", metavar="SIZE", help="Such as 8GiB. Default: 80 % of the machine's."),
 ]
+Profile = Annotated[
+    str | None,
+    Option("--profile", metavar="NAME", help="Follow a library, as ranx, or a file of your own."),
+]
 Out = Annotated[
-    Path | None, Option("--out", "-o", metavar="DIR", help="Folder of runs; wins over the config.")
+    str | None,
+    Option("--out", "-o", metavar="DIR", help="Folder of runs, or s3://...; wins over the config."),
 ]
 Sample = Annotated[
     float | None, Option("--sample", metavar="SHARE", help="Measure a share of the users.")
 ]
 Format = Annotated[
-    Literal["table", "json", "csv", "markdown"] | None,
+    Literal["table", "json", "csv", "markdown", "latex", "html"] | None,
     Option("--format", help="What stdout shows. Default: table."),
 ]
 Json = Annotated[bool, Option("--json", help="One JSON document on stdout.")]
@@ -47,8 +53,32 @@ PerUserPath = Annotated[
     Path | None,
     Option("--per-user", metavar="PATH", help="Write every user's values to a Parquet file."),
 ]
+RunsFolder = Annotated[Path, Option("--out", "-o", metavar="DIR", help="Folder of runs.")]
+Wait = Annotated[
+    float,
+    Option("--wait", min=0, metavar="SECONDS", help="Wait for another writer of that name."),
+]
+IfNew = Annotated[
+    bool, Option("--if-new", help="Do nothing where a run of the same work is there.")
+]
+Summary = Annotated[bool, Option("--summary", help="One line on stdout, for a chat.")]
+Prometheus = Annotated[
+    Path | None,
+    Option("--prometheus", metavar="FILE", help="Write a file for node_exporter's collector."),
+]
 
 _SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(?:([kmgt])(i?)b?|b)?", re.IGNORECASE)
+
+
+def with_profile(overrides: Sequence[str] | None, profile: str | None) -> list[str]:
+    """The overrides, and the profile as one; a file is meant from here, not from the config."""
+    if profile is None:
+        return list(overrides or ())
+    is_file = profile.endswith(".toml") or "/" in profile
+    return [
+        *(overrides or ()),
+        f"metrics.profile={os.path.abspath(profile) if is_file else profile}",
+    ]
 
 
 def choose_format(format: str | None, is_json: bool, known: str = "table") -> str:

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import NoReturn
@@ -22,6 +23,7 @@ from evalkit.errors import (
 
 INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
+GRACE_SECONDS = 0.5  # for the main thread to clean up by itself; two seconds are promised
 
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
 _NO_SUCH_PATH = {
@@ -43,6 +45,7 @@ def end_with(arguments: Sequence[str]) -> NoReturn:
         return run_command(arguments)
 
     console.configure(arguments)
+    _watch_signals()
     for signal_number, stop in ((signal.SIGTERM, _terminate), (signal.SIGINT, _interrupt)):
         if signal.getsignal(signal_number) is not signal.SIG_IGN:
             signal.signal(signal_number, stop)
@@ -203,6 +206,40 @@ def _show_traceback() -> None:
         import traceback
 
         traceback.print_exc()
+
+
+def _watch_signals() -> None:
+    """End the process when its main thread does not, because it is inside native code.
+
+    Python runs a signal's handler between two steps of the main thread. A scan or a kernel is
+    one step, however long; so the signal wakes a thread that gives the main thread a moment,
+    removes what is unfinished, and ends the process.
+    """
+    import threading
+
+    wake, woken = os.pipe()
+    os.set_blocking(woken, False)
+    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+
+    def watch() -> None:
+        for number in iter(lambda: os.read(wake, 1), b""):
+            status, told = _STOPS.get(number[0], (0, ""))
+            if not status or signal.getsignal(number[0]) is signal.SIG_IGN:
+                continue
+            time.sleep(GRACE_SECONDS)
+            locks = sys.modules.get("evalkit.runs")
+            if locks is not None:
+                locks.abandon()
+            console.tell_line(told)
+            os._exit(status)
+
+    threading.Thread(target=watch, name="signals", daemon=True).start()
+
+
+_STOPS: dict[int, tuple[int, str]] = {
+    signal.SIGTERM: (TERMINATED, "terminated"),
+    signal.SIGINT: (INTERRUPTED, "interrupted"),
+}
 
 
 def _terminate(signal_number: int, frame: FrameType | None) -> NoReturn:

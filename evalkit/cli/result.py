@@ -1,148 +1,152 @@
-"""What a finished run prints, and where it is written."""
+"""What a finished run prints, and how it ends."""
 
 import os
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalkit.cli import console
-from evalkit.errors import RequestError
+from evalkit.errors import FINE, GATE_FAILED, DataError, MachineError, RequestError
 
 if TYPE_CHECKING:
     from evalkit.config import Config
+    from evalkit.jobs import Done
     from evalkit.report import Report
-    from evalkit.runs import Job
 
 
 def run_and_show(
     config: "Config",
     *,
-    folder: Path | None,
+    folder: Path | str | None,
     format: str,
+    summary: bool = False,
+    prometheus: Path | None = None,
+    wait_seconds: float = 0.0,
+    if_new: bool = False,
     per_user: Path | None = None,
     sample: float | None = None,
     threads: int | None = None,
     memory_limit: int | None = None,
-) -> None:
+) -> int:
     """Measure what a config asks for, write the run to `folder` if there is one, and print it.
 
-    Values of users are kept where the run or `per_user` wants them.
+    Returns:
+        The exit status: 1 where a gate failed.
     """
-    from evalkit import runs, street
-
-    keeps_values = per_user is not None or (config.output.per_user and folder is not None)
-    with ExitStack() as stack:
-        job = stack.enter_context(_held(folder, config.name))
-        values = None
-        if keeps_values:
-            values = stack.enter_context(_values_folder(job, folder or per_user or Path()))
-        try:
-            report = street.run_config(
-                config,
-                threads=threads,
-                memory_limit=memory_limit,
-                sample=sample,
-                per_user_folder=values,
-                progress=console.progress_line(),
-            )
-        finally:
-            console.clear_progress()
-        path = None
-        if folder is not None:
-            path = runs.publish(
-                report if config.output.per_user else replace(report, per_user_values=None),
-                folder,
-                formats=config.output.formats,
-                config=config.model_dump(mode="json"),
-                job=job,
-            )
-        if per_user is not None:
-            _write_per_user(report, per_user)
-    _show(report, format, path=path)
-
-
-@contextmanager
-def _held(folder: Path | None, name: str) -> "Iterator[Job | None]":
-    """The lock of a job, taken before the work where the folder of runs is there already.
-
-    A run that is refused makes no folder; then the lock is taken when there is a report.
-    """
-    if folder is None or not folder.is_dir():
-        yield None
-        return
     from evalkit import runs
+    from evalkit.jobs import Job, run_in_store
 
-    with runs.hold(folder, name) as job:
-        yield job
+    def begin(run_id: str) -> None:
+        console.name_run(run_id)
+        console.log("info", f"{config.name}: the run begins")
+
+    experiment = config.output.mlflow if folder is not None else None
+    if experiment is not None:
+        from evalkit.tracking import check_tracker
+
+        check_tracker()
+    store = None
+    if isinstance(folder, str) and runs.is_store(folder):
+        store = runs.open_store(folder, config.storage)
+    try:
+        job = Job(
+            config,
+            None if folder is None or store is not None else Path(folder),
+            wait_seconds=wait_seconds,
+            if_new=if_new,
+            per_user=per_user,
+            sample=sample,
+            threads=threads,
+            memory_limit=memory_limit,
+            progress=console.progress_line(),
+            tell=begin,
+        )
+        done = job.run() if store is None else run_in_store(job, store)
+    finally:
+        console.clear_progress()
+    console.name_run(done.report.run_id)
+    if prometheus is not None:
+        _write_prometheus(done.report, prometheus)
+    if experiment is not None and done.is_new:
+        _track(done, experiment)
+    return _show(done, format, summary=summary)
 
 
-@contextmanager
-def _values_folder(job: "Job | None", beside: Path) -> Iterator[Path]:
-    """A folder for values of users while they are measured, on the disk where they shall go."""
-    if job is not None:
-        with job.scratch("values") as folder:
-            yield folder
-        return
-    from tempfile import TemporaryDirectory
-
-    there = next(each for each in beside.absolute().parents if each.is_dir())
-    with TemporaryDirectory(prefix=".evalkit-values-", dir=there) as name:
-        yield Path(name)
-
-
-def check_per_user_path(path: Path | None) -> None:
-    """Refuses, before any work, a per-user file that cannot be written."""
+def check_file_option(path: Path | None, option: str) -> None:
+    """Refuses, before any work, a file that cannot be written."""
     if path is None:
         return
     folder = path.parent
     if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
         raise RequestError(
-            "no per-user file can be written there",
+            f"no {option.strip('-')} file can be written there",
             code="bad-option",
-            at=f"--per-user {path}",
-            hint="name a Parquet file in a folder that exists",
+            at=f"{option} {path}",
+            hint="name a file in a folder that exists",
         )
 
 
-def _write_per_user(report: "Report", path: Path) -> None:
-    """Copy the values of users to `path`; whole or not at all."""
-    kept = report.per_user_values
-    if kept is None or kept.path is None:
-        raise AssertionError("values of users were asked for")
+def _track(done: "Done", experiment: str) -> None:
+    """Tell MLflow of the run; where it does not listen, that is a warning, and the run stands."""
+    from evalkit.tracking import track
+
+    try:
+        track(done.report, experiment, done.path if isinstance(done.path, Path) else None)
+    except MachineError as error:
+        console.warn(error.code, error.message, at=error.at, hint=error.hint)
+
+
+def _write_prometheus(report: "Report", path: Path) -> None:
+    """Write the text file, whole or not at all; node_exporter may read it at any moment."""
+    from evalkit.report.verdict import render_prometheus
+
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        shutil.copyfile(kept.path, fresh)
+        fresh.write_text(render_prometheus(report), encoding="utf-8")
         fresh.replace(path)
+    except OSError as error:
+        raise MachineError(
+            f"the run is complete, but its Prometheus file is not written: {error.strerror}",
+            code="write-failed",
+            at=str(path),
+            hint="give this user the right to write there",
+        ) from error
     finally:
         fresh.unlink(missing_ok=True)
 
 
-def _show(report: "Report", format: str, *, path: Path | None) -> None:
+def _show(done: "Done", format: str, *, summary: bool) -> int:
     """Print the report; a table is followed by the run's path and the verdict.
 
     In any other format stdout holds that one document, and the rest goes to stderr.
     """
     from evalkit.report import render
+    from evalkit.report.verdict import summarize, verdict_of
 
-    is_table = format == "table"
-    text = render(
-        report, format, width=console.table_width(), color=is_table and console.has_color()
-    )
-    console.say(text)
-    for warning in () if is_table else report.warnings:  # a table ends with them
-        where = f"model {warning.model}" if warning.model else ""
-        console.warn(warning.code, warning.message, at=where)
-    follow: Callable[[str], None] = console.say if is_table else console.note
-    if path is not None:
+    report, path = done.report, done.path
+    verdict = verdict_of(report)
+    status = FINE if verdict.is_fine else GATE_FAILED
+    if not done.is_new:
+        console.warn("nothing-new", f"the same work is done already: {path}")
+    if summary:
+        console.say(summarize(report, path=str(path or "")))
+    elif done.is_new or format != "table":
+        is_table = format == "table"
+        text = render(
+            report, format, width=console.table_width(), color=is_table and console.has_color()
+        )
+        console.say(text)
+        for warning in () if is_table else report.warnings:  # a table ends with them
+            where = f"model {warning.model}" if warning.model else ""
+            console.warn(warning.code, warning.message, at=where)
+    follow: Callable[[str], None] = console.say if format == "table" else console.note
+    for gate in report.gates if format == "table" and not summary else ():
+        console.say(f"gate {gate.outcome}: {gate.message}")
+    if path is not None and not summary:
         follow(f"report: {path}")
-        follow(f"verdict: {_verdict(report)}")
-
-
-def _verdict(report: "Report") -> str:
-    """One line: whether the run is fine, and what to look at."""
-    n_warnings = len(report.warnings)
-    warnings = f", {n_warnings} warning{'s' if n_warnings != 1 else ''}" if n_warnings else ""
-    return f"fine, no gate configured{warnings}"
+        follow(f"verdict: {verdict}")
+    for gate in report.gates:
+        if gate.fails:
+            console.tell(DataError(gate.message, code="gate-failed", at=str(path or "")))
+    console.log("info", f"{report.name}: the run ends, {verdict}")
+    return status

@@ -1,57 +1,75 @@
 """`evalkit run`: the whole job."""
 
-from pathlib import Path
-
 from evalkit.cli import result
 from evalkit.cli.options import (
     ConfigFile,
     Format,
+    IfNew,
     Json,
     LogFormat,
     MemoryLimit,
     Out,
     Overrides,
     PerUserPath,
+    Profile,
+    Prometheus,
     Quiet,
     Sample,
+    Summary,
     Threads,
     Variables,
+    Wait,
     check_sample,
     choose_format,
     memory_limit_of,
     set_threads,
+    with_profile,
 )
 
 
 def run(
     config: ConfigFile,
+    profile: Profile = None,
     overrides: Overrides = None,
     variables: Variables = None,
     out: Out = None,
     format: Format = None,
     json: Json = False,
+    summary: Summary = False,
+    if_new: IfNew = False,
+    wait: Wait = 0.0,
+    prometheus: Prometheus = None,
     per_user: PerUserPath = None,
     sample: Sample = None,
     threads: Threads = None,
     memory_limit: MemoryLimit = None,
     quiet: Quiet = False,
     log_format: LogFormat = "text",
-) -> None:
-    """Evaluate what a config asks for, and write its report."""
+) -> int:
+    """Evaluate what a config asks for, and write its report.
+
+    Exit status 1 where a gate failed; the report is complete then, too."""
     from evalkit.config import load_config, parse_variables
 
     shown = choose_format(format, json)
     limit = memory_limit_of(memory_limit)
     share = check_sample(sample)
-    result.check_per_user_path(per_user)
+    result.check_file_option(per_user, "--per-user")
+    result.check_file_option(prometheus, "--prometheus")
     request = load_config(
-        config, overrides=overrides or (), variables=parse_variables(variables or ())
+        config,
+        overrides=with_profile(overrides, profile),
+        variables=parse_variables(variables or ()),
     )
     set_threads(threads)
-    result.run_and_show(
+    return result.run_and_show(
         request,
-        folder=out or Path(request.output.path),
+        folder=out or request.output.path,
         format=shown,
+        summary=summary,
+        prometheus=prometheus,
+        wait_seconds=wait,
+        if_new=if_new,
         per_user=per_user,
         sample=share,
         threads=threads,

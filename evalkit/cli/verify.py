@@ -11,19 +11,36 @@ from evalkit.errors import DataError, EvalkitError, RequestError, raise_all
 
 
 def verify(
-    run: Annotated[Path, Argument(metavar="RUN", help="Folder of one run.")],
+    run: Annotated[str, Argument(metavar="RUN", help="Folder of one run, or its URL in a store.")],
     quiet: Quiet = False,
     log_format: LogFormat = "text",
 ) -> None:
     """Compare the files of a run with the checksums in its manifest."""
-    if not run.is_dir():
-        raise RequestError(
-            "there is no run", code="missing-run", at=str(run), hint="name the folder of one run"
-        )
-    from evalkit import runs
+    if "://" in run:
+        found = _problems_in_store(run)
+    elif Path(run).is_dir():
+        from evalkit import runs
 
+        found = runs.verify(run)
+    else:
+        raise RequestError(
+            "there is no run", code="missing-run", at=run, hint="name the folder of one run"
+        )
     problems: list[EvalkitError] = [
-        DataError(problem, code="changed-run", at=str(run)) for problem in runs.verify(run)
+        DataError(problem, code="changed-run", at=run) for problem in found
     ]
     raise_all(problems)
     console.say(f"{run}: every file is as it was written")
+
+
+def _problems_in_store(url: str) -> list[str]:
+    """As `runs.verify` of a copy; the store's options are those of the environment."""
+    from tempfile import TemporaryDirectory
+
+    from evalkit import runs
+
+    folder, _, run_id = url.rstrip("/").rpartition("/")
+    store = runs.open_store(folder, {})
+    with TemporaryDirectory() as name:
+        wanted = store.latest() if run_id == runs.LATEST else run_id
+        return runs.verify(store.fetch(wanted or run_id, Path(name)))

@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from evalkit.synth import Form, Ids, Order
 
 
+COMPARED = [
+    "statistics.distributions=true",
+    "segments.n.by=n_relevant",
+    "segments.n.quantiles=2",
+    "statistics.baseline=model-1",
+]
+
+
 def warm(
     threads: Threads = None,
     quiet: Quiet = False,
@@ -38,16 +46,19 @@ def warm(
 
 def _run_all(folder: Path) -> None:
     """Evaluate logs of every form, so that each kernel is called with the types of real runs."""
+    from evalkit.metrics import warm_metrics
     from evalkit.synth import generate
 
     ways = (
         _Way("rank", "int", ["policies.bad_ranks=compress"]),
+        _Way("rank", "int", COMPARED, models=2),
         _Way("rank", "string", ["policies.duplicates=count"], sample=0.5),
         _Way("both", "int", ["train.path={truth}", "train.drop_seen=true"], sample=0.5),
         _Way("both", "string", ["policies.ties=item-text-desc"]),
         _Way("score", "int"),
         _Way("score", "int", ["policies.duplicates=first"], order="scattered"),
         _Way("score", "string", order="scattered"),
+        _Way("score", "int", ["metrics.profile=ranx"]),
         _Way("list", "int", ["truth.columns.relevance=relevance - 1"]),  # some items go again
         _Way("rank", "int", order="scattered", users=12_000),  # enough for a truth in partitions
     )
@@ -55,6 +66,7 @@ def _run_all(folder: Path) -> None:
         paths = generate(
             folder / str(number),
             users=way.users,
+            models=way.models,
             depth=5,
             items=100,
             ids=way.ids,
@@ -63,6 +75,8 @@ def _run_all(folder: Path) -> None:
         )
         way.run(paths["config"], paths["truth"])
     _split_users()
+    warm_metrics()
+    _run_rows()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +87,7 @@ class _Way:
     order: "Order" = "grouped"
     sample: float | None = None
     users: int = 40
+    models: int = 1
 
     def run(self, path: Path, truth: Path) -> None:
         from evalkit import street
@@ -91,3 +106,35 @@ def _split_users() -> None:
     from evalkit.keys import Share
 
     Share(0, 2).holds(np.arange(2, dtype=np.uint64))
+
+
+def _run_rows() -> None:
+    """Ratings and labels, with columns of every type that rows can have."""
+    import polars as pl
+
+    from evalkit.api import evaluate_labels, evaluate_ratings
+    from evalkit.metrics import registry_of
+
+    rows = pl.DataFrame(
+        {
+            "user": [1, 1, 2, 2],
+            "session": [1, 2, 3, 3],
+            "text": ["a", "a", "b", "b"],
+            "score": [0.2, 0.7, 0.6, 0.4],
+            "label": [0, 1, 0, 1],
+            "weight": [1.0, 2.0, 0.5, 1.0],
+        }
+    )
+    small = rows.with_columns(pl.col("score").cast(pl.Float32))
+    names = list(registry_of("labels"))
+    names += ["AUC(over='users')", "AUC(over='sessions')", "PR-AUC(over='users')", "F1(at='best')"]
+    names += ["log-loss(over='users')", "Brier(over='users')"]
+    for table in (rows, small):
+        for user in ("user", "text"):
+            for columns in ({}, {"weight": "weight"}):
+                asked = {"user": user, "session": "session", **columns}
+                evaluate_labels(table, metrics=names, columns=asked)
+    names = list(registry_of("ratings"))
+    names += [f"{name}(over='users')" for name in names]
+    columns = {"rating": "weight", "prediction": "score"}
+    evaluate_ratings(rows, metrics=names, columns=columns)

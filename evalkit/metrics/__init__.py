@@ -51,17 +51,28 @@ from ._declare import (
     Parameter,
     Relevant,
     Request,
+    TiedHits,
+    Value,
+    Values,
     choice,
     metric,
     number,
 )
 from ._explain import describe, describe_all, explain, warm_metrics
-from ._expression import parse_metrics
+from ._expression import Conventions, parse_metrics
 from ._kernel import Kernel, Table, cache_directory, intrinsic, kernel, loading
+from ._kinds import KINDS, registry_of
+from ._ln import minus_ln, minus_ln_of_rest
+from ._policies import BOUNDS, POLICIES, TIED
 from ._registry import load_metric_files, registry
 
 __all__ = [
+    "BOUNDS",
+    "KINDS",
     "NO_CUTOFF",
+    "POLICIES",
+    "TIED",
+    "Conventions",
     "Hits",
     "Kernel",
     "Metric",
@@ -69,6 +80,9 @@ __all__ = [
     "Relevant",
     "Request",
     "Table",
+    "TiedHits",
+    "Value",
+    "Values",
     "cache_directory",
     "choice",
     "describe",
@@ -79,8 +93,11 @@ __all__ = [
     "load_metric_files",
     "loading",
     "metric",
+    "minus_ln",
+    "minus_ln_of_rest",
     "number",
     "parse_metrics",
     "registry",
+    "registry_of",
     "warm_metrics",
 ]

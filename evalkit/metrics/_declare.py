@@ -1,8 +1,8 @@
 """What a metric file declares, and a metric with parameters and cutoff as somebody asked for it."""
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ._kernel import Kernel
@@ -31,6 +31,23 @@ class Hits(NamedTuple):
     ideal: "NDArray[float64]"
 
 
+class TiedHits(NamedTuple):
+    """The same hits where equal scores give them no order; one ragged row a user.
+
+    `starts`, `ranks`, `gains` and `ideal` as in `Hits`; `firsts` and `lasts` int32, the ranks that
+    the rows of equal score take up together; `untils` int32: of all rows of a rank from the hit's
+    own up to `untils` - 1, the hit stands last in the log; not above its rank if it never does.
+    """
+
+    starts: "NDArray[int64]"
+    ranks: "NDArray[int32]"
+    gains: "NDArray[float64]"
+    ideal: "NDArray[float64]"
+    firsts: "NDArray[int32]"
+    lasts: "NDArray[int32]"
+    untils: "NDArray[int32]"
+
+
 class Relevant(NamedTuple):
     """All relevant items of users; one ragged row a user.
 
@@ -52,6 +69,7 @@ class Parameter:
     meanings: tuple[str, ...] = ()  # one for each choice
     above: float = -math.inf  # both limits are excluded
     below: float = math.inf
+    is_whole: bool = False
 
     def encode(self, value: Value) -> int | float:
         """What the kernel gets: the place of a choice, or the number."""
@@ -60,7 +78,9 @@ class Parameter:
     def accepts(self, value: Value) -> bool:
         if self.choices:
             return value in self.choices
-        return isinstance(value, (int, float)) and self.above < value < self.below
+        if not isinstance(value, (int, float)) or not self.above < value < self.below:
+            return False
+        return not self.is_whole or value == int(value)
 
     @property
     def domain(self) -> str:
@@ -72,7 +92,8 @@ class Parameter:
             for word, limit in (("above", self.above), ("below", self.below))
             if math.isfinite(limit)
         ]
-        return " ".join(["a number", " and ".join(limits)]).strip()
+        kind = "a whole number" if self.is_whole else "a number"
+        return " ".join([kind, " and ".join(limits)]).strip()
 
 
 def choice(name: str, choices: Mapping[str, str], *, doc: str) -> Parameter:
@@ -85,10 +106,16 @@ def choice(name: str, choices: Mapping[str, str], *, doc: str) -> Parameter:
 
 
 def number(
-    name: str, default: float, *, doc: str, above: float = -math.inf, below: float = math.inf
+    name: str,
+    default: float,
+    *,
+    doc: str,
+    above: float = -math.inf,
+    below: float = math.inf,
+    is_whole: bool = False,
 ) -> Parameter:
     """A parameter that is a finite number between two limits, neither of them included."""
-    return Parameter(name, float(default), doc, above=above, below=below)
+    return Parameter(name, float(default), doc, above=above, below=below, is_whole=is_whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +123,10 @@ class Metric:
     """A metric as its file declares it; `bounds` and `monotone` hold for the default parameters.
 
     `monotone`: moving a relevant item up never lowers the value. `suffix`: the parameter that is
-    written right behind the name, as in F2. `view`: which items count, by the parameters.
+    written right behind the name, as in F2. `view`: which items count, by the parameters. `tied`:
+    a second kernel, over `TiedHits`, of the mean value over all orders of equal scores, and
+    whether the parameters let it, and the best and the worst order, have a closed form.
+    `needs_rows`: whether the parameters ask for what only `TiedHits` say.
     """
 
     name: str
@@ -113,6 +143,9 @@ class Metric:
     cutoff: Literal["optional", "never"]
     suffix: str | None
     view: Callable[[Values], View]
+    tied: Kernel[..., Any] | None
+    has_closed_form: Callable[[Values], bool]
+    needs_rows: Callable[[Values], bool]
     kernel: Kernel[..., Any]
 
     @property
@@ -124,14 +157,31 @@ class Metric:
         values = {**self.defaults, **parameters}
         return Request(self, tuple((name, values[name]) for name in self.defaults), cutoff)
 
+    def follow(
+        self,
+        cutoff: int | None,
+        parameters: Values,
+        policies: Values,
+        given: Iterable[str],
+    ) -> "Request":
+        """A request with policies of its own; `given`: what somebody wrote by hand."""
+        request = self.request(cutoff, **parameters)
+        return replace(request, policies=tuple(sorted(policies.items())), given=frozenset(given))
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A metric with all its parameters, in declared order, and one cutoff or none."""
+    """A metric with all its parameters, in declared order, and one cutoff or none.
+
+    `policies`: those of the run that this metric follows another value of, by name. `given`: the
+    parameters and policies that were written by hand.
+    """
 
     metric: Metric
     parameters: tuple[tuple[str, Value], ...]
     cutoff: int | None
+    policies: tuple[tuple[str, Value], ...] = ()
+    given: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def label(self) -> str:
@@ -144,6 +194,10 @@ class Request:
             f"{parameter}={repr(value) if isinstance(value, str) else write_value(value)}"
             for parameter, value in self.parameters
             if value != defaults[parameter] and parameter != self.metric.suffix
+        ]
+        shown += [
+            f"{policy}={repr(value) if isinstance(value, str) else write_value(value)}"
+            for policy, value in self.policies
         ]
         arguments = f"({', '.join(shown)})" if shown else ""
         return name + arguments + ("" if self.cutoff is None else f"@{self.cutoff}")
@@ -165,23 +219,49 @@ class Request:
     def kernel_cutoff(self) -> int:
         return NO_CUTOFF if self.cutoff is None else self.cutoff
 
+    @property
+    def has_closed_form(self) -> bool:
+        """Whether the best, the worst and the mean value over all orders of ties are known."""
+        return self.metric.has_closed_form(dict(self.parameters))
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether it asks where the other rows of a list stand."""
+        return self.metric.needs_rows(dict(self.parameters))
+
+    @property
+    def shifts_gains(self) -> bool:
+        """Whether a relevance is counted from one below the threshold."""
+        return dict(self.parameters).get("gain") == "exp2_shifted"
+
     def measure(
         self,
-        hits: Hits,
+        hits: Hits | TiedHits,
         relevant: Relevant,
         lengths: "NDArray[int64]",
         cutoffs: "NDArray[int64]",
         out: "NDArray[float64]",
+        *,
+        threshold: float = 1.0,
     ) -> None:
         """Fill `out` float64[n_users, n_cutoffs] for `cutoffs`, whatever the request's own is.
 
         Args:
-            hits, relevant: of the items that `view` names.
+            hits, relevant: of the items that `view` names; `TiedHits` give the mean over all
+                orders of equal scores.
             lengths: int64[n_users], rows of each user's list; 0 for an empty one.
             cutoffs: int64[n_cutoffs] ascending, `NO_CUTOFF` last.
+            threshold: the relevance from which on items are relevant, for gains that need it.
         """
-        self.metric.kernel(
-            Hits(*(_frozen(each) for each in hits)),
+        if self.shifts_gains and threshold != 1.0:
+            moved = threshold - 1.0
+            hits = hits._replace(gains=hits.gains - moved, ideal=hits.ideal - moved)
+            relevant = relevant._replace(gains=relevant.gains - moved)
+        kernel = self.metric.kernel if isinstance(hits, Hits) else self.metric.tied
+        if kernel is None:
+            raise ValueError(f"{self.metric.name} has no kernel for rows without an order")
+        kernel(
+            type(hits)(*(_frozen(each) for each in hits)),
             Relevant(*(_frozen(each) for each in relevant)),
             _frozen(lengths),
             _frozen(cutoffs),
@@ -215,6 +295,9 @@ def metric(
     cutoff: Literal["optional", "never"] = "optional",
     suffix: str | None = None,
     view: Callable[[Values], View] | View = "relevant",
+    tied: Kernel[..., Any] | None = None,
+    has_closed_form: Callable[[Values], bool] | None = None,
+    needs_rows: Callable[[Values], bool] | None = None,
 ) -> Callable[[Kernel[..., Any]], Metric]:
     """Makes a `Metric` of the kernel below it; the package's docstring shows a whole file."""
 
@@ -234,10 +317,21 @@ def metric(
             cutoff=cutoff,
             suffix=suffix,
             view=view if callable(view) else _Always(view),
+            tied=tied,
+            has_closed_form=has_closed_form or (_yes if tied is not None else _no),
+            needs_rows=needs_rows or _no,
             kernel=kernel,
         )
 
     return declare
+
+
+def _yes(values: Values) -> bool:
+    return True
+
+
+def _no(values: Values) -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,17 @@ import math
 from collections.abc import Iterable, Mapping
 from textwrap import wrap
 
-from ._declare import NO_CUTOFF, Hits, Metric, Parameter, Relevant, Request, View, write_value
+from ._declare import (
+    NO_CUTOFF,
+    Hits,
+    Metric,
+    Parameter,
+    Relevant,
+    Request,
+    TiedHits,
+    View,
+    write_value,
+)
 from ._registry import registry
 
 WIDTH = 80
@@ -83,7 +93,7 @@ def explain(metric: Metric) -> str:
 
 
 def warm_metrics(metrics: Mapping[str, Metric] | None = None) -> int:
-    """Compile the kernel of every metric, or load it from the cache; the number of metrics."""
+    """Compile the kernels of every metric, or load them from the cache; the number of metrics."""
     import numpy as np
 
     chosen = (metrics if metrics is not None else registry()).values()
@@ -92,7 +102,12 @@ def warm_metrics(metrics: Mapping[str, Metric] | None = None) -> int:
         hits, relevant = _rows(request.view)
         out = np.zeros((1, 1))
         lengths = np.array([len(SHOWN)], dtype=np.int64)
-        request.measure(hits, relevant, lengths, np.array([NO_CUTOFF], dtype=np.int64), out)
+        cutoffs = np.array([NO_CUTOFF], dtype=np.int64)
+        request.measure(hits, relevant, lengths, cutoffs, out)
+        if metric.tied is not None:
+            ranks = hits.ranks
+            tied = TiedHits(*hits, firsts=ranks, lasts=ranks, untils=ranks)
+            request.measure(tied, relevant, lengths, cutoffs, out)
     return len(chosen)
 
 

@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import EvalkitError, RequestError, nearest, raise_all
-from ._declare import Metric, Parameter, Request, Value
+from ._declare import Metric, Parameter, Request, Value, Values
+from ._policies import POLICIES
 from ._registry import fold, registry
 
 LARGEST_CUTOFF = 2**31 - 2
+
+Conventions = Callable[[str, int | None], Values]
 
 _EXPRESSION = re.compile(
     r"\s*(?P<name>[A-Za-z_][\w.-]*)\s*(?:\((?P<arguments>[^()]*)\))?\s*(?:@\s*(?P<cutoffs>.*?))?\s*"
@@ -30,6 +33,7 @@ def parse_metrics(
     names: Sequence[str],
     *,
     metrics: Mapping[str, Metric] | None = None,
+    conventions: Conventions | None = None,
     at: Callable[[int], str] | None = None,
 ) -> list[Request]:
     """One request for each metric and cutoff, in the order given, each once.
@@ -37,6 +41,8 @@ def parse_metrics(
     Args:
         names: metric expressions; any case is read, and every alias.
         metrics: the metrics to choose from, by default those of evalkit.
+        conventions: parameters and policies of a metric with a cutoff, where the name does not
+            say; a profile has them.
         at: the place of a name in its source, for errors.
     Raises:
         RequestError: all problems together, as one `Errors` if there are several
@@ -48,7 +54,7 @@ def parse_metrics(
     errors: list[EvalkitError] = []
     for place, name in enumerate(names):
         where = at(place) if at is not None else f"metrics[{place}]"
-        for found in _parse(name, known, where):
+        for found in _parse(name, known, where, conventions or _none_other):
             if isinstance(found, Request):
                 requests.append(found)
             else:
@@ -56,11 +62,17 @@ def parse_metrics(
     raise_all(errors)
     unique: dict[tuple[object, ...], Request] = {}
     for each in requests:
-        unique.setdefault((each.metric.name, each.parameters, each.cutoff), each)
+        unique.setdefault((each.metric.name, each.parameters, each.cutoff, each.policies), each)
     return list(unique.values())
 
 
-def _parse(text: str, known: Mapping[str, _Spelling], at: str) -> Iterator[Request | RequestError]:
+def _none_other(metric: str, cutoff: int | None) -> Values:
+    return {}
+
+
+def _parse(
+    text: str, known: Mapping[str, _Spelling], at: str, conventions: Conventions
+) -> Iterator[Request | RequestError]:
     parts = _EXPRESSION.fullmatch(text)
     if parts is None:
         yield RequestError(
@@ -84,7 +96,19 @@ def _parse(text: str, known: Mapping[str, _Spelling], at: str) -> Iterator[Reque
     yield from errors
     if not errors:
         for cutoff in cutoffs:
-            yield spelling.metric.request(cutoff, **values)
+            yield _request(spelling.metric, cutoff, values, conventions)
+
+
+def _request(
+    metric: Metric, cutoff: int | None, written: Values, conventions: Conventions
+) -> Request:
+    """What was written wins over the conventions, and these over the defaults."""
+    followed = conventions(metric.name, cutoff)
+    values = {**followed, **written}
+    names = {each.name for each in metric.parameters}
+    parameters = {name: value for name, value in values.items() if name in names}
+    policies = {name: value for name, value in values.items() if name not in names}
+    return metric.follow(cutoff, parameters, policies, written)
 
 
 def _spellings(metrics: Mapping[str, Metric]) -> dict[str, _Spelling]:
@@ -140,7 +164,8 @@ def _values(
             )
             continue
         given.add(parts["name"])
-        parameter = next((each for each in metric.parameters if each.name == parts["name"]), None)
+        own = {each.name: each for each in metric.parameters}
+        parameter = own.get(parts["name"], POLICIES.get(parts["name"]))
         if parameter is None:
             errors.append(_unknown_parameter(metric, parts["name"], at))
             continue
@@ -171,8 +196,8 @@ def _number(text: str) -> float | None:
 
 def _unknown_parameter(metric: Metric, name: str, at: str) -> RequestError:
     known = [each.name for each in metric.parameters]
-    close = nearest(name, known)
-    hint = f"it has {', '.join(known)}" if known else "it takes none"
+    close = nearest(name, [*known, *POLICIES])
+    hint = f"it has {', '.join(known)}" if known else "it takes none of its own"
     return RequestError(
         f"{metric.name} has no parameter {name!r}",
         code="unknown-parameter",

@@ -6,7 +6,7 @@ import math
 from ._declare import Values, View, choice, number
 from ._kernel import Table, kernel
 
-LINEAR, EXP2, BINARY = 0, 1, 2
+LINEAR, EXP2, BINARY, EXP2_SHIFTED = 0, 1, 2, 3
 LOG, JARVELIN = 0, 1
 N_TABLED = 1024  # ranks whose discount is looked up rather than computed
 
@@ -16,6 +16,7 @@ GAIN = choice(
         "linear": "the relevance itself",
         "exp2": "2^relevance - 1",
         "binary": "1 for every relevant item",
+        "exp2_shifted": "2^(relevance - threshold + 1) - 1; without a threshold, it is 1",
     },
     doc="What an item of a certain relevance is worth.",
 )
@@ -53,7 +54,7 @@ DISCOUNT_SUMS = Table(_sum_up)
 
 def view_of_gain(values: Values) -> View:
     """Binary gains are those of relevant items; others may count items below the threshold."""
-    has_grades = values["gain"] != "binary" and values["below_threshold"] == "count"
+    has_grades = values["gain"] in ("linear", "exp2") and values["below_threshold"] == "count"
     return "judged" if has_grades else "relevant"
 
 
@@ -62,7 +63,7 @@ def gain_of(relevance, gain):
     """What `relevance` is worth."""
     if gain == LINEAR:
         return relevance
-    if gain == EXP2:
+    if gain == EXP2 or gain == EXP2_SHIFTED:  # what is given is shifted already
         return math.pow(2.0, relevance) - 1.0 if relevance < 1024.0 else math.inf
     return 1.0
 
@@ -75,3 +76,12 @@ def discount_of(rank, discount, log_base):
             return DISCOUNTS[rank]
         return math.log2(log_base) / math.log2(1.0 + rank)
     return 1.0 / max(math.log2(rank) / math.log2(log_base), 1.0)
+
+
+@kernel(allocates=False)
+def mean_discount(first, last, cutoff, discount, log_base):
+    """The mean of the factors at ranks `first` to `last`, 0 beyond the cutoff."""
+    total = 0.0
+    for rank in range(first, min(last, cutoff) + 1):
+        total += discount_of(rank, discount, log_base)
+    return total / (last - first + 1)

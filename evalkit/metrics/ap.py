@@ -3,9 +3,10 @@
 
 import math
 
-from evalkit.metrics import NO_CUTOFF, choice, kernel, metric
+from evalkit.metrics import NO_CUTOFF, Values, choice, kernel, metric
+from evalkit.metrics._ties import end_of_tie
 
-HITS, EVERY_RANK = 0, 1
+HITS, EVERY_RANK, LAST_ROW = 0, 1, 2
 MIN_K, RELEVANT, MIN_LENGTH, OVER_HITS, K = 0, 1, 2, 3, 4
 LONGEST_SUM = 4096  # ranks that are added up one by one
 EULER = 0.5772156649015329
@@ -30,6 +31,81 @@ def precision_sum(n_hits, after, last):
         if end < last:
             total += n_hits * (harmonic(last) - harmonic(end))
     return total
+
+
+@kernel(allocates=False)
+def divisor_of(n_relevant, n_hits, cutoff, length, over):
+    """What the sum of precisions is divided by."""
+    n_ranks = length if cutoff == NO_CUTOFF else cutoff
+    if over == MIN_K:
+        return min(cutoff, n_relevant)
+    if over == MIN_LENGTH:
+        return min(min(cutoff, length), n_relevant)
+    if over == OVER_HITS:
+        return n_hits
+    if over == K:
+        return n_ranks
+    return n_relevant
+
+
+@kernel(allocates=False)
+def sticking_sum(ranks, untils, begin, end, last, length):
+    """Precisions over min(rank, length) up to rank `last`, where a hit stands last in the log."""
+    total = 0.0
+    n_hits = 0
+    for hit in range(begin, end):
+        if ranks[hit] > last:
+            break
+        while begin + n_hits < end and ranks[begin + n_hits] <= ranks[hit]:
+            n_hits += 1
+        above = n_hits  # hits up to the rank that is looked at
+        for rank in range(ranks[hit], min(last, untils[hit] - 1) + 1):
+            while begin + above < end and ranks[begin + above] <= rank:
+                above += 1
+            total += above / min(rank, length)
+    return total
+
+
+@kernel(allocates=False)
+def ap_tied(hits, relevant, lengths, cutoffs, over, terms, out):
+    """Expected sum of precisions up to each cutoff over its divisor; or the sum of `last_row`."""
+    firsts, lasts = hits.firsts, hits.lasts
+    for user in range(out.shape[0]):
+        n_relevant = relevant.starts[user + 1] - relevant.starts[user]
+        begin, end = hits.starts[user], hits.starts[user + 1]
+        for column in range(cutoffs.size):
+            cutoff = cutoffs[column]
+            total = 0.0
+            n_hits = 0
+            if terms == LAST_ROW:
+                last = lengths[user] if cutoff == NO_CUTOFF else cutoff
+                total = sticking_sum(hits.ranks, hits.untils, begin, end, last, lengths[user])
+                while begin + n_hits < end and hits.ranks[begin + n_hits] <= last:
+                    n_hits += 1
+            else:
+                hit = begin
+                while hit < end and firsts[hit] <= cutoff:
+                    after = end_of_tie(firsts, hit, end)
+                    m, t = after - hit, lasts[hit] - firsts[hit] + 1
+                    for place in range(min(lasts[hit], cutoff) - firsts[hit] + 1):
+                        # hits above: those of earlier ties, and of the other m - 1 their share
+                        above = n_hits + 1.0 + (place * (m - 1) / (t - 1) if t > 1 else 0.0)
+                        total += m / t * above / (firsts[hit] + place)
+                    n_hits += m
+                    hit = after
+            divisor = divisor_of(n_relevant, n_hits, cutoff, lengths[user], over)
+            if n_relevant == 0:
+                out[user, column] = math.nan
+            else:
+                out[user, column] = total / divisor if divisor > 0 else 0.0
+
+
+def _looks_at_rows(values: Values) -> bool:
+    return values["terms"] == "last_row"
+
+
+def _is_linear(values: Values) -> bool:
+    return values["terms"] == "hits" and values["over"] != "hits"
 
 
 @metric(
@@ -63,10 +139,15 @@ def precision_sum(n_hits, after, last):
             {
                 "hits": "the precision at each hit",
                 "every_rank": "the precision at every rank from 1 to k, hit or not",
+                "last_row": "the precision over min(rank, length) at every rank from 1 to k, also "
+                "beyond the list, where of all rows up to it the last one in the log is a hit",
             },
             doc="What is summed up.",
         ),
     ),
+    tied=ap_tied,
+    has_closed_form=_is_linear,
+    needs_rows=_looks_at_rows,
 )
 @kernel(allocates=False)
 def ap(hits, relevant, lengths, cutoffs, over, terms, out):
@@ -80,7 +161,7 @@ def ap(hits, relevant, lengths, cutoffs, over, terms, out):
             cutoff = cutoffs[column]
             n_ranks = lengths[user] if cutoff == NO_CUTOFF else cutoff
             while hit < end and hits.ranks[hit] <= cutoff:
-                if terms == HITS:
+                if terms != EVERY_RANK:
                     total += (hit - start + 1) / hits.ranks[hit]
                 else:
                     total += precision_sum(hit - start, after, hits.ranks[hit] - 1)
@@ -89,15 +170,9 @@ def ap(hits, relevant, lengths, cutoffs, over, terms, out):
             value = total
             if terms == EVERY_RANK:
                 value += precision_sum(hit - start, after, n_ranks)
-            divisor = n_relevant
-            if over == MIN_K:
-                divisor = min(cutoff, n_relevant)
-            elif over == MIN_LENGTH:
-                divisor = min(min(cutoff, lengths[user]), n_relevant)
-            elif over == OVER_HITS:
-                divisor = hit - start
-            elif over == K:
-                divisor = n_ranks
+            elif terms == LAST_ROW and hit > start and hits.ranks[hit - 1] == lengths[user]:
+                value += max(0, n_ranks - lengths[user]) * ((hit - start) / lengths[user])
+            divisor = divisor_of(n_relevant, hit - start, cutoff, lengths[user], over)
             if n_relevant == 0:
                 out[user, column] = math.nan
             else:

@@ -11,8 +11,28 @@ from evalkit.metrics._gain import (
     LOG_BASE,
     discount_of,
     gain_of,
+    mean_discount,
     view_of_gain,
 )
+
+
+@kernel(allocates=False)
+def dcg_tied(hits, relevant, lengths, cutoffs, gain, below_threshold, discount, log_base, out):
+    """Discounted gains up to each cutoff, each gain the mean of its tie."""
+    firsts, lasts = hits.firsts, hits.lasts
+    for user in range(out.shape[0]):
+        begin, end = hits.starts[user], hits.starts[user + 1]
+        for column in range(cutoffs.size):
+            total = factor = 0.0
+            for hit in range(begin, end):
+                if firsts[hit] > cutoffs[column]:
+                    break
+                if hit == begin or firsts[hit] != firsts[hit - 1]:
+                    factor = mean_discount(
+                        firsts[hit], lasts[hit], cutoffs[column], discount, log_base
+                    )
+                total += gain_of(hits.gains[hit], gain) * factor
+            out[user, column] = total
 
 
 @metric(
@@ -31,6 +51,7 @@ from evalkit.metrics._gain import (
     undefined="never; 0 for a user without relevant items",
     parameters=(GAIN, BELOW_THRESHOLD, DISCOUNT, LOG_BASE),
     view=view_of_gain,
+    tied=dcg_tied,
 )
 @kernel(allocates=False)
 def dcg(hits, relevant, lengths, cutoffs, gain, below_threshold, discount, log_base, out):

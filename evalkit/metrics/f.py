@@ -3,10 +3,33 @@
 
 import math
 
-from evalkit.metrics import NO_CUTOFF, choice, kernel, metric, number
+from evalkit.metrics import NO_CUTOFF, Values, choice, kernel, metric, number
+from evalkit.metrics._ties import hits_within
 
 K, LENGTH = 0, 1
 RELEVANT, MIN_K = 0, 1
+USERS, MEANS = 0, 1
+
+
+@kernel(allocates=False)
+def f_tied(hits, relevant, lengths, cutoffs, beta, precision_over, recall_over, mean, out):
+    """Expected F at each cutoff: with both divisors fixed it is a multiple of the hits."""
+    weight = beta * beta
+    for user in range(out.shape[0]):
+        n_relevant = relevant.starts[user + 1] - relevant.starts[user]
+        begin, end = hits.starts[user], hits.starts[user + 1]
+        for column in range(cutoffs.size):
+            n_ranks = cutoff = cutoffs[column]
+            n_hits = hits_within(hits.firsts, hits.lasts, begin, end, cutoff)
+            if cutoff == NO_CUTOFF or precision_over == LENGTH:
+                n_ranks = min(cutoff, lengths[user])
+            n_possible = min(cutoff, n_relevant) if recall_over == MIN_K else n_relevant
+            value = (1.0 + weight) * n_hits / (weight * n_possible + n_ranks) if n_hits > 0 else 0.0
+            out[user, column] = value if n_relevant > 0 else math.nan
+
+
+def _is_of_users(values: Values) -> bool:
+    return values["mean"] == "users"
 
 
 @metric(
@@ -43,10 +66,20 @@ RELEVANT, MIN_K = 0, 1
             {"relevant": "all relevant items", "min_k": "min(k, relevant items)"},
             doc="What hits are divided by in the recall.",
         ),
+        choice(
+            "mean",
+            {
+                "users": "the mean of the users' F",
+                "means": "F of the mean precision and the mean recall, undefined where both are 0",
+            },
+            doc="What the number over many users is.",
+        ),
     ),
+    tied=f_tied,
+    has_closed_form=_is_of_users,
 )
 @kernel(allocates=False)
-def f(hits, relevant, lengths, cutoffs, beta, precision_over, recall_over, out):
+def f(hits, relevant, lengths, cutoffs, beta, precision_over, recall_over, mean, out):
     """F of precision and recall at each cutoff; NaN for a user without relevant items."""
     weight = beta * beta
     for user in range(out.shape[0]):

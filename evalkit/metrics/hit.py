@@ -2,6 +2,23 @@
 """Hit: whether the ranking shows any relevant item; its mean is the hit rate."""
 
 from evalkit.metrics import kernel, metric
+from evalkit.metrics._ties import chance_of_none, end_of_tie
+
+
+@kernel(allocates=False)
+def hit_tied(hits, relevant, lengths, cutoffs, out):
+    """The probability of a hit within each cutoff."""
+    firsts, lasts = hits.firsts, hits.lasts
+    for user in range(out.shape[0]):
+        begin, end = hits.starts[user], hits.starts[user + 1]
+        for column in range(cutoffs.size):
+            value = 0.0
+            if begin < end and firsts[begin] <= cutoffs[column]:  # later ties need not be asked
+                n_hits = end_of_tie(firsts, begin, end) - begin
+                n_rows = lasts[begin] - firsts[begin] + 1
+                n_ranks = min(n_rows, cutoffs[column] - firsts[begin] + 1)
+                value = 1.0 - chance_of_none(n_hits, n_rows, n_ranks)
+            out[user, column] = value
 
 
 @metric(
@@ -16,6 +33,7 @@ from evalkit.metrics import kernel, metric
     ),
     bounds=(0.0, 1.0),
     undefined="never; 0 for a user without relevant items",
+    tied=hit_tied,
 )
 @kernel(allocates=False)
 def hit(hits, relevant, lengths, cutoffs, out):

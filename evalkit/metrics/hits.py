@@ -4,6 +4,16 @@
 import math
 
 from evalkit.metrics import kernel, metric
+from evalkit.metrics._ties import hits_within
+
+
+@kernel(allocates=False)
+def hits_tied(hits, relevant, lengths, cutoffs, out):
+    """Expected hits up to each cutoff."""
+    for user in range(out.shape[0]):
+        begin, end = hits.starts[user], hits.starts[user + 1]
+        for column in range(cutoffs.size):
+            out[user, column] = hits_within(hits.firsts, hits.lasts, begin, end, cutoffs[column])
 
 
 @metric(
@@ -15,6 +25,7 @@ from evalkit.metrics import kernel, metric
     source="Manning, Raghavan and Schütze 2008, Introduction to Information Retrieval, 8.3, p. 155",
     bounds=(0.0, math.inf),
     undefined="never; 0 for a user without relevant items",
+    tied=hits_tied,
 )
 @kernel(allocates=False)
 def hits(hits, relevant, lengths, cutoffs, out):

@@ -15,11 +15,60 @@ from evalkit.metrics._gain import (
     N_TABLED,
     discount_of,
     gain_of,
+    mean_discount,
     view_of_gain,
 )
 
 ALL, SHOWN, FULL_K = 0, 1, 2
 AT_K, NONE = 0, 1
+LEFT_OUT, LAST = 0, 1
+
+
+@kernel(allocates=False)
+def ndcg_tied(
+    hits,
+    relevant,
+    lengths,
+    cutoffs,
+    gain,
+    below_threshold,
+    discount,
+    log_base,
+    idcg,
+    idcg_cut,
+    idcg_negative,
+    out,
+):
+    """DCG at each cutoff with gains that are the mean of their tie, over the ideal list's."""
+    firsts, lasts = hits.firsts, hits.lasts
+    for user in range(out.shape[0]):
+        begin, end = hits.starts[user], hits.starts[user + 1]
+        gains, first, stop = relevant.gains, relevant.starts[user], relevant.starts[user + 1]
+        has_gain = first < stop and gain_of(gains[first], gain) > 0.0
+        if idcg == SHOWN:
+            gains, first, stop = hits.ideal, begin, end
+        for column in range(cutoffs.size):
+            cutoff = cutoffs[column]
+            total = ideal = factor = 0.0
+            for hit in range(begin, end):
+                if firsts[hit] > cutoff:
+                    break
+                if hit == begin or firsts[hit] != firsts[hit - 1]:
+                    factor = mean_discount(firsts[hit], lasts[hit], cutoff, discount, log_base)
+                total += gain_of(hits.gains[hit], gain) * factor
+            n_wanted = stop - first
+            if idcg == FULL_K:
+                n_wanted = lengths[user] if cutoff == NO_CUTOFF else cutoff
+            elif idcg_cut == AT_K:
+                n_wanted = min(n_wanted, cutoff)
+            for place in range(n_wanted):
+                worth = 1.0 if idcg == FULL_K else gain_of(gains[first + place], gain)
+                if worth > 0.0 or idcg_negative == LAST:
+                    ideal += worth * discount_of(place + 1, discount, log_base)
+            if not has_gain:
+                out[user, column] = math.nan
+            else:
+                out[user, column] = total / ideal if ideal > 0.0 else 0.0
 
 
 @metric(
@@ -65,8 +114,17 @@ AT_K, NONE = 0, 1
             },
             doc="Where the ideal list ends.",
         ),
+        choice(
+            "idcg_negative",
+            {
+                "left_out": "stand in no ideal list",
+                "last": "stand last in it, behind everything without gain",
+            },
+            doc="Gains below 0, which are subtracted where the policies allow them.",
+        ),
     ),
     view=view_of_gain,
+    tied=ndcg_tied,
 )
 @kernel(allocates=False)
 def ndcg(
@@ -80,6 +138,7 @@ def ndcg(
     log_base,
     idcg,
     idcg_cut,
+    idcg_negative,
     out,
 ):
     """DCG at each cutoff over that of the ideal list; NaN without any gain to find."""
@@ -114,8 +173,8 @@ def ndcg(
             while n_ideal < n_wanted:
                 worth = 1.0 if is_one else gain_of(gains[first + n_ideal], gain)
                 n_ideal += 1
-                # a negative gain stands in no ideal list
-                ideal += max(worth, 0.0) * discount_of(n_ideal, discount, log_base)
+                if worth > 0.0 or idcg_negative == LAST:
+                    ideal += worth * discount_of(n_ideal, discount, log_base)
             if not has_gain:
                 out[user, column] = math.nan
             else:

@@ -2,8 +2,22 @@
 """Precision: the share of the shown ranks that hold a relevant item."""
 
 from evalkit.metrics import NO_CUTOFF, choice, kernel, metric
+from evalkit.metrics._ties import hits_within
 
 K, LENGTH = 0, 1
+
+
+@kernel(allocates=False)
+def precision_tied(hits, relevant, lengths, cutoffs, over, out):
+    """Expected hits up to each cutoff over the ranks looked at."""
+    for user in range(out.shape[0]):
+        begin, end = hits.starts[user], hits.starts[user + 1]
+        for column in range(cutoffs.size):
+            n_ranks = cutoff = cutoffs[column]
+            if cutoff == NO_CUTOFF or over == LENGTH:
+                n_ranks = min(cutoff, lengths[user])
+            n_hits = hits_within(hits.firsts, hits.lasts, begin, end, cutoff)
+            out[user, column] = n_hits / n_ranks if n_ranks > 0 else 0.0
 
 
 @metric(
@@ -25,6 +39,7 @@ K, LENGTH = 0, 1
             doc="What hits are divided by.",
         ),
     ),
+    tied=precision_tied,
 )
 @kernel(allocates=False)
 def precision(hits, relevant, lengths, cutoffs, over, out):

@@ -4,8 +4,21 @@
 import math
 
 from evalkit.metrics import choice, kernel, metric
+from evalkit.metrics._ties import hits_within
 
 RELEVANT, MIN_K = 0, 1
+
+
+@kernel(allocates=False)
+def recall_tied(hits, relevant, lengths, cutoffs, over, out):
+    """Expected hits up to each cutoff over relevant items; NaN for a user without any."""
+    for user in range(out.shape[0]):
+        n_relevant = relevant.starts[user + 1] - relevant.starts[user]
+        begin, end = hits.starts[user], hits.starts[user + 1]
+        for column in range(cutoffs.size):
+            n_hits = hits_within(hits.firsts, hits.lasts, begin, end, cutoffs[column])
+            n_possible = min(cutoffs[column], n_relevant) if over == MIN_K else n_relevant
+            out[user, column] = n_hits / n_possible if n_relevant > 0 else math.nan
 
 
 @metric(
@@ -27,6 +40,7 @@ RELEVANT, MIN_K = 0, 1
             doc="What hits are divided by.",
         ),
     ),
+    tied=recall_tied,
 )
 @kernel(allocates=False)
 def recall(hits, relevant, lengths, cutoffs, over, out):

@@ -2,6 +2,28 @@
 """RR: the reciprocal of the rank of the first relevant item; its mean is MRR."""
 
 from evalkit.metrics import kernel, metric
+from evalkit.metrics._ties import end_of_tie
+
+
+@kernel(allocates=False)
+def rr_tied(hits, relevant, lengths, cutoffs, out):
+    """Expected reciprocal rank of the first hit within each cutoff, else 0."""
+    firsts, lasts = hits.firsts, hits.lasts
+    for user in range(out.shape[0]):
+        begin, end = hits.starts[user], hits.starts[user + 1]
+        for column in range(cutoffs.size):
+            value = 0.0
+            if begin < end:  # the first tie with a hit holds the first hit
+                n_hits = end_of_tie(firsts, begin, end) - begin
+                n_rows = lasts[begin] - firsts[begin] + 1
+                chance = 1.0  # that no hit stands above the rank
+                for place in range(n_rows - n_hits + 1):
+                    rank = firsts[begin] + place
+                    if rank > cutoffs[column]:
+                        break
+                    value += chance * n_hits / (n_rows - place) / rank
+                    chance *= (n_rows - n_hits - place) / (n_rows - place)
+            out[user, column] = value
 
 
 @metric(
@@ -16,6 +38,7 @@ from evalkit.metrics import kernel, metric
     ),
     bounds=(0.0, 1.0),
     undefined="never; 0 for a user without relevant items",
+    tied=rr_tied,
 )
 @kernel(allocates=False)
 def rr(hits, relevant, lengths, cutoffs, out):

@@ -3,6 +3,7 @@
 from evalkit.pairs._build import UserItems, build_user_items, merge_sort
 from evalkit.pairs._index import (
     FEW_ITEMS,
+    Grades,
     Index,
     code_of,
     count_of,
@@ -18,6 +19,7 @@ from evalkit.pairs._rows import ManyGradesError, PairRows
 
 __all__ = [
     "FEW_ITEMS",
+    "Grades",
     "Index",
     "ManyGradesError",
     "PairRows",

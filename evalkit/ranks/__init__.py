@@ -10,8 +10,8 @@ it: counted, not sorted. A user's rows usually lie together and one pass does it
 reappears, the pass starts again in two scans: best score of each relevant item, then the counts.
 """
 
-from evalkit.ranks._probe import scan_ranks
-from evalkit.ranks._records import NOT_RANKED, ModelProbe, Ranks
+from evalkit.ranks._probe import scan_alike, scan_ranks
+from evalkit.ranks._records import NOT_RANKED, ListHits, ModelProbe, Ranks
 from evalkit.ranks._scan import RankScan
 
-__all__ = ["NOT_RANKED", "ModelProbe", "RankScan", "Ranks", "scan_ranks"]
+__all__ = ["NOT_RANKED", "ListHits", "ModelProbe", "RankScan", "Ranks", "scan_alike", "scan_ranks"]

@@ -1,6 +1,8 @@
 """One rankings log, streamed past the truth in the way that its form and the policies need."""
 
-from evalkit.errors import raise_all
+from collections.abc import Sequence
+
+from evalkit.errors import EvalkitError, raise_all
 from evalkit.ranks._findings import finish
 from evalkit.ranks._records import ModelProbe
 from evalkit.ranks._scan import RankScan, ReappearedError
@@ -12,13 +14,41 @@ def scan_ranks(scan: RankScan) -> dict[str, ModelProbe]:
     """Probe a rankings table; one entry for each model in it, in order of name.
 
     Raises:
+        As `scan_alike`.
+    """
+    return scan_alike([scan])[0]
+
+
+def scan_alike(scans: Sequence[RankScan]) -> list[dict[str, ModelProbe]]:
+    """Probe one rankings table by several sets of policies; whole lists are held once for all.
+
+    Raises:
         DataError: every problem of every model at once, as the policies ask [duplicate-item,
             bad-ranks, bad-rank, bad-score, null-id, unknown-users, null-model, ragged-lists].
         KeyCollisionError: two ids share a key.
     """
-    if scan.needs_whole_lists:
-        scan_whole_lists(scan)
-    elif scan.mode == "rank":
+    whole = [scan for scan in scans if scan.needs_whole_lists]
+    if whole:
+        scan_whole_lists(whole)
+    for scan in scans:
+        if not scan.needs_whole_lists:
+            _scan_hits(scan)
+    for scan in scans:
+        if scan.model is not None:
+            scan.probe_of(scan.model)
+        for probe in scan.probes.values():
+            finish(scan, probe)
+    found: dict[tuple[str, str], EvalkitError] = {}
+    for scan in scans:  # the same rows are at fault under every set of policies
+        for probe in scan.probes.values():
+            for problem in probe.problems:
+                found.setdefault((problem.code, problem.at), problem)
+    raise_all(list(found.values()))
+    return [dict(sorted(scan.probes.items())) for scan in scans]
+
+
+def _scan_hits(scan: RankScan) -> None:
+    if scan.mode == "rank":
         scan.scan(scan.probe_ranks, whole_users=False)
     else:
         work = scan.probe_places if scan.mode == "place" else scan.count_strengths
@@ -27,9 +57,3 @@ def scan_ranks(scan: RankScan) -> dict[str, ModelProbe]:
         except ReappearedError:
             scan.probes.clear()
             scan_twice(scan)
-    if scan.model is not None:
-        scan.probe_of(scan.model)
-    for probe in scan.probes.values():
-        finish(scan, probe)
-    raise_all([problem for probe in scan.probes.values() for problem in probe.problems])
-    return dict(sorted(scan.probes.items()))

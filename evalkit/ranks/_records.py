@@ -61,6 +61,28 @@ class UserState(NamedTuple):
         return self.small[MAX_RANK::N_FIELDS]
 
 
+@dataclass(frozen=True, slots=True)
+class ListHits:
+    """Every row that shows a relevant item, copies too, where lists were held whole.
+
+    Args:
+        starts: int64[n_users + 1], the rows of each user, by rank.
+        places: int64[n_rows], of their items among the truth's.
+        ranks: int32[n_rows], from 1.
+        firsts, lasts: int32[n_rows], the ranks that rows of the same score take up together.
+        untils: int32[n_rows], the smallest rank of a row that stands later in the log.
+        positive: bool[n_rows], whether the score is above 0, or none is given.
+    """
+
+    starts: Array
+    places: Array
+    ranks: npt.NDArray[np.int32]
+    firsts: npt.NDArray[np.int32]
+    lasts: npt.NDArray[np.int32]
+    untils: npt.NDArray[np.int32]
+    positive: npt.NDArray[np.bool_]
+
+
 @dataclass(slots=True)
 class Ranks:
     """What the rankings of one model say about the truth.
@@ -69,12 +91,14 @@ class Ranks:
         ranks: int32[n_places] beside the truth's items; NOT_RANKED where a list lacks the item.
         state: what was counted of each user's rows.
         copies: places and ranks of further copies of an item, by place, then rank.
+        rows: the same and more, where lists were held whole and somebody asks.
     """
 
     ranks: npt.NDArray[np.int32]
     state: UserState
     copy_places: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     copy_ranks: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    rows: ListHits | None = None
 
     @classmethod
     def empty(cls, pairs: UserItems) -> "Ranks":
@@ -203,6 +227,24 @@ class ModelProbe:
     users_without_truth: int = 0
     strengths: Array = field(default_factory=lambda: NO_INTS)
     given: UserState | None = None
+
+    def start_as(self, other: "ModelProbe") -> None:
+        """Take over what was counted while the rows of `other` were collected."""
+        for name in (
+            "rows",
+            "null_ids",
+            "unknown_rows",
+            "not_sampled",
+            "bad_scores",
+            "bad_rank_rows",
+            "seen",
+            "n_kept_unknown",
+        ):
+            setattr(self, name, getattr(other, name))
+        self.unknown_keys = list(other.unknown_keys)
+        self.ranks.state.wide[:] = other.ranks.state.wide
+        if self.given is not None and other.given is not None:
+            self.given.wide[:] = other.given.wide
 
     def take(self, found: Found, *, again: bool = False) -> None:
         """Add what a batch gave; `again`: its rows were counted before."""

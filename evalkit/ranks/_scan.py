@@ -59,6 +59,7 @@ from evalkit.threads import ordered_map
 from evalkit.truth import BATCH_ROWS, Train, Truth, choose_rows
 
 BATCH_LISTS = 1 << 12
+WHOLE_LIST_TIES = ("numba", "numba-reversed", "mean-rank", "last-rank")
 
 Mode = Literal["rank", "strength", "place"]
 
@@ -81,6 +82,7 @@ class RankScan:
     sample: Sample | None = None
     share: Share | None = None
     progress: Callable[[int], None] | None = None
+    detailed: bool = False  # somebody asks for `Ranks.rows`
     columns: tuple[str, ...] = field(init=False)
     probes: dict[str, ModelProbe] = field(default_factory=dict)
     checksums: npt.NDArray[np.uint64] = field(default_factory=lambda: make_checksums(4096))
@@ -108,8 +110,17 @@ class RankScan:
         return "strength" if self.has_score else "place"
 
     @property
+    def has_equals(self) -> bool:
+        """Whether equal scores may leave rows without an order."""
+        return self.has_score and not self.has_rank
+
+    @property
     def needs_whole_lists(self) -> bool:
         """Whether a policy asks for what hits alone cannot say."""
+        if self.detailed or (self.has_equals and self.policies.ties in WHOLE_LIST_TIES):
+            return True
+        if self.mode == "rank" and self.policies.duplicates in ("once", "multiply"):
+            return self.policies.duplicates == "multiply"  # every copy of an item is looked for
         if self.mode == "rank":
             return self.policies.duplicates in ("first", "last")
         return self.policies.duplicates != "error"
@@ -123,10 +134,19 @@ class RankScan:
         if self.has_rank:
             columns.append(rank_column(schema["rank"]))
         if self.has_score and not (self.has_rank and self.mode == "strength"):
-            columns.append(pl.col("score") if self.table.is_list else score_column(schema["score"]))
+            columns.append(
+                pl.col("score") if self.table.is_list else self.score_column(schema["score"])
+            )
         if "model" in schema:
             columns.append(pl.col("model").cast(pl.String))
         return columns
+
+    def score_column(self, dtype: pl.DataType) -> pl.Expr:
+        """Scores in the type in which they are compared."""
+        column = score_column(dtype)
+        if self.policies.score_type == "float32" and not self.needs_whole_lists:
+            return column.cast(pl.Float32).cast(pl.Float64)
+        return column
 
     def batches(self) -> Iterator[Batch]:
         """The rows of the log, counted, by model, as they stand in the log."""
@@ -172,7 +192,7 @@ class RankScan:
         flat = lists.explode(columns)
         others = [name for name in flat.columns if name not in (ITEM, "score")]
         keys = self.truth.item_plan.select(ITEM_KEY)
-        score = [score_column(flat.schema["score"])] if "score" in columns else []
+        score = [self.score_column(flat.schema["score"])] if "score" in columns else []
         return flat.select(*others, *keys, *score)
 
     def _mark_present(self, probe: ModelProbe, lists: pl.DataFrame) -> None:
@@ -213,7 +233,9 @@ class RankScan:
             probe = ModelProbe(
                 name,
                 Ranks.empty(self.truth.pairs),
-                "all" if self.needs_whole_lists else "relevant",
+                "all"
+                if self.needs_whole_lists and self.policies.duplicates != "error"
+                else "relevant",
             )
             if self.mode == "rank" and self.has_score:
                 probe.strengths = np.full(self.truth.pairs.n_places, WORST, dtype=np.int64)

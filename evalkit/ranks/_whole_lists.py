@@ -1,6 +1,9 @@
 """What hits alone cannot say: every list of the truth's users is held whole."""
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from evalkit.keys import (
@@ -14,6 +17,7 @@ from evalkit.keys import (
     same_ids,
 )
 from evalkit.ranks import _kernels as kernels
+from evalkit.ranks._numba_order import numba_order
 from evalkit.ranks._order import order_in_batch
 from evalkit.ranks._records import (
     KNOWN_RUNS,
@@ -21,6 +25,7 @@ from evalkit.ranks._records import (
     UNKNOWN_ROWS,
     Array,
     Found,
+    ListHits,
     ModelProbe,
 )
 from evalkit.ranks._rows import Batch, shared_strengths, strengths_of_scores
@@ -28,11 +33,14 @@ from evalkit.ranks._scan import RankScan
 from evalkit.sources import reading
 from evalkit.threads import ordered_map
 
-_COPIES = {"best": 1, "first": 2, "last": 3, "count": 4}
+_COPIES = {"best": 1, "first": 2, "last": 3}
+_KEEP = 4
+_NEVER = 2**31 - 2  # no rank is that deep
 
 
-def scan_whole_lists(scan: RankScan) -> None:
-    """Hold every list of the truth's users, drop copies, and probe the ranks that result."""
+def scan_whole_lists(scans: Sequence[RankScan]) -> None:
+    """Hold every list of the truth's users once, and probe it by the policies of each scan."""
+    scan, *others = scans
     parts: dict[str, list[pl.DataFrame]] = {}
 
     def collect(batch: Batch) -> tuple[ModelProbe, Found, pl.DataFrame]:
@@ -65,46 +73,158 @@ def scan_whole_lists(scan: RankScan) -> None:
         for probe, found, known in ordered_map(collect, batches, threads=scan.threads):
             probe.take(found)
             parts.setdefault(probe.model, []).append(known)
+    for other in others:
+        for name, probe in scan.probes.items():
+            other.probe_of(name).start_as(probe)
     for name, frames in parts.items():
-        _probe_whole_lists(scan, scan.probe_of(name), pl.concat(frames))
+        rows = pl.concat(frames)
+        frames.clear()
+        for each in scans:
+            _probe_whole_lists(each, each.probe_of(name), rows)
 
 
 def _probe_whole_lists(scan: RankScan, probe: ModelProbe, rows: pl.DataFrame) -> None:
-    plan = scan.truth.item_plan
-    orders = order_in_batch(
-        scan.policies.ties, plan, rows, as_keys(rows[ITEM_KEY]), as_array(rows["__row"])
-    )
-    rows = rows.with_columns(pl.Series("__order", orders)).sort(
-        ["__code", "__strength", "__order", "__row"],
-        descending=[False, True, False, False],
-        maintain_order=True,
-    )
+    policies, plan = scan.policies, scan.truth.item_plan
+    if scan.mode == "strength" and scan.has_score and policies.score_type == "float32":
+        strengths, _ = strengths_of_scores(rows["score"].cast(pl.Float32).cast(pl.Float64))
+        rows = rows.with_columns(pl.Series("__strength", strengths))
+    by_numba = scan.has_equals and policies.ties.startswith("numba")
+    policy, n_dropped = _COPIES.get(policies.duplicates, _KEEP), 0
+    if by_numba:
+        if policy != _KEEP:
+            before, policy = rows.height, _KEEP
+            rows = _as_dictionaries(rows, policies.duplicates)
+            n_dropped = before - rows.height
+        rows = rows.sort(["__code", "__row"])
+        scores = as_array(rows["score"].cast(pl.Float64).fill_nan(-np.inf).fill_null(-np.inf))
+        orders = numba_order(as_array(rows["__code"]), scores, policies.ties)
+        rows = rows.with_columns(pl.Series("__order", orders)).sort(["__code", "__order"])
+    else:
+        ties = policies.ties if policies.ties.startswith("item") else "input"
+        orders = order_in_batch(ties, plan, rows, as_keys(rows[ITEM_KEY]), as_array(rows["__row"]))
+        rows = rows.with_columns(pl.Series("__order", orders)).sort(
+            ["__code", "__strength", "__order", "__row"],
+            descending=[False, True, False, False],
+            maintain_order=True,
+        )
     codes, items = as_array(rows["__code"]), as_keys(rows[ITEM_KEY])
     if plan.hashed:
         _verify_copies(rows, codes, items)
     given, strengths = NO_INTS, NO_INTS
     if scan.mode == "rank":
-        given = as_array(rows["rank"]).astype(np.int64) - (scan.policies.first_rank - 1)
+        given = as_array(rows["rank"]).astype(np.int64) - (policies.first_rank - 1)
     kept = np.zeros(rows.height, dtype=np.bool_)
     ranks = np.zeros(rows.height, dtype=np.int64)
-    policy = _COPIES[scan.policies.duplicates]
     n_copies = kernels.clean_lists(
         codes, items, as_array(rows["__row"]), given, policy, kept, ranks
     )
-    frame = rows.filter(pl.Series(kept))
-    final = (ranks[kept] + scan.policies.first_rank - 1).astype(np.int32)
+    frame, ranks = rows.filter(pl.Series(kept)), ranks[kept]
+    firsts, lasts = _tie_ranks(scan, frame, ranks)
+    if scan.has_equals and policies.ties == "mean-rank":
+        ranks = (firsts + lasts) // 2
+    elif scan.has_equals and policies.ties == "last-rank":
+        ranks = lasts
+    final = (ranks + policies.first_rank - 1).astype(np.int32)
     batch = Batch(probe, frame, 0)
     if probe.strengths.size:
         strengths, _ = strengths_of_scores(frame["score"])
     found = scan.lower(batch, final, strengths, with_hits=True)
     probe.take(found)
-    probe.duplicates = int(n_copies)
+    if policies.duplicates != "error":
+        probe.duplicates = int(n_copies) + n_dropped
     if scan.mode == "strength":
         shared = shared_strengths(frame["__code"], frame["__strength"], items[kept])
         probe.ties = int(shared[found.hit_rows].sum())
     if probe.given is not None and scan.mode == "rank":  # so does the length of the list
         probe.ranks.state.rows[:] = probe.given.rows
         probe.ranks.state.largest[:] = probe.given.largest
+    if scan.detailed:
+        probe.ranks.rows = _list_hits(scan, frame, found, ranks, firsts, lasts)
+
+
+def _as_dictionaries(rows: pl.DataFrame, duplicates: str) -> pl.DataFrame:
+    """One row an item, as a dictionary keeps it: where the item first stood."""
+    by = ["__code", ITEM_KEY]
+    row = {
+        "first": pl.col("__row").arg_min(),
+        "last": pl.col("__row").arg_max(),
+        "best": pl.col("__strength").arg_max(),
+    }[duplicates]
+    others = [name for name in rows.columns if name not in (*by, "__row")]
+    return (
+        rows.sort("__row")
+        .group_by(by, maintain_order=True)
+        .agg(pl.col("__row").min(), pl.col(others).get(row))
+        .select(rows.columns)
+    )
+
+
+def _tie_ranks(scan: RankScan, frame: pl.DataFrame, ranks: Array) -> tuple[Array, Array]:
+    """The first and the last rank that the rows of each row's score take up together.
+
+    Where ranks are given they order, and rows of one score tie where they stand side by side.
+    """
+    if not frame.height or not (scan.has_equals or (scan.mode == "rank" and scan.has_score)):
+        return ranks, ranks
+    codes = as_array(frame["__code"])
+    if scan.mode == "rank":
+        order = np.lexsort((ranks, codes))
+        strengths, _ = strengths_of_scores(frame["score"])
+    else:
+        order, strengths = np.arange(codes.size), as_array(frame["__strength"])
+    code, strength, rank = codes[order], strengths[order], ranks[order]
+    begins = np.ones(code.size, dtype=np.bool_)
+    begins[1:] = (code[1:] != code[:-1]) | (strength[1:] != strength[:-1])
+    begins[1:] |= rank[1:] != rank[:-1] + 1
+    starts = np.flatnonzero(begins)
+    sizes = np.diff([*starts, code.size])
+    firsts, lasts = np.empty_like(ranks), np.empty_like(ranks)
+    firsts[order] = np.repeat(rank[starts], sizes)
+    lasts[order] = np.repeat(rank[starts + sizes - 1], sizes)
+    return firsts, lasts
+
+
+def _list_hits(
+    scan: RankScan, frame: pl.DataFrame, found: Found, ranks: Array, firsts: Array, lasts: Array
+) -> ListHits:
+    """The rows that show a relevant item, with what the other rows of their lists say of them."""
+    codes = as_array(frame["__code"])
+    untils = _untils(codes, as_array(frame["__row"]), ranks)
+    rows, places = found.hit_rows, found.hit_places
+    if scan.has_score and "score" in frame.columns:
+        positive = (frame["score"].fill_null(0) > 0).to_numpy()[rows]
+    else:
+        positive = np.ones(rows.size, dtype=np.bool_)
+    shown = ranks[rows] >= 1
+    rows, places, positive = rows[shown], places[shown], positive[shown]
+    order = np.lexsort((ranks[rows], codes[rows]))
+    rows = rows[order]
+    n_users = scan.truth.pairs.n_users
+    return ListHits(
+        np.searchsorted(codes[rows], np.arange(n_users + 1)).astype(np.int64),
+        places[order],
+        ranks[rows].astype(np.int32),
+        firsts[rows].astype(np.int32),
+        lasts[rows].astype(np.int32),
+        untils[rows].astype(np.int32),
+        positive[order],
+    )
+
+
+def _untils(codes: Array, places: Array, ranks: Array) -> Array:
+    """The smallest rank among the rows that stand later in the log, in the same list."""
+    untils = np.full(codes.size, _NEVER, dtype=np.int64)
+    if codes.size < 2:
+        return untils
+    order = np.lexsort((-places, codes))  # each list from its last row to its first
+    code, rank = codes[order], ranks[order]
+    lists = np.cumsum(np.concatenate([[0], code[1:] != code[:-1]]))
+    least = np.minimum.accumulate(rank - lists * (_NEVER + 1)) + lists * (_NEVER + 1)
+    later = np.full(codes.size, _NEVER, dtype=np.int64)
+    inside = code[1:] == code[:-1]
+    later[1:][inside] = least[:-1][inside]
+    untils[order] = later
+    return untils
 
 
 def _verify_copies(rows: pl.DataFrame, codes: Array, items: Keys) -> None:
@@ -114,7 +234,9 @@ def _verify_copies(rows: pl.DataFrame, codes: Array, items: Keys) -> None:
         KeyCollisionError: they are not.
     """
     order = np.lexsort((items, codes))
-    same = (items[order][1:] == items[order][:-1]) & (codes[order][1:] == codes[order][:-1])
+    same: npt.NDArray[np.bool_] = (items[order][1:] == items[order][:-1]) & (
+        codes[order][1:] == codes[order][:-1]
+    )
     ids = rows.select(ITEM)
     if not same_ids(ids[order[1:][same]], ids[order[:-1][same]]):
         raise KeyCollisionError

@@ -4,28 +4,46 @@ from evalkit.errors import RequestError, nearest
 from evalkit.report.parquet import write_metrics_parquet
 from evalkit.report.per_user import UserWriter
 from evalkit.report.record import (
+    Comparison,
     Counts,
+    Curve,
+    Distribution,
     Estimate,
+    Finding,
+    Gate,
+    Graph,
     Input,
+    Macro,
     Meta,
     ModelCounts,
     PerUser,
     Report,
+    Standing,
+    StatisticsUsed,
     TruthCounts,
     Warning_,
 )
 
-FORMATS = ("table", "json", "csv", "markdown")
+FORMATS = ("table", "json", "csv", "markdown", "html", "latex")
 
 __all__ = [
     "FORMATS",
+    "Comparison",
     "Counts",
+    "Curve",
+    "Distribution",
     "Estimate",
+    "Finding",
+    "Gate",
+    "Graph",
     "Input",
+    "Macro",
     "Meta",
     "ModelCounts",
     "PerUser",
     "Report",
+    "Standing",
+    "StatisticsUsed",
     "TruthCounts",
     "UserWriter",
     "Warning_",
@@ -59,6 +77,14 @@ def render(report: Report, format: str, *, width: int | None = None, color: bool
         from evalkit.report.markdown import render_markdown
 
         return render_markdown(report)
+    if format == "html":
+        from evalkit.report.html import render_html
+
+        return render_html(report)
+    if format == "latex":
+        from evalkit.report.latex import render_latex
+
+        return render_latex(report)
     close = nearest(format, FORMATS)
     raise RequestError(
         f"no format is called {format!r}",

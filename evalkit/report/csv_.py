@@ -26,5 +26,12 @@ def _cell(column: str, value: str | int | float | None) -> str:
     if value is None:
         return ""
     if column in TEXT and isinstance(value, str):
-        return f"'{value}" if value.startswith(FORMULA) else value
+        return safe_cell(value)
     return repr(value)
+
+
+def safe_cell(value: str | int | float | None) -> str:
+    """`value` as a cell that no spreadsheet runs."""
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(FORMULA) else value
+    return "" if value is None else repr(value)

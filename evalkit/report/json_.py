@@ -10,12 +10,21 @@ from typing import cast
 from evalkit.errors import DataError, EvalkitError
 from evalkit.report.record import (
     SCHEMA_VERSION,
+    Comparison,
     Counts,
+    Curve,
+    Distribution,
     Estimate,
+    Finding,
+    Gate,
+    Graph,
     Input,
+    Macro,
     Meta,
     ModelCounts,
     Report,
+    Standing,
+    StatisticsUsed,
     TruthCounts,
     Warning_,
     finite,
@@ -40,8 +49,15 @@ def render_json(report: Report) -> str:
         ("inputs", _rows(_fields(each) for each in report.inputs)),
         ("counts", _block([("truth", _line(_fields(counts.truth))), ("models", models)], 2)),
         ("metrics", _rows(estimate_row(each) for each in report.estimates)),
-        ("comparisons", _rows(report.comparisons)),
-        ("gates", _rows(report.gates)),
+        ("comparisons", _rows(_fields(each) for each in report.comparisons)),
+        ("statistics", _line(_statistics(report.statistics))),
+        ("standings", _rows(_standing(each) for each in report.standings)),
+        ("findings", _rows(_fields(each) for each in report.findings)),
+        ("macros", _rows(_fields(each) for each in report.macros)),
+        ("curves", _rows(_fields(each) for each in report.curves)),
+        ("distributions", _rows(_fields(each) for each in report.distributions)),
+        ("graphs", _rows(_fields(each) for each in report.graphs)),
+        ("gates", _rows(_fields(each) for each in report.gates)),
         ("warnings", _rows(_fields(each) for each in report.warnings)),
         ("meta", _line({**_fields(report.meta), "ties": ties})),
     ]
@@ -64,6 +80,7 @@ def estimate_row(estimate: Estimate) -> dict[str, object]:
         "std_error": finite(estimate.std_error),
         "n_users": estimate.n_users,
         "n_undefined": estimate.n_undefined,
+        "policies": dict(estimate.policies),
     }
 
 
@@ -92,7 +109,24 @@ def _plain(value: object) -> object:
     return str(value)  # paths, dates
 
 
-def _fields(record: Input | TruthCounts | ModelCounts | Warning_ | Meta) -> dict[str, object]:
+_Record = (
+    Input
+    | TruthCounts
+    | ModelCounts
+    | Warning_
+    | Meta
+    | Comparison
+    | Curve
+    | Distribution
+    | Finding
+    | Macro
+    | Gate
+    | Graph
+    | StatisticsUsed
+)
+
+
+def _fields(record: _Record) -> dict[str, object]:
     return {each.name: getattr(record, each.name) for each in fields(record)}
 
 
@@ -103,6 +137,16 @@ def _counts(model: ModelCounts) -> dict[str, object]:
     `meta`, which tells of the run.
     """
     return {name: value for name, value in _fields(model).items() if name != "ties"}
+
+
+def _statistics(used: StatisticsUsed | None) -> dict[str, object] | None:
+    return None if used is None else _fields(used)
+
+
+def _standing(standing: Standing) -> dict[str, object]:
+    names = ("model", "value", "group")
+    rows = [dict(zip(names, each, strict=True)) for each in standing.models]
+    return {"metric": standing.metric, "models": rows}
 
 
 def _block(parts: Iterable[tuple[str, str]], indent: int) -> str:
@@ -174,13 +218,89 @@ def _read(document: Mapping[str, object]) -> Report:
             },
         ),
         estimates=tuple(_estimate(each, directions) for each in _mappings(document["metrics"])),
-        comparisons=tuple(_mappings(document["comparisons"])),
-        gates=tuple(_mappings(document["gates"])),
+        comparisons=tuple(_comparison(each) for each in _mappings(document["comparisons"])),
+        statistics=_statistics_used(document.get("statistics")),
+        standings=tuple(
+            Standing(
+                str(each["metric"]),
+                tuple(
+                    (str(row["model"]), _value(row["value"]), str(row["group"]))
+                    for row in _mappings(each["models"])
+                ),
+            )
+            for each in _mappings(document.get("standings", []))
+        ),
+        findings=tuple(
+            Finding(
+                **{name: str(each[name]) for name in _FINDING_TEXTS},
+                delta=_value(each["delta"]),
+                low=_number(each["low"]),
+                high=_number(each["high"]),
+                p_value=_value(each["p_value"]),
+                p_adjusted=_value(each["p_adjusted"]),
+                n_users=_whole(each["n_users"]),
+                n_searched=_whole(each["n_searched"]),
+            )
+            for each in _mappings(document.get("findings", []))
+        ),
+        macros=tuple(
+            Macro(
+                model=str(each["model"]),
+                metric=str(each["metric"]),
+                segmentation=str(each["segmentation"]),
+                value=_value(each["value"]),
+                std_error=_number(each["std_error"]),
+                low=_number(each["low"]),
+                high=_number(each["high"]),
+                n_segments=_whole(each["n_segments"]),
+            )
+            for each in _mappings(document.get("macros", []))
+        ),
+        curves=tuple(
+            Curve(
+                str(each["model"]),
+                str(each["metric"]),
+                tuple(_whole(cutoff) for cutoff in _list(each["cutoffs"])),
+                tuple(_value(value) for value in _list(each["values"])),
+                tuple(_number(value) for value in _list(each["low"])),
+                tuple(_number(value) for value in _list(each["high"])),
+            )
+            for each in _mappings(document.get("curves", []))
+        ),
+        distributions=tuple(
+            Distribution(
+                str(each["model"]),
+                str(each["metric"]),
+                tuple(_value(edge) for edge in _list(each["edges"])),
+                tuple(_whole(count) for count in _list(each["counts"])),
+            )
+            for each in _mappings(document.get("distributions", []))
+        ),
+        graphs=tuple(_graph(each) for each in _mappings(document.get("graphs", []))),
+        gates=tuple(_gate(each) for each in _mappings(document["gates"])),
         warnings=tuple(
             Warning_(str(each["code"]), str(each["message"]), _text(each.get("model")))
             for each in _mappings(document["warnings"])
         ),
         meta=_meta(_mapping(document["meta"])),
+    )
+
+
+def _graph(row: Mapping[str, object]) -> Graph:
+    def points(name: str) -> tuple[float, ...]:
+        return tuple(_value(each) for each in _list(row[name]))
+
+    return Graph(
+        str(row["model"]),
+        str(row["kind"]),
+        str(row["x_name"]),
+        str(row["y_name"]),
+        points("x"),
+        points("y"),
+        tuple(_number(each) for each in _list(row["low"])),
+        tuple(_number(each) for each in _list(row["high"])),
+        points("rows"),
+        points("thresholds"),
     )
 
 
@@ -214,7 +334,6 @@ def _model_counts(row: Mapping[str, object], ties: int) -> ModelCounts:
 
 
 def _estimate(row: Mapping[str, object], directions: Mapping[str, bool]) -> Estimate:
-    value = _number(row["value"])
     cutoff = row["cutoff"]
     name = str(row["name"])
     return Estimate(
@@ -223,9 +342,10 @@ def _estimate(row: Mapping[str, object], directions: Mapping[str, bool]) -> Esti
         name=name,
         cutoff=None if cutoff is None else _whole(cutoff),
         parameters=cast(Mapping[str, str | float], _mapping(row["parameters"])),
+        policies=cast(Mapping[str, str | float], _mapping(row.get("policies", {}))),
         segmentation=_text(row["segmentation"]),
         segment=_text(row["segment"]),
-        value=math.nan if value is None else value,
+        value=_value(row["value"]),
         low=_number(row["low"]),
         high=_number(row["high"]),
         std_error=_number(row["std_error"]),
@@ -233,6 +353,84 @@ def _estimate(row: Mapping[str, object], directions: Mapping[str, bool]) -> Esti
         n_undefined=_whole(row["n_undefined"]),
         higher_is_better=directions.get(name),
     )
+
+
+_FINDING_TEXTS = ("baseline", "candidate", "metric", "segmentation", "segment", "kind")
+
+
+def _comparison(row: Mapping[str, object]) -> Comparison:
+    return Comparison(
+        baseline=str(row["baseline"]),
+        candidate=str(row["candidate"]),
+        metric=str(row["metric"]),
+        segmentation=_text(row["segmentation"]),
+        segment=_text(row["segment"]),
+        delta=_value(row["delta"]),
+        std_error=_number(row["std_error"]),
+        low=_number(row["low"]),
+        high=_number(row["high"]),
+        relative=_number(row["relative"]),
+        relative_low=_number(row["relative_low"]),
+        relative_high=_number(row["relative_high"]),
+        p_value=_number(row["p_value"]),
+        p_adjusted=_number(row["p_adjusted"]),
+        effect_size=_number(row["effect_size"]),
+        test=str(row["test"]),
+        n_users=_whole(row["n_users"]),
+        wins=_whole(row["wins"]),
+        ties=_whole(row["ties"]),
+        losses=_whole(row["losses"]),
+        margin=_number(row["margin"]),
+        verdict=str(row["verdict"]),
+        smallest_difference=_number(row["smallest_difference"]),
+        users_needed=_whole_or_none(row.get("users_needed")),
+    )
+
+
+def _gate(row: Mapping[str, object]) -> Gate:
+    return Gate(
+        metric=str(row["metric"]),
+        model=_text(row["model"]),
+        segmentation=_text(row["segmentation"]),
+        segment=_text(row["segment"]),
+        kind=str(row["kind"]),
+        bound=_value(row["bound"]),
+        value=_number(row["value"]),
+        delta=_number(row["delta"]),
+        low=_number(row["low"]),
+        high=_number(row["high"]),
+        baseline=_text(row["baseline"]),
+        baseline_run=_text(row["baseline_run"]),
+        judged_by=str(row["judged_by"]),
+        n_users=None if row["n_users"] is None else _whole(row["n_users"]),
+        outcome=str(row["outcome"]),
+        fails=bool(row["fails"]),
+        message=str(row["message"]),
+    )
+
+
+def _statistics_used(value: object) -> StatisticsUsed | None:
+    if value is None:
+        return None
+    row = _mapping(value)
+    return StatisticsUsed(
+        level=_value(row["level"]),
+        method=str(row["method"]),
+        test=str(row["test"]),
+        correction=str(row["correction"]),
+        family=str(row["family"]),
+        n_tests=_whole(row["n_tests"]),
+        baseline=_text(row["baseline"]),
+        margin=_number(row["margin"]),
+        replicates=_whole_or_none(row["replicates"]),
+        seed=_whole_or_none(row["seed"]),
+        power=_value(row["power"]),
+    )
+
+
+def _value(value: object) -> float:
+    number = _number(value)
+    return math.nan if number is None else number
 
 
 def _meta(row: Mapping[str, object]) -> Meta:
@@ -246,13 +444,16 @@ def _meta(row: Mapping[str, object]) -> Meta:
         threads=_whole(row["threads"]),
         stages={key: each or 0.0 for key, each in stages.items()},
         versions={key: str(each) for key, each in _mapping(row.get("versions", {})).items()},
+        resampling_bytes=_whole_or_none(row.get("resampling_bytes")),
     )
 
 
 def _directions() -> dict[str, bool]:
-    from evalkit.metrics import registry
+    from evalkit.metrics import KINDS, registry_of
 
-    return {name: each.higher_is_better for name, each in registry().items()}
+    return {
+        name: each.higher_is_better for kind in KINDS for name, each in registry_of(kind).items()
+    }
 
 
 def _mapping(value: object) -> Mapping[str, object]:
@@ -279,6 +480,10 @@ def _whole(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{value!r} stands where a whole number belongs")
     return value
+
+
+def _whole_or_none(value: object) -> int | None:
+    return None if value is None else _whole(value)
 
 
 def _wholes(value: object) -> dict[str, int]:

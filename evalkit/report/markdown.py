@@ -12,6 +12,7 @@ from evalkit.report.text import (
     show_values,
     truth_notes,
 )
+from evalkit.report.verdict import PASS, verdict_of
 
 # An underscore or an @ inside a word is plain text: first_hit_rank@5 stays readable.
 _SPECIAL = re.compile(r"[\\`*\[\]#|~$]|(?<!\w)_|_(?!\w)")
@@ -21,11 +22,12 @@ _LINK = re.compile(r"(https?|ftp)://", re.IGNORECASE)
 
 def render_markdown(report: Report) -> str:
     """The report as GitHub's Markdown: numbers, counts, warnings, where it comes from."""
-    lines = [f"# {escape(report.name)}", ""]
+    lines = [f"# {escape(report.name)}", "", *_gate_lines(report)]
     for group in groups(report):
         lines += _group_lines(group)
     if not report.estimates:
         lines += ["No numbers.", ""]
+    lines += _comparison_lines(report)
     lines += ["## Counts", "", "| log | counts |", "| :-- | :-- |"]
     lines.append(f"| truth | {escape('; '.join(truth_notes(report.counts.truth)))} |")
     for name, counts in report.counts.models.items():
@@ -48,6 +50,38 @@ def escape(text: str) -> str:
     text = clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     text = _SPECIAL.sub(lambda found: f"\\{found[0]}", text)
     return _LINK.sub(r"\1&#58;//", _MENTION.sub("&#64;", text))
+
+
+def _gate_lines(report: Report) -> list[str]:
+    if not report.gates:
+        return []
+    lines = [f"**{escape(str(verdict_of(report)))}**", "", "| gate | found |", "| :-- | :-- |"]
+    for gate in sorted(report.gates, key=lambda each: (not each.fails, each.outcome == PASS)):
+        outcome = gate.outcome if gate.outcome == PASS else f"**{gate.outcome}**"
+        lines.append(_row([outcome, escape(gate.message)]))
+    return [*lines, ""]
+
+
+def _comparison_lines(report: Report) -> list[str]:
+    overall = [each for each in report.comparisons if each.segment is None]
+    if not overall:
+        return []
+    lines = [
+        *("## Comparisons", ""),
+        "| candidate | baseline | metric | difference | interval | p | verdict |",
+        "| :-- | :-- | :-- | --: | :-: | --: | :-- |",
+    ]
+    for each in overall:
+        p_value = each.p_value if each.p_adjusted is None else each.p_adjusted
+        limits = "-"
+        if each.low is not None and each.high is not None:
+            limits = f"{each.low:+.4f} … {each.high:+.4f}"
+        names = (escape(each.candidate), escape(each.baseline), escape(each.metric))
+        shown = "-" if p_value is None else "<0.001" if p_value < 0.001 else f"{p_value:.3f}"
+        lines.append(
+            _row([*names, f"{each.delta:+.4f}", limits, escape(shown), escape(each.verdict)])
+        )
+    return [*lines, ""]
 
 
 def _group_lines(group: Group) -> list[str]:

@@ -2,13 +2,16 @@
 
 from html import escape
 
-from evalkit.report.record import Report
+from evalkit.report.record import Estimate, Report
 from evalkit.report.text import clean, groups, show_values
+from evalkit.report.verdict import verdict_of
 
 
 def render_notebook(report: Report) -> str:
-    """One table for each segment; the best value of a metric is bold."""
+    """One table for each segment; the best value is bold, intervals stand below their values."""
     parts = []
+    if report.gates:
+        parts.append(f"<p>{_text(str(verdict_of(report)))}</p>")
     for group in groups(report):
         title = f"{report.name} {group.title}".strip()
         head = "".join(f"<th>{_text(label)}</th>" for label in ("model", *group.labels))
@@ -17,13 +20,22 @@ def render_notebook(report: Report) -> str:
             best = group.best(label)
             shown = show_values(group.column(label))
             for model, value in zip(group.models, shown, strict=True):
-                rows[model] += f"<td><b>{value}</b></td>" if model in best else f"<td>{value}</td>"
+                limits = _limits(group.cells.get((model, label)))
+                shown_value = f"<b>{value}</b>" if model in best else value
+                rows[model] += f"<td>{shown_value}{limits}</td>"
         body = "".join(f"<tr>{row}</tr>" for row in rows.values())
         parts.append(
             f"<table><caption>{_text(title)}</caption>"
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         )
     return "".join(parts) or f"<p>{_text(report.name)}: no numbers</p>"
+
+
+def _limits(estimate: Estimate | None) -> str:
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return ""
+    low, high = show_values([estimate.low, estimate.high])
+    return f"<br><small>{low} … {high}</small>"
 
 
 def _text(text: str) -> str:

@@ -11,7 +11,7 @@ from evalkit.report.record import Report, readable
 if TYPE_CHECKING:
     import polars as pl
 
-TEXT = ("model", "metric", "name", "parameters", "segmentation", "segment")
+TEXT = ("model", "metric", "name", "parameters", "segmentation", "segment", "policies")
 WHOLE = ("cutoff", "n_users", "n_undefined")
 NUMBER = ("value", "low", "high", "std_error")
 COLUMNS = (
@@ -28,11 +28,12 @@ COLUMNS = (
     "std_error",
     "n_users",
     "n_undefined",
+    "policies",
 )
 
 
 def tidy_rows(report: Report) -> list[dict[str, str | int | float | None]]:
-    """The entries of `metrics`, flat: `parameters` is JSON text."""
+    """The entries of `metrics`, flat: `parameters` and `policies` are JSON text."""
     rows: list[dict[str, str | int | float | None]] = []
     for estimate in report.estimates:
         row: dict[str, str | int | float | None] = {}

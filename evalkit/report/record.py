@@ -13,6 +13,8 @@ from evalkit.errors import EvalkitError, RequestError, nearest
 if TYPE_CHECKING:
     import polars as pl
 
+    from evalkit.metrics import Request
+
 SCHEMA_VERSION = 1
 
 
@@ -82,6 +84,7 @@ class Estimate:
     low: float | None = None
     high: float | None = None
     std_error: float | None = None
+    policies: Mapping[str, str | float] = field(default_factory=dict)  # other than the defaults
     higher_is_better: bool | None = True  # not in report.json; None: nobody knows any more
 
 
@@ -92,6 +95,197 @@ class Warning_:
     code: str
     message: str
     model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two models on the users whom both have a value of, paired by user.
+
+    Args:
+        delta: mean of the users' candidate less baseline; `std_error`, `low`, `high` are its.
+        relative: `delta` over the baseline's mean on the same users.
+        p_value: two-sided, of no difference; `p_adjusted` after the correction.
+        effect_size: Cohen's d of the differences, `delta` over their standard deviation.
+        wins: users whom the candidate serves better, whichever way the metric points.
+        verdict: better, worse, not inferior, equivalent, no winner known: cannot tell.
+        smallest_difference: that so many users show with the power that was asked for.
+        users_needed: to show a difference of `margin` with that power; None without one.
+    """
+
+    baseline: str
+    candidate: str
+    metric: str
+    segmentation: str | None
+    segment: str | None
+    delta: float
+    std_error: float | None
+    low: float | None
+    high: float | None
+    relative: float | None
+    relative_low: float | None
+    relative_high: float | None
+    p_value: float | None
+    p_adjusted: float | None
+    effect_size: float | None
+    test: str  # t, wilcoxon, permutation, bootstrap, tukey
+    n_users: int
+    wins: int
+    ties: int
+    losses: int
+    margin: float | None
+    verdict: str
+    smallest_difference: float | None
+    users_needed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A segment in which the candidate loses or gains, found by a search over all segments.
+
+    Args:
+        kind: loss or gain.
+        low, high: limits of `delta`, widened for having been picked.
+        p_value: one-sided; `p_adjusted` over the segments that were searched.
+    """
+
+    baseline: str
+    candidate: str
+    metric: str
+    segmentation: str
+    segment: str
+    kind: str
+    delta: float
+    low: float | None
+    high: float | None
+    p_value: float
+    p_adjusted: float
+    n_users: int
+    n_searched: int
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """The mean of a metric over segments, each counting alike; unknown users are none of them.
+
+    Args:
+        std_error, low, high: None for segments of items, which share users.
+    """
+
+    model: str
+    metric: str
+    segmentation: str
+    value: float
+    std_error: float | None
+    low: float | None
+    high: float | None
+    n_segments: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Models from best to worst by one metric; those that share a letter cannot be told apart."""
+
+    metric: str
+    models: tuple[tuple[str, float, str], ...]  # name, value, letters
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One metric at every cutoff to the depth: the mean over users and its interval."""
+
+    model: str
+    metric: str  # the label without its cutoff
+    cutoffs: tuple[int, ...]
+    values: tuple[float, ...]
+    low: tuple[float | None, ...]
+    high: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """How many users have a value from each edge up to the next; the last edge belongs inside."""
+
+    model: str
+    metric: str
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Points to be drawn as a line or as bars, such as a ROC curve.
+
+    Args:
+        kind: roc, precision-recall, calibration, gain, lift, error-by-rating, residuals.
+        x_name, y_name: what the axes show.
+        low, high: the interval of each `y`; empty where there is none.
+        rows: rows, or their weight, that each point stands on; empty where that says nothing.
+        thresholds: the score of each point; empty where there is none.
+    """
+
+    model: str
+    kind: str
+    x_name: str
+    y_name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: tuple[float | None, ...] = ()
+    high: tuple[float | None, ...] = ()
+    rows: tuple[float, ...] = ()
+    thresholds: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsUsed:
+    """How intervals and comparisons were made."""
+
+    level: float
+    method: str
+    test: str
+    correction: str
+    family: str
+    n_tests: int
+    baseline: str | None
+    margin: float | None
+    replicates: int | None
+    seed: int | None
+    power: float
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What one gate found of one model (or of the truth) in one segment (or over all users).
+
+    Args:
+        metric: a metric's label, or the name of a count: rows, users, ...
+        model: None for the truth.
+        kind: min, max, max_drop or max_change.
+        value: what was judged; of a count that may be a share.
+        delta: `value` less the baseline's; of max_change in shares of the baseline's.
+        low: lower limit of what was judged: of `delta`, or of `value` where there is none.
+        baseline: as the config names it; `baseline_run` is the run that it meant.
+        judged_by: bound (one value), paired, independent (two values), count (no interval).
+        outcome: pass, fail, cannot tell.
+        fails: whether it ends the run with status 1.
+    """
+
+    metric: str
+    model: str | None
+    segmentation: str | None
+    segment: str | None
+    kind: str
+    bound: float
+    value: float | None
+    delta: float | None
+    low: float | None
+    high: float | None
+    baseline: str | None
+    baseline_run: str | None
+    judged_by: str
+    n_users: int | None
+    outcome: str
+    fails: bool
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +300,7 @@ class Meta:
     threads: int
     stages: Mapping[str, float] = field(default_factory=dict)  # seconds
     versions: Mapping[str, str] = field(default_factory=dict)
+    resampling_bytes: int | None = None  # of what each thread drew
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +381,20 @@ class Report:
     counts: Counts
     estimates: tuple[Estimate, ...]
     meta: Meta
-    comparisons: tuple[Mapping[str, object], ...] = ()
-    gates: tuple[Mapping[str, object], ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    gates: tuple[Gate, ...] = ()
     warnings: tuple[Warning_, ...] = ()
+    statistics: StatisticsUsed | None = None
+    standings: tuple[Standing, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    macros: tuple[Macro, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    distributions: tuple[Distribution, ...] = ()
+    graphs: tuple[Graph, ...] = ()
     schema_version: int = SCHEMA_VERSION
     config: Mapping[str, object] | None = None  # goes into manifest.json
     per_user_values: PerUser | None = field(default=None, compare=False)
+    parts: pl.DataFrame | None = field(default=None, compare=False)  # exact sums; parts.parquet
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -207,7 +410,7 @@ class Report:
     def metrics(self) -> pl.DataFrame:
         """One row for each number, columns named as in `report.json`; undefined is null.
 
-        `parameters` is JSON text.
+        `parameters` and `policies` are JSON text.
         """
         from evalkit.report.parquet import metrics_frame
 
@@ -251,9 +454,9 @@ class Report:
         label = self._find_label(metric)
         model = self._find_model(model)
         kept = self.per_user_values
-        if kept is None:
+        if kept is None or label not in kept.metrics:
             raise RequestError(
-                "the report holds no values of single users",
+                f"the report holds no values of single users for {label}",
                 code="per-user-off",
                 hint="write evaluate(..., per_user=True), or per_user = true under [output]",
             )
@@ -265,7 +468,7 @@ class Report:
         self,
         folder: str | Path,
         *,
-        formats: Sequence[str] = ("json", "parquet", "markdown"),
+        formats: Sequence[str] = ("json", "parquet", "markdown", "html"),
     ) -> Path:
         """The new directory `folder/<run_id>`: written whole, or not at all.
 
@@ -316,13 +519,21 @@ class Report:
         labels = self.labels
         if metric in labels:
             return metric
-        from evalkit.metrics import parse_metrics
+        from evalkit.metrics import KINDS, parse_metrics, registry_of
 
-        try:
-            asked = [each.label for each in parse_metrics([metric])]
-        except EvalkitError:
-            # A metric of a user's own file is in the report, not in the registry.
-            asked = [each for each in labels if each.lower() == metric.lower()] or [metric]
+        # A metric of a user's own file is in the report, not in the registry.
+        asked = [each for each in labels if each.lower() == metric.lower()] or [metric]
+        for kind in KINDS:
+            try:
+                followed = self._labels_by_profile(metric) if kind == "rankings" else []
+                requests = parse_metrics([metric], metrics=registry_of(kind))
+                read = followed or self._labels_of(requests)
+            except EvalkitError:
+                continue
+            if asked == [metric] or set(read) & set(labels):
+                asked = read
+            if set(read) & set(labels):
+                break
         if len(asked) > 1:
             raise RequestError(
                 f"{metric!r} is {len(asked)} metrics, here goes one",
@@ -337,6 +548,35 @@ class Report:
             code="metric-not-in-report",
             hint=f"did you mean {close!r}?" if close else _it_has(labels),
         )
+
+    def _labels_by_profile(self, metric: str) -> list[str]:
+        """The labels that the profile gives to a name, where the report has all of them."""
+        from evalkit.metrics import parse_metrics
+        from evalkit.profiles import find_profile, profile_names
+
+        if self.profile not in profile_names():
+            return []
+        conventions = find_profile(self.profile).conventions
+        found = [each.label for each in parse_metrics([metric], conventions=conventions)]
+        return found if set(found) <= set(self.labels) else []
+
+    def _labels_of(self, requests: Sequence[Request]) -> list[str]:
+        """The labels in the report of what was asked for; a profile may have added parameters."""
+        found: list[str] = []
+        for request in requests:
+            written = {**dict(request.parameters), **dict(request.policies)}
+            fitting = {
+                each.metric
+                for each in self.estimates
+                if (each.name, each.cutoff) == (request.metric.name, request.cutoff)
+                and all(
+                    {**each.policies, **each.parameters}.get(name) == written[name]
+                    for name in request.given
+                )
+            }
+            own = request.label
+            found += [own] if own in fitting or not fitting else sorted(fitting)
+        return found
 
     def _find_model(self, model: str | None) -> str:
         models = self.models

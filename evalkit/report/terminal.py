@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from evalkit.report.comparisons import comparison_lines, finding_lines, searches
 from evalkit.report.record import Report
 from evalkit.report.text import (
     Group,
@@ -45,6 +46,8 @@ def render_table(report: Report, *, width: int, color: bool) -> str:
         lines += ["", *_group_lines(group, width=width, color=color)]
     if not report.estimates:
         lines += ["", "no numbers"]
+    lines += comparison_lines(report, width=width)
+    lines += finding_lines(report, width=width) if searches(report) else []
     lines += ["", *_count_lines(report, width)]
     for warning in report.warnings:
         about = f" ({clean(warning.model)})" if warning.model is not None else ""

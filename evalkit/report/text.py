@@ -96,6 +96,24 @@ def _show_value(value: float, decimals: int) -> str:
     return f"{value:.{decimals}f}"
 
 
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """One bar for each value between the least and the largest; `·` for none."""
+    known = [value for value in values if math.isfinite(value)]
+    if not known:
+        return "·" * len(values)
+    least, span = min(known), max(known) - min(known)
+    steps = len(_BARS) - 1
+    return "".join(
+        _BARS[round((value - least) / span * steps) if span > 0 else steps // 2]
+        if math.isfinite(value)
+        else "·"
+        for value in values
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """The numbers of one segment (or of all users): models by metrics."""

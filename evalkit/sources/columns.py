@@ -10,7 +10,8 @@ from evalkit.errors import DataError, EvalkitError, nearest, raise_all
 from evalkit.sources.failures import PanicException, first_line
 from evalkit.sources.scan import Schema, Use
 
-_USES: dict[str, Use] = {"relevance": "number", "rank": "number", "score": "number"}
+_NUMBERS = ("relevance", "rank", "score", "label", "rating", "prediction", "weight")
+_USES: dict[str, Use] = dict.fromkeys(_NUMBERS, "number")
 _PLAIN_NAME = re.compile(r"[^\W\d][\w .\-:/]*")
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[^\W\d]\w*|\s+|.", re.DOTALL)
 _SECTIONS = {
@@ -18,6 +19,10 @@ _SECTIONS = {
     "rankings": "[rankings.columns]",
     "train": "[train.columns]",
     "log": "[log.columns]",
+    "segments": "[segments]",
+    "ratings": "[ratings.columns]",
+    "predictions": "[predictions.columns]",
+    "labels": "[labels.columns]",
 }
 
 
@@ -87,7 +92,7 @@ def plan_columns(
             errors.append(_bad_sql(each.key, each.text, expression, role, at, names))
         elif absent:
             missing += [(each, name) for name in absent]
-        elif not roots and each.key in ("user", "item", "rank"):
+        elif not roots and each.key in ("user", "session", "item", "rank"):
             errors.append(_bad_sql(each.key, each.text, "it names no column", role, at, names))
         else:
             expressions.append(expression)
@@ -112,6 +117,8 @@ def plan_columns(
 
 
 def _use_of(wanted: Wanted) -> Use:
+    if wanted.key == "by":
+        return "any"
     return _USES.get(wanted.output, "id")
 
 
@@ -269,7 +276,8 @@ def _type_fault(
     wanted: Wanted, dtype: pl.DataType, plan: Plan, *, is_list: bool
 ) -> DataError | None:
     key, at = wanted.key, f"{plan.at}: {wanted.key} = {wanted.text!r}"
-    may_be_list = is_list and key in ("item", "score")
+    of_items = any(each.key == "item" for each in plan.wanted)  # which may be in many segments
+    may_be_list = (is_list and key in ("item", "score")) or (key == "by" and of_items)
     if _is_list(dtype) and not may_be_list:
         return _bad_list(key, dtype, plan.role, at, is_list=is_list)
     if is_list and key == "score" and not _is_list(dtype):
@@ -280,7 +288,12 @@ def _type_fault(
     inner = _inner(dtype)
     if inner == pl.Null:
         return None
-    if key in ("user", "item", "model"):
+    if key == "by":
+        if not inner.is_nested() and inner.base_type() not in (pl.Object, pl.Unknown):
+            return None
+        hint = "users are put into segments by text, a number, true or false, or a date"
+        return DataError(f"by is {dtype}", code="bad-type", at=at, hint=hint)
+    if key in ("user", "session", "item", "model"):
         return _id_fault(wanted, dtype, inner, plan.role, at)
     if key == "rank" and (is_list or inner == pl.Boolean):
         hint = "leave rank out: a list is in order" if is_list else "give numbers, 1 the best"
@@ -357,12 +370,22 @@ _GUESSES: dict[str, tuple[str, ...]] = {
     "relevance": ("relevance rel", "rating ratings", "label labels grade stars"),
     "label": ("label labels", "relevance rel", "rating ratings clicked click"),
     "model": ("model modelname modelid",),
+    "rating": ("rating ratings stars", "relevance rel"),
+    "prediction": (
+        "prediction predictions pred predicted predictedrating ratinghat",
+        "score scores estimate est",
+    ),
+    "session": ("session sessionid",),
+    "weight": ("weight weights sampleweight",),
 }
 _ROLE_KEYS = {
     "truth": ("user", "item", "relevance"),
     "rankings": ("user", "item", "rank", "score", "model"),
     "train": ("user", "item"),
     "log": ("user", "item", "label", "rank", "score", "model"),
+    "ratings": ("user", "rating", "prediction", "model"),
+    "predictions": ("user", "item", "prediction", "model"),
+    "labels": ("user", "score", "label", "weight", "model"),
 }
 _NEEDED_KEYS = ("user", "item", "label")
 

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
-from evalkit.errors import DataError, nearest, raise_all
+from evalkit.errors import DataError, EvalkitError, nearest, raise_all
+from evalkit.sources.versions import (
+    Version,
+    delta_version,
+    iceberg_version,
+    is_delta,
+    is_iceberg,
+)
 
 FORMATS: Mapping[str, tuple[str, ...]] = {
     "parquet": (".parquet", ".pq", ".parq"),
@@ -16,9 +23,12 @@ FORMATS: Mapping[str, tuple[str, ...]] = {
     "csv": (".csv",),
     "tsv": (".tsv", ".tab"),
     "ndjson": (".ndjson", ".jsonl"),
+    "delta": (),  # these two by what lies in their folder
+    "iceberg": (),
     "trec": (".trec", ".qrels", ".qrel", ".run"),
 }
 _SYNONYMS = {"arrow": "ipc", "feather": "ipc", "jsonl": "ndjson", "pq": "parquet"}
+METADATA = ".metadata.json"  # of Iceberg
 _COMPRESSED = (".gz", ".zst")
 _MAY_BE_COMPRESSED = ("csv", "tsv", "ndjson", "trec")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -38,12 +48,13 @@ class File:
     format: str
     partitions: tuple[tuple[str, str | None], ...] = ()
     remote: bool = False
+    version: Version | None = None  # of a Delta or Iceberg table, whose files Polars finds
 
 
 @dataclass(slots=True)
 class _Found:
     files: list[File] = field(default_factory=list)
-    errors: list[DataError] = field(default_factory=list)
+    errors: list[EvalkitError] = field(default_factory=list)
 
 
 def known_format(name: str, *, at: str) -> str:
@@ -100,10 +111,16 @@ def find_files(paths: Sequence[str], format: str | None, *, role: str) -> tuple[
 def _find(given: str, wanted: str | None, found: _Found) -> None:
     path = given.removeprefix("file://")
     if _URL.match(path):
-        found.files.append(_remote(path, wanted))
+        remote = _remote(path, wanted)
+        if remote.format in _VERSIONED:
+            _add_table(path, remote.format, found)
+        else:
+            found.files.append(remote)
         return
     path = os.path.expanduser(path)
-    if os.path.isdir(path):
+    if wanted in _VERSIONED or path.endswith(METADATA):
+        _add_table(path, wanted or "iceberg", found)
+    elif os.path.isdir(path):
         _find_in_directory(path, given, wanted, found)
     elif os.path.exists(path):
         _add_file(path, wanted, found)
@@ -115,8 +132,23 @@ def _find(given: str, wanted: str | None, found: _Found) -> None:
 
 def _remote(url: str, wanted: str | None) -> File:
     plain = url.split("?", 1)[0] if url.startswith("http") else url
+    if plain.endswith(METADATA):
+        wanted = wanted or "iceberg"
     # A store's directory or suffixless prefix is nearly always Parquet.
     return File(url, wanted or format_of(plain) or "parquet", remote=True)
+
+
+_VERSIONED = ("delta", "iceberg")
+
+
+def _add_table(path: str, format_: str, found: _Found) -> None:
+    """A table at the version that it has now: a run reads no other, whoever writes meanwhile."""
+    try:
+        version = delta_version(path) if format_ == "delta" else iceberg_version(path)
+    except EvalkitError as error:
+        found.errors.append(error)
+    else:
+        found.files.append(File(path, format_, remote=True, version=version))
 
 
 def _add_file(path: str, wanted: str | None, found: _Found) -> None:
@@ -158,11 +190,8 @@ def _walk(directory: str) -> Iterator[str]:
 
 
 def _find_in_directory(path: str, given: str, wanted: str | None, found: _Found) -> None:
-    if os.path.isdir(os.path.join(path, "_delta_log")):
-        found.errors.append(_table_format("Delta", "pl.scan_delta", given))
-        return
-    if glob.glob(os.path.join(glob.escape(path), "metadata", "*.metadata.json")):
-        found.errors.append(_table_format("Iceberg", "pl.scan_iceberg", given))
+    if is_delta(path) or is_iceberg(path):
+        _add_table(path, "delta" if is_delta(path) else "iceberg", found)
         return
     files = list(_walk(path))
     if wanted is None:
@@ -185,15 +214,6 @@ def _find_in_directory(path: str, given: str, wanted: str | None, found: _Found)
     else:
         for file in chosen:
             _add_file(file, wanted, found)
-
-
-def _table_format(name: str, function: str, given: str) -> DataError:
-    return DataError(
-        f"the directory is a {name} table: its files hold rows that the table no longer has",
-        code="unknown-format",
-        at=given,
-        hint=f"in Python give evalkit.evaluate the frame of {function}",
-    )
 
 
 def _no_files(given: str, files: Sequence[str], wanted: str | None) -> DataError:

@@ -10,6 +10,8 @@ from evalkit.errors import DataError, EvalkitError, raise_all
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.paths import File, partitions_of
 from evalkit.sources.trec import Kind, scan_trec, trec_schema
+from evalkit.sources.versions import scan_version
+from evalkit.storage import current_options
 
 Use: TypeAlias = Literal["id", "number", "any"]  # what a column of text files serves as
 Schema: TypeAlias = Mapping[str, pl.DataType]
@@ -146,25 +148,31 @@ _LITERAL = str.maketrans({"[": "[[]", "*": "[*]", "?": "[?]"})
 
 
 def _plain_scan(file: File, types: Schema | None = None) -> pl.LazyFrame:
+    if file.version is not None:
+        return scan_version(file.path, file.format, file.version.number)
     if file.format == "parquet":
         return pl.scan_parquet(
             file.path,
             glob=file.remote,
             hive_partitioning=file.remote,
             cast_options=pl.ScanCastOptions(integer_cast="upcast"),
+            storage_options=current_options() if file.remote else None,
         )
     if file.format == "ipc":
         if _is_ipc_stream(file):
             return pl.read_ipc_stream(file.path).lazy()
-        return pl.scan_ipc(_pattern(file), hive_partitioning=False)
+        options = current_options() if file.remote else None
+        return pl.scan_ipc(_pattern(file), hive_partitioning=False, storage_options=options)
     if file.format == "ndjson":
-        return pl.scan_ndjson(_pattern(file), infer_schema_length=None)
+        options = current_options() if file.remote else None
+        return pl.scan_ndjson(_pattern(file), infer_schema_length=None, storage_options=options)
     return pl.scan_csv(
         file.path,
         separator=_SEPARATORS[file.format],
         infer_schema=False,
         schema_overrides=types,
         glob=file.remote,
+        storage_options=current_options() if file.remote else None,
     )
 
 

@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 
@@ -56,12 +56,16 @@ class Table:
         holds schema, row counts, and place, size and statistics of every column chunk, so any
         rewrite with other rows shows, in microseconds. It does not see bytes that change
         within a data page, as a failing disk changes them, nor an edit by hand that keeps
-        sizes and statistics. Every other file is hashed whole, and any change shows.
+        sizes and statistics. Of a Delta or Iceberg table it takes id and version. Every
+        other file is hashed whole, and any change shows.
         """
-        if not self._parts or any(part.remote for part in self._parts):
+        if not self._parts or any(part.remote and not part.version for part in self._parts):
             return None
         digest = hashlib.blake2b(digest_size=16)
         for part in self._parts:
+            if part.version is not None:
+                digest.update(part.version.identity.encode())
+                continue
             with mapped(part.path, lambda error: None):
                 digest.update(repr(part.partitions).encode())
                 digest.update(_file_digest(part.path))
@@ -79,6 +83,10 @@ class Table:
                 paths, glob=False, schema={}, extra_columns="ignore", hive_partitioning=False
             )
             return int(rows.select(pl.len()).collect(engine="streaming").item())
+
+    def with_frame(self, frame: pl.LazyFrame, n_rows: int | None) -> "Table":
+        """The same table with other rows, about `n_rows` of them, as a join makes them."""
+        return replace(self, frame=frame, _n_rows=n_rows)
 
     def stream(self, columns: Sequence[pl.Expr], *, most: int) -> Iterator[pl.DataFrame]:
         """The columns in frames of `most` rows at most, as they stand in the log.

@@ -7,7 +7,17 @@ from typing import Protocol
 
 import polars as pl
 
-from evalkit.config import LogTable, RankingsTable, TrainTable, TruthTable
+from evalkit.config import (
+    LabelsTable,
+    LogTable,
+    PredictionsTable,
+    RankingsTable,
+    RatingsTable,
+    Segmentation,
+    TrainTable,
+    TruthTable,
+)
+from evalkit.errors import masked
 from evalkit.sources.columns import Plan, Wanted, check_columns, plan_columns
 from evalkit.sources.failures import mapped
 from evalkit.sources.memory import describe_given, open_given
@@ -91,6 +101,40 @@ def open_train(table: TrainTable, given: object | None = None) -> Table:
     return _open("train", source, wanted, table.where, table.columns.user)
 
 
+def open_values(
+    name: str,
+    table: Segmentation,
+    bys: Sequence[str],
+    user: Sequence[str],
+    given: object | None = None,
+) -> Table:
+    """Values of users, or of items, lazily: ids and `value_0`, `value_1`, ...
+
+    Args:
+        name: of the first segmentation that reads the table, for messages.
+        table: its path and id columns.
+        bys: for each value a column or SQL expression.
+        user: the user columns of the truth, unless the table names its own.
+        given: a table in memory, in place of the path.
+    """
+    assert table.path is not None
+    source = _open_source("segments", _Bare(table.path, table.format), given, kind="qrels")
+    values = [Wanted("by", f"value_{place}", text) for place, text in enumerate(bys)]
+    users = table.user if table.user is not None else user
+    ids = _groups("user", users) if table.item is None else [Wanted("item", "item", table.item)]
+    opened = _open("segments", source, [*ids, *values], table.where, users)
+    return replace(opened, role=f"segments.{name}")
+
+
+def open_truth_values(table: TruthTable | LogTable, bys: Sequence[str], given: object) -> Table:
+    """Values of users that stand in the truth itself: user columns and `value_0`, ..."""
+    kind: Kind = "run" if isinstance(table, LogTable) else "qrels"
+    source = _open_source("truth", table, given, kind=kind)
+    values = [Wanted("by", f"value_{place}", text) for place, text in enumerate(bys)]
+    wanted = [*_groups("user", table.columns.user), *values]
+    return _open("truth", source, wanted, table.where, table.columns.user)
+
+
 def open_log(table: LogTable, given: object | None = None) -> tuple[Table, Table]:
     """A joined log as truth and rankings over the same rows; raises as `open_truth` does.
 
@@ -106,6 +150,48 @@ def open_log(table: LogTable, given: object | None = None) -> tuple[Table, Table
     truth = both.frame.select([*names, "relevance"])
     rankings = both.frame.select([*names, *(each.output for each in order)])
     return replace(both, role="truth", frame=truth), replace(both, role="rankings", frame=rankings)
+
+
+def open_ratings(table: RatingsTable, given: object | None = None, *, alone: bool) -> Table:
+    """True ratings, lazily; `alone` where no table of predictions is to be joined.
+
+    Columns `user_0`, ..., `rating` and, alone, `prediction`; `item` where it is read. Raises as
+    `open_truth` does.
+    """
+    source = _open_source("ratings", table, given, kind="qrels")
+    columns = table.columns
+    prediction = (columns.prediction or "prediction") if alone else None
+    item = columns.item if alone else columns.item or "item"
+    wanted = [
+        *_groups("user", columns.user),
+        *_optional(item=item, rating=columns.rating, prediction=prediction, model=columns.model),
+    ]
+    return _open("ratings", source, wanted, table.where, columns.user)
+
+
+def open_predictions(table: PredictionsTable, given: object | None = None) -> Table:
+    """Predicted ratings, lazily; raises as `open_truth` does."""
+    source = _open_source("predictions", table, given, kind="qrels")
+    columns = table.columns
+    wanted = [
+        *_ids(columns.user, columns.item),
+        *_optional(prediction=columns.prediction, model=columns.model),
+    ]
+    return _open("predictions", source, wanted, table.where, columns.user)
+
+
+def open_labels(table: LabelsTable, given: object | None = None) -> Table:
+    """Scored rows with labels, lazily; raises as `open_truth` does."""
+    source = _open_source("labels", table, given, kind="qrels")
+    columns = table.columns
+    wanted = [
+        *_groups("user", columns.user),
+        *_groups("session", columns.session),
+        *_optional(
+            score=columns.score, label=columns.label, weight=columns.weight, model=columns.model
+        ),
+    ]
+    return _open("labels", source, wanted, table.where, columns.user)
 
 
 def read_schema(
@@ -158,9 +244,22 @@ def _spell_paths(paths: Sequence[str], limit: int = 3) -> str:
     return ", ".join(paths[:limit]) + more
 
 
+def _groups(name: str, texts: Sequence[str]) -> list[Wanted]:
+    return [Wanted(name, f"{name}_{place}", text) for place, text in enumerate(texts)]
+
+
+def _versioned(source: _Source) -> tuple[str, ...]:
+    """The paths as given; those of tables with the version that is read."""
+    if not any(file.version for file in source.files):
+        return source.paths
+    return tuple(
+        f"{file.path} ({file.format} version {file.version.number})" if file.version else file.path
+        for file in source.files
+    )
+
+
 def _ids(user: Sequence[str], item: str) -> list[Wanted]:
-    users = [Wanted("user", f"user_{place}", text) for place, text in enumerate(user)]
-    return [*users, Wanted("item", "item", item)]
+    return [*_groups("user", user), Wanted("item", "item", item)]
 
 
 def _optional(**texts: str | None) -> list[Wanted]:
@@ -181,7 +280,7 @@ def _open(
         user_names=tuple(user),
         at=source.at,
         is_list=is_list,
-        paths=source.paths,
+        paths=tuple(map(masked, _versioned(source))),
         files=tuple(file.path for file in source.files),
         _parts=source.files,
         _kind=source.scan.kind if source.scan is not None else "qrels",

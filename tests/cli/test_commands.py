@@ -30,7 +30,7 @@ def test_run_prints_table_path_and_verdict(evalkit, logs):
     assert (outcome.status, outcome.err) == (0, "")
     assert any(line.split()[:1] == ["good"] and "1.000000" in line for line in lines)
     assert lines[-2] == f"report: {next((logs / 'runs').glob('2*')).relative_to(logs)}"
-    assert lines[-1] == "verdict: fine, no gate configured"
+    assert lines[-1] == "verdict: fine, no gate configured, 1 warning"
 
 
 def test_run_writes_what_verify_accepts(evalkit, logs):
@@ -61,7 +61,7 @@ def test_json_is_one_document_on_stdout(evalkit, logs):
     }
     assert values["good", "nDCG@2"] == 1.0
     assert values["bad", "recall@1"] == 0.0
-    assert outcome.err.startswith("report: runs/")
+    assert "\nreport: runs/" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_threads_and_samples_reach_the_run(evalkit, logs):
     outcome = evalkit("run", "job.toml", "--json", "--threads", "1", "--sample", "1")
 
     assert outcome.document["meta"]["threads"] == 1
-    assert [each["code"] for each in outcome.document["warnings"]] == ["sample"]
+    assert [each["code"] for each in outcome.document["warnings"]] == ["sample", "few-users"]
 
 
 def test_per_user_values_are_written_to_a_file(evalkit, logs):
@@ -219,7 +219,7 @@ def test_evaluate_takes_named_columns(evalkit, logs):
     )  # fmt: skip
 
     assert outcome.document["metrics"][0]["value"] == 1.0
-    assert outcome.err == "truth: columns are guessed: relevance = rating\n"
+    assert outcome.err.splitlines()[0] == "truth: columns are guessed: relevance = rating"
 
 
 def test_evaluate_reads_a_model_column(evalkit, logs):
@@ -431,7 +431,8 @@ assert kernels
 """
 FIND_UNUSED = """
 for kernel in kernels:
-    if kernel._dispatcher is None and kernel._part is None:
+    is_plain = "plain" in vars(kernel)  # of numbers, not of rows: called as plain Python
+    if kernel._dispatcher is None and kernel._part is None and not is_plain:
         print("never called:", kernel)
 """
 FIND_COMPILED = """
@@ -440,7 +441,9 @@ for kernel in kernels:
         print("compiled for another kernel:", kernel)
     if kernel._dispatcher is not None and kernel._dispatcher.stats.cache_misses:
         print("compiled:", kernel)
-    if kernel._dispatcher is not None and len(kernel._dispatcher.overloads) > 1:
+    of_columns = kernel.py_func.__module__ in ("evalkit.rows._kernels", "evalkit.labels._kernels")
+    most = 3 if of_columns else 1  # columns of rows are uint8, uint32 or uint64
+    if kernel._dispatcher is not None and len(kernel._dispatcher.overloads) > most:
         print("several signatures:", kernel, kernel._dispatcher.signatures)
 """
 

@@ -183,3 +183,40 @@ def test_a_signal_ends_the_program_with_its_status(tmp_path, number, status, tol
         out, err = program.communicate(timeout=30)
 
     assert (program.returncode, out, err) == (status, b"cleaned up\n", told)
+
+
+STUCK = """
+import hashlib, sys
+from pathlib import Path
+from evalkit import runs
+from evalkit.cli import app, outcome
+def work(arguments):
+    with runs.hold("runs", "nightly") as job, job.scratch("x") as folder:
+        (folder / "part").write_text("unfinished")
+        print("ready", flush=True)
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)  # native code, for minutes
+app.run_command = work
+outcome.end_with([])
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "told"),
+    [(signal.SIGTERM, 143, b"terminated\n"), (signal.SIGINT, 130, b"interrupted\n")],
+)
+def test_a_signal_ends_the_program_inside_native_code(tmp_path, number, status, told):
+    with subprocess.Popen(
+        [sys.executable, "-c", STUCK],
+        cwd=tmp_path,
+        env=environment({}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as program:
+        assert program.stdout.readline() == b"ready\n"
+        time.sleep(0.2)
+        os.kill(program.pid, number)
+        _, err = program.communicate(timeout=30)
+
+    assert (program.returncode, err) == (status, told)
+    assert [each.name[:5] for each in (tmp_path / "runs").iterdir()] == [".lock"]

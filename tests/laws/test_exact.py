@@ -181,6 +181,39 @@ def test_the_standard_error_is_that_of_the_textbook(values, size):
     assert sum_of(values).std_error == math.sqrt(variance / n)
 
 
+@laws
+@given(values=st.lists(st.floats(-1.0, 1.0), min_size=2, max_size=40), at=st.integers(0, 40))
+def test_skewness_is_that_of_the_textbook_and_has_no_order(values, at):
+    found = sums_of(values).skewness_of(0)
+    part = sums_of(values[at:][::-1])
+    part.merge(sums_of(values[:at]))
+
+    assert repr(part.skewness_of(0)) == repr(found)  # NaN or the same bits
+    cut = np.rint(np.array(values) * 2.0**20)
+    if cut.std() > 20:
+        third = np.mean((cut - cut.mean()) ** 3)
+        assert found == pytest.approx(third / cut.std() ** 3, rel=1e-9, abs=1e-6)
+
+
+@pytest.mark.parametrize("values", [[], [0.5], [0.25] * 9, [0.5, 1.5, 0.0], [0.25, 0.25 + 1e-7]])
+def test_there_is_no_skewness_without_spread_or_beyond_one(values):
+    assert math.isnan(sums_of(values).skewness_of(0))
+
+
+def test_undefined_values_have_no_part_in_the_skewness():
+    sums = sums_of([0.0, math.nan, 0.0, 1.0, math.nan])
+
+    assert sums.skewness_of(0) == pytest.approx(1 / math.sqrt(2))
+
+
+def test_powers_of_many_values_fill_nothing_over():
+    sums = sums_of([-1.0, 1.0, 1.0] * (100 if JIT_OFF else 30_000))
+    sums.powers *= 10**9 // sums.powers[0, 0]  # as of a billion users
+
+    sums.counts[0, 0] = 0
+    assert sums.skewness_of(0) == pytest.approx(-1 / math.sqrt(2), rel=1e-9)
+
+
 @pytest.mark.parametrize("values", [[], [0.25]])
 def test_fewer_than_two_values_have_no_standard_error(values):
     assert sum_of(values).std_error is None

@@ -42,7 +42,8 @@ def test_the_worked_example_is_what_the_kernel_gives(name):
     values = measure(name, [ranked], [relevant], [3, 6])[0]
 
     assert shown is not None
-    assert shown.groups() == tuple(f"{value:.6f}" for value in values)
+    told = ["undefined" if value != value else f"{value:.6f}" for value in values]
+    assert shown.groups() == tuple(told)
 
 
 def test_explain_shows_each_value_of_each_parameter():

@@ -98,11 +98,21 @@ def test_keys_stand_in_the_order_of_the_interface(report):
 
     assert list(document) == [
         *("schema_version", "evalkit", "run_id", "run_key", "name", "profile", "inputs"),
-        *("counts", "metrics", "comparisons", "gates", "warnings", "meta"),
+        *(
+            "counts",
+            "metrics",
+            "comparisons",
+            "statistics",
+            "standings",
+            "findings",
+            "macros",
+            "curves",
+        ),
+        *("distributions", "graphs", "gates", "warnings", "meta"),
     ]
     assert list(document["metrics"][0]) == [
         *("model", "metric", "name", "cutoff", "parameters", "segmentation", "segment"),
-        *("value", "low", "high", "std_error", "n_users", "n_undefined"),
+        *("value", "low", "high", "std_error", "n_users", "n_undefined", "policies"),
     ]
     assert list(document["counts"]["models"]["als"])[:6] == [
         *("rows", "rows_used", "rows_dropped", "users"),

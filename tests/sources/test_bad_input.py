@@ -3,6 +3,7 @@
 import errno
 import os
 import pickle
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -190,14 +191,17 @@ def test_a_directory_of_two_formats_is_ambiguous(folder):
     ("inside", "name"),
     [("_delta_log/0.json", "Delta"), ("metadata/v1.metadata.json", "Iceberg")],
 )
-def test_the_files_of_a_versioned_table_are_not_read_behind_its_back(folder, inside, name):
+def test_the_files_of_a_versioned_table_are_not_read_behind_its_back(
+    folder, inside, name, monkeypatch
+):
     (folder / inside).parent.mkdir()
     (folder / inside).write_text("{}")
+    for library in ("deltalake", "pyiceberg.table"):
+        monkeypatch.setitem(sys.modules, library, None)  # as if it were not installed
 
-    error = fault(lambda: truth_at(folder), "unknown-format")
+    error = fault(lambda: truth_at(folder), "missing-extra", exit_status=2)
 
-    assert name in error.message
-    assert f"pl.scan_{name.lower()}" in error.hint
+    assert error.hint == f'pip install "evalkit[{name.lower()}]"'
 
 
 def test_an_object_that_is_no_table_is_refused():

@@ -1,0 +1,282 @@
+"""How often intervals hold the true value, and how often tests find what is not there.
+
+    python bench/simulate.py
+    python bench/simulate.py --draws 500 --resampled-draws 100 --sizes 30,1000
+
+Users' values are drawn as metrics have them: 0 for most users, and for a share of them the value
+of one hit at a random rank. The true mean is known; an interval either holds it or not. `report`
+is what a report shows: Wilson's interval of hits, of all else Student's moved by the skewness.
+`difference` is a candidate's nDCG less the baseline's, in three of five users better, with the
+Student's interval that the paired t test goes with. A share of 4,000 draws that should be 95.0 is
+within 1.0 of it 99.6 times in 100.
+
+Below, tests of differences whose mean is 0: how often p is at most 0.05 and 0.01. `skewed`: one
+differing user in five loses 0.8, four gain 0.2; only the t test and the bootstrap, which ask for
+the mean, have anything to say there.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.exact import ExactSums
+from evalkit.statistics.bootstrap import Resamples
+from evalkit.statistics.intervals import (
+    Interval,
+    mean_interval,
+    skewed_interval,
+    wilson_interval,
+)
+from evalkit.statistics.paired import t_test
+from evalkit.statistics.permutation import SignFlips
+from evalkit.statistics.wilcoxon import wilcoxon_test
+from harness import Machine, count, describe_machine, make_parser, write
+
+Values = npt.NDArray[np.float64]
+Draw = Callable[[np.random.Generator, int, float], Values]
+
+LEVEL = 0.95
+DEPTH = 20
+LIMITS = (0.05, 0.01)
+KINDS = ("percentile", "bca", "studentised")
+DISCOUNTS = 1.0 / np.log2(np.arange(2.0, DEPTH + 2.0))
+SHARE_DIFFERING = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How often one kind of interval held the mean of one kind of value, in percent."""
+
+    values: str
+    n_users: int
+    share: float
+    interval: str
+    draws: int
+    held: float
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """How often one test of a mean of 0 had a p of at most 0.05 and 0.01, in percent."""
+
+    differences: str
+    n_users: int
+    test: str
+    draws: int
+    found: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """All that was simulated."""
+
+    machine: Machine
+    coverage: list[Coverage] = field(default_factory=list)
+    levels: list[Level] = field(default_factory=list)
+
+
+def draw_hit(rng: np.random.Generator, n: int, share: float) -> Values:
+    """1 for a share of the users."""
+    return (rng.random(n) < share).astype(np.float64)
+
+
+def draw_ndcg(rng: np.random.Generator, n: int, share: float) -> Values:
+    """The discount of a random rank."""
+    found: Values = draw_hit(rng, n, share) * DISCOUNTS[rng.integers(0, DEPTH, n)]
+    return found
+
+
+def draw_rr(rng: np.random.Generator, n: int, share: float) -> Values:
+    """One over a random rank."""
+    found: Values = draw_hit(rng, n, share) / rng.integers(1, DEPTH + 1, n)
+    return found
+
+
+def draw_precision(rng: np.random.Generator, n: int, share: float) -> Values:
+    """One to three hits of ten."""
+    found: Values = draw_hit(rng, n, share) * rng.choice([0.1, 0.2, 0.3], n, p=[0.7, 0.2, 0.1])
+    return found
+
+
+def draw_difference(rng: np.random.Generator, n: int, share: float) -> Values:
+    """The nDCG that a user wins or loses."""
+    found: Values = draw_ndcg(rng, n, share) * rng.choice([1.0, -1.0], n, p=[0.6, 0.4])
+    return found
+
+
+VALUES: Mapping[str, tuple[Draw, float]] = {  # with the mean of a user who is not 0
+    "hit": (draw_hit, 1.0),
+    "nDCG": (draw_ndcg, float(DISCOUNTS.mean())),
+    "RR": (draw_rr, float(np.mean(1.0 / np.arange(1, DEPTH + 1)))),
+    "precision": (draw_precision, 0.14),
+    "difference": (draw_difference, 0.2 * float(DISCOUNTS.mean())),
+}
+
+
+def draw_symmetric(rng: np.random.Generator, n: int) -> Values:
+    """Differences of either sign alike."""
+    found: Values = draw_ndcg(rng, n, SHARE_DIFFERING) * rng.choice([1.0, -1.0], n)
+    return found
+
+
+def draw_skewed(rng: np.random.Generator, n: int) -> Values:
+    """Rare large losses and frequent small gains that cancel."""
+    found: Values = draw_hit(rng, n, SHARE_DIFFERING) * rng.choice([-0.8, 0.2], n, p=[0.2, 0.8])
+    return found
+
+
+def intervals_of(name: str, values: Values) -> dict[str, Interval]:
+    """What is computed from sums alone."""
+    sums = ExactSums(1)
+    sums.add(values.reshape(-1, 1))
+    total = sums.sum_of(0)
+    mean, error, n = total.mean, total.std_error, total.count
+    student = mean_interval(mean, error, n, level=LEVEL)
+    if name == "hit":
+        return {"Student": student, "report": wilson_interval(int(total.total), n, level=LEVEL)}
+    if name == "difference":
+        return {"report": student}
+    skewed = skewed_interval(mean, error, n, sums.skewness_of(0), level=LEVEL)
+    return {"Student": student, "report": skewed}
+
+
+def resampled_intervals(
+    values: Values, keys: npt.NDArray[np.uint64], replicates: int, seed: int
+) -> dict[str, Interval]:
+    """The bootstrap's."""
+    drawn = Resamples([1.0], replicates=replicates, seed=seed, squares=True)
+    drawn.add(keys, values.reshape(-1, 1))
+    return {kind: drawn.interval(0, level=LEVEL, kind=kind) for kind in KINDS}
+
+
+def measure_coverage(
+    name: str, n: int, share: float, draws: int, resampled_draws: int, replicates: int, seed: int
+) -> list[Coverage]:
+    """All intervals of one kind of value, user count and share."""
+    draw, size = VALUES[name]
+    rng = np.random.default_rng([seed, n, round(1000 * share)])
+    keys = rng.integers(0, 2**64, n, dtype=np.uint64)
+    held: dict[str, list[bool]] = {}
+    for number in range(max(draws, resampled_draws)):
+        values = draw(rng, n, share)
+        found = intervals_of(name, values) if number < draws else {}
+        if number < resampled_draws:
+            found |= resampled_intervals(values, keys, replicates, seed + number)
+        for kind, interval in found.items():
+            held.setdefault(kind, []).append(interval.holds(size * share))
+    return [
+        Coverage(name, n, share, kind, len(each), 100.0 * sum(each) / len(each))
+        for kind, each in held.items()
+    ]
+
+
+def p_values_of(
+    name: str, values: Values, keys: npt.NDArray[np.uint64], replicates: int, seed: int
+) -> dict[str, float]:
+    """Every test that may be asked about such differences."""
+    sums = ExactSums(1)
+    column = values.reshape(-1, 1)
+    sums.add(column)
+    total = sums.sum_of(0)
+    plain, studentised = (
+        Resamples([1.0], replicates=replicates, seed=seed, squares=squares)
+        for squares in (False, True)
+    )
+    for drawn in (plain, studentised):
+        drawn.add(keys, column)
+    found = {
+        "t": t_test(total.mean, total.std_error, total.count).p_value,
+        "bootstrap": plain.p_value(0),
+        "bootstrap, studentised": studentised.p_value(0),
+    }
+    if name == "symmetric":
+        flips = SignFlips([1.0], replicates=replicates, seed=seed)
+        flips.add(keys, column)
+        found["Wilcoxon"] = wilcoxon_test(values).p_value
+        found["permutation"] = flips.test(0).p_value
+    return found
+
+
+def measure_levels(name: str, n: int, draws: int, replicates: int, seed: int) -> list[Level]:
+    """All tests of one kind of differences."""
+    draw = draw_symmetric if name == "symmetric" else draw_skewed
+    rng = np.random.default_rng([seed, n])
+    keys = rng.integers(0, 2**64, n, dtype=np.uint64)
+    found: dict[str, list[float]] = {}
+    for number in range(draws):
+        for test, p in p_values_of(name, draw(rng, n), keys, replicates, seed + number).items():
+            found.setdefault(test, []).append(p)
+    return [
+        Level(
+            name,
+            n,
+            test,
+            draws,
+            {str(limit): 100.0 * sum(p <= limit for p in each) / draws for limit in LIMITS},
+        )
+        for test, each in found.items()
+    ]
+
+
+def show(record: Record) -> str:
+    """Both tables."""
+    kinds = list(dict.fromkeys(each.interval for each in record.coverage))
+    lines = ["95 % intervals that held the true mean, of 100:", ""]
+    lines += _head(["values", "users", "not 0", *kinds])
+    cells: dict[tuple[str, int, float], dict[str, float]] = {}
+    for each in record.coverage:
+        cells.setdefault((each.values, each.n_users, each.share), {})[each.interval] = each.held
+    for (values, n, share), row in cells.items():
+        shown = [f"{row[kind]:.1f}" if kind in row else "" for kind in kinds]
+        lines.append(_row([values, f"{n:,}", f"{share:.0%}", *shown]))
+    lines += ["", "Tests of no difference that had a p of at most 0.05 and 0.01, of 100:", ""]
+    lines += _head(["differences", "users", "test", "at 0.05", "at 0.01"])
+    for level in record.levels:
+        shares = [f"{level.found[str(limit)]:.1f}" for limit in LIMITS]
+        lines.append(_row([level.differences, f"{level.n_users:,}", level.test, *shares]))
+    return "\n".join(lines) + f"\n\nCommit {record.machine.commit}, {record.machine.when[:10]}.\n"
+
+
+def _head(names: Sequence[str]) -> list[str]:
+    return [_row(names), _row(["---"] + ["---:"] * (len(names) - 1))]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    """Run it."""
+    parser = make_parser(__doc__)
+    parser.add_argument("--draws", type=count, default=4000, help="Of intervals from sums.")
+    parser.add_argument("--resampled-draws", type=count, default=1000, help="Where resampled.")
+    parser.add_argument("--replicates", type=count, default=1000, help="Of each of those.")
+    parser.add_argument("--sizes", default="30,100,300,1000,10000", help="Users.")
+    parser.add_argument("--shares", default="0.01,0.05,0.1,0.3", help="Of users who are not 0.")
+    asked = parser.parse_args()
+    sizes = [count(each) for each in asked.sizes.split(",")]
+    shares = [float(each) for each in asked.shares.split(",")]
+    record = Record(describe_machine())
+    for name in VALUES:
+        for n in sizes:
+            for share in shares:
+                # resampling ten thousand users a thousand times says what a thousand users said
+                resampled = asked.resampled_draws if n <= 1000 else 0
+                record.coverage.extend(
+                    measure_coverage(
+                        name, n, share, asked.draws, resampled, asked.replicates, asked.seed
+                    )
+                )
+    for name in ("symmetric", "skewed"):
+        for n in (each for each in sizes if each <= 1000):
+            record.levels.extend(
+                measure_levels(name, n, asked.resampled_draws, asked.replicates, asked.seed)
+            )
+    stamp = record.machine.when.replace(":", "").replace("-", "")
+    write(asked.out, f"simulate-{stamp}", record, show(record))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,297 @@
+"""Writes docs/conventions.md from the declarations of metrics and policies, and from the profiles.
+
+    python docs/make_conventions.py            # write the page
+    python docs/make_conventions.py --check    # exit status 1 where the page is out of date
+
+Nothing of the page is written by hand but the sentences of this file: every value, meaning and
+number comes from where it is declared, or is measured by `evalkit.evaluate`.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+import evalkit
+from evalkit.config import Policies
+from evalkit.metrics import POLICIES, Parameter, registry
+from evalkit.profiles import DEFAULT, Profile, find_profile, profile_names
+
+PAGE = Path(__file__).parent / "conventions.md"
+METRICS = (
+    "precision",
+    "recall",
+    "F",
+    "hit",
+    "R-precision",
+    "RR",
+    "AP",
+    "DCG",
+    "nDCG",
+    "RBP",
+)
+
+# one small log on which every policy moves a number
+TRUTH = [
+    ("ann", "a", 3.0),
+    ("ann", "b", 1.0),
+    ("ann", "c", 2.0),
+    ("ann", "z", 2.0),
+    ("ben", "a", 1.0),
+    ("ben", "d", -1.0),
+    ("cat", "a", 0.0),  # nothing is relevant to cat
+    ("dan", "b", 1.0),  # has no ranking
+    ("eve", "c", 1.0),  # her list is empty
+    ("fay", "b", 1.0),  # nothing of what she is shown hits
+]
+RANKINGS = {
+    "ann": (["x", "a", "b", "y", "a", "c"], [0.9, 0.7, 0.7, 0.7, 0.2, -0.1]),
+    "ben": (["d", "x", "a"], [0.9, 0.5 + 1e-10, 0.5]),
+    "cat": (["b", "a"], [0.6, 0.4]),
+    "eve": ([], []),
+    "fay": (["x", "y"], [0.5, 0.4]),
+    "gus": (["a", "b"], [0.5, 0.4]),  # whom the truth lacks
+}
+BASE = {"ties": "input", "duplicates": "count"}
+SHOWN_BY = {
+    "ties": "RR",
+    "score_type": "RR",
+    "duplicates": "nDCG",
+    "rel_size": "recall",
+    "seen": "recall",
+    "nonpositive_scores": "recall",
+    "missing_ranking": "precision@3",
+    "empty_ranking": "precision@3",
+    "no_relevant": "recall",
+    "unknown_users": "precision(no_relevant='zero')@3",
+    "zeros": "RR",
+    "round_users": "nDCG",
+    "round_mean": "nDCG",
+    "negative_relevance": "DCG",
+    "threshold_rule": "recall",
+    "fractional_relevance": "nDCG",
+}
+OF_RUN = ("unknown_users", "negative_relevance", "fractional_relevance", "threshold_rule")
+AROUND: dict[str, dict[str, str]] = {
+    "rel_size": {"duplicates": "count"},
+    "score_type": {"ties": "item"},
+    "zeros": {"no_relevant": "skip"},
+}
+
+
+def measured(metric: str, policies: Mapping[str, str | int], *, threshold: float | None) -> str:
+    """One number on the small log, or that there is none."""
+    rows = [(user, items, scores) for user, (items, scores) in RANKINGS.items()]
+    schema = {"user": pl.String, "item": pl.List(pl.String), "score": pl.List(pl.Float64)}
+    fractional = "fractional_relevance" in policies or "threshold_rule" in policies
+    truth = [(u, i, r - 0.5 if fractional and r > 1 else r) for u, i, r in TRUTH]
+    try:
+        value = evalkit.evaluate(
+            pl.DataFrame(truth, schema=["user", "item", "relevance"], orient="row"),
+            pl.DataFrame(rows, schema=schema, orient="row"),
+            metrics=[metric],
+            policies={**BASE, **policies},
+            threshold=threshold,
+        )
+    except evalkit.EvalkitError:
+        return "refused"
+    number = value.estimates[0].value
+    return "undefined" if number != number else f"{number:.6f}"
+
+
+def lines() -> Iterator[str]:
+    """The page."""
+    yield "# Conventions"
+    yield ""
+    yield "<!-- written by docs/make_conventions.py -->"
+    yield ""
+    yield (
+        "Libraries print different numbers under one name. This page lists every choice on which "
+        "they differ, what each value means with a number that it gives, what each library "
+        "chooses, what no choice reproduces, and the errors that were found. A choice is a "
+        "parameter of a metric or a policy of a run; `evalkit explain nDCG --profile ranx` tells "
+        "one library's, `evalkit audit` measures all of them on your own logs."
+    )
+    yield ""
+    yield (
+        "Every library was run, in the version that its section names; `tests/conformance` holds "
+        "what they printed, value by value."
+    )
+    yield ""
+    yield from parameter_lines()
+    yield from policy_lines()
+    yield from table_lines()
+    yield from library_lines()
+
+
+def parameter_lines() -> Iterator[str]:
+    yield "## Parameters of metrics"
+    yield ""
+    yield (
+        "Numbers are of one list of five, whose items have the relevance 3, 0, 1, 2, 0 by rank; a "
+        "fourth relevant item of relevance 2 is not shown."
+    )
+    yield ""
+    for name in METRICS:
+        metric = registry()[name]
+        choices = [each for each in metric.parameters if each.choices]
+        if not choices:
+            continue
+        yield f"### {name}"
+        yield ""
+        yield f"{metric.summary} {metric.formula}. Source: {metric.source}."
+        yield ""
+        yield "| parameter | value | meaning | at 3 | at 5 |"
+        yield "| --- | --- | --- | ---: | ---: |"
+        for parameter in choices:
+            yield from rows_of(name, parameter)
+        yield ""
+
+
+def rows_of(name: str, parameter: Parameter) -> Iterator[str]:
+    for value, meaning in zip(parameter.choices, parameter.meanings, strict=True):
+        label = registry()[name].request(None, **{parameter.name: value}).label
+        mark = " (default)" if value == parameter.default else ""
+        at = [by_hand(f"{label}@{cutoff}") for cutoff in (3, 5)]
+        yield f"| `{parameter.name}` | `{value}`{mark} | {cell(meaning)} | {at[0]} | {at[1]} |"
+
+
+def by_hand(label: str) -> str:
+    truth = [(1, "a", 3.0), (1, "c", 1.0), (1, "d", 2.0), (1, "z", 2.0)]
+    rankings = [(1, item, rank) for rank, item in enumerate("abcde", 1)]
+    report = evalkit.evaluate(
+        pl.DataFrame(truth, schema=["user", "item", "relevance"], orient="row"),
+        pl.DataFrame(rankings, schema=["user", "item", "rank"], orient="row"),
+        metrics=[label],
+    )
+    return f"{report.estimates[0].value:.6f}"
+
+
+def policy_lines() -> Iterator[str]:
+    yield "## Policies"
+    yield ""
+    yield (
+        "Numbers are means over a small log (in `docs/make_conventions.py`) with equal scores, an "
+        "item listed twice, a score below 0, a user without relevant items, one without a "
+        "ranking, one with an empty list, and one whom the truth lacks; equal scores in the order "
+        "of the log and copies that count, but where the row says otherwise. A policy may be "
+        "given to one metric alone: `RR(ties='input')@10`; those with a star hold for a whole run."
+    )
+    yield ""
+    yield "| policy | value | meaning | shown by | gives |"
+    yield "| --- | --- | --- | --- | ---: |"
+    for name, parameter in POLICIES.items():
+        values = parameter.choices or ("17", "2")
+        for number, value in enumerate(values):
+            meaning = parameter.meanings[number] if parameter.choices else parameter.doc
+            if parameter.choices and number == 0:
+                meaning = f"{parameter.doc.rstrip('.')}: {meaning}"
+            elif number > 0 and not parameter.choices:
+                meaning = "so many decimals"
+            yield policy_row(name, value, meaning, is_default=number == 0)
+    for name in OF_RUN:
+        field = Policies.model_fields[name]
+        for value in field.annotation.__args__:  # type: ignore[union-attr]
+            is_default = value == field.default
+            meaning = str(field.description).rstrip(".") if is_default else ""
+            yield policy_row(name, value, meaning, is_default=is_default)
+    yield ""
+
+
+def policy_row(name: str, value: str, meaning: str, *, is_default: bool) -> str:
+    metric = SHOWN_BY[name]
+    typed: str | int = int(value) if name.startswith("round") else value
+    threshold = 1.7 if name in ("threshold_rule", "fractional_relevance") else None
+    given = measured(metric, {**AROUND.get(name, {}), name: typed}, threshold=threshold)
+    mark = " (default)" if is_default else ""
+    star = "\\*" if name in OF_RUN else ""
+    return f"| `{name}`{star} | `{value}`{mark} | {cell(meaning)} | `{metric}` | {given} |"
+
+
+def libraries() -> list[Profile]:
+    return [find_profile(name) for name in profile_names() if name != DEFAULT]
+
+
+def table_lines() -> Iterator[str]:
+    yield "## Libraries and choices"
+    yield ""
+    yield "An empty cell is evalkit's default. Policies of the whole run:"
+    yield ""
+    names = list(dict.fromkeys(name for each in libraries() for name in each.policies))
+    yield from table(
+        ["library", *names],
+        [
+            [each.name, *(spelled(each.policies.get(name)) for name in names)]
+            for each in libraries()
+        ],
+    )
+    yield "Parameters and policies of each metric; a dash where the library lacks it:"
+    yield ""
+    rows = []
+    for each in libraries():
+        row = [each.name]
+        for metric in METRICS:
+            if not each.has_metric(metric, 1):
+                row.append("-")
+                continue
+            defaults = registry()[metric].defaults
+            said = [
+                f"{key}={value}"
+                for key, value in each.conventions(metric, None).items()
+                if defaults.get(key) != value
+            ]
+            at_k = [
+                f"{key}={value} at k"
+                for key, value in each.metrics.get(f"{metric}@k", {}).items()
+                if defaults.get(key) != value
+            ]
+            row.append("<br>".join(said + at_k))
+        rows.append(row)
+    yield from table(["library", *METRICS], rows)
+
+
+def spelled(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def cell(text: str) -> str:
+    """Text that stands in one cell of a table."""
+    return text.replace("|", "\\|")
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{' --- |' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+    yield ""
+
+
+def library_lines() -> Iterator[str]:
+    yield "## Library by library"
+    yield ""
+    for each in libraries():
+        yield f"### {each.name}"
+        yield ""
+        yield f"{each.about} Held against {each.version}; read by way of {each.path}."
+        yield ""
+        for difference in each.differs:
+            yield f"- Not reproduced: {difference.what}: {difference.why}."
+        for fault in each.errors:
+            yield f"- Error in {fault.version}: {fault.what}."
+        if each.differs or each.errors:
+            yield ""
+
+
+def main() -> int:
+    text = "\n".join(lines()).rstrip() + "\n"
+    if "--check" in sys.argv:
+        return int(not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text)
+    PAGE.write_text(text, encoding="utf-8")
+    print(PAGE)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,321 @@
+"""Measures a metric under every profile, then what its conventions contribute."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+from evalkit.audit._facts import inert_axes, settled
+from evalkit.audit._points import (
+    AXES,
+    Point,
+    batches,
+    differing,
+    point_of,
+    subsets,
+    switched,
+    with_values,
+)
+from evalkit.audit._record import Audit, Contribution, Pair, Standing
+from evalkit.config import Config, SegmentsSection, StatisticsSection, with_conventions
+from evalkit.errors import Errors, EvalkitError, RequestError
+from evalkit.metrics import BOUNDS, Request
+from evalkit.plan import Given, open_tables
+from evalkit.profiles import profile_names
+from evalkit.street import run_config
+
+MOST_AXES = 6  # whose 64 combinations are all measured
+SAME = 1e-12
+
+
+def audit_config(
+    config: Config,
+    metric: str,
+    *,
+    profiles: Sequence[str] = (),
+    given: Given | None = None,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    sample: float | None = None,
+) -> list[Audit]:
+    """A metric of every model under every profile, and why the profiles differ.
+
+    The config's own policies hold where no profile speaks: about rows that are broken.
+
+    Args:
+        metric: one metric with one cutoff or none.
+        profiles: names, or files of a user's own; by default those that evalkit brings.
+        given, threads, memory_limit, sample: as `run_config` takes them.
+    Raises:
+        RequestError: more than one metric [ambiguous-metric], a profile that there is not
+            [unknown-profile], fewer than two profiles that have the metric [nothing-to-audit].
+    """
+    plain = _plain(config)
+    requests: dict[str, Request] = {}
+    points: dict[str, Point] = {}
+    left_out: dict[str, str] = {}
+    for name in profiles or profile_names():
+        found = with_conventions(plain, profile=name)
+        try:
+            asked = found.read_metrics([metric])
+        except EvalkitError as error:
+            if name == "evalkit":
+                raise
+            left_out[name] = (error.errors[0] if isinstance(error, Errors) else error).message
+            continue
+        if len(asked) != 1:
+            raise RequestError(
+                f"{metric!r} is {len(asked)} metrics, here goes one",
+                code="ambiguous-metric",
+                at="-m",
+                hint=f"write one of {', '.join(each.label for each in asked)}",
+            )
+        (request,) = asked
+        profile = found.profile
+        if not profile.has_metric(request.metric.name, request.cutoff):
+            left_out[profile.name] = f"it has no {request.label}"
+            continue
+        requests[profile.name] = request
+        point = point_of(request, found.policies)
+        if dict(point)["duplicates"] == "error":  # an audit measures what such a run refuses
+            point = with_values(point, {"duplicates": "best"})
+        points[profile.name] = point
+    if len(points) < 2:
+        raise RequestError(
+            f"fewer than two profiles have {metric!r}",
+            code="nothing-to-audit",
+            at="-m",
+            hint="evalkit explain shows which profiles have a metric",
+        )
+    tables = open_tables(plain, given or Given())
+    inert = inert_axes(tables, tables.threshold)
+    points = {name: settled(point, inert) for name, point in points.items()}
+    first = next(iter(requests.values()))
+    survey = _Survey(plain, first, given, threads, memory_limit, sample)
+    return survey.audits(metric, requests, points, left_out, inert)
+
+
+def _plain(config: Config) -> Config:
+    """The config without what an audit does not need, and without conventions of its own."""
+    by_hand = config._by_hand if config._by_hand is not None else config.policies
+    kept = {name: getattr(by_hand, name) for name in by_hand.model_fields_set if name not in AXES}
+    policies = type(by_hand)(**kept)
+    plain = config.model_copy(
+        update={
+            "statistics": StatisticsSection(),
+            "segments": SegmentsSection.model_validate({}),
+            "gates": (),
+            "policies": policies,
+        }
+    )
+    plain._by_hand = policies
+    return plain
+
+
+@dataclass(slots=True)
+class _Survey:
+    """Numbers of points, measured as they are asked for, many at a time."""
+
+    config: Config
+    request: Request
+    given: Given | None
+    threads: int | None
+    memory_limit: int | None
+    sample: float | None
+    values: dict[tuple[str, Point], tuple[float, int]] = field(default_factory=dict)
+    n_readings: int = 1  # that for the facts
+
+    def audits(
+        self,
+        metric: str,
+        requests: Mapping[str, Request],
+        points: Mapping[str, Point],
+        left_out: Mapping[str, str],
+        inert: Mapping[str, str],
+    ) -> list[Audit]:
+        """Every model, in three rounds of readings at most."""
+        own = points.get("evalkit")
+        bounds: list[Point] = []
+        if own is not None and "ties" not in inert and requests["evalkit"].has_closed_form:
+            bounds = [with_values(own, {"ties": ties}) for ties in BOUNDS]
+        self.measure([*points.values(), *bounds])
+        alike: dict[Point, list[str]] = {}
+        for name, point in points.items():
+            alike.setdefault(point, []).append(name)
+        pairs = list(combinations(alike, 2))
+        self.measure(point for one, other in pairs for point in _first_look(one, other))
+        models = list(dict.fromkeys(model for model, _ in self.values))
+        chosen = {
+            (model, one, other): self._axes_that_move(model, one, other)
+            for model in models
+            for one, other in pairs
+        }
+        self.measure(
+            switched(one, other, part)
+            for (_, one, other), axes in chosen.items()
+            for part in _parts(axes, differing(one, other))
+        )
+        audits = [
+            self._audit(model, metric, requests, alike, left_out, inert, chosen) for model in models
+        ]
+        return [replace(each, tie_bounds=self._bounds(each.model, bounds)) for each in audits]
+
+    def _bounds(self, model: str, points: Sequence[Point]) -> tuple[float, float] | None:
+        if not points:
+            return None
+        best, worst = (self.value(model, point) for point in points)
+        return worst, best
+
+    def measure(self, points: Iterable[Point]) -> None:
+        """Measure what is not known yet."""
+        known = {point for _, point in self.values}
+        new = [point for point in dict.fromkeys(points) if point not in known]
+        for batch in batches(self.config, self.request, new):
+            report = run_config(
+                batch.config,
+                given=self.given,
+                threads=self.threads,
+                memory_limit=self.memory_limit,
+                sample=self.sample,
+            )
+            self.n_readings += 1
+            found = {(each.model, each.metric): each for each in report.estimates}
+            for model in report.models:
+                for point, label in batch.labels.items():
+                    each = found[model, label]
+                    self.values[model, point] = each.value, each.n_users
+
+    def value(self, model: str, point: Point) -> float:
+        """The number of a point that was measured."""
+        return self.values[model, point][0]
+
+    def _axes_that_move(self, model: str, one: Point, other: Point) -> tuple[str, ...]:
+        """The axes without those that change nothing, switched alone or last."""
+        axes = differing(one, other)
+        if len(axes) <= MOST_AXES:
+            return axes
+        start, end = self.value(model, one), self.value(model, other)
+        return tuple(
+            axis
+            for axis in axes
+            if not _same(self.value(model, switched(one, other, [axis])), start)
+            or not _same(self.value(model, switched(other, one, [axis])), end)
+        )
+
+    def _audit(
+        self,
+        model: str,
+        metric: str,
+        requests: Mapping[str, Request],
+        alike: Mapping[Point, Sequence[str]],
+        left_out: Mapping[str, str],
+        inert: Mapping[str, str],
+        chosen: Mapping[tuple[str, Point, Point], tuple[str, ...]],
+    ) -> Audit:
+        standings = [
+            Standing(tuple(names), requests[names[0]].label, *self.values[model, point])
+            for point, names in alike.items()
+        ]
+        standings.sort(key=lambda each: (math.isnan(each.value), -each.value, each.profiles))
+        order = {each.profiles: place for place, each in enumerate(standings)}
+        pairs = []
+        for one, other in combinations(alike, 2):
+            axes = chosen[model, one, other]
+            places = order[tuple(alike[one])], order[tuple(alike[other])]
+            if places[0] > places[1] and len(differing(one, other)) <= MOST_AXES:
+                one, other = other, one
+            pairs.append((tuple(sorted(places)), self._pair(model, one, other, alike, axes)))
+        pairs.sort(key=lambda each: each[0])
+        return Audit(
+            metric,
+            model,
+            tuple(standings),
+            tuple(pair for _, pair in pairs),
+            left_out,
+            inert,
+            self.n_readings,
+        )
+
+    def _pair(
+        self,
+        model: str,
+        one: Point,
+        other: Point,
+        alike: Mapping[Point, Sequence[str]],
+        axes: tuple[str, ...],
+    ) -> Pair:
+        def at(part: Iterable[str]) -> float:
+            return self.value(model, switched(one, other, part))
+
+        start, end = self.value(model, one), self.value(model, other)
+        fitting = (
+            next((part for part in subsets(axes) if _same(at(part), end)), None)
+            if len(axes) <= MOST_AXES
+            else None
+        )
+        every = differing(one, other)
+        if fitting is not None:
+            smallest, shares, method = fitting, _shapley(fitting, at), "Shapley"
+        else:
+            axes = every
+            steps = [at(part) for part in _path(axes)]
+            shares = {
+                axis: after - before
+                for axis, before, after in zip(axes, [start, *steps[:-1]], steps, strict=True)
+            }
+            smallest, method = tuple(axis for axis in axes if shares[axis] != 0.0), "path"
+        before, after = dict(one), dict(other)
+        moved = sorted(smallest, key=lambda axis: -abs(shares[axis]))
+        return Pair(
+            alike[one][0],
+            alike[other][0],
+            end - start,
+            tuple(Contribution(axis, before[axis], after[axis], shares[axis]) for axis in moved),
+            method,
+            method == "Shapley" and len(every) <= MOST_AXES,
+        )
+
+
+def _first_look(one: Point, other: Point) -> list[Point]:
+    """Axes switched alone and switched last, where there are too many for all combinations."""
+    axes = differing(one, other)
+    if len(axes) <= MOST_AXES:
+        return []
+    return [
+        *(switched(one, other, [axis]) for axis in axes),
+        *(switched(other, one, [axis]) for axis in axes),
+    ]
+
+
+def _parts(axes: Sequence[str], every: Sequence[str]) -> list[tuple[str, ...]]:
+    """What to switch: every subset of a few axes; all axes one by one where there are more."""
+    few = list(subsets(axes)) if len(axes) <= MOST_AXES else []
+    return few + (_path(every) if len(every) > MOST_AXES else [])
+
+
+def _path(axes: Sequence[str]) -> list[tuple[str, ...]]:
+    return [tuple(axes[: n + 1]) for n in range(len(axes))]
+
+
+def _shapley(axes: Sequence[str], at: Callable[[Iterable[str]], float]) -> dict[str, float]:
+    """What each axis adds, on average over all orders in which they may be switched.
+
+    Source: Shapley 1953, A Value for n-Person Games, Contributions to the Theory of Games II,
+    Annals of Mathematics Studies 28, pp. 307-317.
+    """
+    n = len(axes)
+    shares = dict.fromkeys(axes, 0.0)
+    for axis in axes:
+        others = [each for each in axes if each != axis]
+        for part in subsets(others):
+            weight = math.factorial(len(part)) * math.factorial(n - len(part) - 1)
+            with_axis = [each for each in axes if each in part or each == axis]
+            gained = at(with_axis) - at(part)
+            shares[axis] += weight / math.factorial(n) * gained
+    return shares
+
+
+def _same(one: float, other: float) -> bool:
+    if math.isnan(one) or math.isnan(other):
+        return math.isnan(one) and math.isnan(other)
+    return math.isclose(one, other, rel_tol=SAME, abs_tol=SAME)

@@ -1,0 +1,84 @@
+"""Conventions as points: for every axis a value, of which a metric has one number."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from evalkit.config import Config, Policies, with_conventions
+from evalkit.metrics import POLICIES, Request, Value
+
+# policies that change the truth, so that numbers under two of them need two readings
+OF_TRUTH = ("unknown_users", "negative_relevance", "fractional_relevance", "threshold_rule")
+AXES = (*POLICIES, *OF_TRUTH)
+
+Point = tuple[tuple[str, Value], ...]
+
+
+def point_of(request: Request, policies: Policies) -> Point:
+    """The value of every axis for a request: its parameters, its policies, the run's."""
+    values: dict[str, Value] = dict(request.parameters)
+    values.update({name: getattr(policies, name) for name in AXES})
+    values.update(dict(request.policies))
+    return tuple(values.items())
+
+
+def with_values(point: Point, changed: Mapping[str, Value]) -> Point:
+    """The same point with other values of some axes."""
+    return tuple((axis, changed.get(axis, value)) for axis, value in point)
+
+
+def differing(one: Point, other: Point) -> tuple[str, ...]:
+    """The axes in which two points differ, in order."""
+    theirs = dict(other)
+    return tuple(axis for axis, value in one if theirs[axis] != value)
+
+
+def switched(one: Point, other: Point, axes: Iterable[str]) -> Point:
+    """`one` with the other's values of these axes."""
+    theirs = dict(other)
+    return with_values(one, {axis: theirs[axis] for axis in axes})
+
+
+def subsets(axes: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Every subset, the smaller ones first."""
+    for size in range(len(axes) + 1):
+        yield from combinations(axes, size)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Points that one reading of the logs measures, and the config that does it."""
+
+    config: Config
+    labels: Mapping[Point, str]
+
+
+def batches(config: Config, request: Request, points: Iterable[Point]) -> Iterator[Batch]:
+    """One batch for each way to read the truth.
+
+    Args:
+        config: without a profile; its policies about faults in the data hold for all points.
+        request: of the metric and the cutoff; its own parameters do not matter.
+    """
+    by_truth: dict[tuple[Value, ...], list[Point]] = {}
+    for point in dict.fromkeys(points):
+        values = dict(point)
+        by_truth.setdefault(tuple(values[name] for name in OF_TRUTH), []).append(point)
+    for truth, group in by_truth.items():
+        policies = config.policies.model_copy(update=dict(zip(OF_TRUTH, truth, strict=True)))
+        texts = [_text(request, point) for point in group]
+        section = config.metrics.model_copy(update={"names": tuple(texts), "profile": "evalkit"})
+        own = config.model_copy(update={"metrics": section, "policies": policies})
+        own._by_hand = policies
+        ready = with_conventions(own)
+        labels = {
+            point: ready.read_metrics([text])[0].label
+            for point, text in zip(group, texts, strict=True)
+        }
+        yield Batch(ready, labels)
+
+
+def _text(request: Request, point: Point) -> str:
+    named = [f"{axis}={value!r}" for axis, value in point if axis not in OF_TRUTH]
+    cutoff = "" if request.cutoff is None else f"@{request.cutoff}"
+    return f"{request.metric.name}({', '.join(named)}){cutoff}"

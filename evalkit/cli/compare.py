@@ -1,0 +1,274 @@
+"""`evalkit compare`: is one model really better than another?"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from typer import Argument, Option
+
+from evalkit.cli import console
+from evalkit.cli.guess import name_rankings
+from evalkit.cli.options import (
+    Format,
+    Json,
+    LogFormat,
+    MemoryLimit,
+    Overrides,
+    Profile,
+    Quiet,
+    RunsFolder,
+    Threads,
+    Variables,
+    choose_format,
+    memory_limit_of,
+    set_threads,
+    with_profile,
+)
+from evalkit.errors import RequestError
+
+if TYPE_CHECKING:
+    from evalkit.config import Config
+    from evalkit.report import Report
+
+
+def compare(
+    models: Annotated[
+        list[str],
+        Argument(
+            metavar="BASELINE CANDIDATE...",
+            help="Runs (last, last~1, a tag, a path), models of --config, or rankings of --truth.",
+        ),
+    ],
+    config: Annotated[
+        Path | None, Option("--config", metavar="CONFIG", help="Compare models of this config.")
+    ] = None,
+    truth: Annotated[
+        list[str] | None,
+        Option("--truth", metavar="PATH", help="Compare rankings over these interactions."),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        Option("--metric", "-m", metavar="METRIC", help="As nDCG@10; default: all there are."),
+    ] = None,
+    all_pairs: Annotated[
+        bool, Option("--all-pairs", help="Every two models, not each with the baseline.")
+    ] = False,
+    test: Annotated[
+        Literal["t", "wilcoxon", "permutation", "bootstrap"] | None,
+        Option("--test", help="Default: t."),
+    ] = None,
+    correction: Annotated[
+        Literal["holm", "bonferroni", "bh", "tukey", "none"] | None,
+        Option("--correction", help="Default: holm."),
+    ] = None,
+    margin: Annotated[
+        float | None, Option("--margin", metavar="SIZE", help="A difference that does not matter.")
+    ] = None,
+    level: Annotated[
+        float | None, Option("--level", metavar="SHARE", help="Of confidence; default: 0.95.")
+    ] = None,
+    power: Annotated[
+        bool, Option("--power", help="Show the smallest difference that these users would show.")
+    ] = False,
+    search: Annotated[
+        bool,
+        Option("--search", help="Look for segments, and crosses of two, that lose or gain most."),
+    ] = False,
+    runs: RunsFolder = Path("runs"),
+    profile: Profile = None,
+    overrides: Overrides = None,
+    variables: Variables = None,
+    format: Format = None,
+    json: Json = False,
+    threads: Threads = None,
+    memory_limit: MemoryLimit = None,
+    quiet: Quiet = False,
+    log_format: LogFormat = "text",
+) -> None:
+    """Compare models user by user, over the same truth.
+
+    The first one is the baseline. Nothing is written.
+    """
+    shown = choose_format(format, json)
+    limit = memory_limit_of(memory_limit)
+    if config is not None and truth:
+        raise RequestError(
+            "--config and --truth exclude each other", code="bad-option", at="--truth"
+        )
+    if len(models) < 2:
+        raise RequestError(
+            f"only {models[0]!r} is named, and it takes two to compare",
+            code="nothing-to-compare",
+            hint="evalkit compare last~1 last",
+        )
+    asked: dict[str, object] = {
+        key: value
+        for key, value in (
+            ("test", test),
+            ("correction", correction),
+            ("margin", margin),
+            ("level", level),
+            ("pairs", "all" if all_pairs else "baseline"),
+        )
+        if value is not None
+    }
+    if search and config is None and not truth:
+        raise RequestError(
+            "finished runs keep no segments of users to search",
+            code="bad-option",
+            at="--search",
+            hint="evalkit compare --config CONFIG BASELINE CANDIDATE --search",
+        )
+    unread = {"--set": overrides, "--var": variables, "--memory-limit": memory_limit}
+    for option, value in unread.items() if config is None and not truth else ():
+        if value is not None:
+            raise RequestError(
+                f"{option} says how logs are read, and finished runs are not read again",
+                code="bad-option",
+                at=option,
+                hint="compare models of --config, or rankings of --truth",
+            )
+    if search:
+        asked["search"] = True
+    settings = [*(f"statistics.{key}={_spelled(value)}" for key, value in asked.items())]
+    settings += with_profile(overrides, profile)
+    set_threads(threads)
+    if config is None and not truth:
+        if profile is not None:
+            raise RequestError(
+                "runs were made under a profile already",
+                code="bad-option",
+                at="--profile",
+                hint="give --config, or --truth and rankings",
+            )
+        report = _of_runs(models, asked, metric or [], runs, threads)
+    else:
+        report = _of_rankings(
+            models, config, truth or [], metric or [], settings, variables or [], threads, limit
+        )
+    _show(report, shown, power=power)
+
+
+def _spelled(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _of_runs(
+    names: list[str],
+    asked: dict[str, object],
+    metrics: list[str],
+    folder: Path,
+    threads: int | None,
+) -> "Report":
+    from evalkit.comparing import compare_runs
+    from evalkit.config import build_statistics
+    from evalkit.history import load_named
+    from evalkit.threads import usable_cores
+
+    loaded = [(name, load_named(folder, name)) for name in names]
+    chosen = build_statistics(asked)
+    return compare_runs(loaded, chosen, metrics=metrics, threads=threads or usable_cores())
+
+
+def _of_rankings(
+    models: list[str],
+    config: Path | None,
+    truth: list[str],
+    metrics: list[str],
+    settings: list[str],
+    variables: list[str],
+    threads: int | None,
+    limit: int,
+) -> "Report":
+    from evalkit.cli.guess import is_named, with_guessed_columns
+    from evalkit.config import evaluate_config, load_config, parse_variables
+    from evalkit.street import run_config
+
+    filled = parse_variables(variables)
+    if config is not None:
+        if metrics:
+            listed = ", ".join(f'"{each}"' for each in metrics)
+            settings = [f"metrics.names=[{listed}]", *settings]
+        settings = [f"statistics.baseline={models[0]}", *settings]
+        request = load_config(config, overrides=settings, variables=filled)
+        known = [table.model for table in request.rankings]
+        if None not in known:  # the others need not be read
+            _check_models(models, [model for model in known if model is not None], config)
+            chosen = [table for table in request.rankings if table.model in models]
+            request = request.model_copy(update={"rankings": tuple(chosen)})
+    else:
+        if not metrics:
+            raise RequestError(
+                "no metric is named", code="missing-metric", at="-m", hint="-m nDCG@10"
+            )
+        named = name_rankings(models)
+        settings = [f"statistics.baseline={named[0][0]}", *settings]
+        request = evaluate_config(
+            truth=truth,
+            rankings=named,
+            metrics=metrics,
+            overrides=settings,
+            variables=filled,
+            name="compare",
+        )
+        given = [name for (name, _), text in zip(named, models, strict=True) if is_named(text)]
+        request = with_guessed_columns(request, named_models=given)
+    if request.statistics.search:
+        request = _with_all_crosses(request)
+    return run_config(request, threads=threads, memory_limit=limit)
+
+
+def _with_all_crosses(request: "Config") -> "Config":
+    """The config with every two segmentations of users crossed.
+
+    Raises:
+        RequestError: there are no segments [no-segments].
+    """
+    from itertools import combinations
+
+    users = [name for name, rule in request.segments.named.items() if rule.item is None]
+    if not users:
+        raise RequestError(
+            "there are no segments of users to search",
+            code="no-segments",
+            at="--search",
+            hint="name them: --set 'segments.n={by = \"n_relevant\", quantiles = 4}'",
+        )
+    known = set(request.segments.cross)
+    crosses = [*request.segments.cross]
+    crosses += [pair for pair in combinations(users, 2) if not known & {pair, pair[::-1]}]
+    segments = request.segments.model_copy(update={"cross": tuple(crosses)})
+    return request.model_copy(update={"segments": segments})
+
+
+def _check_models(wanted: list[str], known: list[str], config: Path) -> None:
+    from evalkit.errors import nearest
+
+    for model in wanted:
+        if model not in known:
+            close = nearest(model, known)
+            raise RequestError(
+                f"the config has no model {model!r}",
+                code="unknown-model",
+                at=str(config),
+                hint=f"did you mean {close!r}?" if close else f"it has {', '.join(known)}",
+            )
+
+
+def _show(report: "Report", format: str, *, power: bool) -> None:
+    from evalkit.report import render
+    from evalkit.report.comparisons import comparison_lines, finding_lines, searches
+
+    if format != "table":
+        console.say(render(report, format))
+        for warning in report.warnings:
+            console.warn(warning.code, warning.message)
+        return
+    width = console.table_width() or 80
+    lines = comparison_lines(report, width=width, power=power)
+    if report.config is not None and searches(report):
+        lines += finding_lines(report, width=width)
+    console.say("\n".join(lines).strip("\n"))
+    for warning in report.warnings:
+        console.warn(warning.code, warning.message)

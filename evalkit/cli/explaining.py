@@ -1,0 +1,160 @@
+"""What `evalkit explain` says of profiles: a library's conventions, and what it gets wrong."""
+
+import textwrap
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evalkit.metrics import Metric, Request, Value, Values
+    from evalkit.profiles import Profile as LibraryProfile
+
+WIDTH = 80
+INDENT = "  "
+
+# The worked example: relevance of the user's relevant items, and of what each rank shows.
+EXAMPLE_RELEVANT = (3.0, 2.0, 2.0, 1.0)
+EXAMPLE_RANKED = (3.0, 0.0, 1.0, 2.0, 0.0)
+EXAMPLE_CUTOFFS = (1, 3, 5)
+
+
+def entry(title: str, text: str, width: int = 11) -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=f"{INDENT}{title:<{width}}",
+        subsequent_indent=" " * (len(INDENT) + width),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def profiles_record(request: "Request", followed: "LibraryProfile") -> dict[str, object]:
+    """What each profile sets; the one that is followed."""
+    from evalkit.profiles import find_profile, profile_names
+
+    all_of_them = [find_profile(each) for each in profile_names()]
+    if followed.name not in profile_names():
+        all_of_them.append(followed)
+    return {
+        "profiles": {
+            each.name: {**dict(each.policies), **each.conventions(request.metric.name, 1)}
+            for each in all_of_them
+            if each.has_metric(request.metric.name, 1)
+        },
+        "profile": followed.name,
+        "values": {**dict(request.parameters), **dict(request.policies)},
+    }
+
+
+def all_profiles(request: "Request") -> Iterator[str]:
+    """What every library that has the metric sets of it."""
+    from evalkit.profiles import DEFAULT, find_profile, profile_names
+
+    metric = request.metric
+    yield "Profiles, as far as they differ in the metric's own parameters and policies"
+    yield from entry(DEFAULT, "the defaults above", 14)
+    for name in profile_names():
+        profile = find_profile(name)
+        if name == DEFAULT or not profile.has_metric(metric.name, 1):
+            continue
+        said = _different(metric, profile.conventions(metric.name, None))
+        at_cutoff = _different(metric, profile.conventions(metric.name, 1))
+        text = ", ".join(said) or "as the default"
+        if at_cutoff != said:
+            text += f"; with a cutoff {', '.join(at_cutoff)}"
+        yield from entry(name, text, 14)
+    yield from textwrap.wrap(
+        f"evalkit explain {metric.name} --profile NAME has a library's policies, errors and "
+        "example.",
+        WIDTH,
+        initial_indent=INDENT,
+        subsequent_indent=INDENT,
+    )
+
+
+def _different(metric: "Metric", values: "Values") -> list[str]:
+    defaults = metric.defaults
+    return [
+        f"{key}={spelled(value)}" for key, value in values.items() if defaults.get(key) != value
+    ]
+
+
+def spelled(value: "Value") -> str:
+    return repr(value) if isinstance(value, str) else f"{value:g}"
+
+
+def one_profile(request: "Request", profile: "LibraryProfile") -> Iterator[str]:
+    """A library's conventions for the metric, and what it gets wrong."""
+    from evalkit.config import Policies
+    from evalkit.metrics import POLICIES
+
+    defaults = {**Policies().model_dump(), **request.metric.defaults}
+    metric = request.metric
+    yield f"What {profile.name} does otherwise than the default"
+    if not profile.has_metric(metric.name, request.cutoff):
+        yield from entry("metric", f"{profile.name} has none; these are its policies", 22)
+    own = {**profile.policies, **profile.conventions(metric.name, request.cutoff)}
+    told = False
+    for name, value in own.items():
+        default = defaults[name]
+        if default == value:
+            continue
+        told = True
+        known = {each.name: each for each in metric.parameters}.get(name, POLICIES.get(name))
+        meaning = ""
+        if known is not None and known.choices:
+            meaning = f"; {known.meanings[known.choices.index(str(value))]}"
+        yield from entry(name, f"{spelled(value)} instead of {spelled(default)}{meaning}", 22)
+    if not told:
+        yield from entry("nothing", "it computes the default", 22)
+    yield from entry("path", f"read by way of {profile.path}", 22)
+    if profile.differs:
+        yield ""
+        yield "What no parameter reproduces"
+        for difference in profile.differs:
+            yield from entry("-", f"{difference.what}: {difference.why}", 2)
+    if profile.errors:
+        yield ""
+        yield "Errors seen in the library"
+        for fault in profile.errors:
+            yield from entry("-", f"{fault.version}: {fault.what}", 2)
+
+
+def example_by_profile(request: "Request", profile: "LibraryProfile") -> Iterator[str]:
+    """The same ranking measured with the policies of a profile too: as that library would."""
+    import polars as pl
+
+    from evalkit.api import evaluate
+
+    shown = [(item, gain) for item, gain in enumerate(EXAMPLE_RANKED) if gain > 0]
+    missed = list(EXAMPLE_RELEVANT)
+    for _, gain in shown:
+        missed.remove(gain)
+    rows = [*shown, *enumerate(missed, start=len(EXAMPLE_RANKED))]
+    truth = pl.DataFrame(
+        {
+            "user": [1] * len(rows),
+            "item": [item for item, _ in rows],
+            "relevance": [gain for _, gain in rows],
+        }
+    )
+    n = len(EXAMPLE_RANKED)
+    scores = [float(n - rank) for rank in range(n)]
+    rankings = pl.DataFrame({"user": [1] * n, "item": list(range(n)), "score": scores})
+    cutoffs = EXAMPLE_CUTOFFS if request.metric.cutoff == "optional" else (None,)
+    bare = request.metric.name + (
+        "" if request.metric.suffix is None else f"{dict(request.parameters)['beta']:g}"
+    )
+    names = [bare if cutoff is None else f"{bare}@{cutoff}" for cutoff in cutoffs]
+    source = profile.name if _is_known(profile.name) else profile.file
+    report = evaluate(truth, rankings, metrics=names, profile=source)
+    yield f"{INDENT}and with the policies of {profile.name}, scores falling by 1 down to 1:"
+    for name in names:
+        yield f"{INDENT}{name}  {report.value(name):.6f}"
+
+
+def _is_known(profile: str) -> bool:
+    """Whether evalkit brings the profile."""
+    from evalkit.profiles import profile_names
+
+    return profile in profile_names()

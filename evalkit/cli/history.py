@@ -1,0 +1,301 @@
+"""`evalkit history`: past runs, listed, shown over time, queried, tagged, pruned."""
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from typer import Argument, Option
+
+from evalkit.cli import console
+from evalkit.cli.options import Json, LogFormat, Quiet, RunsFolder, Wait
+from evalkit.errors import RequestError
+
+Name = Annotated[
+    str | None, Option("--name", metavar="NAME", help="Runs of that job. Default: of all.")
+]
+RUNS = Path("runs")
+
+history = typer.Typer(
+    help="Past runs: list, show, query, export, tag, prune, rebuild.",
+    no_args_is_help=False,
+    invoke_without_command=True,
+    rich_markup_mode=None,
+)
+
+
+@history.callback()
+def begin(context: typer.Context) -> None:
+    """Past runs.
+
+    The runs' directories are the truth; history.sqlite beside them is an index, and made anew
+    when it is lost."""
+    if context.invoked_subcommand is None:
+        list_runs()
+
+
+@history.command("list")
+def list_runs(
+    out: RunsFolder = RUNS,
+    name: Name = None,
+    limit: Annotated[int, Option("--limit", min=1, metavar="N", help="The last N runs.")] = 20,
+    json: Json = False,
+    quiet: Quiet = False,
+    log_format: LogFormat = "text",
+) -> None:
+    """List runs, the latest first: verdict, first metric of the first model, tags."""
+    from evalkit.history import open_index
+
+    sql = """
+        SELECT run_id, name, is_fine, n_warnings, seconds,
+               (SELECT group_concat(tag, ' ') FROM tags WHERE tags.run_id = runs.run_id),
+               (SELECT model || ' ' || metric FROM metrics WHERE metrics.run_id = runs.run_id
+                ORDER BY rowid LIMIT 1),
+               (SELECT value FROM metrics WHERE metrics.run_id = runs.run_id
+                ORDER BY rowid LIMIT 1)
+        FROM runs WHERE ? IS NULL OR name = ? ORDER BY run_id DESC LIMIT ?
+    """
+    with open_index(out) as (connection, damaged):
+        rows = connection.execute(sql, (name, name, limit)).fetchall()
+    keys = ("run_id", "name", "is_fine", "n_warnings", "seconds", "tags", "first", "value")
+    _warn_of_damage(out, damaged)
+    if json:
+        console.say_json(
+            [
+                dict(zip(keys, row, strict=True))
+                | {"is_fine": bool(row[2]), "tags": (row[5] or "").split()}
+                for row in rows
+            ]
+        )
+        return
+    from evalkit.report.text import show_values
+
+    values = show_values([row[7] if row[7] is not None else float("nan") for row in rows])
+    console.say(
+        _table(
+            ("run", "job", "verdict", "warnings", "seconds", "first metric", "", "tags"),
+            [
+                (
+                    *(row[0], row[1], "fine" if row[2] else "failed", str(row[3])),
+                    *(f"{row[4]:.1f}", row[6] or "", value, row[5] or ""),
+                )
+                for row, value in zip(rows, values, strict=True)
+            ],
+            right={3, 4, 6},
+        )
+    )
+
+
+@history.command()
+def show(
+    metric: Annotated[str, Argument(metavar="METRIC", help="As nDCG@10.")],
+    out: RunsFolder = RUNS,
+    name: Name = None,
+    model: Annotated[
+        str | None, Option("--model", metavar="MODEL", help="That model. Default: all.")
+    ] = None,
+    segment: Annotated[
+        str | None, Option("--segment", metavar="RULE=NAME", help="Default: all users.")
+    ] = None,
+    limit: Annotated[int, Option("--limit", min=2, metavar="N", help="The last N runs.")] = 60,
+    html: Annotated[
+        Path | None, Option("--html", metavar="FILE", help="Write a page with a plot.")
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    log_format: LogFormat = "text",
+) -> None:
+    """Show one metric over time, a line for each model."""
+    from evalkit.history import read_trends
+
+    trends, damaged = read_trends(out, metric, name=name, model=model, segment=segment, limit=limit)
+    _warn_of_damage(out, damaged)
+    if html is not None:
+        from evalkit.report.html import render_trends
+
+        html.write_text(render_trends(trends), encoding="utf-8")
+        console.say(str(html))
+        return
+    if json:
+        from dataclasses import asdict
+
+        console.say_json([asdict(each) for each in trends])
+        return
+    from evalkit.report.text import clean, show_values, sparkline
+
+    rows = []
+    for trend in trends:
+        values = [point.value for point in trend.points]
+        last, least, most = show_values([values[-1], min(values), max(values)])
+        change = f"{values[-1] - values[-2]:+.6f}" if len(values) > 1 else ""
+        line = sparkline(values)
+        where = f"{trend.segmentation}={trend.segment}" if trend.segment is not None else ""
+        rows.append(
+            (trend.job, trend.model, where, line, last, change, least, most, str(len(values)))
+        )
+    head = ("job", "model", "segment", clean(trends[0].metric), "last", "change", "least", "most")
+    console.say(_table((*head, "runs"), rows, right={4, 5, 6, 7, 8}))
+
+
+@history.command("query")
+def query_runs(
+    sql: Annotated[str, Argument(metavar="SQL", help="One SELECT.")],
+    out: RunsFolder = RUNS,
+    format: Annotated[
+        Literal["table", "json", "csv"], Option("--format", help="What stdout shows.")
+    ] = "table",
+    quiet: Quiet = False,
+    log_format: LogFormat = "text",
+) -> None:
+    """Read the index by SQL: tables runs, metrics, gates, counts, tags."""
+    from evalkit.history import query
+
+    found = query(out, sql)
+    rows = [[_plain(value) for value in row] for row in found.rows]
+    if format == "json":
+        console.say_json([dict(zip(found.columns, row, strict=True)) for row in rows])
+    elif format == "csv":
+        import csv
+        from io import StringIO
+
+        from evalkit.report.csv_ import safe_cell
+
+        text = StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(map(safe_cell, found.columns))
+        writer.writerows([safe_cell(value) for value in row] for row in rows)
+        console.say(text.getvalue())
+    else:
+        numbers = {
+            place
+            for place in range(len(found.columns))
+            if any(isinstance(row[place], int | float) for row in rows)
+        }
+        texts = [["" if value is None else str(value) for value in row] for row in rows]
+        console.say(_table(found.columns, texts, right=numbers))
+
+
+@history.command()
+def export(
+    file: Annotated[Path, Argument(metavar="FILE", help="Parquet file to write.")],
+    out: RunsFolder = RUNS,
+    quiet: Quiet = False,
+    log_format: LogFormat = "text",
+) -> None:
+    """Write every number of every run to one Parquet file."""
+    import polars as pl
+
+    from evalkit.history import query
+
+    found = query(
+        out,
+        "SELECT runs.name AS job, runs.started, runs.is_fine, metrics.* FROM metrics "
+        "JOIN runs USING (run_id) ORDER BY run_id, metrics.rowid",
+    )
+    numbers = ("value", "low", "high", "std_error")
+    wholes = ("is_fine", "cutoff", "n_users", "n_undefined")
+    schema = {
+        column: pl.Float64 if column in numbers else pl.Int64 if column in wholes else pl.String
+        for column in found.columns
+    }
+    frame = pl.DataFrame(list(found.rows), schema=schema, orient="row")
+    fresh = file.with_name(f".{file.name}.part")
+    try:
+        frame.with_columns(pl.col("is_fine").cast(pl.Boolean)).write_parquet(fresh)
+        fresh.replace(file)
+    finally:
+        fresh.unlink(missing_ok=True)
+    console.say(f"{file}: {frame.height:,} rows of {frame['run_id'].n_unique():,} runs")
+
+
+@history.command()
+def tag(
+    run: Annotated[str, Argument(metavar="RUN", help="last, last~1, a tag, an id or a path.")],
+    tag: Annotated[str, Argument(metavar="TAG", help="As prod; it moves if it is there.")],
+    out: RunsFolder = RUNS,
+    name: Name = None,
+    remove: Annotated[bool, Option("--remove", help="Take the tag from the run.")] = False,
+    quiet: Quiet = False,
+    log_format: LogFormat = "text",
+) -> None:
+    """Give a run a name that stays: for baselines, and against pruning."""
+    from evalkit.history import find_named, read_tags, tag_run, untag
+
+    found = find_named(out, run, name=name)
+    if not remove:
+        tag_run(out, found, tag)
+        console.say(f"{tag}: {found.name}")
+        return
+    if tag in (tags := read_tags(out)) and tags[tag] != found.name:
+        raise RequestError(
+            f"{tag!r} is the tag of {tags[tag]}",
+            code="unknown-tag",
+            at=str(out),
+            hint=f"evalkit history tag {tags[tag]} {tag} --remove --out {out}",
+        )
+    untag(out, tag)
+    console.say(f"{tag}: taken from {found.name}")
+
+
+@history.command()
+def prune(
+    keep: Annotated[int, Option("--keep", min=1, metavar="N", help="Of every job.")],
+    out: RunsFolder = RUNS,
+    name: Name = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Say what would be removed.")] = False,
+    wait: Wait = 0.0,
+    quiet: Quiet = False,
+    log_format: LogFormat = "text",
+) -> None:
+    """Remove old runs; the last ones, tagged ones and `latest` stay."""
+    from evalkit.history import prune, refresh
+
+    removed = prune(out, keep=keep, name=name, wait_seconds=wait, dry=dry_run)
+    for path in removed:
+        console.say(str(path))
+    console.note(f"{len(removed)} runs {'would be ' if dry_run else ''}removed")
+    if not dry_run:
+        refresh(out)
+
+
+@history.command()
+def rebuild(out: RunsFolder = RUNS, quiet: Quiet = False, log_format: LogFormat = "text") -> None:
+    """Make the index anew from the runs' directories."""
+    from evalkit.history import open_index
+
+    with open_index(out, anew=True) as (connection, damaged):
+        (number,) = connection.execute("SELECT count(*) FROM runs").fetchone()
+    _warn_of_damage(out, damaged)
+    console.say(f"{out}: {number:,} runs in the index")
+
+
+def _warn_of_damage(folder: Path, damaged: int) -> None:
+    if damaged:
+        console.warn(
+            "run-damaged",
+            f"{damaged} damaged runs are left out",
+            at=str(folder),
+            hint=f"for run in {folder}/*/; do evalkit verify $run; done",
+        )
+
+
+def _plain(value: str | int | float | bytes | None) -> str | int | float | None:
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, right: AbstractSet[int] = frozenset()
+) -> str:
+    from evalkit.report.text import clean, display_width, pad
+
+    cells = [[clean(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "  ".join(
+            pad(cell, width, right=place in right)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,55 @@
+"""`evalkit report`: a finished run in any form."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from typer import Argument, Option
+
+from evalkit.cli import console
+from evalkit.cli.options import LogFormat, Quiet, RunsFolder
+from evalkit.errors import RequestError
+
+
+def report(
+    run: Annotated[str, Argument(metavar="RUN", help="last, last~1, a tag, an id or a path.")],
+    format: Annotated[
+        Literal["table", "json", "csv", "markdown", "latex", "html", "parquet"],
+        Option("--format", help="What to render."),
+    ] = "table",
+    file: Annotated[
+        Path | None, Option("--file", metavar="FILE", help="Write there instead of to stdout.")
+    ] = None,
+    out: RunsFolder = Path("runs"),
+    name: Annotated[
+        str | None, Option("--name", metavar="NAME", help="Runs of that job, for last.")
+    ] = None,
+    quiet: Quiet = False,
+    log_format: LogFormat = "text",
+) -> None:
+    """Render a finished run again, in any form."""
+    if format == "parquet" and file is None:
+        raise RequestError(
+            "Parquet goes to a file",
+            code="bad-option",
+            at="--format parquet",
+            hint="--file metrics.parquet",
+        )
+    from evalkit.history import load_named
+
+    found = load_named(out, run, name=name)
+    if format == "parquet" and file is not None:
+        from evalkit.report import write_metrics_parquet
+
+        write_metrics_parquet(found, file)
+        console.say(str(file))
+        return
+    from evalkit.report import render
+
+    is_table = format == "table" and file is None
+    width, color = console.table_width(), is_table and console.has_color()
+    text = render(found, format, width=width, color=color)
+    if file is None:
+        console.say(text)
+        return
+    file.write_text(text, encoding="utf-8", errors="replace")
+    console.say(str(file))

@@ -1,0 +1,107 @@
+"""`evalkit why`: what moved a number between two runs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from evalkit.cli import console
+from evalkit.cli.options import Json, LogFormat, Quiet, RunsFolder
+from evalkit.errors import RequestError
+
+if TYPE_CHECKING:
+    from evalkit.explaining import Explained
+
+
+def why(
+    before: Annotated[str, Argument(metavar="BEFORE", help="A run: last~1, a tag, a path.")],
+    after: Annotated[str, Argument(metavar="AFTER", help="A later run: last, a tag, a path.")],
+    metric: Annotated[
+        list[str] | None,
+        Option("--metric", "-m", metavar="METRIC", help="As nDCG@10; default: all in common."),
+    ] = None,
+    model: Annotated[
+        list[str] | None, Option("--model", metavar="NAME", help="Default: all in common.")
+    ] = None,
+    by: Annotated[
+        str | None,
+        Option("--by", metavar="SEGMENTATION", help="Split the mix by it; default: the first."),
+    ] = None,
+    runs: RunsFolder = Path("runs"),
+    json: Json = False,
+    quiet: Quiet = False,
+    log_format: LogFormat = "text",
+) -> None:
+    """Split the change of a number between two runs into its parts.
+
+    Mix: which segments the users are in. Truth: how many relevant items they have. Coverage: how
+    many are ranked. Within: the values of users who are alike in all of these. The parts add up.
+    """
+    from evalkit.explaining import explain_runs
+    from evalkit.history import load_named
+
+    explained = explain_runs(
+        (before, load_named(runs, before)),
+        (after, load_named(runs, after)),
+        metrics=metric or [],
+        models=model or [],
+        by=by,
+    )
+    if not explained:
+        raise RequestError(
+            f"{before} and {after} have no model and metric in common", code="nothing-in-common"
+        )
+    console.say(_document(explained) if json else _table(explained))
+
+
+def _document(explained: "list[Explained]") -> str:
+    from evalkit.report.json_ import dump_line
+
+    rows = []
+    for each in explained:
+        change, names = each.change, ("mix", "truth", "coverage", "within")
+        rows.append(
+            {
+                "model": each.model,
+                "metric": each.metric,
+                "segmentation": each.segmentation,
+                "before": change.before,
+                "after": change.after,
+                "delta": change.after - change.before,
+                **{name: getattr(change.parts, name) for name in names},
+                "segments": [
+                    {"segment": segment, **{name: getattr(parts, name) for name in names}}
+                    for segment, parts in change.segments.items()
+                ],
+            }
+        )
+    return "[\n" + ",\n".join(f"  {dump_line(row)}" for row in rows) + "\n]"
+
+
+def _table(explained: "list[Explained]") -> str:
+    from evalkit.report.text import clean, display_width, pad, shorten, shorten_all
+
+    header = ["model", "metric", "before", "after", "delta", "mix", "truth", "coverage", "within"]
+    models = list(dict.fromkeys(each.model for each in explained))
+    short = dict(zip(models, shorten_all(models, 16), strict=True))
+    rows = [header]
+    for each in explained:
+        change, parts = each.change, each.change.parts
+        numbers = [parts.mix, parts.truth, parts.coverage, parts.within]
+        rows.append(
+            [
+                short[each.model],
+                shorten(clean(each.metric), 16),
+                f"{change.before:.4f}",
+                f"{change.after:.4f}",
+                *(f"{number:+.4f}" for number in (parts.total, *numbers)),
+            ]
+        )
+    widths = [max(display_width(row[place]) for row in rows) for place in range(len(header))]
+    lines = [
+        " ".join(pad(cell, widths[place], right=place > 1) for place, cell in enumerate(row))
+        for row in rows
+    ]
+    by = explained[0].segmentation
+    note = "one group of all users, so the mix is 0" if by is None else f"mix: by {clean(by)}"
+    return "\n".join([*(line.rstrip() for line in lines), note])

@@ -1,0 +1,226 @@
+"""Finished runs compared user by user, where they kept the values of users."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.aggregate import GivenValues, measure_models
+from evalkit.config import Config, StatisticsSection, build_config
+from evalkit.errors import DataError, RequestError
+from evalkit.inference import Inference
+from evalkit.keys import USER_KEY, plan_ids, stable_hashes
+from evalkit.metrics import parse_metrics
+from evalkit.report import PerUser, Report
+from evalkit.resampling import Resampling
+from evalkit.segments import CellSet
+from evalkit.totals import GrandTotals, Pair, pairs_among
+
+Values = npt.NDArray[np.float64]
+Named = tuple[str, Report]  # what a person calls the run, and its report
+
+
+def compare_runs(
+    runs: Sequence[Named], chosen: StatisticsSection, *, metrics: Sequence[str] = (), threads: int
+) -> Report:
+    """The report of the last run with comparisons between the models of all of them.
+
+    A model of several runs is called `als (last~1)`; those are compared with one another, the
+    first run being the baseline. Otherwise the first run's one model is the baseline of all.
+
+    Args:
+        runs: two or more, of one truth.
+        chosen: test, level, correction, margin; `baseline` is taken from the first run.
+        metrics: to compare; all that every run has by default.
+    Raises:
+        DataError: the truths differ [different-truth], or a run kept no values [per-user-off].
+        RequestError: nothing to compare [nothing-in-common, ambiguous-model].
+    """
+    _check_truths(runs)
+    labels = _common_labels(runs, metrics)
+    config = _config_of(runs[-1][1], labels, chosen)
+    requests = config.requests
+    users, values = _joined(runs, labels)
+    pairs = _pairs_of(runs, tuple(values), chosen)
+    given = GivenValues(values, [request.metric.higher_is_better for request in requests])
+    cells = CellSet.of_one(users.height)
+    totals = GrandTotals()
+    (found,) = measure_models(given, tuple(values), cell_sets=[cells], pairs=pairs, threads=threads)
+    totals.take(found, cells.members, given.columns)
+    config = config.model_copy(
+        update={"statistics": chosen.model_copy(update={"baseline": pairs[0][0]})}
+    )
+    resampling = Resampling.of(config, requests, in_passes=False)
+    if resampling is not None:
+        wanted = [requests.index(request) for request in resampling.requests]
+        drawn = GivenValues(
+            {name: each[:, wanted] for name, each in values.items()},
+            [request.metric.higher_is_better for request in resampling.requests],
+        )
+        resampling.add(drawn, _keys_of(users), tuple(values), pairs, [cells], threads)
+    inference = Inference.of(config, requests, tuple(values), totals, resampling)
+    report = runs[-1][1]
+    return replace(
+        report,
+        estimates=inference.estimates,
+        comparisons=inference.comparisons,
+        standings=inference.standings,
+        findings=(),
+        macros=(),
+        statistics=inference.used,
+        curves=(),
+        distributions=(),
+        gates=(),
+        warnings=inference.warnings,
+        counts=replace(report.counts, models={}),
+        per_user_values=None,
+    )
+
+
+def _check_truths(runs: Sequence[Named]) -> None:
+    """Refuse runs whose users were not held against the same right answers."""
+    (first_name, first), *others = runs
+    for name, report in others:
+        differs = differences_of_truth(first, report)
+        if differs:
+            raise DataError(
+                f"{first_name} and {name} have different truths: {'; '.join(differs)}",
+                code="different-truth",
+                hint=f"evalkit why {first_name} {name} splits such a change into its parts",
+            )
+
+
+def differences_of_truth(one: Report, other: Report) -> list[str]:
+    """In what the truths of two runs differ; nothing where they are the same."""
+    differs = []
+    for field in ("rows", "users", "pairs", "users_without_relevant"):
+        before, after = getattr(one.counts.truth, field), getattr(other.counts.truth, field)
+        if before != after:
+            differs.append(f"{before:,} and {after:,} {field.replace('_', ' ')}")
+    prints = [
+        next((each.fingerprint for each in run.inputs if each.role == "truth"), None)
+        for run in (one, other)
+    ]
+    if None not in prints and prints[0] != prints[1] and not differs:
+        differs.append("the files differ")
+    settings = [_truth_settings(run.config) for run in (one, other)]
+    differs += [
+        f"{key} is {settings[0].get(key)!r} and {settings[1].get(key)!r}"
+        for key in dict.fromkeys([*settings[0], *settings[1]])
+        if settings[0].get(key) != settings[1].get(key)
+    ]
+    return differs
+
+
+def _truth_settings(config: Mapping[str, object] | None) -> dict[str, object]:
+    """What of a config decides which items are relevant."""
+    if config is None:
+        return {}
+    found: dict[str, object] = {}
+    table = config.get("truth") or config.get("log")
+    if isinstance(table, dict):
+        found |= {key: table.get(key) for key in ("where", "threshold")}
+    policies = config.get("policies")
+    if isinstance(policies, dict):
+        names = ("truth_duplicates", "negative_relevance", "no_relevant", "missing_ranking")
+        found |= {name: policies.get(name) for name in names}
+    return found
+
+
+def _common_labels(runs: Sequence[Named], metrics: Sequence[str]) -> list[str]:
+    wanted = [request.label for request in parse_metrics(metrics)] if metrics else None
+    labels = [
+        label
+        for label in runs[0][1].labels
+        if all(label in report.labels for _, report in runs) and (wanted is None or label in wanted)
+    ]
+    if not labels:
+        names = " and ".join(name for name, _ in runs)
+        raise RequestError(
+            f"{names} have no metric in common" + (" that was asked for" if metrics else ""),
+            code="nothing-in-common",
+            hint=f"{runs[0][0]} has {', '.join(runs[0][1].labels[:8])}",
+        )
+    return labels
+
+
+def _config_of(report: Report, labels: Sequence[str], chosen: StatisticsSection) -> Config:
+    """The config of a run, asking for some of its metrics and for other statistics."""
+    known = report.config or {}
+    asked, policies = known.get("metrics"), known.get("policies")
+    tree: dict[str, object] = {
+        "truth": {"path": report.name},  # nothing is read again
+        "rankings": [{"model": report.name, "path": report.name}],
+        "metrics": {**(asked if isinstance(asked, dict) else {}), "names": list(labels)},
+        "policies": dict(policies) if isinstance(policies, dict) else {},
+    }
+    config = build_config(tree, name=report.name)
+    return config.model_copy(update={"statistics": chosen})
+
+
+def _joined(runs: Sequence[Named], labels: Sequence[str]) -> tuple[pl.DataFrame, dict[str, Values]]:
+    """The users, and for each model of each run its values in their order."""
+    counted = [model for _, report in runs for model in report.models]
+    users: pl.DataFrame | None = None
+    values: dict[str, Values] = {}
+    for name, report in runs:
+        kept = report.per_user_values
+        if kept is None:
+            raise DataError(
+                f"run {name} kept no values of users",
+                code="per-user-off",
+                hint="write per_user = true under [output], and run it again",
+            )
+        for model in report.models:
+            frame = _frame_of(kept, model, labels)
+            ids = frame.select(pl.exclude(labels))
+            if users is None:
+                users = ids
+            elif not users.equals(ids):
+                raise DataError(
+                    f"the users of {name} are not those of {runs[0][0]}",
+                    code="different-truth",
+                    hint=f"evalkit why {runs[0][0]} {name} takes them",
+                )
+            label = model if counted.count(model) == 1 else f"{model} ({name})"
+            values[label] = frame.select(labels).to_numpy()
+    assert users is not None
+    return users, values
+
+
+def _frame_of(kept: PerUser, model: str, labels: Sequence[str]) -> pl.DataFrame:
+    frame = kept.scan(model).select(*kept.user_columns, *labels).collect(engine="streaming")
+    names = {name: f"user_{place}" for place, name in enumerate(kept.user_columns)}
+    return frame.rename(names)
+
+
+def _pairs_of(
+    runs: Sequence[Named], models: Sequence[str], chosen: StatisticsSection
+) -> list[Pair]:
+    if chosen.pairs == "all":
+        return pairs_among(models, chosen, at="")
+    (first_name, first), *others = runs
+    pairs = [
+        (f"{model} ({first_name})", f"{model} ({name})")
+        for name, report in others
+        for model in first.models
+        if model in report.models
+    ]
+    if pairs:
+        return pairs
+    if len(first.models) > 1:
+        raise RequestError(
+            f"{first_name} has {len(first.models)} models, and none of them is in the others",
+            code="ambiguous-model",
+            hint="write --all-pairs, or compare runs of one model",
+        )
+    baseline = first.models[0]
+    return [(baseline, each) for each in models if each != baseline]
+
+
+def _keys_of(users: pl.DataFrame) -> npt.NDArray[np.uint64]:
+    """Hashes of the users' ids: those of the run itself."""
+    plan = plan_ids("user", [("truth", "", dict(users.schema))], seed=1)
+    return stable_hashes(users.with_columns(plan.key().alias(USER_KEY)), plan)

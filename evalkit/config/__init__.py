@@ -1,0 +1,82 @@
+"""What to evaluate, as one frozen record: read from TOML, `--set` and `--var`, or from options.
+
+Every mistake is reported at once, each with the line it stands on.
+"""
+
+from evalkit.config._building import build_config, build_statistics, with_conventions
+from evalkit.config._places import Key, Places, key_lines, spell
+from evalkit.config._profiles import Followed, follow_profile, policies_of, requests_of
+from evalkit.config._reading import (
+    MAX_BYTES,
+    config_schema,
+    evaluate_config,
+    load_config,
+    parse_config,
+)
+from evalkit.config._records import (
+    Config,
+    GateRule,
+    LabelsColumns,
+    LabelsTable,
+    LogColumns,
+    LogTable,
+    MetricsSection,
+    OutputSection,
+    Policies,
+    PredictionsColumns,
+    PredictionsTable,
+    RankingsColumns,
+    RankingsTable,
+    RatingsColumns,
+    RatingsTable,
+    Segmentation,
+    SegmentsSection,
+    StatisticsSection,
+    TrainColumns,
+    TrainTable,
+    TruthColumns,
+    TruthTable,
+)
+from evalkit.config._variables import parse_variables
+
+__all__ = [
+    "MAX_BYTES",
+    "Config",
+    "Followed",
+    "GateRule",
+    "Key",
+    "LabelsColumns",
+    "LabelsTable",
+    "LogColumns",
+    "LogTable",
+    "MetricsSection",
+    "OutputSection",
+    "Places",
+    "Policies",
+    "PredictionsColumns",
+    "PredictionsTable",
+    "RankingsColumns",
+    "RankingsTable",
+    "RatingsColumns",
+    "RatingsTable",
+    "Segmentation",
+    "SegmentsSection",
+    "StatisticsSection",
+    "TrainColumns",
+    "TrainTable",
+    "TruthColumns",
+    "TruthTable",
+    "build_config",
+    "build_statistics",
+    "config_schema",
+    "evaluate_config",
+    "follow_profile",
+    "key_lines",
+    "load_config",
+    "parse_config",
+    "parse_variables",
+    "policies_of",
+    "requests_of",
+    "spell",
+    "with_conventions",
+]

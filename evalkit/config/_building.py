@@ -1,0 +1,205 @@
+"""A config from nested dicts and lists: overrides, variables, paths, checks."""
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from pydantic import ValidationError
+
+from evalkit.config._checks import (
+    check_metrics,
+    check_names,
+    check_profile,
+    check_segments,
+    check_statistics,
+    check_tables,
+    translate,
+)
+from evalkit.config._fields import annotation_at, takes_text
+from evalkit.config._gates import check_gates
+from evalkit.config._places import Key, Places, spell
+from evalkit.config._problems import Problems
+from evalkit.config._profiles import follow_profile
+from evalkit.config._records import Config, GateRule, StatisticsSection
+from evalkit.config._storage import check_storage
+from evalkit.config._variables import fill_variables, resolve_paths
+from evalkit.errors import RequestError
+from evalkit.profiles import DEFAULT
+
+
+def build_config(
+    tree: dict[str, object],
+    *,
+    name: str,
+    places: Places | None = None,
+    base: str | os.PathLike[str] = "",
+    overrides: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+) -> Config:
+    """The config that nested dicts and lists hold, shaped as the TOML is; they are changed.
+
+    Args:
+        tree: tables, lists and values as TOML would give them.
+        name: the run's name, where the tree has none.
+        places: where each key was given, for errors.
+        base: the folder that relative paths start from.
+        overrides: `key=value` texts.
+        variables: values of the `{name}` places in paths and SQL.
+    Raises:
+        RequestError: as `parse_config`, without [config-syntax].
+    """
+    places = places or Places()
+    places = Places(places.source, dict(places.lines), dict(places.options))
+    problems = Problems(places)
+    for override in overrides:
+        override_key(tree, override, places, problems)
+    match tree.get("log"):
+        case [dict() as only]:
+            tree["log"] = only
+    for section in ("ratings", "labels"):
+        if isinstance(tree.get(section), dict):  # [labels] is one table of [[labels]]
+            tree[section] = [tree[section]]
+            places.make_list(section)
+    fill_variables(tree, variables or {}, problems)
+    resolve_paths(tree, os.fspath(base))
+    tree.setdefault("name", name)
+
+    config: Config | None = None
+    try:
+        config = Config.model_validate(tree)
+    except ValidationError as error:
+        for each in error.errors(include_url=False):
+            translate(cast("dict[str, object]", each), tree, problems)
+    check_tables(tree, problems)
+    check_names(tree, problems)
+    check_metrics(tree, problems)
+    check_profile(tree, problems)
+    check_segments(tree, problems)
+    check_statistics(tree, problems)
+    check_gates(tree, problems)
+    check_storage(tree, problems)
+    problems.raise_all()
+    if config is None:
+        raise AssertionError("a config with no problem is a config")
+    config._places = places
+    if config.kind != "rankings":  # profiles speak of rankings
+        gates = tuple(_as_measured(config, gate) for gate in config.gates)
+        named = config.model_copy(update={"gates": gates})
+        named._places = places
+        return named
+    followed = with_conventions(config)
+    _ = followed.requests  # what is wrong with them is told at once
+    return followed
+
+
+def with_conventions(config: Config, *, profile: str | None = None) -> Config:
+    """The config with the policies and the metrics that its profile, or another, makes of it.
+
+    Raises:
+        RequestError: as `follow_profile`.
+    """
+    by_hand = config._by_hand if config._by_hand is not None else config.policies
+    section = config.metrics
+    if profile is not None:
+        section = section.model_copy(update={"profile": profile})
+    followed = follow_profile(section, by_hand, at=config.at("metrics", "profile"))
+    whole = config.model_copy(update={"metrics": section, "policies": followed.policies})
+    whole._by_hand = by_hand
+    whole._followed = followed.profile
+    whole._overridden = followed.overridden
+    if whole.gates and followed.profile.name != DEFAULT:  # judged by the labels of the report
+        gates = tuple(_as_measured(whole, gate) for gate in whole.gates)
+        return whole.model_copy(update={"gates": gates})
+    return whole
+
+
+def _as_measured(config: Config, gate: GateRule) -> GateRule:
+    if gate.metric is None:
+        return gate
+    labels = [request.label for request in config.read_metrics([gate.metric])]
+    return gate.model_copy(update={"metric": labels[0]}) if len(labels) == 1 else gate
+
+
+_SET_KEY = re.compile(r"[A-Za-z0-9_-]+(?:\[\d+\])*(?:\.[A-Za-z0-9_-]+(?:\[\d+\])*)*")
+
+
+def override_key(
+    tree: dict[str, object], override: str, places: Places, problems: Problems
+) -> None:
+    """Write one `--set key=value` into the tree; the later one of a key wins."""
+    spelled, equals, text = override.partition("=")
+    spelled, text = spelled.strip(), text.strip()
+
+    def refuse(message: str, hint: str) -> None:
+        error = RequestError(message, code="bad-set", at=f"--set {override}", hint=hint)
+        problems.found.append(((1, 0), error))
+
+    if not equals or not _SET_KEY.fullmatch(spelled):
+        return refuse(f"{override!r} is not key=value", "--set policies.ties=input")
+    key = tuple(
+        int(number) if number else name
+        for number, name in re.findall(r"\[(\d+)\]|([\w-]+)", spelled)
+    )
+    branch: object = tree
+    for depth, step in enumerate(key):
+        if isinstance(step, int):
+            if not isinstance(branch, list):
+                return refuse(f"{spell(key[:depth])} is no list", "leave the number out")
+            if step >= len(branch):
+                return refuse(
+                    f"{spell(key[: depth + 1])} does not exist",
+                    f"{spell(key[:depth])} has {len(branch)} entries, counted from 0",
+                )
+        elif not isinstance(branch, dict):
+            if isinstance(branch, list):
+                rest = key[depth + 1 :] if step.isdigit() else key[depth:]
+                which = int(step) if step.isdigit() else 0
+                return refuse(
+                    f"{spell(key[:depth])} is a list",
+                    f"say which: {spell((*key[:depth], which, *rest))}",
+                )
+            return refuse(f"{spell(key[:depth])} is no table", "evalkit schema shows all keys")
+        if depth == len(key) - 1:
+            branch[step] = _override_value(key, text)
+        elif isinstance(step, int):
+            branch = cast("list[object]", branch)[step]
+        else:
+            branch = cast("dict[str, object]", branch).setdefault(step, {})
+    places.replace(key, f"--set {spelled}")
+    return None
+
+
+def _override_value(key: Key, text: str) -> object:
+    """The TOML value that the text spells; the text itself where a key takes only text."""
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    value: object = parsed["value"]
+    if len(parsed) > 1:
+        return text
+    if not isinstance(value, str | list | dict) and takes_text(annotation_at(key)):
+        return text
+    return value
+
+
+def build_statistics(values: Mapping[str, object]) -> StatisticsSection:
+    """The statistics that options ask for, without a config around them.
+
+    Raises:
+        RequestError: as `parse_config` says of the same keys.
+    """
+    name = "statistics"
+    tree: dict[str, object] = {name: dict(values)}
+    problems = Problems(Places())
+    check_statistics(tree, problems)
+    try:
+        section = StatisticsSection.model_validate(dict(values))
+    except ValidationError as error:
+        for each in error.errors(include_url=False):
+            key = (name, *each["loc"])
+            translate(cast("dict[str, object]", {**each, "loc": key}), tree, problems)
+    problems.raise_all()
+    return section

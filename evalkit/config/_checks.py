@@ -1,0 +1,505 @@
+"""What a config must fulfil beyond the types of its keys, in our words."""
+
+import difflib
+from collections.abc import Collection, Mapping
+from itertools import pairwise
+from typing import Literal, cast, get_args, get_origin
+
+from evalkit.config._fields import annotation_at, entry_of, record_in, takes_text
+from evalkit.config._places import Key, spell
+from evalkit.config._problems import Problems
+from evalkit.config._records import Config, Record
+from evalkit.config._variables import SECTIONS, tables_of
+from evalkit.errors import EvalkitError, nearest
+from evalkit.metrics import load_metric_files, parse_metrics, registry_of
+from evalkit.profiles import DEFAULT, find_profile, is_path
+
+_KINDS = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+}
+
+
+def translate(each: Mapping[str, object], tree: object, problems: Problems) -> None:
+    """Say one of pydantic's findings in our words."""
+    key = cast(Key, each["loc"])
+    kind = cast(str, each["type"])
+    value = each.get("input")
+    context = cast("dict[str, object]", each.get("ctx", {}))
+    if kind == "extra_forbidden":
+        name = str(key[-1])
+        problems.add(key, "unknown-key", f"no key is called {name!r}", hint=_key_hint(key))
+    elif kind == "missing":
+        hint = 'names = ["nDCG@10", "recall@10"] under [metrics]' if key[0] == "metrics" else ""
+        where = key if key[:-1] else ()
+        if spell(key) == "metrics":
+            key = where = ("metrics", "names")
+        problems.add(where, "missing-key", f"{spell(key)!r} is not given", hint=hint)
+    elif kind == "literal_error":
+        choices = _choices(annotation_at(key))
+        close = nearest(value, choices) if isinstance(value, str) else None
+        problems.add(
+            key,
+            "unknown-choice",
+            f"{_show(value)} is none of {', '.join(choices)}",
+            hint=f"did you mean {close!r}?" if close else "",
+        )
+    elif kind == "model_type" and _is_near_a_key(key):
+        problems.add(key, "unknown-key", f"no key is called {key[-1]!r}", hint=_key_hint(key))
+    elif kind in _KINDS:
+        wanted = _KINDS[kind]
+        if kind == "tuple_type" and takes_text(annotation_at(key)) and key[-1] in _TEXT_KEYS:
+            wanted = "text or a list of texts"
+        hint = _type_hint(key, value, wanted)
+        problems.add(key, "wrong-type", f"{_show(value)} is not {wanted}", hint=hint)
+    elif kind == "too_short":
+        problems.add(key, "missing-key", f"{spell(key)!r} is empty", hint="name one at least")
+    elif kind == "finite_number":
+        problems.add(key, "out-of-range", f"{_show(value)} is not a finite number")
+    elif kind in _SIDES:
+        name, side = _SIDES[kind]
+        message = f"{_show(value)} is not {side} {context[name]}"
+        problems.add(key, "out-of-range", message)
+    else:
+        problems.add(key, "wrong-type", f"{_show(value)}: {each['msg']}")
+
+
+_SIDES = {
+    "greater_than_equal": ("ge", "at least"),
+    "less_than_equal": ("le", "at most"),
+    "greater_than": ("gt", "above"),
+    "less_than": ("lt", "below"),
+}
+_TEXT_KEYS = ("path", "user")
+
+
+def _show(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return "a table"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _type_hint(key: Key, value: object, wanted: str) -> str:
+    if wanted == "text" and isinstance(value, int | float) and not isinstance(value, bool):
+        return f'{key[-1]} = "{value}"' if isinstance(key[-1], str) else "put it in quotes"
+    if wanted == "a list" and key[-1] in ("rankings", "gates"):
+        return f"write [[{key[-1]}]], in double brackets"
+    if wanted == "a list" and isinstance(value, str):
+        return f'{key[-1]} = ["{value}"]'
+    if wanted == "a table" and isinstance(value, list):
+        return f"write [{spell(key)}] once; columns.model takes a table of many models"
+    if wanted in ("a number", "a whole number", "true or false") and isinstance(value, str):
+        return "leave the quotes out"
+    return ""
+
+
+def _choices(annotation: object) -> list[str]:
+    if get_origin(annotation) is Literal:
+        return [str(choice) for choice in get_args(annotation)]
+    return [choice for inner in get_args(annotation) for choice in _choices(inner)]
+
+
+def _is_near_a_key(key: Key) -> bool:
+    """Whether a name among names of one's own was meant as one of ours."""
+    record = record_in(annotation_at(key[:-1]))
+    if record is None or entry_of(record) is None:
+        return False
+    return nearest(str(key[-1]), record.model_fields) is not None
+
+
+def _key_hint(key: Key) -> str:
+    record = record_in(annotation_at(key[:-1])) if key[:-1] else Config
+    known = list(record.model_fields) if record else []
+    name = str(key[-1])
+    close = nearest(name, known)
+    if close:
+        return f"did you mean {close!r}?"
+    homes = [
+        spell(home) for home, fields in _known_tables(Config, ()) if name in fields and home != key
+    ]
+    if homes:
+        return f"{name!r} stands under {' or '.join(homes)}"
+    elsewhere = {
+        field: spell(home)
+        for home, fields in reversed(_known_tables(Config, ()))
+        for field in fields
+    }
+    if close := nearest(name, elsewhere):
+        if len(difflib.get_close_matches(name.lower(), [close.lower()], cutoff=0.8)) == 1:
+            return f"did you mean {close!r} under {elsewhere[close]}?"
+    return f"{spell(key[:-1]) or 'a config'} has {', '.join(known)}" if known else ""
+
+
+def _known_tables(record: type[Record], at: Key) -> list[tuple[Key, list[str]]]:
+    found = [(at or ("the top",), list(record.model_fields))]
+    for name, declared in record.model_fields.items():
+        inner = record_in(declared.annotation)
+        if inner is not None:
+            found += _known_tables(inner, (*at, name))
+    return found
+
+
+def check_tables(tree: Mapping[str, object], problems: Problems) -> None:
+    """Truth and rankings or a log; every table has a path and, where it ranks, a model."""
+    has = {section for section in SECTIONS if tree.get(section, []) != []}
+    _check_kind(has, tree, problems)
+    ranking = ["rankings", "log", "labels", "predictions"]
+    if "predictions" not in has:
+        ranking.append("ratings")
+    seen: dict[str, str] = {}
+    for key, table in tables_of(tree):
+        path = table.get("path")
+        if path in ([], "") or (isinstance(path, list) and "" in path):
+            problems.add((*key, "path"), "missing-key", f"{spell((*key, 'path'))!r} is empty")
+        if key[0] not in ranking or (len(key) == 1 and key[0] != "log"):
+            continue
+        columns = table.get("columns")
+        has_column = isinstance(columns, dict) and "model" in columns
+        if "model" in table and has_column:
+            problems.add(
+                (*key, "model"),
+                "conflicting-keys",
+                "model and columns.model exclude each other",
+                hint="columns.model reads the name from each row",
+            )
+        elif "model" not in table and not has_column:
+            problems.add(
+                key,
+                "missing-key",
+                f"{spell((*key, 'model'))!r} is not given",
+                hint='model = "als", or columns.model for one table with many models',
+            )
+        model = table.get("model")
+        if model == "":
+            problems.add((*key, "model"), "missing-key", "the model has no name")
+        elif isinstance(model, str):
+            if model in seen:
+                problems.add(
+                    (*key, "model"),
+                    "duplicate-model",
+                    f"two rankings are called {model!r}",
+                    hint=f"the first is at {seen[model]}; files of one model are a list of paths",
+                )
+            seen.setdefault(model, problems.places.at((*key, "model")))
+
+
+KINDS = {
+    "rankings": {"truth", "rankings", "train"},
+    "log": {"log", "train"},
+    "ratings": {"ratings", "predictions"},
+    "labels": {"labels"},
+}
+
+
+def kind_of(has: Collection[str]) -> str:
+    """Which of `KINDS` the sections of a config speak of."""
+    for kind in ("labels", "ratings", "log"):
+        if kind in has:
+            return kind
+    return "ratings" if "predictions" in has else "rankings"
+
+
+def _check_kind(has: set[str], tree: Mapping[str, object], problems: Problems) -> None:
+    """One kind of thing is evaluated, and it is there."""
+    kind = kind_of(has)
+    others = [each for each in ("truth", "rankings", *SECTIONS) if each in has - KINDS[kind]]
+    if others:
+        hints = {
+            "log": "a joined log holds truth and rankings in one table",
+            "ratings": "ratings and rankings are two configs",
+            "labels": "labels and rankings are two configs",
+        }
+        problems.add(
+            (kind,),
+            "conflicting-keys",
+            f"[{kind}] and {' and '.join(f'[{each}]' for each in dict.fromkeys(others))} "
+            "exclude each other",
+            hint=hints[kind],
+        )
+    elif not has & {"truth", "rankings", "log", "ratings", "predictions", "labels"}:
+        problems.add(
+            (),
+            "missing-key",
+            "there is nothing to evaluate",
+            hint="give [truth] and [[rankings]], or [log]; evalkit init writes them",
+        )
+    elif kind == "rankings" and not {"truth", "rankings"} <= has:
+        missing = "[[rankings]]" if "truth" in has else "[truth]"
+        problems.add((), "missing-key", f"{missing} is not given", hint="or [log] instead of both")
+    if kind in ("ratings", "labels"):
+        _refuse_comparisons(kind, tree, problems)
+    if kind == "ratings":
+        _check_ratings(has, tree, problems)
+
+
+def _refuse_comparisons(kind: str, tree: Mapping[str, object], problems: Problems) -> None:
+    """Profiles, segments and comparisons of models are for rankings alone."""
+    match tree.get("metrics"):
+        case {"profile": str() as profile} if profile != DEFAULT:
+            problems.add(
+                ("metrics", "profile"),
+                "conflicting-keys",
+                f"the profile {profile!r} speaks of rankings, not of {kind}",
+                hint="leave it out, and write parameters, such as AUC(ties='lost')",
+            )
+    if tree.get("segments"):
+        problems.add(
+            ("segments",),
+            "conflicting-keys",
+            f"[segments] are made of rankings, not of {kind}",
+            hint=f"""where = "segment = 'new'" under [{kind}] takes one of them""",
+        )
+    statistics = tree.get("statistics")
+    for name in statistics if isinstance(statistics, dict) else ():
+        if name != "level":
+            problems.add(
+                ("statistics", name),
+                "conflicting-keys",
+                f"[{kind}] has intervals of its means at a level, and nothing else of [statistics]",
+                hint="leave it out",
+            )
+
+
+def _check_ratings(has: set[str], tree: Mapping[str, object], problems: Problems) -> None:
+    """Predictions stand beside the ratings, or in tables of their own, not both."""
+    if "predictions" not in has:
+        return
+    if "ratings" not in has:
+        hint = "[ratings] has the true ratings; or give it a prediction column instead"
+        problems.add((), "missing-key", "[ratings] is not given", hint=hint)
+        return
+    tables = tree["ratings"]
+    if not isinstance(tables, list):
+        return
+    if len(tables) > 1:
+        message = "with [[predictions]] there is one table of ratings"
+        hint = "files of one table are a list of paths"
+        problems.add(("ratings", 1), "conflicting-keys", message, hint=hint)
+    for number, table in enumerate(tables):
+        columns = table.get("columns") if isinstance(table, dict) else None
+        if isinstance(table, dict) and "model" in table:
+            message = "a model is named by [[predictions]], not by [ratings] beside them"
+            problems.add(("ratings", number, "model"), "conflicting-keys", message)
+        for name in ("prediction", "model"):
+            if isinstance(columns, dict) and name in columns:
+                key: Key = ("ratings", number, "columns", name)
+                message = f"columns.{name} and [[predictions]] exclude each other"
+                problems.add(key, "conflicting-keys", message)
+
+
+def check_names(tree: Mapping[str, object], problems: Problems) -> None:
+    name = tree.get("name")
+    if isinstance(name, str) and (
+        not name.strip() or name.startswith(".") or not name.isprintable() or set(name) & set("/\\")
+    ):
+        problems.add(
+            ("name",),
+            "out-of-range",
+            f"{name!r} cannot name a run",
+            hint="no slash, no leading dot, printable characters",
+        )
+
+
+def check_metrics(tree: Mapping[str, object], problems: Problems) -> None:
+    match tree.get("metrics"):
+        case {"names": list() as names, **others}:
+            pass
+        case _:
+            return
+    texts = [(number, name) for number, name in enumerate(names) if isinstance(name, str)]
+    files = others.get("files")
+    key: Key = ("metrics", "names")
+    kind = kind_of({section for section in SECTIONS if tree.get(section, []) != []})
+    metrics = registry_of(kind) if kind in ("ratings", "labels") else None
+    if metrics is not None and files:
+        message = f"files with metrics of your own measure rankings, not {kind}"
+        return problems.add(("metrics", "files"), "conflicting-keys", message)
+    if isinstance(files, list) and all(isinstance(file, str) for file in files) and files:
+        try:
+            metrics = load_metric_files(files)
+        except EvalkitError as error:
+            return problems.add_error(("metrics", "files"), error)
+    try:
+        parse_metrics(
+            [name for _, name in texts],
+            metrics=metrics,
+            at=lambda number: problems.places.at((*key, texts[number][0])),
+        )
+    except EvalkitError as error:
+        problems.add_error(key, error)
+    return None
+
+
+def check_profile(tree: Mapping[str, object], problems: Problems) -> None:
+    """The profile is there; what it says is checked when it is followed."""
+    match tree.get("metrics"):
+        case {"profile": str() as profile} if not is_path(profile):
+            try:
+                find_profile(profile, at=problems.places.at(("metrics", "profile")))
+            except EvalkitError as error:
+                problems.add_error(("metrics", "profile"), error)
+
+
+def check_segments(tree: Mapping[str, object], problems: Problems) -> None:
+    """Segmentations that can be made of what is given, and crosses of those that exist."""
+    section = tree.get("segments")
+    if not isinstance(section, dict):
+        return
+    named = {name: table for name, table in section.items() if isinstance(table, dict)}
+    for name, table in named.items():
+        key: Key = ("segments", name)
+        if not name.strip() or not name.isprintable() or set(name) & set("=&"):
+            problems.add(
+                key,
+                "out-of-range",
+                f"{name!r} cannot name a segmentation",
+                hint="printable characters without = and &",
+            )
+        _check_segmentation(key, table, problems)
+    crosses = section.get("cross")
+    for number, pair in enumerate(crosses if isinstance(crosses, list) else []):
+        names = [each for each in pair if isinstance(each, str)] if isinstance(pair, list) else []
+        for each in names:
+            at = ("segments", "cross", number)
+            if each not in named:
+                close = nearest(each, named)
+                problems.add(
+                    at,
+                    "unknown-segmentation",
+                    f"no segmentation is called {each!r}",
+                    hint=f"did you mean {close!r}?" if close else "name those under [segments]",
+                )
+            elif "item" in named[each]:
+                problems.add(
+                    at,
+                    "conflicting-keys",
+                    f"{each!r} has segments of items, and crosses are of users",
+                    hint="join both columns in the table of items",
+                )
+
+
+def _check_segmentation(key: Key, table: Mapping[str, object], problems: Problems) -> None:
+    has_path = "path" in table
+    if "quantiles" in table and "edges" in table:
+        message = "quantiles and edges exclude each other"
+        problems.add((*key, "edges"), "conflicting-keys", message, hint="keep one of them")
+    if "item" in table and not has_path:
+        message = "segments of items need a table of items"
+        problems.add((*key, "item"), "missing-key", message, hint='path = "items.parquet"')
+    if "item" in table and "user" in table:
+        message = "a table has segments of users or of items"
+        problems.add((*key, "item"), "conflicting-keys", message, hint="keep one of user and item")
+    if "user" in table and not has_path:
+        message = "without a path the users are those of the truth"
+        problems.add((*key, "user"), "conflicting-keys", message, hint="leave user out")
+    match table.get("edges"):
+        case [] as edges:
+            problems.add((*key, "edges"), "missing-key", "there are no edges", hint="edges = [10]")
+        case list() as edges if all(isinstance(edge, int | float) for edge in edges):
+            if any(low >= high for low, high in pairwise(edges)):
+                message = f"{_show(edges)} do not ascend"
+                problems.add((*key, "edges"), "out-of-range", message, hint="the smallest first")
+
+
+def check_statistics(tree: Mapping[str, object], problems: Problems) -> None:
+    """A baseline that is a model, and metrics that are measured."""
+    section = tree.get("statistics")
+    if not isinstance(section, dict):
+        return
+    tables = tree.get("rankings")
+    rows = tables if isinstance(tables, list) else []
+    models = [table.get("model") for table in rows if isinstance(table, dict)]
+    known = [model for model in models if isinstance(model, str)]
+    baseline = section.get("baseline")
+    if isinstance(baseline, str) and known and len(known) == len(models) and baseline not in known:
+        close = nearest(baseline, known)
+        problems.add(
+            ("statistics", "baseline"),
+            "unknown-model",
+            f"no model is called {baseline!r}",
+            hint=f"did you mean {close!r}?" if close else f"there is {', '.join(known)}",
+        )
+    is_plain = section.get("test", "t") == "t" and section.get("pairs") == "all"
+    if section.get("correction") == "tukey" and not is_plain:
+        problems.add(
+            ("statistics", "correction"),
+            "conflicting-keys",
+            "Tukey's test is a t test of all pairs of models",
+            hint='write pairs = "all" and test = "t", or correction = "holm"',
+        )
+    _check_ratios(section, tree, problems)
+    asked = section.get("metrics")
+    metrics = tree.get("metrics")
+    names = metrics.get("names") if isinstance(metrics, dict) else None
+    if not isinstance(asked, list) or not isinstance(names, list):
+        return
+    labels = labels_of(names)
+    for number, name in enumerate(asked):
+        missing = [label for label in labels_of([name]) if label not in labels]
+        if labels and missing:
+            close = nearest(missing[0], labels)
+            problems.add(
+                ("statistics", "metrics", number),
+                "metric-not-measured",
+                f"{missing[0]} is not among metrics.names",
+                hint=f"did you mean {close!r}?" if close else "add it there",
+            )
+
+
+def _check_ratios(
+    section: Mapping[str, object], tree: Mapping[str, object], problems: Problems
+) -> None:
+    """What does not go together with clusters and weights."""
+    segments = tree.get("segments")
+    tables = segments.values() if isinstance(segments, dict) else ()
+    has_items = any(isinstance(each, dict) and "item" in each for each in tables)
+    bootstraps = "bootstrap" in (section.get("method"), section.get("test"))
+    excluded = {
+        "weight": {
+            "a bootstrap": bootstraps,
+            'test = "permutation"': section.get("test") == "permutation",
+        },
+        "cluster": {},
+    }
+    for name, others in excluded.items():
+        if section.get(name) is None:
+            continue
+        others["segments of items"] = has_items
+        others["curves"] = section.get("curves") is True
+        others["search"] = section.get("search") is True
+        others['test = "wilcoxon"'] = section.get("test") == "wilcoxon"
+        others['correction = "tukey"'] = section.get("correction") == "tukey"
+        for what, is_there in others.items():
+            if is_there:
+                problems.add(
+                    ("statistics", name),
+                    "conflicting-keys",
+                    f"{name} and {what} exclude each other",
+                    hint="leave one of them out",
+                )
+    weight = section.get("weight")
+    if isinstance(weight, dict):
+        for key in ("item", "quantiles", "edges"):
+            if key in weight:
+                message = f"a weight has no {key}: it is a number of each user"
+                problems.add(("statistics", "weight", key), "conflicting-keys", message)
+
+
+def labels_of(names: list[object], tree: Mapping[str, object] | None = None) -> list[str]:
+    """The labels of metric names, as the kind of thing that `tree` evaluates understands them."""
+    texts = [name for name in names if isinstance(name, str)]
+    kind = kind_of({section for section in SECTIONS if (tree or {}).get(section, []) != []})
+    metrics = registry_of(kind) if kind in ("ratings", "labels") else None
+    try:
+        return [request.label for request in parse_metrics(texts, metrics=metrics)]
+    except EvalkitError:
+        return []  # told elsewhere, or a metric of the user's own

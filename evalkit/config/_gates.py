@@ -1,0 +1,155 @@
+"""What a gate must say: one quantity, one bound, and a baseline where it compares."""
+
+from collections.abc import Mapping
+
+from evalkit.config._checks import labels_of
+from evalkit.config._places import Key
+from evalkit.config._problems import Problems
+from evalkit.errors import nearest
+
+BOUNDS = ("min", "max", "max_drop", "max_change")
+
+
+def check_gates(tree: Mapping[str, object], problems: Problems) -> None:
+    """Gates that can be judged: of what is measured, with one bound each."""
+    gates = tree.get("gates")
+    if not isinstance(gates, list):
+        return
+    for number, gate in enumerate(gates):
+        if isinstance(gate, dict):
+            key: Key = ("gates", number)
+            _check_quantity(gate, key, problems)
+            _check_bound(gate, key, problems)
+            _check_metric(gate, key, tree, problems)
+            _check_model(gate, key, tree, problems)
+            _check_segment(gate, key, tree, problems)
+
+
+def _check_quantity(gate: Mapping[str, object], key: Key, problems: Problems) -> None:
+    if ("metric" in gate) == ("data" in gate):
+        is_both = "metric" in gate
+        problems.add(
+            key,
+            "conflicting-keys" if is_both else "missing-key",
+            "metric and data exclude each other" if is_both else "the gate judges nothing",
+            hint='metric = "nDCG@10", or data = "users_without_ranking"',
+        )
+
+
+def _check_bound(gate: Mapping[str, object], key: Key, problems: Problems) -> None:
+    given = [name for name in BOUNDS if name in gate]
+    if len(given) != 1:
+        problems.add(
+            key,
+            "conflicting-keys" if given else "missing-key",
+            f"{' and '.join(given)} exclude each other" if given else "the gate has no bound",
+            hint=f"give one of {', '.join(BOUNDS)}; two bounds are two gates",
+        )
+        return
+    bound = given[0]
+    compares = bound in ("max_drop", "max_change")
+    if compares and "baseline" not in gate:
+        problems.add(
+            (*key, bound),
+            "missing-key",
+            f"{bound} compares with nothing",
+            hint='baseline = "last", or a tag, a run or a model',
+        )
+    if not compares and "baseline" in gate:
+        problems.add(
+            (*key, "baseline"),
+            "conflicting-keys",
+            f"{bound} is a fixed bound and needs no baseline",
+            hint="max_drop or max_change compare with one",
+        )
+    wrong = {"max_drop": "data", "max_change": "metric"}.get(bound)
+    if wrong is not None and wrong in gate:
+        other = "max_change" if bound == "max_drop" else "max_drop"
+        problems.add(
+            (*key, bound),
+            "conflicting-keys",
+            f"{bound} does not go with {wrong}",
+            hint=f"write {other} = ...",
+        )
+
+
+def _check_metric(
+    gate: Mapping[str, object], key: Key, tree: Mapping[str, object], problems: Problems
+) -> None:
+    metric, metrics = gate.get("metric"), tree.get("metrics")
+    names = metrics.get("names") if isinstance(metrics, dict) else None
+    if not isinstance(metric, str) or not isinstance(names, list):
+        return
+    measured = [*labels_of(names, tree), *(name for name in names if isinstance(name, str))]
+    found = labels_of([metric], tree) or [metric]
+    if len(found) > 1 or found[0] not in measured:
+        close = nearest(found[0], measured)
+        problems.add(
+            (*key, "metric"),
+            "metric-not-measured",
+            f"{metric!r} is {len(found)} metrics, a gate judges one"
+            if len(found) > 1
+            else f"{found[0]} is not among metrics.names",
+            hint=f"did you mean {close!r}?" if close else "add it there",
+        )
+
+
+def _check_model(
+    gate: Mapping[str, object], key: Key, tree: Mapping[str, object], problems: Problems
+) -> None:
+    tables = tree.get("rankings")
+    rows = tables if isinstance(tables, list) else []
+    models = [table.get("model") for table in rows if isinstance(table, dict)]
+    known = [model for model in models if isinstance(model, str)]
+    model = gate.get("model")
+    if isinstance(model, str) and known and len(known) == len(models) and model not in known:
+        close = nearest(model, known)
+        problems.add(
+            (*key, "model"),
+            "unknown-model",
+            f"no model is called {model!r}",
+            hint=f"did you mean {close!r}?" if close else f"there is {', '.join(known)}",
+        )
+    if model is not None and model == gate.get("baseline"):
+        problems.add(
+            (*key, "baseline"),
+            "conflicting-keys",
+            "a model is not compared with itself",
+            hint='baseline = "last" compares with the last run',
+        )
+
+
+def _check_segment(
+    gate: Mapping[str, object], key: Key, tree: Mapping[str, object], problems: Problems
+) -> None:
+    segment, section = gate.get("segment"), tree.get("segments")
+    if not isinstance(segment, str):
+        return
+    named = (
+        [name for name, rule in section.items() if isinstance(rule, dict)]
+        if isinstance(section, dict)
+        else []
+    )
+    rule, equals, _ = segment.partition("=")
+    if not equals:
+        problems.add(
+            (*key, "segment"),
+            "out-of-range",
+            f"{segment!r} is no segment",
+            hint='write segmentation=segment, as segment = "activity=new"',
+        )
+    elif not set(rule.split(" & ")) <= set(named):
+        close = nearest(rule, named)
+        problems.add(
+            (*key, "segment"),
+            "unknown-segment",
+            f"no segmentation is called {rule!r}",
+            hint=f"did you mean {close!r}?" if close else "[segments] makes them",
+        )
+    if "data" in gate:
+        problems.add(
+            (*key, "segment"),
+            "conflicting-keys",
+            "counts are not known by segment",
+            hint="leave segment out, or judge a metric",
+        )

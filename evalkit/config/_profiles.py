@@ -1,0 +1,137 @@
+"""How a profile, the policies set by hand and the metrics' own conventions come together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from evalkit.config._records import Config, MetricsSection, Policies
+from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
+from evalkit.metrics import (
+    BOUNDS,
+    POLICIES,
+    TIED,
+    Request,
+    Value,
+    load_metric_files,
+    parse_metrics,
+)
+from evalkit.profiles import DEFAULT, Profile, find_profile
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A profile as a config follows it.
+
+    Args:
+        policies: of the run: those set by hand, then the profile's, then the defaults.
+        overridden: what the hand set against the profile: policy, its value, the profile's.
+    """
+
+    profile: Profile
+    policies: Policies
+    overridden: tuple[tuple[str, Value, Value], ...]
+
+
+def follow_profile(section: MetricsSection, policies: Policies, *, at: str) -> Followed:
+    """The policies of a run under the profile that the config names.
+
+    Raises:
+        RequestError: as `find_profile`; a policy in a user's file that there is not
+            [unknown-key], or a value that it does not take [bad-parameter-value].
+    """
+    metrics = load_metric_files(section.files)
+    profile = find_profile(section.profile, metrics=metrics, at=at)
+    said = _policies_of(profile)
+    by_hand = frozenset(policies.model_fields_set)
+    followed = said.model_copy(update={name: getattr(policies, name) for name in by_hand})
+    against: dict[str, tuple[str, Value, Value]] = {}
+    if profile.name != DEFAULT:
+        for values in (profile.policies, *profile.metrics.values()):
+            for name, value in values.items():
+                if name in by_hand and getattr(policies, name) != value:
+                    against.setdefault(name, (name, getattr(policies, name), value))
+    return Followed(profile, followed, tuple(against.values()))
+
+
+def _policies_of(profile: Profile) -> Policies:
+    problems: list[EvalkitError] = []
+    try:
+        return Policies.model_validate(dict(profile.policies))
+    except ValidationError as error:
+        for each in error.errors(include_url=False):
+            name = str(each["loc"][0])
+            at = f"{profile.file}: policies.{name}"
+            if each["type"] == "extra_forbidden":
+                close = nearest(name, Policies.model_fields)
+                hint = f"did you mean {close!r}?" if close else "evalkit schema lists them"
+                message = f"no policy is called {name!r}"
+                problems.append(RequestError(message, code="unknown-key", at=at, hint=hint))
+            else:
+                message = f"{name} cannot be {profile.policies[name]!r}"
+                problems.append(RequestError(message, code="bad-parameter-value", at=at))
+    raise_all(problems)
+    raise AssertionError("policies with an error have an error")
+
+
+def requests_of(config: Config, names: Sequence[str]) -> list[Request]:
+    """What is asked for, with the parameters and policies that each metric follows.
+
+    Raises:
+        RequestError: metrics that are wrong, as `parse_metrics`; metrics whose value over all
+            orders of equal scores is not known [no-tie-bounds].
+    """
+    policies, by_hand = config.policies, config.set_by_hand
+
+    def conventions(metric: str, cutoff: int | None) -> dict[str, Value]:
+        said = config.profile.conventions(metric, cutoff)
+        return {name: value for name, value in said.items() if name not in by_hand}
+
+    parsed = parse_metrics(
+        names,
+        metrics=load_metric_files(config.metrics.files),
+        conventions=conventions,
+    )
+    problems: list[EvalkitError] = []
+    requests: dict[object, Request] = {}
+    for request in parsed:
+        own = tuple(each for each in request.policies if each[1] != getattr(policies, each[0]))
+        known = _with_policies(request, own)
+        problem = _tie_problem(known, policies, config.at("metrics", "names"))
+        if problem is not None:
+            problems.append(problem)
+        requests.setdefault((known.metric.name, known.parameters, known.cutoff, own), known)
+    raise_all(problems)
+    return list(requests.values())
+
+
+def _with_policies(request: Request, own: tuple[tuple[str, Value], ...]) -> Request:
+    values = dict(request.parameters)
+    return request.metric.follow(request.cutoff, values, dict(own), request.given)
+
+
+def _tie_problem(request: Request, policies: Policies, at: str) -> RequestError | None:
+    ties = dict(request.policies).get("ties", policies.ties)
+    if ties not in TIED or request.has_closed_form:
+        return None
+    what = "the mean" if ties not in BOUNDS else f"the {ties} value"
+    return RequestError(
+        f"{what} of {request.label} over all orders of equal scores is not known",
+        code="no-tie-bounds",
+        at=at,
+        hint=f"choose an order for it: {request.metric.name}(ties='item'), or under [policies]",
+    )
+
+
+def policies_of(request: Request, policies: Policies) -> Policies:
+    """The policies that a request follows: those of the run, where it has none of its own."""
+    if not request.policies:
+        return policies
+    whole = {name: value for name, value in request.policies if POLICIES[name].choices}
+    counts = {
+        name: int(float(value)) for name, value in request.policies if not POLICIES[name].choices
+    }
+    return policies.model_copy(update={**whole, **counts})
+
+
+__all__ = ["Followed", "follow_profile", "policies_of", "requests_of"]

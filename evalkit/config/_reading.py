@@ -1,0 +1,202 @@
+"""Configs from files, text and options; the JSON Schema."""
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from evalkit.config._building import build_config
+from evalkit.config._places import Key, Places, key_lines
+from evalkit.config._records import Config
+from evalkit.errors import RequestError, nearest
+
+MAX_BYTES = 1 << 20
+
+
+def load_config(
+    path: str | os.PathLike[str],
+    *,
+    overrides: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+) -> Config:
+    """The config that a TOML file holds; relative paths are taken from its folder.
+
+    Args:
+        path: the TOML file.
+        overrides: `key=value` texts, as `--set` takes them.
+        variables: values of the `{name}` places in paths and SQL, as `--var` gives them.
+    Raises:
+        RequestError: [missing-config], [config-too-large], [config-encoding], and those of
+            `parse_config`.
+    """
+    file = Path(path)
+    try:
+        if file.is_dir():
+            raise IsADirectoryError
+        with file.open("rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+    except IsADirectoryError:
+        hint = _config_hint(file / "config.toml") or "give a TOML file"
+        raise RequestError(
+            "the config is a folder", code="missing-config", at=str(file), hint=hint
+        ) from None
+    except OSError as error:
+        reason = error.strerror.lower() if error.strerror else "it cannot be read"
+        raise RequestError(
+            f"no config can be read there: {reason}",
+            code="missing-config",
+            at=str(file),
+            hint=_config_hint(file) or "evalkit init writes a config from your files",
+        ) from None
+    if len(content) > MAX_BYTES:
+        raise RequestError(
+            f"a config holds at most {MAX_BYTES:,} bytes", code="config-too-large", at=str(file)
+        )
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise RequestError(
+            f"byte {content[error.start]:#04x} is no UTF-8",
+            code="config-encoding",
+            at=f"{file}:{line}",
+            hint="save the file as UTF-8",
+        ) from None
+    return parse_config(
+        text, source=str(file), base=file.parent, overrides=overrides, variables=variables
+    )
+
+
+def parse_config(
+    text: str,
+    *,
+    source: str,
+    base: str | os.PathLike[str] = "",
+    overrides: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+) -> Config:
+    """The config that TOML text holds.
+
+    Args:
+        text: the TOML document.
+        source: its name in errors; its stem is the default of `name`.
+        base: the folder that relative paths start from.
+        overrides: `key=value` texts; a value that is no TOML is text.
+        variables: values of the `{name}` places in paths and SQL.
+    Raises:
+        RequestError: [config-syntax], [unknown-key], [missing-key], [wrong-type],
+            [unknown-choice], [out-of-range], [conflicting-keys], [duplicate-model],
+            [bad-set], [unknown-variable], [unused-variable], [quoted-variable], and those
+            of `evalkit.metrics.parse_metrics`; all of them together.
+    """
+    try:
+        tree: dict[str, object] = tomllib.loads(text)
+        lines = key_lines(text)
+    except RecursionError:
+        raise RequestError(
+            "tables or arrays are nested too deep", code="config-syntax", at=source
+        ) from None
+    except ValueError as error:
+        raise _syntax_error(str(error), text, source) from None
+    places = Places(source, lines)
+    return build_config(
+        tree,
+        name=Path(source).stem,
+        places=places,
+        base=base,
+        overrides=overrides,
+        variables=variables,
+    )
+
+
+def evaluate_config(
+    *,
+    truth: Sequence[str],
+    rankings: Sequence[tuple[str, str]],
+    metrics: Sequence[str],
+    truth_columns: Mapping[str, str | Sequence[str]] | None = None,
+    rankings_columns: Mapping[str, Mapping[str, str | Sequence[str]]] | None = None,
+    overrides: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+    name: str = "evaluate",
+) -> Config:
+    """The config of one `evalkit evaluate`, from its options.
+
+    Args:
+        truth: paths of the truth.
+        rankings: (model, path) pairs.
+        metrics: metric names as they are written in a config.
+        truth_columns: our column names to those of the truth, where they differ.
+        rankings_columns: the same for each model.
+        overrides: `key=value` texts.
+        variables: values of the `{name}` places in paths and SQL.
+        name: the run's name.
+    Raises:
+        RequestError: as `parse_config`.
+    """
+    options: dict[Key, str] = {("truth",): "--truth", ("metrics", "names"): "-m"}
+    for number, (model, path) in enumerate(rankings):
+        options["rankings", number] = f"--rankings {model}={path}"
+    for number, metric in enumerate(metrics):
+        options["metrics", "names", number] = f"-m {metric}"
+    tables: list[object] = [
+        {"model": model, "path": path, "columns": _plain((rankings_columns or {}).get(model))}
+        for model, path in rankings
+    ]
+    tree: dict[str, object] = {
+        "truth": {"path": list(truth), "columns": _plain(truth_columns)},
+        "rankings": tables,
+        "metrics": {"names": list(metrics)},
+    }
+    places = Places("", {}, options)
+    return build_config(tree, name=name, places=places, overrides=overrides, variables=variables)
+
+
+def config_schema() -> dict[str, object]:
+    """JSON Schema of the config, with descriptions and defaults."""
+    schema: dict[str, object] = Config.model_json_schema()
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = "evalkit config"
+    properties = cast("dict[str, dict[str, object]]", schema["properties"])
+    for section in ("ratings", "labels"):
+        told = properties[section].pop("description")
+        one = properties[section]["items"]
+        properties[section] = {"description": told, "anyOf": [one, properties[section]]}
+    schema["oneOf"] = [
+        {"required": ["truth", "rankings"]},
+        *({"required": [section]} for section in ("log", "ratings", "labels")),
+    ]
+    return schema
+
+
+def _plain(columns: Mapping[str, str | Sequence[str]] | None) -> dict[str, object]:
+    return {
+        name: column if isinstance(column, str) else list(column)
+        for name, column in (columns or {}).items()
+    }
+
+
+def _config_hint(file: Path) -> str:
+    try:
+        found = [str(each) for each in sorted(file.parent.glob("*.toml"))[:1000]]
+    except OSError:
+        return ""
+    close = nearest(str(file), found)
+    return f"did you mean {close!r}?" if close else ""
+
+
+def _syntax_error(message: str, text: str, source: str) -> RequestError:
+    found = re.search(r"\s*\(at (?:line (\d+), column \d+|end of document)\)$", message)
+    at = source
+    if found:
+        message = message[: found.start()]
+        at = f"{source}:{found[1] or text.count(chr(10), 0, len(text.rstrip())) + 1}"
+    message = message[:1].lower() + message[1:]
+    return RequestError(
+        f"this is no TOML: {message}",
+        code="config-syntax",
+        at=at,
+        hint="text stands in quotes, and each key once; https://toml.io shows the form",
+    )

@@ -1,0 +1,19 @@
+"""Options of object stores hold no secret: a config is kept in every run's manifest."""
+
+from collections.abc import Mapping
+
+from evalkit.config._problems import Problems
+from evalkit.storage import is_reference, names_secret
+
+
+def check_storage(tree: Mapping[str, object], problems: Problems) -> None:
+    """Secrets are references to the environment."""
+    section = tree.get("storage")
+    for key, value in section.items() if isinstance(section, dict) else ():
+        if isinstance(value, str) and names_secret(key) and not is_reference(value):
+            problems.add(
+                ("storage", key),
+                "secret-in-config",
+                f"{key} is a secret, and the config would keep it",
+                hint=f'{key} = "${{{key.upper()}}}" takes it from the environment',
+            )

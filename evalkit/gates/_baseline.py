@@ -1,0 +1,92 @@
+"""What a gate compares with: a run that is there, a model of the same run, or nothing yet."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evalkit.config import Config, GateRule
+from evalkit.errors import EvalkitError, raise_all
+from evalkit.history import find_run, is_by_time
+from evalkit.report import Report
+from evalkit.runs import load_run
+
+
+@dataclass(slots=True)
+class Baselines:
+    """Runs by the names that gates give them; each is read once, when it is first asked for.
+
+    Args:
+        paths: reference -> the run's directory; None where there is none yet.
+    """
+
+    paths: dict[str, Path | None]
+    _loaded: dict[Path, Report] = field(default_factory=dict)
+
+    def is_run(self, reference: str) -> bool:
+        """Whether the reference means a run; otherwise it is a model's name."""
+        return reference in self.paths
+
+    def report(self, reference: str) -> Report | None:
+        """The run's report, every file of which is as it was written; None where there is none.
+
+        Raises:
+            DataError: it is damaged [run-damaged].
+        """
+        path = self.paths[reference]
+        if path is None:
+            return None
+        if path not in self._loaded:
+            self._loaded[path] = load_run(path)
+        return self._loaded[path]
+
+
+def find_baselines(
+    rules: Sequence[GateRule],
+    models: Sequence[str],
+    folder: Path,
+    *,
+    name: str,
+    before: str | None = None,
+) -> Baselines:
+    """The runs that gates compare with.
+
+    Args:
+        models: those of the run, as far as they are known; a baseline of such a name is it.
+        folder: of runs.
+        name: of the job, whose runs `last` counts.
+        before: the id of the run that is judged, where it is finished: `last` is the one before.
+    Raises:
+        RequestError: a baseline is neither a run nor a model [unknown-run]; all at once.
+    """
+    paths: dict[str, Path | None] = {}
+    problems: list[EvalkitError] = []
+    for reference in dict.fromkeys(rule.baseline for rule in rules):
+        if reference is None or (reference in models and not is_by_time(reference)):
+            continue
+        try:
+            paths[reference] = find_run(folder, reference, name=name, before=before)
+        except EvalkitError as error:
+            problems.append(error)
+    raise_all(problems)
+    return Baselines(paths)
+
+
+def needs_values(config: Config, baselines: Baselines | None = None) -> tuple[str, ...]:
+    """Metrics whose values of users the gates compare by user.
+
+    Args:
+        baselines: where they are known: the metrics alone that are compared with another run,
+            whose values a later run will need.
+    """
+    if config.kind != "rankings":
+        return ()  # ratings and labels keep none
+    return tuple(
+        dict.fromkeys(
+            rule.metric
+            for rule in config.gates
+            if rule.metric is not None
+            and rule.max_drop is not None
+            and rule.segment is None
+            and (baselines is None or baselines.is_run(rule.baseline or ""))
+        )
+    )

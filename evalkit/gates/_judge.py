@@ -1,0 +1,341 @@
+"""Gates over a report: pass, fail, or cannot tell, and what it was judged by."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from evalkit.config import GateRule
+from evalkit.gates._baseline import Baselines
+from evalkit.report import Comparison, Estimate, Gate, Report
+from evalkit.report.verdict import FAIL, PASS, UNCLEAR
+from evalkit.statistics.intervals import Interval, mean_interval, normal_interval
+
+SHARES = ("rows_dropped", "users_without_ranking", "users_without_truth", "duplicates")
+OF_TRUTH = ("rows", "users", "pairs", "rows_dropped")
+OF_MODELS = ("rows", "users", *SHARES)
+
+
+def judge(
+    rules: Sequence[GateRule], report: Report, baselines: Baselines, *, level: float
+) -> tuple[Gate, ...]:
+    """One entry for each rule and each model that it is about, in the order of the rules.
+
+    Raises:
+        DataError: a baseline's directory is damaged [run-damaged].
+    """
+    found: list[Gate] = []
+    for rule in rules:
+        judged = _Judge(rule, report, baselines, level)
+        found += judged.counts() if rule.data is not None else judged.metrics()
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    rule: GateRule
+    report: Report
+    baselines: Baselines
+    level: float
+
+    @property
+    def kind_and_bound(self) -> tuple[str, float]:
+        rule = self.rule
+        for kind in ("min", "max", "max_drop", "max_change"):
+            bound = getattr(rule, kind)
+            if bound is not None:
+                return kind, float(bound)
+        raise AssertionError("the config has checked that a gate has a bound")
+
+    @property
+    def models(self) -> Sequence[str]:
+        rule = self.rule
+        if rule.model is not None:
+            return (rule.model,)
+        return [model for model in self.report.models if model != rule.baseline]
+
+    # Metrics.
+
+    def metrics(self) -> Iterator[Gate]:
+        for model in self.models:
+            yield self._metric(model)
+
+    def _metric(self, model: str) -> Gate:
+        rule, (kind, bound) = self.rule, self.kind_and_bound
+        where = _where(rule)
+        estimate = _find(self.report, model, rule.metric, where)
+        if estimate is None or math.isnan(estimate.value):
+            what = f"{rule.metric} of {model}{_among(rule)}"
+            reason = "has no value" if estimate is not None else "is not in the report"
+            return self._gate(model, outcome=UNCLEAR, message=f"{what} {reason}")
+        if kind in ("min", "max"):
+            return self._fixed(model, estimate, kind, bound)
+        if estimate.higher_is_better is None:
+            message = f"nobody knows which way {rule.metric} is better"
+            return self._gate(model, value=estimate.value, outcome=UNCLEAR, message=message)
+        return self._drop(model, estimate, bound)
+
+    def _fixed(self, model: str, estimate: Estimate, kind: str, bound: float) -> Gate:
+        interval = _interval_of(estimate, self.level)
+        low, high = interval.low, interval.high
+        if estimate.n_users < self.rule.min_users or not interval.exists:
+            outcome = UNCLEAR
+        elif kind == "min":
+            outcome = PASS if low >= bound else FAIL if high < bound else UNCLEAR
+        else:
+            outcome = PASS if high <= bound else FAIL if low > bound else UNCLEAR
+        side = "at least" if kind == "min" else "at most"
+        message = (
+            f"{estimate.metric} of {model}{_among(self.rule)} is {_number(estimate.value)}"
+            f"{_limits(interval)}, {side} {_number(bound)} is asked"
+        )
+        return self._gate(
+            model,
+            value=estimate.value,
+            interval=interval,
+            n_users=estimate.n_users,
+            outcome=outcome,
+            message=message + self._too_few(estimate.n_users),
+        )
+
+    def _drop(self, model: str, estimate: Estimate, bound: float) -> Gate:
+        rule = self.rule
+        reference = rule.baseline or ""
+        old_run, old_model = self.report, reference
+        if self.baselines.is_run(reference):
+            found = self.baselines.report(reference)
+            if found is None:
+                message = f"there is no run {reference!r} yet to compare {estimate.metric} with"
+                return self._gate(model, value=estimate.value, outcome=UNCLEAR, message=message)
+            old_run, old_model = found, model
+        before = _find(old_run, old_model, rule.metric, _where(rule))
+        if before is None or math.isnan(before.value):
+            message = f"{reference} has no {estimate.metric} of {old_model}{_among(rule)}"
+            return self._gate(
+                model,
+                value=estimate.value,
+                baseline_run=_id(old_run, self.report),
+                outcome=UNCLEAR,
+                message=message,
+            )
+        delta, interval, n_users, judged_by, why = self._difference(
+            model, estimate, before, old_run, old_model
+        )
+        better = -delta if estimate.higher_is_better is False else delta
+        low, high = (
+            (-interval.high, -interval.low)
+            if estimate.higher_is_better is False
+            else (interval.low, interval.high)
+        )
+        if n_users < rule.min_users or not interval.exists:
+            outcome = UNCLEAR
+        else:
+            outcome = PASS if low >= -bound else FAIL if high < -bound else UNCLEAR
+        word = "better" if better > 0 else "worse" if better < 0 else "different"
+        message = (
+            f"{estimate.metric} of {model}{_among(rule)} is {_number(abs(delta))} {word} than "
+            f"{reference}{_limits(interval)}, {_number(bound)} worse is allowed"
+        )
+        if why:
+            message += f"; judged by independent intervals, since {why}"
+        return self._gate(
+            model,
+            value=estimate.value,
+            delta=delta,
+            interval=interval,
+            baseline_run=_id(old_run, self.report),
+            judged_by=judged_by,
+            n_users=n_users,
+            outcome=outcome,
+            message=message + self._too_few(n_users),
+        )
+
+    def _difference(
+        self, model: str, now: Estimate, before: Estimate, old_run: Report, old_model: str
+    ) -> tuple[float, Interval, int, str, str]:
+        """Delta, its interval, users, how it was judged, and why not by user."""
+        if old_run is self.report:
+            pair = _comparison(self.report, old_model, model, now)
+            if pair is not None and pair.std_error is not None:
+                interval = mean_interval(pair.delta, pair.std_error, pair.n_users, level=self.level)
+                return pair.delta, interval, pair.n_users, "paired", ""
+        why = "values by segment are not kept"
+        if now.segment is None:
+            from evalkit.gates._paired import paired_difference
+
+            found, why = paired_difference((self.report, model), (old_run, old_model), now.metric)
+            if found is not None:
+                interval = mean_interval(
+                    found.mean, found.std_error, found.n_users, level=self.level
+                )
+                return found.mean, interval, found.n_users, "paired", ""
+        delta = now.value - before.value
+        errors = (now.std_error, before.std_error)
+        joint = math.hypot(*(error for error in errors if error is not None))
+        interval = normal_interval(delta, None if None in errors else joint, level=self.level)
+        return delta, interval, min(now.n_users, before.n_users), "independent", why
+
+    def _too_few(self, n_users: int) -> str:
+        least = self.rule.min_users
+        return f"; {n_users:,} users are too few, {least:,} are asked" if n_users < least else ""
+
+    # Counts.
+
+    def counts(self) -> Iterator[Gate]:
+        rule = self.rule
+        if rule.model is None and rule.data in OF_TRUTH:
+            yield self._count(None)
+        for model in self.models if rule.data in OF_MODELS else ():
+            yield self._count(model)
+
+    def _count(self, model: str | None) -> Gate:
+        rule, (kind, bound) = self.rule, self.kind_and_bound
+        what = f"{str(rule.data).replace('_', ' ')} of {model or 'the truth'}"
+        now = _count_of(self.report, model, str(rule.data))
+        if now is None:
+            return self._gate(model, outcome=UNCLEAR, message=f"{what}: not in the report")
+        shown = _shown(now, str(rule.data))
+        if kind in ("min", "max"):
+            holds = now >= bound if kind == "min" else now <= bound
+            side = "at least" if kind == "min" else "at most"
+            message = f"{what}: {shown}, {side} {_shown(bound, str(rule.data))} is asked"
+            return self._gate(model, value=now, outcome=PASS if holds else FAIL, message=message)
+        reference = rule.baseline or ""
+        is_run = self.baselines.is_run(reference)
+        old_run = self.baselines.report(reference) if is_run else self.report
+        if old_run is None:
+            message = f"there is no run {reference!r} yet to compare {what} with"
+            return self._gate(model, value=now, outcome=UNCLEAR, message=message)
+        before = _count_of(old_run, model if is_run else reference, str(rule.data))
+        old_id = _id(old_run, self.report)
+        if before is None or (before == 0 and now != 0):
+            message = f"{what}: {shown}; {reference} has none to compare with"
+            return self._gate(
+                model, value=now, baseline_run=old_id, outcome=UNCLEAR, message=message
+            )
+        change = (now - before) / before if before else 0.0
+        message = (
+            f"{what}: {shown}, {change:+.1%} against {reference}, {bound:.1%} either way is allowed"
+        )
+        return self._gate(
+            model,
+            value=now,
+            delta=change,
+            baseline_run=old_id,
+            outcome=PASS if abs(change) <= bound else FAIL,
+            message=message,
+        )
+
+    def _gate(
+        self,
+        model: str | None,
+        *,
+        outcome: str,
+        message: str,
+        value: float | None = None,
+        delta: float | None = None,
+        interval: Interval | None = None,
+        baseline_run: str | None = None,
+        judged_by: str | None = None,
+        n_users: int | None = None,
+    ) -> Gate:
+        rule, (kind, bound) = self.rule, self.kind_and_bound
+        known = interval is not None and interval.exists
+        return Gate(
+            metric=rule.metric or str(rule.data),
+            model=model,
+            segmentation=_where(rule)[0],
+            segment=_where(rule)[1],
+            kind=kind,
+            bound=bound,
+            value=value,
+            delta=delta,
+            low=interval.low if known and interval is not None else None,
+            high=interval.high if known and interval is not None else None,
+            baseline=rule.baseline,
+            baseline_run=baseline_run,
+            judged_by=judged_by or ("count" if rule.data is not None else "bound"),
+            n_users=n_users,
+            outcome=outcome,
+            fails=outcome == FAIL or (outcome == UNCLEAR and rule.unclear == "fail"),
+            message=message,
+        )
+
+
+def _where(rule: GateRule) -> tuple[str | None, str | None]:
+    if rule.segment is None:
+        return None, None
+    name, _, segment = rule.segment.partition("=")
+    return name, segment
+
+
+def _among(rule: GateRule) -> str:
+    return f" among {rule.segment}" if rule.segment is not None else ""
+
+
+def _find(
+    report: Report, model: str, metric: str | None, where: tuple[str | None, str | None]
+) -> Estimate | None:
+    for each in report.estimates:
+        if (each.model, each.metric) == (model, metric):
+            if (each.segmentation, each.segment) == where:
+                return each
+    return None
+
+
+def _comparison(report: Report, baseline: str, model: str, of: Estimate) -> Comparison | None:
+    """The run's own comparison; turned round where it was made the other way."""
+    for each in report.comparisons:
+        if (each.metric, each.segmentation, each.segment) == (
+            *(of.metric, of.segmentation, of.segment),
+        ) and (each.baseline, each.candidate) == (baseline, model):
+            return each
+    return None
+
+
+def _interval_of(estimate: Estimate, level: float) -> Interval:
+    if estimate.low is not None and estimate.high is not None:
+        return Interval(estimate.low, estimate.high)
+    return mean_interval(estimate.value, estimate.std_error, estimate.n_users, level=level)
+
+
+def _id(old_run: Report, report: Report) -> str | None:
+    return None if old_run is report else old_run.run_id
+
+
+def _count_of(report: Report, model: str | None, name: str) -> float | None:
+    """A count, or a share of what it is counted among."""
+    truth = report.counts.truth
+    if model is None:
+        if name == "rows_dropped":
+            return _share(truth.rows - truth.rows_used, truth.rows)
+        return float(getattr(truth, name))
+    counts = report.counts.models.get(model)
+    if counts is None:
+        return None
+    if name == "rows_dropped":
+        return _share(counts.rows - counts.rows_used, counts.rows)
+    if name == "users_without_ranking":
+        return _share(counts.users_without_ranking, truth.users)
+    if name == "users_without_truth":
+        return _share(counts.users_without_truth, counts.users)
+    if name == "duplicates":
+        return _share(counts.duplicates, counts.rows)
+    return float(getattr(counts, name))
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+def _shown(value: float, name: str) -> str:
+    return f"{value:.2%}" if name in SHARES else f"{value:,.0f}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.4f}" if abs(value) < 1000 else f"{value:,.1f}"
+
+
+def _limits(interval: Interval) -> str:
+    if not interval.exists:
+        return " (no interval)"
+    return f" ({_number(interval.low)} … {_number(interval.high)})"

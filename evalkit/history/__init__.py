@@ -1,0 +1,32 @@
+"""Past runs: found by name, listed, queried, tagged, pruned. The directories are the truth."""
+
+from evalkit.history._find import (
+    find_named,
+    find_run,
+    is_by_time,
+    load_named,
+    read_tags,
+    tag_run,
+    untag,
+)
+from evalkit.history._index import INDEX, TABLES, Rows, open_index, query, refresh
+from evalkit.history._prune import prune
+from evalkit.history._trends import read_trends
+
+__all__ = [
+    "INDEX",
+    "TABLES",
+    "Rows",
+    "find_named",
+    "find_run",
+    "is_by_time",
+    "load_named",
+    "open_index",
+    "prune",
+    "query",
+    "read_tags",
+    "read_trends",
+    "refresh",
+    "tag_run",
+    "untag",
+]

@@ -1,0 +1,151 @@
+"""From what a person calls a run to its directory: a path, `last`, a tag, an id."""
+
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from evalkit.errors import DataError, RequestError, nearest
+from evalkit.report import Report
+from evalkit.runs import LATEST, finished, load_run, machine_errors
+
+TAGS = "tags"
+LAST_PASSED = "last-passed"
+
+_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_LAST = re.compile(r"last(?:~(\d{1,6}))?")
+
+
+def is_by_time(reference: str) -> bool:
+    """Whether the reference means another run every night, and none on the first."""
+    return reference == LAST_PASSED or bool(_LAST.fullmatch(reference))
+
+
+def find_run(
+    folder: str | Path, reference: str, *, name: str | None = None, before: str | None = None
+) -> Path | None:
+    """The directory of the run that `reference` means; None where there is no such run yet.
+
+    Args:
+        folder: of runs.
+        reference: `last`, `last~1` (the one before), `last-passed` (the last whose gates
+            passed), a tag, the id of a run, or a path.
+        name: of the job whose runs `last` counts; of all jobs when None.
+        before: the id of a run; `last` counts those that began before it.
+    Raises:
+        RequestError: no run, tag or path is called so [unknown-run].
+    """
+    folder = Path(folder)
+    last = _LAST.fullmatch(reference)
+    if last or reference == LAST_PASSED:
+        left = int(last[1] or 0) if last else 0
+        for path, manifest in finished(folder):
+            if name is not None and manifest.name != name:
+                continue
+            if before is not None and path.name >= before:
+                continue
+            if not last and not manifest.is_fine:
+                continue
+            if not left:
+                return path
+            left -= 1
+        return None
+    tags = read_tags(folder)
+    if reference in tags:
+        return folder / tags[reference]
+    given = Path(reference)
+    for path in (given,) if os.sep in reference else (folder / reference, given):
+        if (path / "manifest.json").is_file():
+            return path.resolve() if path.is_symlink() else path
+    known = ["last", LAST_PASSED, *tags, *(path.name for path, _ in finished(folder))]
+    close = nearest(reference, known)
+    raise RequestError(
+        f"no run is called {reference!r}",
+        code="unknown-run",
+        at=str(folder),
+        hint=f"did you mean {close!r}?"
+        if close
+        else f"evalkit history list --out {folder} shows runs and tags",
+    )
+
+
+def find_named(folder: str | Path, reference: str, *, name: str | None = None) -> Path:
+    """As `find_run`, where there must be one.
+
+    Raises:
+        RequestError: no run is called so [unknown-run].
+        DataError: it means a run of the past, and there are not so many yet [no-such-run].
+    """
+    found = find_run(folder, reference, name=name)
+    if found is None:
+        raise DataError(
+            f"{reference!r} is no run yet",
+            code="no-such-run",
+            at=str(folder),
+            hint=f"evalkit history list --out {folder}",
+        )
+    return found
+
+
+def load_named(folder: str | Path, reference: str, *, name: str | None = None) -> Report:
+    """The report of the run that `reference` means; raises as `find_named`, and run-damaged."""
+    return load_run(find_named(folder, reference, name=name))
+
+
+def read_tags(folder: Path) -> dict[str, str]:
+    """Tag -> id of the run; tags of runs that are gone are left out."""
+    found = {}
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for entry in sorted(os.scandir(folder / TAGS), key=lambda each: each.name):
+            with suppress(OSError):
+                target = Path(os.readlink(entry.path))
+                is_ours = target.parent == Path("..") and _TAG.fullmatch(entry.name)
+                if is_ours and (folder / target.name / "manifest.json").is_file():
+                    found[entry.name] = target.name
+    return found
+
+
+def tag_run(folder: Path, run: Path, tag: str) -> None:
+    """Give a run of the folder a name that stays when later runs come; it may move.
+
+    Raises:
+        RequestError: this can be no tag [bad-tag], or the run is elsewhere [unknown-run].
+        MachineError: the folder cannot be written [disk-full, not-writable, write-failed].
+    """
+    if not _TAG.fullmatch(tag) or is_by_time(tag) or tag in (LATEST, TAGS):
+        raise RequestError(
+            f"{tag!r} can be no tag",
+            code="bad-tag",
+            hint="letters, digits, '.', '_' and '-', 64 at most; not last or latest",
+        )
+    run = run.resolve()
+    if run.parent != folder.resolve():
+        raise RequestError(
+            "the run is in another folder",
+            code="unknown-run",
+            at=str(run),
+            hint=f"evalkit history tag {run.name} {tag} --out {run.parent}",
+        )
+    with machine_errors(folder / TAGS):
+        os.makedirs(folder / TAGS, exist_ok=True)
+        beside = folder / TAGS / f".{tag}.{os.getpid()}"
+        os.symlink(Path("..", run.name), beside)
+        os.replace(beside, folder / TAGS / tag)
+
+
+def untag(folder: Path, tag: str) -> None:
+    """Take a tag away; the run stays.
+
+    Raises:
+        RequestError: there is no such tag [unknown-tag].
+    """
+    if tag not in read_tags(folder):
+        close = nearest(tag, read_tags(folder))
+        raise RequestError(
+            f"no run is tagged {tag!r}",
+            code="unknown-tag",
+            at=str(folder),
+            hint=f"did you mean {close!r}?" if close else "",
+        )
+    with machine_errors(folder / TAGS):
+        os.unlink(folder / TAGS / tag)

@@ -1,0 +1,248 @@
+"""The index of past runs: SQLite over the runs' directories, made anew whenever it is lost."""
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from evalkit.errors import DataError, EvalkitError, RequestError
+from evalkit.history._find import read_tags
+from evalkit.report import Report
+from evalkit.report.record import finite, readable
+from evalkit.runs import finished, load_numbers
+
+INDEX = "history.sqlite"
+VERSION = 1
+WAIT_SECONDS = 30.0
+
+Value: TypeAlias = str | int | float | bytes | None
+
+_TABLES = """
+CREATE TABLE runs (run_id TEXT PRIMARY KEY, name TEXT, run_key TEXT, started TEXT, seconds REAL,
+    cpu_seconds REAL, peak_bytes INTEGER, rows_per_second REAL, profile TEXT, evalkit TEXT,
+    is_fine INTEGER, n_warnings INTEGER);
+CREATE TABLE metrics (run_id TEXT, model TEXT, metric TEXT, name TEXT, cutoff INTEGER,
+    segmentation TEXT, segment TEXT, value REAL, low REAL, high REAL, std_error REAL,
+    n_users INTEGER, n_undefined INTEGER);
+CREATE INDEX metrics_of_run ON metrics (run_id);
+CREATE TABLE gates (run_id TEXT, metric TEXT, model TEXT, segmentation TEXT, segment TEXT,
+    kind TEXT, bound REAL, value REAL, delta REAL, low REAL, high REAL, baseline TEXT,
+    baseline_run TEXT, judged_by TEXT, n_users INTEGER, outcome TEXT, fails INTEGER, message TEXT);
+CREATE INDEX gates_of_run ON gates (run_id);
+CREATE TABLE counts (run_id TEXT, log TEXT, model TEXT, count TEXT, number INTEGER);
+CREATE INDEX counts_of_run ON counts (run_id);
+CREATE TABLE tags (tag TEXT PRIMARY KEY, run_id TEXT);
+"""
+TABLES = ("runs", "metrics", "gates", "counts", "tags")
+_OF_A_RUN = ("runs", "metrics", "gates", "counts")
+_READING = {
+    sqlite3.SQLITE_SELECT,
+    sqlite3.SQLITE_READ,
+    sqlite3.SQLITE_FUNCTION,
+    sqlite3.SQLITE_RECURSIVE,
+}
+_STEPS_BETWEEN_SIGNALS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a query gave."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+
+
+@contextmanager
+def open_index(folder: Path, *, anew: bool = False) -> Iterator[tuple[sqlite3.Connection, int]]:
+    """The index, brought up to date with the runs, and how many of these cannot be read.
+
+    A lost or damaged index is made anew. Where the folder cannot be written it is made in
+    memory.
+
+    Raises:
+        RequestError: there is no folder of runs [missing-runs].
+    """
+    if not folder.is_dir():
+        raise RequestError(
+            "there is no folder of runs",
+            code="missing-runs",
+            at=str(folder),
+            hint="name it with --out",
+        )
+    if anew:
+        _remove(folder)
+    try:
+        connection, damaged = _up_to_date(folder / INDEX, folder)
+    except sqlite3.DatabaseError as error:
+        is_damaged = "malformed" in str(error) or "not a database" in str(error)
+        if is_damaged or isinstance(error, sqlite3.IntegrityError):
+            with suppress(OSError):
+                _remove(folder)
+                connection, damaged = _up_to_date(folder / INDEX, folder)
+        else:  # read-only folder, full disk
+            connection, damaged = _up_to_date(Path(":memory:"), folder)
+    try:
+        yield connection, damaged
+    finally:
+        connection.close()
+
+
+def _remove(folder: Path) -> None:
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        (folder / f"{INDEX}{suffix}").unlink(missing_ok=True)
+
+
+def _up_to_date(path: Path, folder: Path) -> tuple[sqlite3.Connection, int]:
+    connection = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        if connection.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+            for table in TABLES:
+                connection.execute(f"DROP TABLE IF EXISTS {table}")
+            for statement in _TABLES.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        damaged = _synchronise(connection, folder)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.close()
+        raise
+    return connection, damaged
+
+
+def _synchronise(connection: sqlite3.Connection, folder: Path) -> int:
+    """Add what is new, remove what is gone; the number of runs that cannot be read."""
+    known = {run_id for (run_id,) in connection.execute("SELECT run_id FROM runs")}
+    there, damaged = set(), 0
+    for path, manifest in finished(folder):
+        if manifest.run_id not in known:
+            try:
+                report = load_numbers(path, manifest)
+            except (OSError, EvalkitError):
+                damaged += 1
+                continue
+            _add(connection, report, is_fine=manifest.is_fine)
+        there.add(manifest.run_id)
+    for run_id in known - there:
+        for table in _OF_A_RUN:
+            connection.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))  # noqa: S608
+    connection.execute("DELETE FROM tags")
+    _insert(connection, "tags", read_tags(folder).items())
+    return damaged
+
+
+def _add(connection: sqlite3.Connection, report: Report, *, is_fine: bool) -> None:
+    run_id, meta = report.run_id, report.meta
+    described = (report.name, report.run_key, meta.started, meta.seconds, meta.cpu_seconds)
+    cost = (meta.peak_bytes, meta.rows_per_second, report.profile, report.evalkit)
+    _insert(connection, "runs", [(run_id, *described, *cost, int(is_fine), len(report.warnings))])
+    _insert(
+        connection,
+        "metrics",
+        [
+            (
+                *(run_id, each.model, each.metric, each.name, each.cutoff),
+                *(each.segmentation, each.segment),
+                *map(finite, (each.value, each.low, each.high, each.std_error)),
+                *(each.n_users, each.n_undefined),
+            )
+            for each in report.estimates
+        ],
+    )
+    _insert(
+        connection,
+        "gates",
+        [
+            (
+                *(run_id, each.metric, each.model, each.segmentation, each.segment, each.kind),
+                *map(finite, (each.bound, each.value, each.delta, each.low, each.high)),
+                *(each.baseline, each.baseline_run, each.judged_by, each.n_users),
+                *(each.outcome, int(each.fails), each.message),
+            )
+            for each in report.gates
+        ],
+    )
+    _insert(connection, "counts", list(_counts(report)))
+
+
+_MODEL_COUNTS = (
+    *("rows", "rows_used", "users", "users_without_ranking", "users_without_truth"),
+    *("duplicates", "seen_in_train", "bad_ranks", "ties", "depth"),
+)
+
+
+def _counts(report: Report) -> Iterator[tuple[Value, ...]]:
+    truth = report.counts.truth
+    names = ("rows", "rows_used", "users", "users_without_relevant", "pairs")
+    for name in names:
+        yield report.run_id, "truth", None, name, getattr(truth, name)
+    for reason, number in truth.rows_dropped.items():
+        yield report.run_id, "truth", None, f"rows_dropped.{reason}", number
+    for model, counts in report.counts.models.items():
+        for name in _MODEL_COUNTS:
+            yield report.run_id, "rankings", model, name, getattr(counts, name)
+        for reason, number in counts.rows_dropped.items():
+            yield report.run_id, "rankings", model, f"rows_dropped.{reason}", number
+
+
+def _insert(connection: sqlite3.Connection, table: str, rows: Iterable[tuple[Value, ...]]) -> None:
+    listed = [tuple(map(_storable, row)) for row in rows]
+    if listed:
+        marks = ", ".join("?" * len(listed[0]))
+        connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", listed)  # noqa: S608
+
+
+def _storable(value: Value) -> Value:
+    return readable(value) if isinstance(value, str) else value
+
+
+def query(folder: Path, sql: str) -> Rows:
+    """What one SELECT finds in the tables runs, metrics, gates, counts and tags.
+
+    It can change nothing and open nothing else.
+
+    Raises:
+        RequestError: the SQL is wrong, or would do more than read [bad-sql].
+    """
+    with open_index(folder) as (connection, _):
+        connection.execute("PRAGMA query_only = ON")
+        connection.set_authorizer(_allow_reading)
+        connection.set_progress_handler(lambda: 0, _STEPS_BETWEEN_SIGNALS)  # signals come through
+        try:
+            cursor = connection.execute(sql)
+            rows = tuple(tuple(row) for row in cursor)
+        except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
+            raise RequestError(
+                f"the query cannot run: {error}",
+                code="bad-sql",
+                at=sql,
+                hint="one SELECT over runs, metrics, gates, counts, tags; "
+                "such as: SELECT * FROM runs",
+            ) from error
+        return Rows(tuple(each[0] for each in cursor.description or ()), rows)
+
+
+def _allow_reading(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+    is_unsafe = action == sqlite3.SQLITE_FUNCTION and second in ("load_extension", "fts3_tokenizer")
+    return sqlite3.SQLITE_OK if action in _READING and not is_unsafe else sqlite3.SQLITE_DENY
+
+
+def refresh(folder: Path) -> None:
+    """Bring the index up to date after a run.
+
+    Raises:
+        DataError: it cannot be [index-stale]; whoever reads it next brings it up to date.
+    """
+    try:
+        with open_index(folder):
+            return
+    except (OSError, sqlite3.Error) as error:
+        raise DataError(
+            f"the index of runs is not up to date: {error}",
+            code="index-stale",
+            at=os.fspath(folder / INDEX),
+            hint=f"evalkit history rebuild --out {folder}",
+        ) from error

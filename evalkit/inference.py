@@ -1,0 +1,593 @@
+"""From exact sums to what a report says: values with intervals, and comparisons of models."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from evalkit.config import Config, Policies, StatisticsSection, policies_of
+from evalkit.conventions import differing, with_ties
+from evalkit.errors import DataError
+from evalkit.exact import SCALE_BITS, ExactSum, ExactSums
+from evalkit.metrics import BOUNDS, TIED, Request
+from evalkit.ratios import Ratios, RatioSum
+from evalkit.report import Comparison, Estimate, Finding, Macro, Standing, StatisticsUsed, Warning_
+from evalkit.resampling import Resampling
+from evalkit.segments import ALL, SMALL, UNKNOWN, Segment
+from evalkit.statistics.corrections import adjust
+from evalkit.statistics.intervals import (
+    Interval,
+    mean_interval,
+    normal_interval,
+    relative_interval,
+    skewed_interval,
+    wilson_interval,
+)
+from evalkit.statistics.paired import effect_size, equivalence_test, non_inferiority_test, t_test
+from evalkit.statistics.power import smallest_difference, users_needed
+from evalkit.statistics.search import SegmentDelta, search_segments
+from evalkit.statistics.tukey import group_letters, tukey_test
+from evalkit.totals import GrandTotals, Pair, PairTotal
+from evalkit.views import f_of_means, is_mean_of_users, may_be_undefined, parts_of, rounded
+
+MANY_USERS = 1000  # from here on 95 % intervals held the true value 94 to 96 times in 100,
+FEWEST_SEARCHED = 100  # users of a segment that a search looks at (docs/statistics.md)
+NONZERO_SHARE = 0.05  # where at least this share of the values was not 0 (docs/statistics.md)
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """What the sums of a run say."""
+
+    estimates: tuple[Estimate, ...]
+    comparisons: tuple[Comparison, ...]
+    standings: tuple[Standing, ...]
+    findings: tuple[Finding, ...]
+    macros: tuple[Macro, ...]
+    used: StatisticsUsed
+    warnings: tuple[Warning_, ...]
+
+    @classmethod
+    def of(
+        cls,
+        config: Config,
+        measured: Sequence[Request],
+        models: Sequence[str],
+        totals: GrandTotals,
+        resampling: Resampling | None = None,
+        ratios: Ratios | None = None,
+    ) -> "Inference":
+        """Estimates and comparisons of all models, segment by segment.
+
+        Args:
+            measured: the requests, then what helps them.
+            resampling: what was drawn, where the config asks for it.
+            ratios: sums over clusters, or with weights, where the config asks for them.
+
+        Raises:
+            DataError: a value is infinite [infinite-value].
+        """
+        chosen = config.statistics
+        requests = measured[: len(config.requests)]
+        estimates = tuple(
+            _by_ratio(
+                _estimate(config, measured, totals, resampling, segment, model, column),
+                None if ratios is None else ratios.total(segment, model, column),
+                chosen,
+            )
+            for model in models
+            for segment in totals.segments
+            for column in range(len(requests))
+        )
+        raw = list(_comparisons(config, totals, resampling, ratios, requests))
+        comparisons, n_tests = _corrected(raw, chosen)
+        judged = tuple(_with_verdict(each, chosen, requests) for each in comparisons)
+        standings = _standings(estimates, judged, chosen, requests)
+        used = StatisticsUsed(
+            level=chosen.level,
+            method=chosen.method,
+            test=chosen.test,
+            correction=chosen.correction,
+            family=chosen.family,
+            n_tests=n_tests,
+            baseline=chosen.baseline,
+            margin=chosen.margin,
+            replicates=chosen.replicates if resampling is not None else None,
+            seed=chosen.seed if resampling is not None else None,
+            power=chosen.power,
+        )
+        warnings = (
+            *_warnings(totals, requests, models),
+            *_tie_warnings(config, estimates, totals, measured),
+        )
+        findings = tuple(_findings(config, totals, requests)) if chosen.search else ()
+        macros = tuple(_macros(config, estimates))
+        return cls(estimates, judged, standings, findings, macros, used, warnings)
+
+
+def _estimate(
+    config: Config,
+    measured: Sequence[Request],
+    totals: GrandTotals,
+    resampling: Resampling | None,
+    segment: Segment,
+    model: str,
+    column: int,
+) -> Estimate:
+    request, sums = measured[column], totals.models[segment, model]
+    policies = policies_of(request, config.policies)
+    n_infinite = sums.n_infinite(column)
+    if n_infinite and not may_be_undefined(policies):
+        raise DataError(
+            f"{request.label} of {model!r} is infinite for {n_infinite:,} users",
+            code="infinite-value",
+            hint="exponential gains overflow on such relevances: use linear gains",
+        )
+    total = sums.sum_of(column)
+    value = _number(request, policies, column, sums, measured)
+    is_mean = parts_of(request) is None and not n_infinite  # limits are those of a mean
+    interval = None
+    if resampling is not None:
+        interval = resampling.interval(segment, model, request.label, total.mean)
+    level = config.statistics.level
+    skewness = sums.skewness_of(column)
+    interval = interval or interval_of(total, skewness, request.metric.bounds, level=level)
+    return Estimate(
+        model=model,
+        metric=request.label,
+        name=request.metric.name,
+        cutoff=request.cutoff,
+        parameters=dict(request.parameters),
+        segmentation=None if segment == ALL else segment[0],
+        segment=None if segment == ALL else segment[1],
+        value=value,
+        low=interval.low if is_mean else None,
+        high=interval.high if is_mean else None,
+        std_error=total.std_error if is_mean else None,
+        n_users=total.count,
+        n_undefined=sums.n_undefined(column),
+        policies=differing(policies),
+        higher_is_better=request.metric.higher_is_better,
+    )
+
+
+def _by_ratio(each: Estimate, total: RatioSum | None, chosen: StatisticsSection) -> Estimate:
+    """The estimate over clusters, or with weights, where there are any."""
+    if total is None or each.std_error is None:
+        return each
+    mean, error = total.mean, total.std_error
+    interval = mean_interval(mean, error, total.count, level=chosen.level)
+    if chosen.method == "bootstrap":  # whose draws are by cluster
+        return replace(each, value=mean, std_error=error)
+    return replace(each, value=mean, low=interval.low, high=interval.high, std_error=error)
+
+
+def _pair_by_ratio(
+    each: Comparison, totals: Sequence[RatioSum | None], chosen: StatisticsSection
+) -> Comparison:
+    """The comparison over clusters, or with weights: delta, then baseline and candidate."""
+    delta, baseline, candidate = totals
+    if delta is None or baseline is None or candidate is None:
+        return each
+    n, mean, error = delta.count, delta.mean, delta.std_error
+    interval = mean_interval(mean, error, n, level=chosen.level)
+    relative = relative_interval(
+        baseline.mean,
+        baseline.std_error,
+        mean,
+        error,
+        candidate.std_error,
+        n,
+        level=chosen.level,
+    )
+    return replace(
+        each,
+        delta=mean,
+        std_error=error,
+        low=interval.low,
+        high=interval.high,
+        relative=mean / baseline.mean if baseline.mean else math.nan,
+        relative_low=relative.low,
+        relative_high=relative.high,
+        p_value=t_test(mean, error, n).p_value,
+        effect_size=effect_size(mean, error, n),
+        smallest_difference=_smallest(error, n, chosen),
+        users_needed=_needed(error, n, chosen),
+    )
+
+
+def _number(
+    request: Request,
+    policies: Policies,
+    column: int,
+    sums: ExactSums,
+    measured: Sequence[Request],
+) -> float:
+    """The number over users: their mean, but where a convention says otherwise."""
+    parts, total = parts_of(request), sums.sum_of(column)
+    value = total.mean
+    if sums.n_infinite(column):
+        value = math.nan
+    elif parts is not None:
+        precision, recall = (sums.sum_of(measured.index(part)).mean for part in parts)
+        value = f_of_means(request, precision, recall)
+    elif policies.zeros == "skip" and total.count == 0 and sums.n_undefined(column):
+        value = 0.0
+    return rounded(value, policies.round_mean)
+
+
+def interval_of(
+    total: ExactSum, skewness: float, bounds: tuple[float, float], *, level: float
+) -> Interval:
+    """Limits of a mean: Wilson's where every value is 0 or 1, otherwise Student's.
+
+    They are moved by the values' skewness, which is known where all are from -1 to 1.
+    """
+    # no value within 0 and 1 is its own square, but 0 and 1
+    if bounds == (0.0, 1.0) and total.squares == total.scaled << SCALE_BITS:
+        return wilson_interval(total.scaled >> SCALE_BITS, total.count, level=level)
+    return skewed_interval(total.mean, total.std_error, total.count, skewness, level=level)
+
+
+def _comparisons(
+    config: Config,
+    totals: GrandTotals,
+    resampling: Resampling | None,
+    ratios: Ratios | None,
+    requests: Sequence[Request],
+) -> Iterator[Comparison]:
+    chosen = config.statistics
+    pairs = dict.fromkeys(pair for _, pair in totals.pairs)
+    for pair in pairs:
+        for segment in totals.segments:
+            for column, request in enumerate(requests):
+                if not is_mean_of_users(request, config.policies):  # nothing to pair
+                    continue
+                found = totals.pair_total(segment, pair, column)
+                plain = _comparison(found, chosen, segment, pair, request)
+                if ratios is not None:
+                    sums = [ratios.total(segment, each, column) for each in (pair, *pair)]
+                    plain = _pair_by_ratio(plain, sums, chosen)
+                yield plain if resampling is None else _drawn(plain, resampling, segment, chosen)
+
+
+def _comparison(
+    found: PairTotal, chosen: StatisticsSection, segment: Segment, pair: Pair, request: Request
+) -> Comparison:
+    delta, baseline, n = found.delta, found.baseline, found.delta.count
+    level, std_error = chosen.level, found.delta.std_error
+    interval = mean_interval(delta.mean, std_error, n, level=level)
+    relative = relative_interval(
+        baseline.mean,
+        baseline.std_error,
+        delta.mean,
+        std_error,
+        found.candidate.std_error,
+        n,
+        level=level,
+    )
+    return Comparison(
+        baseline=pair[0],
+        candidate=pair[1],
+        metric=request.label,
+        segmentation=None if segment == ALL else segment[0],
+        segment=None if segment == ALL else segment[1],
+        delta=delta.mean,
+        std_error=std_error,
+        low=interval.low,
+        high=interval.high,
+        relative=delta.mean / baseline.mean if baseline.scaled else math.nan,
+        relative_low=relative.low,
+        relative_high=relative.high,
+        p_value=t_test(delta.mean, std_error, n).p_value,
+        p_adjusted=None,
+        effect_size=effect_size(delta.mean, std_error, n),
+        test="t",
+        n_users=n,
+        wins=found.wins,
+        ties=found.ties,
+        losses=found.losses,
+        margin=chosen.margin,
+        verdict="",
+        smallest_difference=_smallest(std_error, n, chosen),
+        users_needed=_needed(std_error, n, chosen),
+    )
+
+
+def _needed(std_error: float | None, n: int, chosen: StatisticsSection) -> int | None:
+    """The users that would show a difference of the margin, as these vary."""
+    if chosen.margin is None or std_error is None:
+        return None
+    deviation = std_error * math.sqrt(n)
+    return users_needed(chosen.margin, deviation, level=chosen.level, power=chosen.power)
+
+
+def _smallest(std_error: float | None, n: int, chosen: StatisticsSection) -> float | None:
+    """The difference that this many users would show with the power that was asked for."""
+    if std_error is None:
+        return None
+    return std_error * math.sqrt(n) * _smallest_effect(n, chosen.level, chosen.power)
+
+
+@lru_cache(maxsize=4096)
+def _smallest_effect(n: int, level: float, power: float) -> float:
+    return smallest_difference(1.0, n, level=level, power=power)
+
+
+def _drawn(
+    each: Comparison, resampling: Resampling, segment: Segment, chosen: StatisticsSection
+) -> Comparison:
+    """The comparison with the limits and the p-value that were asked for."""
+    pair = (each.baseline, each.candidate)
+    p_value = resampling.p_value(segment, pair, each.metric)
+    if p_value is not None:
+        each = replace(each, p_value=p_value, test=chosen.test)
+    interval = resampling.interval(segment, pair, each.metric, each.delta)
+    if interval is not None:
+        each = replace(each, low=interval.low, high=interval.high)
+    return each
+
+
+def _corrected(
+    comparisons: Sequence[Comparison], chosen: StatisticsSection
+) -> tuple[list[Comparison], int]:
+    """Comparisons with adjusted p-values, and the number of tests over all users.
+
+    Segments are families of their own, one a segmentation: who looks at them asks another
+    question.
+    """
+    if chosen.correction == "tukey":
+        return _by_tukey(comparisons, chosen)
+    families: dict[tuple[str | None, str | None], list[int]] = {}
+    for place, each in enumerate(comparisons):
+        metric = each.metric if chosen.family == "metric" else None
+        families.setdefault((each.segmentation, metric), []).append(place)
+    adjusted = list(comparisons)
+    n_tests = 0
+    for (segmentation, _), places in families.items():
+        p_values = [_nan(comparisons[place].p_value) for place in places]
+        family = adjust(p_values, chosen.correction)
+        n_tests += family.size if segmentation is None else 0
+        for place, p_value in zip(places, family.p_adjusted, strict=True):
+            adjusted[place] = replace(comparisons[place], p_adjusted=p_value)
+    return adjusted, n_tests
+
+
+def _by_tukey(
+    comparisons: Sequence[Comparison], chosen: StatisticsSection
+) -> tuple[list[Comparison], int]:
+    """p-values and limits of all pairs of models at once, metric by metric."""
+    families: dict[tuple[str | None, str | None, str], list[int]] = {}
+    for place, each in enumerate(comparisons):
+        families.setdefault((each.segmentation, each.segment, each.metric), []).append(place)
+    adjusted = list(comparisons)
+    for places in families.values():
+        pairs = [comparisons[place] for place in places]
+        models = list(
+            dict.fromkeys(name for each in pairs for name in (each.baseline, each.candidate))
+        )
+        row = {name: number for number, name in enumerate(models)}
+        # means up to a constant, which no difference shows
+        means = [0.0, *(each.delta for each in pairs if each.baseline == models[0])]
+        errors = {(row[each.baseline], row[each.candidate]): each.std_error for each in pairs}
+        found = tukey_test(means, errors, pairs[0].n_users, level=chosen.level)
+        by_place = {(pair.baseline, pair.candidate): pair for pair in found.pairs}
+        for place in places:
+            each = comparisons[place]
+            pair = by_place[row[each.baseline], row[each.candidate]]
+            adjusted[place] = replace(
+                each,
+                p_value=pair.p_value,
+                p_adjusted=pair.p_value,
+                low=pair.interval.low,
+                high=pair.interval.high,
+                test="tukey",
+            )
+    n_tests = sum(each.segmentation is None for each in comparisons)
+    return adjusted, n_tests
+
+
+def _standings(
+    estimates: Sequence[Estimate],
+    comparisons: Sequence[Comparison],
+    chosen: StatisticsSection,
+    requests: Sequence[Request],
+) -> tuple[Standing, ...]:
+    """Models from best to worst, with letters, where every two of them were compared."""
+    if chosen.pairs != "all":
+        return ()
+    standings = []
+    for request in requests:
+        values = {
+            each.model: each.value
+            for each in estimates
+            if each.metric == request.label and each.segment is None
+        }
+        told_apart = {
+            frozenset((each.baseline, each.candidate))
+            for each in comparisons
+            if each.metric == request.label
+            and each.segment is None
+            and _nan(each.p_adjusted) <= 1.0 - chosen.level
+        }
+        sign = -1.0 if request.metric.higher_is_better else 1.0
+        names = sorted(values, key=lambda name: _last_if_nan(sign * values[name]))
+        alike = [[frozenset((one, other)) not in told_apart for other in names] for one in names]
+        letters = group_letters(alike)
+        rows = tuple((name, values[name], each) for name, each in zip(names, letters, strict=True))
+        standings.append(Standing(request.label, rows))
+    return tuple(standings)
+
+
+def _findings(
+    config: Config, totals: GrandTotals, requests: Sequence[Request]
+) -> Iterator[Finding]:
+    """Segments that lose or gain; false ones are held below 1 - level among all that are listed."""
+    chosen = config.statistics
+    named = set(config.read_metrics(chosen.metrics)) if chosen.metrics else set(requests)
+    segments = [each for each in totals.segments if each != ALL]
+    pairs = list(dict.fromkeys(pair for _, pair in totals.pairs))
+    for pair in pairs:
+        deltas = []
+        for column, request in enumerate(requests):
+            if request not in named or not is_mean_of_users(request, config.policies):
+                continue
+            for segment in segments:
+                sums = totals.pairs[segment, pair].deltas
+                delta = sums.sum_of(column)
+                if delta.count:
+                    deltas.append(
+                        SegmentDelta(
+                            *segment,
+                            delta.count,
+                            delta.mean,
+                            delta.std_error,
+                            sums.skewness_of(column),
+                            metric=request.label,
+                            higher_is_better=request.metric.higher_is_better,
+                        )
+                    )
+        searched = search_segments(
+            deltas,
+            false_discovery_rate=(1.0 - chosen.level) / len(pairs),  # of all pairs together
+            min_users=max(config.segments.min_users, FEWEST_SEARCHED),
+        )
+        for kind, discoveries in (("loss", searched.losses), ("gain", searched.gains)):
+            for each in discoveries:
+                yield Finding(
+                    baseline=pair[0],
+                    candidate=pair[1],
+                    metric=each.found.metric,
+                    segmentation=each.found.segmentation,
+                    segment=each.found.segment,
+                    kind=kind,
+                    delta=each.delta,
+                    low=each.interval.low,
+                    high=each.interval.high,
+                    p_value=each.p_value,
+                    p_adjusted=each.p_adjusted,
+                    n_users=each.found.n,
+                    n_searched=searched.n_searched,
+                )
+
+
+def _macros(config: Config, estimates: Sequence[Estimate]) -> Iterator[Macro]:
+    """Means over the segments of each segmentation."""
+    groups: dict[tuple[str, str, str], list[Estimate]] = {}
+    for each in estimates:
+        if each.segmentation is not None and not math.isnan(each.value):
+            if UNKNOWN not in (each.segment or "").split(" & "):
+                groups.setdefault((each.model, each.metric, each.segmentation), []).append(each)
+    named = config.segments.named
+    for (model, metric, segmentation), found in groups.items():
+        value = math.fsum(each.value for each in found) / len(found)
+        errors = [each.std_error for each in found if each.std_error is not None]
+        rule = named.get(segmentation)
+        are_apart = rule is None or rule.item is None
+        error = None
+        if are_apart and len(errors) == len(found):
+            error = math.sqrt(math.fsum(each * each for each in errors)) / len(found)
+        limits = normal_interval(value, error, level=config.statistics.level)
+        low, high = (None, None) if error is None else (limits.low, limits.high)
+        yield Macro(model, metric, segmentation, value, error, low, high, len(found))
+
+
+def _last_if_nan(value: float) -> float:
+    return math.inf if math.isnan(value) else value
+
+
+def _with_verdict(
+    each: Comparison, chosen: StatisticsSection, requests: Sequence[Request]
+) -> Comparison:
+    better = {request.label: request.metric.higher_is_better for request in requests}
+    return replace(each, verdict=verdict_of(each, chosen, higher_is_better=better[each.metric]))
+
+
+def verdict_of(each: Comparison, chosen: StatisticsSection, *, higher_is_better: bool) -> str:
+    """What a comparison comes to.
+
+    With a margin a difference that is surely smaller than it is called equivalent, be it ever so
+    significant; without one, or beyond it, the adjusted p-value decides.
+    """
+    error = 1.0 - chosen.level
+    delta, std_error, n = each.delta, each.std_error, each.n_users
+    if chosen.margin is not None:
+        same = equivalence_test(delta, std_error, n, margin=chosen.margin)
+        if same.p_value <= error:
+            return "equivalent"
+    if _nan(each.p_adjusted) <= error and delta != 0.0:
+        return "better" if (delta > 0.0) == higher_is_better else "worse"
+    if chosen.margin is not None:
+        not_worse = non_inferiority_test(
+            delta, std_error, n, margin=chosen.margin, higher_is_better=higher_is_better
+        )
+        if not_worse.p_value <= error:
+            return "not inferior"
+    return "cannot tell"
+
+
+def _warnings(
+    totals: GrandTotals,
+    requests: Sequence[Request],
+    models: Sequence[str],
+) -> Iterator[Warning_]:
+    for name, n_pooled in Counter(name for name, _ in totals.pooled).items():
+        message = f"{n_pooled:,} segments of {name!r} have too few users and stand as {SMALL}"
+        yield Warning_("small-segments", message)
+    yield from _few(totals, requests, models)
+
+
+def _tie_warnings(
+    config: Config,
+    estimates: Sequence[Estimate],
+    totals: GrandTotals,
+    measured: Sequence[Request],
+) -> Iterator[Warning_]:
+    """Numbers that the order of equal scores can move further than their interval, or a share."""
+    requests = {each.label: each for each in measured[: len(config.requests)]}
+    for each in estimates:
+        request = requests[each.metric]
+        policies = policies_of(request, config.policies)
+        if each.segment is not None or policies.ties not in TIED:
+            continue
+        best, worst = (
+            totals.models[ALL, each.model].sum_of(measured.index(with_ties(request, ties))).mean
+            for ties in BOUNDS
+        )
+        spread = abs(best - worst)
+        reasons = []
+        if each.low is not None and each.high is not None and spread > each.high - each.low:
+            reasons.append("more than its interval is wide")
+        if spread > policies.tie_share * abs(each.value):
+            reasons.append(f"more than {policies.tie_share:.1%} of it")
+        if reasons:
+            yield Warning_(
+                "ties-move-number",
+                f"orders of equal scores move {each.metric} from {worst:.6f} to {best:.6f}, "
+                f"{' and '.join(reasons)}",
+                each.model,
+            )
+
+
+def _few(
+    totals: GrandTotals, requests: Sequence[Request], models: Sequence[str]
+) -> Iterator[Warning_]:
+    """One warning where intervals over all users may hold less than they say."""
+    n_fewest, least, where = MANY_USERS, NONZERO_SHARE, ""
+    for model in models:
+        for column, request in enumerate(requests):
+            sums = totals.models[ALL, model]
+            n_users = sums.sum_of(column).count
+            n_fewest = min(n_fewest, n_users)
+            share = 1.0 - sums.n_zero(column) / n_users if n_users else 1.0
+            if share < least:
+                least, where = share, f"{request.label} of {model!r}"
+    weak = [f"they stand on {n_fewest:,} users"] if n_fewest < MANY_USERS else []
+    weak += [f"{where} is 0 for {1.0 - least:.1%} of the users"] if where else []
+    if weak:
+        yield Warning_("few-users", f"intervals may be too narrow: {', and '.join(weak)}")
+
+
+def _nan(value: float | None) -> float:
+    return math.nan if value is None else value

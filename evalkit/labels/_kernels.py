@@ -1,0 +1,160 @@
+# mypy: disable-error-code="no-untyped-def, assignment"
+"""Kernels that walk over distinct scores from the highest to the lowest."""
+
+import math
+
+import numpy as np
+
+from evalkit.metrics import kernel, minus_ln, minus_ln_of_rest
+
+
+@kernel(allocates=False)
+def tie_groups(keys, labels, weights, distinct, positives, negatives):
+    """Weight of the rows with label 1 and 0 at each distinct key; how many keys there are.
+
+    `weights` is empty where each row weighs 1. Added up in the order of the rows, which ascend.
+    """
+    n_groups = -1
+    weighted = weights.size > 0
+    for row in range(keys.size):
+        if row == 0 or keys[row] != keys[row - 1]:
+            n_groups += 1
+            distinct[n_groups] = keys[row]
+            positives[n_groups] = 0.0
+            negatives[n_groups] = 0.0
+        weight = weights[row] if weighted else 1.0
+        if labels[row] != 0:
+            positives[n_groups] += weight
+        else:
+            negatives[n_groups] += weight
+    return n_groups + 1
+
+
+@kernel(allocates=False)
+def cumulate(values, start, out):
+    """Sums up to and with each value, from `start` on; what rounding loses is carried along."""
+    total, lost = start, 0.0
+    for place in range(values.size):
+        value = values[place] + lost
+        fresh = total + value
+        back = fresh - total
+        lost = (total - (fresh - back)) + (value - back)
+        total = fresh
+        out[place] = total
+    return total
+
+
+@kernel(allocates=False)
+def count_won_pairs(positives, negatives, above, half):
+    """Twice the pairs of a 1 and a 0 in which the 1 scores higher; whole numbers, rows weigh 1.
+
+    `above`: rows with label 1 that score above the first group. `half`: 1 where ties count half.
+    """
+    won = 0
+    seen = int(above)
+    for place in range(positives.size):
+        here = int(positives[place])
+        won += int(negatives[place]) * (2 * seen + (here if half != 0 else 0))
+        seen += here
+    return won
+
+
+@kernel(allocates=False)
+def precision_terms(positives, sum_1, sum_0, precision_before, steps, lines):
+    """Recall that each group adds, times P, times precision; by steps and by lines.
+
+    Only groups with a label 1; how many there are. `sum_1`, `sum_0`: rows down to each group.
+    """
+    n_terms = 0
+    before = precision_before
+    for place in range(positives.size):
+        rows = sum_1[place] + sum_0[place]
+        precision = sum_1[place] / rows if rows > 0.0 else before
+        if positives[place] > 0.0:
+            steps[n_terms] = positives[place] * precision
+            lines[n_terms] = positives[place] * ((precision + before) / 2.0)
+            n_terms += 1
+        before = precision
+    return n_terms
+
+
+@kernel(allocates=False)
+def log_losses(scores, positives, negatives, clip, losses, counts, infinite):
+    """-ln of the probability of each group's labels and how often it comes, finite ones only.
+
+    How many there are; `infinite` gets the weight of rows whose loss is infinite.
+    """
+    n_losses = 0
+    for place in range(scores.size):
+        score = min(max(scores[place], clip), 1.0 - clip)
+        if positives[place] > 0.0:
+            loss = minus_ln(score)
+            if loss == math.inf:
+                infinite[0] += positives[place]
+            elif loss > 0.0:
+                losses[n_losses] = loss
+                counts[n_losses] = positives[place]
+                n_losses += 1
+        if negatives[place] > 0.0:
+            loss = minus_ln_of_rest(score)
+            if loss == math.inf:
+                infinite[0] += negatives[place]
+            elif loss > 0.0:
+                losses[n_losses] = loss
+                counts[n_losses] = negatives[place]
+                n_losses += 1
+    return n_losses
+
+
+@kernel(allocates=False)
+def square_losses(scores, positives, negatives, losses, counts):
+    """(score - label)^2 of each group's labels and how often it comes; how many there are."""
+    n_losses = 0
+    for place in range(scores.size):
+        if positives[place] > 0.0:
+            error = scores[place] - 1.0
+            losses[n_losses] = error * error
+            counts[n_losses] = positives[place]
+            n_losses += 1
+        if negatives[place] > 0.0:
+            losses[n_losses] = scores[place] * scores[place]
+            counts[n_losses] = negatives[place]
+            n_losses += 1
+    return n_losses
+
+
+@kernel(allocates=False)
+def area_up_to(positives, negatives, above_1, above_0, most, out):
+    """Area of each group's piece of the ROC curve, in pairs, as far as `most` false positives."""
+    sum_1, sum_0 = above_1, above_0
+    for place in range(positives.size):
+        here, there = positives[place], negatives[place]
+        width = min(there, most - sum_0)
+        out[place] = 0.0
+        if width > 0.0:
+            rise = here * (width / there)
+            out[place] = width * (sum_1 + rise / 2.0)
+        sum_1 += here
+        sum_0 += there
+
+
+@kernel(allocates=False)
+def sum_labels(starts, labels, out):
+    """Rows and rows with label 1 of each part, on top of `out` int64[n_parts, 2]."""
+    for part in range(out.shape[0]):
+        good = 0
+        for row in range(starts[part], starts[part + 1]):
+            good += np.int64(labels[row])  # plain Python would add up in 8 bits
+        out[part, 0] += starts[part + 1] - starts[part]
+        out[part, 1] += good
+
+
+@kernel(allocates=False)
+def add_up_influence(starts, keys, labels, least, shift, influence, out):
+    """The influence of each group's rows on the AUC over all rows."""
+    for group in range(out.size):
+        total = 0.0
+        for row in range(starts[group], starts[group + 1]):
+            cell = np.int64((np.uint64(keys[row]) - least) >> shift)
+            total += influence[cell, np.int64(labels[row] != 0)]
+        out[group] = total

@@ -1,0 +1,142 @@
+"""Scored rows with labels, checked and turned into keys that can be sorted."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.config import Policies
+from evalkit.errors import DataError, RequestError
+from evalkit.keys import as_array
+from evalkit.rows import Rows, float_column, order_keys
+from evalkit.sources import Table
+
+LARGEST_WHOLE = 2.0**53  # float64 holds every whole number up to it
+SMALL = (pl.Boolean, pl.UInt8)
+
+
+def refuse_policies(policies: Policies) -> None:
+    """Refuse what a policy cannot mean for labels."""
+    if policies.bad_scores == "last":
+        raise RequestError(
+            "bad_scores = 'last' says nothing about labels",
+            code="bad-policy",
+            at="[policies]",
+            hint='write bad_scores = "drop" or "error"',
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LabelReader:
+    """Sorts rows out. Keys of scores are turned round: they ascend as scores descend.
+
+    Args:
+        thresholds: of labels, by table.
+        places: tables by the place where they stand.
+    """
+
+    policies: Policies
+    thresholds: Mapping[int, float | None]
+
+    def columns(self, table: Table) -> list[pl.Expr]:
+        """What is read of a table: score, label as 0, 1 or 2 for none, and weight if there."""
+        schema = table.frame.collect_schema()
+        found = [float_column("score", schema["score"]).alias("score")]
+        label = pl.col("label")
+        threshold = self.thresholds[id(table)]
+        if threshold is not None:
+            number = label.cast(pl.Float64)
+            good = number.is_not_null() & number.is_not_nan()
+            label = pl.when(good).then((number >= threshold).cast(pl.UInt8))
+            label = label.otherwise(pl.lit(2, pl.UInt8))
+        elif schema["label"] in SMALL:
+            label = label.cast(pl.UInt8)
+        else:
+            one, zero, none = (pl.lit(each, pl.UInt8) for each in (1, 0, 2))
+            label = pl.when(label == 1).then(one).when(label == 0).then(zero).otherwise(none)
+        found.append(label.alias("label"))
+        if "weight" in schema:
+            found.append(pl.col("weight").cast(pl.Float64))
+        return found
+
+    def dtypes(self, table: Table) -> dict[str, type]:
+        """The columns of the store."""
+        schema = table.frame.collect_schema()
+        is_small = schema["score"] in (pl.Float32, pl.Float16)
+        found: dict[str, type] = {
+            "score": np.uint32 if is_small else np.uint64,
+            "label": np.uint8,
+        }
+        return {**found, "weight": np.uint64} if "weight" in schema else found
+
+    def prepare(self, rows: Rows, table: Table) -> None:
+        """Faulty scores, labels and weights are refused, or counted and left out."""
+        rows.drop_nulls(["score"], "bad_score")
+        scores, counts = _floats(rows.frame["score"]), np.zeros(2, dtype=np.int64)
+        keys = order_keys(scores, counts)
+        n_bad = rows.tally.dropped["bad_score"] + int(counts[0])
+        if n_bad and self.policies.bad_scores == "error":
+            raise DataError(
+                f"{n_bad:,} scores or more are NaN or null",
+                code="bad-score",
+                at=table.at,
+                hint='write bad_scores = "drop" under [policies] to leave them out',
+            )
+        _check_whole_scores(scores, rows, table)
+        if counts[0]:
+            rows.drop(np.isnan(scores), "bad_score")
+            keys = order_keys(_floats(rows.frame["score"]), counts)
+        labels = rows.frame["label"].fill_null(2)
+        n_bad = int((labels > 1).sum())
+        rows.tally.dropped["bad_label"] = 0
+        if n_bad:
+            if self.policies.bad_labels == "error":
+                raise DataError(
+                    f"{n_bad:,} labels or more are neither 0 nor 1",
+                    code="bad-label",
+                    at=table.at,
+                    hint="write threshold = 4 under [labels] if they are grades, or "
+                    'bad_labels = "drop" under [policies]',
+                )
+            rows.drop(labels > 1, "bad_label")
+            keys = order_keys(_floats(rows.frame["score"]), counts)
+            labels = rows.frame["label"]
+        rows.columns["score"] = ~keys
+        rows.columns["label"] = as_array(labels)
+        rows.tally.noted["positives"] = int(rows.columns["label"].sum())
+        if "weight" in rows.frame.columns:
+            rows.columns["weight"] = _weights(rows.frame["weight"], table)
+
+
+def _floats(series: pl.Series) -> npt.NDArray[np.floating]:
+    return as_array(series)
+
+
+def _check_whole_scores(
+    scores: npt.NDArray[np.floating],
+    rows: Rows,
+    table: Table,
+) -> None:
+    schema = table.frame.collect_schema()
+    if schema["score"].is_integer() and scores.size and np.abs(scores).max() > LARGEST_WHOLE:
+        raise DataError(
+            "scores are whole numbers above 2^53, which float64 does not tell apart",
+            code="score-too-large",
+            at=table.at,
+            hint='score = "cast(score as double) / 1000000" under [labels.columns], for one',
+        )
+
+
+def _weights(weights: pl.Series, table: Table) -> npt.NDArray[np.uint64]:
+    good = (weights >= 0) & weights.is_finite()
+    n_bad = weights.len() - int(good.fill_null(value=False).sum())
+    if n_bad:
+        raise DataError(
+            f"{n_bad:,} weights or more are null, NaN, infinite or below 0",
+            code="bad-weight",
+            at=table.at,
+            hint='leave such rows out: where = "weight >= 0"',
+        )
+    return order_keys(as_array(weights), np.zeros(2, dtype=np.int64))

@@ -1,0 +1,317 @@
+"""Labels from config to report."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from evalkit.config import Config
+from evalkit.errors import DataError, MachineError, RequestError
+from evalkit.keys import KeyCollisionError
+from evalkit.labels._groups import GroupResults, measure_groups
+from evalkit.labels._pooled import Leading, Pooled
+from evalkit.labels._rows import LabelReader, refuse_policies
+from evalkit.labels._values import Values
+from evalkit.labels._walk import Walked
+from evalkit.labels._wanted import CLUSTERED, Wanted, is_best, is_grouped
+from evalkit.ledger import Clock
+from evalkit.metrics import Request
+from evalkit.report import Estimate, Report, TruthCounts, Warning_
+from evalkit.rows import (
+    Findings,
+    Grouping,
+    ModelRows,
+    Models,
+    Reading,
+    RowTally,
+    WeightedMean,
+    check_memory,
+    check_rows,
+    group_by,
+    inputs_of,
+    make_report,
+    open_all,
+    refuse_per_user,
+)
+from evalkit.sources import Table, open_labels
+
+SEEDS = range(1, 17)
+BYTES_A_ROW = 26  # user 8, score 8 and label 1 in one store, score and label again in the next
+BYTES_A_WEIGHT, BYTES_A_SESSION, BYTES_SAVED = 16, 17, 8  # saved where scores are float32
+
+
+def run_labels(
+    config: Config,
+    *,
+    given: Sequence[object | None] = (),
+    threads: int,
+    memory_limit: int | None,
+    sample: float | None,
+    per_user: bool,
+    clock: Clock,
+) -> Report:
+    """The report of a config with [labels].
+
+    Args:
+        given: tables in memory, in place of the paths.
+        threads: kernels that run side by side.
+        memory_limit: bytes that a run may take.
+        sample: share of the users.
+        per_user: refused.
+        clock: of the run; tables are set here.
+    Raises:
+        RequestError: the request is wrong.
+        DataError: the data is wrong.
+        MachineError: the rows do not fit into the memory [memory-limit].
+    """
+    refuse_per_user(per_user)
+    refuse_policies(config.policies)
+    requests = config.requests
+    _check_sessions(config, requests)
+    opened = open_labels_of(config, given)
+    models = [(table.model, each) for table, each in zip(config.labels, opened, strict=True)]
+    clock.line.tables = opened
+    check_memory(opened, max(_bytes_a_row(table, requests) for table in opened), memory_limit)
+    thresholds = {
+        id(each): table.threshold for table, each in zip(config.labels, opened, strict=True)
+    }
+    clock.start()
+    for seed in SEEDS:
+        run = _Run(config, requests, models, thresholds, threads, sample, clock)
+        try:
+            return run.report(seed)
+        except KeyCollisionError:
+            continue
+    raise MachineError("ids share their keys under every seed", code="key-collision")
+
+
+def open_labels_of(config: Config, given: Sequence[object | None] = ()) -> list[Table]:
+    """Every table of labels, opened; `given` tables stand in for paths."""
+    held = [*given, *([None] * len(config.labels))]
+    return open_all(
+        [
+            lambda table=table, given=one: open_labels(table, given)  # type: ignore[misc]
+            for table, one in zip(config.labels, held, strict=False)
+        ]
+    )
+
+
+def _over(request: Request) -> str:
+    return str(dict(request.parameters).get("over", "rows"))
+
+
+def _check_sessions(config: Config, requests: Sequence[Request]) -> None:
+    asked = [request.label for request in requests if _over(request) == "sessions"]
+    if asked and not all(table.columns.session for table in config.labels):
+        raise RequestError(
+            f"{', '.join(asked)} needs a session column",
+            code="missing-key",
+            at=config.at("labels", 0, "columns"),
+            hint='session = "session_id" under [labels.columns]',
+        )
+
+
+def _bytes_a_row(table: Table, requests: Sequence[Request]) -> int:
+    schema = table.frame.collect_schema()
+    found = BYTES_A_ROW
+    found -= BYTES_SAVED if str(schema["score"]) in ("Float32", "Float16") else 0
+    found += BYTES_A_WEIGHT if "weight" in schema else 0
+    return found + (BYTES_A_SESSION if any(_over(r) == "sessions" for r in requests) else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    config: Config
+    requests: Sequence[Request]
+    models: Models
+    thresholds: Mapping[int, float | None]
+    threads: int
+    sample: float | None
+    clock: Clock
+
+    def report(self, seed: int) -> Report:
+        config, clock = self.config, self.clock
+        found = Findings()
+        tables = [table for _, table in self.models]
+        kinds = ["user"]
+        if any(_over(request) == "sessions" for request in self.requests):
+            kinds.append("session")
+        groupings = [group_by(kind, tables, seed) for kind in kinds]
+        reader = LabelReader(config.policies, self.thresholds)
+        reading = Reading(
+            groupings,
+            reader.columns,
+            reader.prepare,
+            reader.dtypes,
+            config.policies,
+            self.threads,
+            self.sample,
+            clock.line.advance,
+        )
+        tallies: dict[str, RowTally] = {}
+        for model, table in self.models:  # one after the other: only one is in memory
+            read = reading.read([(model, table)])
+            clock.stop("read")
+            for name, rows in read.items():
+                if name in tallies:
+                    raise DataError(
+                        f"two tables have rows of {name!r}", code="duplicate-model", at=table.at
+                    )
+                tallies[name] = rows.tally
+                found.warnings += check_rows(config, {name: rows}, {name: table.at})
+                self._measure(name, rows, groupings, table, found)
+        return make_report(
+            config,
+            self.requests,
+            inputs_of("labels", self.models, tallies),
+            tallies,
+            _truth_counts(tallies, found),
+            found,
+            clock,
+            threads=self.threads,
+            sample=self.sample,
+        )
+
+    def _measure(
+        self,
+        name: str,
+        rows: ModelRows,
+        groupings: Sequence[Grouping],
+        table: Table,
+        found: Findings,
+    ) -> None:
+        by_kind: dict[str, GroupResults] = {}
+        pooled = [request for request in self.requests if not is_grouped(request)]
+        clustered = [request for request in pooled if request.metric.name in CLUSTERED]
+        pool = None
+        wanted = Wanted.of(self.requests)
+        leading = Leading.of(rows.stores["user"], threads=self.threads) if pooled else None
+        has_error = leading is not None and "half" in wanted.ties
+        has_error = has_error and "weight" not in rows.stores["user"].dtypes
+        placements = leading.placements() if leading is not None and has_error else None
+        for grouping in groupings:
+            kind = f"{grouping.name}s"
+            by_kind[kind] = measure_groups(
+                rows.stores[grouping.name],
+                grouping,
+                [request for request in self.requests if _over(request) == kind],
+                clustered if kind == "users" else [],
+                placements=placements if kind == "users" else None,
+                threads=self.threads,
+            )
+            names = [each for each in (grouping.key, grouping.check) if each is not None]
+            rows.stores[grouping.name].forget(names)
+        self.clock.stop("users")
+        if leading is not None:
+            pool = Pooled(rows.stores["user"], leading, threads=self.threads)
+        rows.stores.clear()
+        found.users[name] = by_kind["users"].n_groups
+        found.most_rows[name] = by_kind["users"].most_rows
+        found.pairs[name] = rows.tally.noted.get("positives", 0)
+        values = None
+        if pool is not None:
+            self._check_probabilities(pool, wanted, table)
+            self.clock.stop("scatter")
+            walked = pool.walk(wanted)
+            values = Values(name, pool.totals, walked, pool.score_range)
+            found.graphs += values.graphs()
+            found.warnings += _warnings(name, wanted, walked, pool)
+        self._estimate(name, values, by_kind, clustered, found)
+        self.clock.stop("scores")
+
+    def _check_probabilities(self, pool: Pooled, wanted: Wanted, table: Table) -> None:
+        low, high = pool.score_range
+        if wanted.probabilities and not (low >= 0.0 and high <= 1.0) and not math.isnan(low):
+            names = [r.label for r in wanted.requests if r.metric.name in _PROBABILITIES]
+            raise DataError(
+                f"{', '.join(names)} needs scores from 0 to 1, these go from {low!r} to {high!r}",
+                code="not-a-probability",
+                at=table.at,
+                hint='if they are logits: score = "1 / (1 + exp(-score))" under [labels.columns]',
+            )
+
+    def _estimate(
+        self,
+        name: str,
+        values: Values | None,
+        by_kind: Mapping[str, GroupResults],
+        clustered: Sequence[Request],
+        found: Findings,
+    ) -> None:
+        places = dict.fromkeys(by_kind, 0)
+        n_best = 0
+        for request in self.requests:
+            kind = _over(request)
+            if kind != "rows":
+                mean = by_kind[kind].means[places[kind]]
+                places[kind] += 1
+                value, error = mean.value, mean.std_error
+                n_users, n_undefined = mean.n_defined, mean.n_undefined
+            else:
+                assert values is not None
+                value = values.of(request, n_best)
+                n_best += is_best(request)
+                error = None
+                if request in clustered:
+                    spread: WeightedMean = by_kind["users"].clusters[clustered.index(request)]
+                    error = spread.error_around(value)
+                if request.metric.name == "AUC" and dict(request.parameters)["ties"] == "half":
+                    error = by_kind["users"].auc_error if math.isfinite(value) else None
+                n_users, n_undefined = by_kind["users"].n_groups, 0
+            found.estimates.append(
+                Estimate(
+                    model=name,
+                    metric=request.label,
+                    name=request.metric.name,
+                    cutoff=None,
+                    parameters=dict(request.parameters),
+                    value=value,
+                    std_error=error,
+                    n_users=n_users,
+                    n_undefined=n_undefined,
+                    higher_is_better=None
+                    if request.metric.name in ("calibration", "base-rate")
+                    else request.metric.higher_is_better,
+                )
+            )
+
+
+_PROBABILITIES = ("log-loss", "normalised-entropy", "Brier", "ECE", "calibration")
+
+
+def _warnings(name: str, wanted: Wanted, walked: Walked, pool: Pooled) -> list[Warning_]:
+    found = []
+    for clip, weight in walked.infinite.items():
+        if weight:
+            what = "rows" if not pool.weighted else "of the rows' weight"
+            message = (
+                f"{weight:,.6g} {what} have label and score at opposite ends, where log-loss with "
+                f"clip={clip:g} is infinite"
+            )
+            found.append(Warning_("infinite-loss", message, name))
+    for request, (value, point) in zip(wanted.best, walked.best, strict=False):
+        if math.isfinite(value):
+            message = (
+                f"{request.label} is best from score {point[2]!r} on, chosen on the rows it is "
+                "measured on"
+            )
+            found.append(Warning_("best-threshold", message, name))
+    if not pool.totals.positives or not pool.totals.negatives:
+        message = "all labels are of one kind"
+        found.append(Warning_("one-class", message, name))
+    return found
+
+
+def _truth_counts(tallies: Mapping[str, RowTally], found: Findings) -> TruthCounts:
+    """The labels of the model that has most rows; models have their own counts too."""
+    if not tallies:
+        return TruthCounts(0, 0, {}, 0, 0, 0)
+    name = max(tallies, key=lambda each: tallies[each].rows)
+    tally = tallies[name]
+    return TruthCounts(
+        tally.rows,
+        tally.rows_used,
+        dict(tally.dropped),
+        found.users[name],
+        0,
+        found.pairs[name],
+    )

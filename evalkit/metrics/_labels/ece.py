@@ -1,0 +1,46 @@
+# mypy: disable-error-code="no-untyped-def"
+"""Expected calibration error."""
+
+import math
+
+from evalkit.metrics import choice, kernel, metric, number
+
+
+@metric(
+    name="ECE",
+    aliases=("expected_calibration_error",),
+    summary=(
+        "Mean distance of mean score and share of labels 1 within bins of the score. Trap: it "
+        "depends on the bins, and few rows a bin make it larger than it is."
+    ),
+    formula="sum over bins of |sum of scores - sum of labels| / number of rows",
+    latex=r"\sum_b \frac{n_b}{n} |\bar s_b - \bar y_b|",
+    source=(
+        "Naeini, Cooper and Hauskrecht 2015, Obtaining well calibrated probabilities using "
+        "Bayesian binning, 3"
+    ),
+    bounds=(0.0, 1.0),
+    undefined="without rows",
+    parameters=(
+        number("bins", 10, doc="Number of bins, rounded down.", above=0.0, below=1001.0),
+        choice(
+            "binning",
+            {
+                "width": "bins of equal width from 0 to 1; a score on an edge is in the upper bin",
+                "mass": "bins of equally many rows; rows of one score stay together",
+            },
+            doc="How scores are cut into bins.",
+        ),
+    ),
+    higher_is_better=False,
+    monotone=False,
+    cutoff="never",
+)
+@kernel(allocates=False)
+def ece(scores, labels, weights, bins, binning):
+    """Distances of the bins' sums of scores and of labels, over all weights."""
+    wrong = rows = 0.0
+    for each in range(weights.size):
+        wrong += abs(scores[each] - labels[each])
+        rows += weights[each]
+    return wrong / rows if rows > 0.0 else math.nan

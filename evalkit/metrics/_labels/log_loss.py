@@ -1,0 +1,47 @@
+# mypy: disable-error-code="no-untyped-def"
+"""Log loss of predicted probabilities."""
+
+import math
+
+from evalkit.metrics import kernel, metric, minus_ln, minus_ln_of_rest, number
+from evalkit.metrics._labels._over import over_rows_or_groups
+
+
+@metric(
+    name="log-loss",
+    aliases=(
+        "logloss",
+        "cross_entropy",
+    ),
+    summary=(
+        "Mean of -ln of the probability given to the label that came. A score of exactly 0 or 1 "
+        "that is wrong makes it infinite; such rows are counted, unless clip holds scores back."
+    ),
+    formula="mean of -ln s where the label is 1, -ln(1 - s) where it is 0",
+    latex=r"-\frac{1}{n} \sum y \ln s + (1 - y) \ln (1 - s)",
+    source=(
+        "Good 1952, Rational decisions; Bishop 2006, Pattern recognition and machine learning, "
+        "4.3.2"
+    ),
+    bounds=(0.0, math.inf),
+    undefined="without rows",
+    parameters=(
+        *over_rows_or_groups(),
+        number("clip", 0.0, doc="Scores are held this far from 0 and 1.", above=-5e-324, below=0.5),
+    ),
+    higher_is_better=False,
+    monotone=False,
+    cutoff="never",
+)
+@kernel(allocates=False)
+def log_loss(starts, scores, labels, weights, over, weighting, clip, out):
+    """Weighted mean of -ln of the probability of the label that came."""
+    for group in range(out.size):
+        loss = rows = 0.0
+        for row in range(starts[group], starts[group + 1]):
+            score = min(max(scores[row], clip), 1.0 - clip)
+            if weights[row] > 0.0:
+                each = minus_ln(score) if labels[row] != 0 else minus_ln_of_rest(score)
+                loss += weights[row] * each
+            rows += weights[row]
+        out[group] = loss / rows if rows > 0.0 else math.nan

@@ -1,0 +1,38 @@
+# mypy: disable-error-code="no-untyped-def"
+"""Normalised entropy of predicted probabilities."""
+
+import math
+
+from evalkit.metrics import kernel, metric, minus_ln, minus_ln_of_rest, number
+
+
+@metric(
+    name="normalised-entropy",
+    aliases=(
+        "NE",
+        "normalized_entropy",
+        "normalized_cross_entropy",
+    ),
+    summary=(
+        "Log loss over that of predicting the share of labels 1 for every row: below 1 is better "
+        "than knowing only that share."
+    ),
+    formula="log loss / -(p ln p + (1 - p) ln(1 - p)), with p the share of labels 1",
+    latex=r"\frac{\mathrm{logloss}}{-(p \ln p + (1 - p) \ln (1 - p))}",
+    source="He et al. 2014, Practical lessons from predicting clicks on ads at Facebook, 3.1",
+    bounds=(0.0, math.inf),
+    undefined="with labels of one kind only",
+    parameters=(
+        number("clip", 0.0, doc="Scores are held this far from 0 and 1.", above=-5e-324, below=0.5),
+    ),
+    higher_is_better=False,
+    monotone=False,
+    cutoff="never",
+)
+@kernel(allocates=False)
+def normalised_entropy(loss, share, clip):
+    """`loss` over the entropy of `share`."""
+    if share <= 0.0 or share >= 1.0:
+        return math.nan
+    entropy = share * minus_ln(share) + (1.0 - share) * minus_ln_of_rest(share)
+    return loss / entropy

@@ -1,0 +1,134 @@
+"""Policies of a run that one metric alone may follow another value of: `RR(ties='input')@10`."""
+
+from ._declare import choice, number
+
+TIES = choice(
+    "ties",
+    {
+        "item": "the smaller item id first, by its type",
+        "item-desc": "the larger item id first, by its type: 10 before 9",
+        "item-text": "the smaller item id first, as text: '10' before '9'",
+        "item-text-desc": "the larger item id first, as text: '9' before '10'",
+        "input": "the row that stands first in the log",
+        "numba": "as numba's argsort of the negated scores leaves the rows, sorted twice",
+        "numba-reversed": "as numba's argsort of the scores, read backwards, leaves the rows",
+        "expected": "none: the mean value over all orders",
+        "mean-rank": "none: they share the mean of their ranks, rounded down, and a cutoff takes "
+        "all of them or none",
+        "last-rank": "none: they share the last of their ranks",
+        "best": "the order with the largest value",
+        "worst": "the order with the smallest value",
+    },
+    doc="The order of rows with equal scores.",
+)
+SCORE_TYPE = choice(
+    "score_type",
+    {"float64": "as given", "float32": "rounded to float32, so that scores 1e-9 apart are equal"},
+    doc="The type in which scores are compared.",
+)
+DUPLICATES = choice(
+    "duplicates",
+    {
+        "error": "an error",
+        "best": "the best copy stays",
+        "first": "the copy that stands first in the log stays",
+        "last": "the copy that stands last in the log stays",
+        "once": "copies keep their ranks, and the best one hits",
+        "count": "copies keep their ranks, and each one hits",
+        "multiply": "copies keep their ranks, and each one hits as often as there are copies",
+    },
+    doc="An item twice in a ranking.",
+)
+REL_SIZE = choice(
+    "rel_size",
+    {
+        "items": "once, however often it is shown",
+        "rows": "as often as the whole list shows it, at least once",
+    },
+    doc="How often a relevant item counts among the relevant ones.",
+)
+SEEN = choice(
+    "seen",
+    {"all": "are missed", "shown": "do not exist"},
+    doc="Relevant items that the whole list lacks.",
+)
+NONPOSITIVE_SCORES = choice(
+    "nonpositive_scores",
+    {"hit": "hits as any other", "miss": "a miss, though its item stays relevant"},
+    doc="A relevant item whose score is 0 or below.",
+)
+MISSING_RANKING = choice(
+    "missing_ranking",
+    {
+        "zero": "counts 0; undefined where lower is better",
+        "skip": "is left out",
+        "nan": "is undefined, and the mean with it",
+    },
+    doc="A user of the truth without a ranking.",
+)
+EMPTY_RANKING = choice(
+    "empty_ranking",
+    {
+        "zero": "counts 0; undefined where lower is better",
+        "skip": "is left out",
+        "nan": "is undefined, and the mean with it",
+    },
+    doc="A user whose ranking holds no row.",
+)
+NO_RELEVANT = choice(
+    "no_relevant",
+    {
+        "skip": "is left out",
+        "zero": "counts 0; undefined where lower is better",
+        "one": "counts 1",
+        "nan": "is undefined, and the mean with it",
+    },
+    doc="A user without relevant items.",
+)
+ZEROS = choice(
+    "zeros",
+    {
+        "count": "counts",
+        "skip": "is left out; 0 where that leaves nobody",
+        "nan": "is undefined, and the mean with it",
+    },
+    doc="A user whose value is 0.",
+)
+EXACT = 17  # decimals: more than a float64 below 1 has
+ROUND_USERS = number(
+    "round_users",
+    EXACT,
+    above=-1.0,
+    below=EXACT + 1.0,
+    is_whole=True,
+    doc="Decimals that a user's value is rounded to; 17 rounds nothing.",
+)
+ROUND_MEAN = number(
+    "round_mean",
+    EXACT,
+    above=-1.0,
+    below=EXACT + 1.0,
+    is_whole=True,
+    doc="Decimals that a mean is rounded to; 17 rounds nothing.",
+)
+
+POLICIES = {
+    each.name: each
+    for each in (
+        TIES,
+        SCORE_TYPE,
+        DUPLICATES,
+        REL_SIZE,
+        SEEN,
+        NONPOSITIVE_SCORES,
+        MISSING_RANKING,
+        EMPTY_RANKING,
+        NO_RELEVANT,
+        ZEROS,
+        ROUND_USERS,
+        ROUND_MEAN,
+    )
+}
+
+BOUNDS = ("best", "worst")
+TIED = ("expected", *BOUNDS)  # tie rules that are a closed form of a metric, not an order

@@ -1,0 +1,1 @@
+"""Metrics of predicted ratings: one file each, found by listing this folder."""

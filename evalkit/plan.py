@@ -1,0 +1,222 @@
+"""What a run will read, opened and checked: tables, the common keys of their ids, passes."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from evalkit.config import Config, LogTable, RankingsTable, Segmentation, TruthTable
+from evalkit.conventions import by_relevance_rules
+from evalkit.errors import EvalkitError, MachineError, raise_all
+from evalkit.keys import IdPlan, plan_ids
+from evalkit.segments import SegmentTable, open_segments
+from evalkit.sources import Table, open_log, open_rankings, open_train, open_truth, reading
+from evalkit.storage import storing
+
+BYTES_A_ROW = 12  # of the truth at the peak: half a key, code, rank
+BYTES_A_WIDE_KEY = 4  # its other half, where ids are no small integers
+BYTES_OF_IDS = 120  # of a row whose real ids are kept, text of usual length
+BYTES_A_USER = 130  # runs, table entry, state
+BYTES_A_RANK = 4  # of a further model whose ranks are held
+BYTES_A_RANKED_USER = 16  # of that model
+MOST_BYTES_A_ROW = BYTES_A_ROW + BYTES_A_WIDE_KEY + BYTES_OF_IDS + BYTES_A_USER
+BYTES_AT_REST = 260 << 20  # interpreter, libraries, kernels
+BYTES_ON_THE_WAY = 380 << 20  # row groups that are being decoded and probed, at most
+BYTES_A_RANKED_ROW = 60  # of these
+SAMPLED_ROWS = 1 << 18  # that say how many rows a user has
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Tables that are in memory already, in place of the config's paths."""
+
+    truth: object | None = None
+    rankings: Sequence[object | None] = ()
+    train: object | None = None
+    segments: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Every log of a run, opened but not read."""
+
+    truth: Table
+    threshold: float | None
+    rankings: Sequence[tuple[str | None, Table]]
+    train: Table | None
+    is_log: bool
+    segments: Sequence[SegmentTable] = ()
+    weight: SegmentTable | None = None
+    cluster: SegmentTable | None = None
+
+    @property
+    def logs(self) -> list[Table]:
+        """Truth, rankings, training log."""
+        rest = [] if self.train is None else [self.train]
+        return [self.truth, *(table for _, table in self.rankings), *rest]
+
+    @property
+    def segment_tables(self) -> list[Table]:
+        """The tables of users and of items that segments are read from."""
+        sources = [*self.segments, self.weight] if self.weight is not None else self.segments
+        tables = [each.table for each in sources if each.table is not None]
+        return [table for table in tables if table.role != "truth"]
+
+    @property
+    def all(self) -> list[Table]:
+        """Every table with rows of its own."""
+        return [*self.logs, *self.segment_tables]
+
+
+def open_tables(config: Config, given: Given) -> Tables:
+    """Open every log; all that is wrong with any of them at once."""
+    with storing(config.storage):
+        return _open_tables(config, given)
+
+
+def _open_tables(config: Config, given: Given) -> Tables:
+    problems: list[EvalkitError] = []
+    opened: list[Table] = []
+
+    def attempt(action: Callable[[], Table | tuple[Table, Table]]) -> None:
+        try:
+            found = action()
+        except EvalkitError as error:
+            problems.append(error)
+            return
+        opened.extend(found if isinstance(found, tuple) else [found])
+
+    threshold: float | None
+    models: list[str | None]
+    if config.log is not None:
+        log: LogTable = config.log
+        attempt(lambda: open_log(log, given.truth))
+        threshold, models = log.threshold, [log.model]
+    else:
+        truth: TruthTable = config.truth  # type: ignore[assignment]  # the config holds one of both
+        attempt(lambda: open_truth(truth, given.truth))
+        for place, table in enumerate(config.rankings):
+            held = given.rankings[place] if given.rankings else None
+            attempt(_opening(table, held))
+        threshold, models = truth.threshold, [table.model for table in config.rankings]
+    if config.train is not None:
+        train = config.train
+        attempt(lambda: open_train(train, given.train))
+    segments: list[SegmentTable] = []
+
+    def attempt_segments(action: Callable[[], SegmentTable]) -> None:
+        try:
+            segments.append(action())
+        except EvalkitError as error:
+            problems.append(error)
+
+    interactions = config.log or config.truth
+    assert interactions is not None
+    open_segments(
+        config.segments.named, interactions, given.truth, given.segments, attempt_segments
+    )
+    ratios: dict[str, SegmentTable] = {}
+    statistics = config.statistics
+    rules = {"weight": statistics.weight}
+    if statistics.cluster is not None:
+        rules["cluster"] = Segmentation(by=statistics.cluster)
+    for name, rule in rules.items():
+        if rule is not None:
+            open_segments({name: rule}, interactions, given.truth, {}, _noting(ratios, problems))
+    raise_all(problems)
+    ranked = opened[1 : 1 + len(models)]
+    opened[0], threshold = by_relevance_rules(opened[0], threshold, config.policies)
+    return Tables(
+        opened[0],
+        threshold,
+        list(zip(models, ranked, strict=True)),
+        opened[-1] if config.train is not None else None,
+        config.log is not None,
+        segments,
+        ratios.get("weight"),
+        ratios.get("cluster"),
+    )
+
+
+def _noting(
+    found: dict[str, SegmentTable], problems: list[EvalkitError]
+) -> Callable[[Callable[[], SegmentTable]], None]:
+    def attempt(action: Callable[[], SegmentTable]) -> None:
+        try:
+            table = action()
+        except EvalkitError as error:
+            problems.append(error)
+        else:
+            found[table.names[0]] = table
+
+    return attempt
+
+
+def _opening(table: RankingsTable, held: object | None) -> Callable[[], Table]:
+    return lambda: open_rankings(table, held)
+
+
+def plan_ids_of(tables: Tables, seed: int) -> tuple[IdPlan, IdPlan]:
+    """How the users and the items of all tables become keys."""
+    sources = [*tables.segments, tables.weight, tables.cluster]
+    values = [each.table for each in sources if each is not None and each.table is not None]
+    described = [(table, table.frame.collect_schema()) for table in [*tables.logs, *values]]
+    users = [
+        (
+            table.role,
+            table.at,
+            {name: dtype for name, dtype in schema.items() if name.startswith("user_")},
+        )
+        for table, schema in described
+        if "user_0" in schema
+    ]
+    items = []
+    for table, schema in described:
+        if "item" not in schema:
+            continue
+        dtype = schema["item"]
+        inner = dtype.inner if isinstance(dtype, (pl.List, pl.Array)) else dtype
+        items.append((table.role, table.at, {"item": inner}))
+    return plan_ids("user", users, seed=seed), plan_ids("item", items, seed=seed)  # type: ignore[arg-type]
+
+
+def count_shares(tables: Tables, memory_limit: int | None, *, n_held: int = 1) -> int:
+    """Into how many passes users are split, so that truth and ranks stay below the limit.
+
+    Args:
+        n_held: models whose ranks are held side by side.
+    Raises:
+        MachineError: the limit is below what a run needs before it reads a row [memory-limit].
+    """
+    rows = tables.truth.n_rows_hint()
+    if memory_limit is None or rows is None:
+        return 1
+    ranked = [table.n_rows_hint() for _, table in tables.rankings]
+    known = [BYTES_A_RANKED_ROW * n for n in ranked if n is not None]
+    streamed = sum(known) if len(known) == len(ranked) else BYTES_ON_THE_WAY
+    at_rest = BYTES_AT_REST + min(BYTES_ON_THE_WAY, streamed)
+    room = memory_limit - at_rest
+    if room < 16 << 20:
+        raise MachineError(
+            f"a limit of {memory_limit >> 20:,} MiB leaves no room for the truth",
+            code="memory-limit",
+            hint=f"give at least {(at_rest >> 20) + 64:,} MiB",
+        )
+    most = MOST_BYTES_A_ROW + (n_held - 1) * (BYTES_A_RANK + BYTES_A_RANKED_USER)
+    if rows * most <= room:  # nothing need be read to know that it fits
+        return 1
+    return max(1, math.ceil(rows * _bytes_a_truth_row(tables, n_held) / room))
+
+
+def _bytes_a_truth_row(tables: Tables, n_held: int) -> float:
+    """What a row of the truth takes at the peak, its share of its user's entries with it."""
+    users, items = plan_ids_of(tables, 1)
+    head = tables.truth.frame.select(users.key().alias("key")).head(SAMPLED_ROWS)
+    with reading(tables.truth):
+        sampled = head.collect(engine="streaming")["key"]
+    users_a_row = sampled.n_unique() / max(1, sampled.len())
+    wide = BYTES_A_WIDE_KEY if items.hashed or items.unsigned else 0
+    ids = BYTES_OF_IDS if users.hashed or items.hashed else 0
+    more = (n_held - 1) * (BYTES_A_RANK + BYTES_A_RANKED_USER * users_a_row)
+    return BYTES_A_ROW + wide + ids + BYTES_A_USER * users_a_row + more

@@ -1,0 +1,30 @@
+"""Profiles: every convention of one library, as a readable TOML file.
+
+A file of this folder, or one of a user's own, whole:
+
+    name = "house"
+    about = "As we have always counted."
+    version = "any"                     # of the library that it speaks for
+    like = "ranx"                       # optional: what that profile says, and the following
+    path = "whole lists"                # or "hits": whether hits alone say what it needs
+
+    [policies]                          # of a run
+    ties = "input"
+
+    [metrics]                           # parameters, and policies of one metric alone
+    nDCG = { gain = "exp2" }
+    "RR@k" = { ties = "item-text" }     # with a cutoff
+
+    [[differs]]                         # what no parameter reproduces
+    what = "which of two equal items comes first"
+    why = "the library's sort has no rule for it"
+
+    [[errors]]                          # mistakes of the library, with what was seen
+    version = "0.3"
+    what = "..."
+"""
+
+from evalkit.profiles._load import find_profile, is_path, profile_names
+from evalkit.profiles._record import DEFAULT, Difference, Fault, Profile
+
+__all__ = ["DEFAULT", "Difference", "Fault", "Profile", "find_profile", "is_path", "profile_names"]

@@ -1,0 +1,208 @@
+"""Profiles from their files, every mistake at once."""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
+from evalkit.metrics import POLICIES, Metric, Values, registry
+from evalkit.profiles._record import Difference, Fault, Profile, ReadingPath
+
+FOLDER = Path(__file__).parent
+SUFFIX = ".toml"
+MAX_BYTES = 1 << 20
+TEXTS = ("name", "about", "version", "like", "path")
+TABLES = ("policies", "metrics")
+LISTS: Mapping[str, tuple[str, str]] = {"differs": ("what", "why"), "errors": ("version", "what")}
+PATHS = ("hits", "whole lists")
+
+
+@cache
+def profile_names() -> tuple[str, ...]:
+    """The profiles that evalkit brings: its own first, then by name."""
+    names = sorted(file.stem for file in FOLDER.glob(f"*{SUFFIX}"))
+    return tuple(sorted(names, key=lambda name: name != "evalkit"))
+
+
+def is_path(profile: str) -> bool:
+    """Whether a profile is named by its file."""
+    return profile.endswith(SUFFIX) or "/" in profile
+
+
+def find_profile(
+    profile: str, *, metrics: Mapping[str, Metric] | None = None, at: str = ""
+) -> Profile:
+    """The profile of a name, or that of a user's own file.
+
+    Args:
+        profile: a name that evalkit brings, or the path of a TOML file.
+        metrics: the metrics that it may speak of, by default those of evalkit.
+        at: where it was asked for.
+    Raises:
+        RequestError: no such profile [unknown-profile] or file [missing-profile]; a file that is
+            no profile [bad-profile]; every mistake in it [bad-profile, unknown-metric,
+            unknown-parameter, bad-parameter-value].
+    """
+    if is_path(profile):
+        return _read(Path(profile), metrics or registry(), at)
+    if profile in profile_names():
+        return _read(FOLDER / f"{profile}{SUFFIX}", metrics or registry(), at)
+    close = nearest(profile, profile_names())
+    raise RequestError(
+        f"no profile is called {profile!r}",
+        code="unknown-profile",
+        at=at,
+        hint=f"did you mean {close!r}?"
+        if close
+        else f"there are {', '.join(profile_names())}; a file of your own ends in {SUFFIX}",
+    )
+
+
+def _read(
+    file: Path, metrics: Mapping[str, Metric], at: str, chain: tuple[str, ...] = ()
+) -> Profile:
+    place = str(file)
+    try:
+        content = file.read_bytes()
+        tree = tomllib.loads(content[: MAX_BYTES + 1].decode("utf-8-sig"))
+    except OSError as error:
+        reason = (error.strerror or "it cannot be read").lower()
+        raise RequestError(
+            f"no profile can be read from {place!r}: {reason}",
+            code="missing-profile",
+            at=at or place,
+            hint=f"there are {', '.join(profile_names())}",
+        ) from None
+    except ValueError as error:
+        raise RequestError(
+            f"the profile is no TOML: {str(error).lower()}", code="bad-profile", at=place
+        ) from None
+    if len(content) > MAX_BYTES:
+        raise _bad(f"a profile holds at most {MAX_BYTES:,} bytes", place)
+    errors = list(_form_errors(tree, place))
+    raise_all(errors)
+    base = _base(tree, file, metrics, (*chain, place))
+    own = cast("dict[str, Values]", tree.get("metrics", {}))
+    found: dict[str, Values] = dict(base.metrics) if base is not None else {}
+    for name, values in own.items():
+        spelled, problems = _checked(name, values, metrics, f"{place}: metrics.{name}")
+        errors += problems
+        if spelled is not None:
+            found[spelled] = {**found.get(spelled, {}), **values}
+    policies = cast(Values, tree.get("policies", {}))
+    for name, value in policies.items():
+        known = POLICIES.get(name)  # those of a run alone are checked with the run's
+        if known is not None and not known.accepts(value):
+            errors.append(
+                _bad_value("a policy", known.name, known.domain, value, f"{place}: policies.{name}")
+            )
+    raise_all(errors)
+    return Profile(
+        name=str(tree.get("name", file.stem)),
+        about=str(tree.get("about", base.about if base else "")),
+        version=str(tree.get("version", base.version if base else "")),
+        path=cast(ReadingPath, tree.get("path", base.path if base else "hits")),
+        policies={**(base.policies if base else {}), **policies},
+        metrics=found,
+        differs=tuple(Difference(each["what"], each["why"]) for each in tree.get("differs", ())),
+        errors=tuple(Fault(each["version"], each["what"]) for each in tree.get("errors", ())),
+        file=place,
+    )
+
+
+def _base(
+    tree: Mapping[str, object], file: Path, metrics: Mapping[str, Metric], chain: tuple[str, ...]
+) -> Profile | None:
+    like = tree.get("like")
+    if like is None:
+        return None
+    name = str(like)
+    other = file.parent / name if is_path(name) else FOLDER / f"{name}{SUFFIX}"
+    if str(other) in chain:
+        raise _bad(f"{name!r} is like itself in the end", f"{file}: like")
+    if not is_path(name) and name not in profile_names():
+        find_profile(name, at=f"{file}: like")  # says which ones there are
+    return _read(other, metrics, f"{file}: like", chain)
+
+
+def _bad(message: str, at: str, hint: str = "") -> RequestError:
+    return RequestError(message, code="bad-profile", at=at, hint=hint)
+
+
+def _bad_value(owner: str, name: str, domain: str, value: object, at: str) -> RequestError:
+    return RequestError(
+        f"{name} of {owner} is {domain}, not {value!r}", code="bad-parameter-value", at=at
+    )
+
+
+def _form_errors(tree: Mapping[str, object], place: str) -> Iterator[EvalkitError]:
+    """Keys that a profile does not have, and values of another kind."""
+    known = (*TEXTS, *TABLES, *LISTS)
+    for key, value in tree.items():
+        at = f"{place}: {key}"
+        if key not in known:
+            close = nearest(key, known)
+            yield _bad(
+                f"a profile has no key {key!r}",
+                at,
+                f"did you mean {close!r}?" if close else f"it has {', '.join(known)}",
+            )
+        elif key in TEXTS and not isinstance(value, str):
+            yield _bad(f"{value!r} is not text", at)
+        elif key == "path" and value not in PATHS:
+            yield _bad(f"{value!r} is neither 'hits' nor 'whole lists'", at)
+        elif key in TABLES and not isinstance(value, dict):
+            yield _bad(f"{value!r} is not a table", at)
+        elif key == "metrics" and isinstance(value, dict):
+            for name, values in value.items():
+                if not isinstance(values, dict):
+                    yield _bad(f"{values!r} is not a table", f"{at}.{name}", f"{name} = {{ }}")
+        elif key in LISTS and not _are_records(value, LISTS[key]):
+            wanted = " and ".join(LISTS[key])
+            yield _bad(f"{key} is a list of tables with {wanted}", at, f"write [[{key}]]")
+
+
+def _are_records(value: object, keys: tuple[str, str]) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(each, dict)
+        and set(each) == set(keys)
+        and all(isinstance(text, str) for text in each.values())
+        for each in value
+    )
+
+
+def _checked(
+    name: str, values: Values, metrics: Mapping[str, Metric], at: str
+) -> tuple[str | None, list[EvalkitError]]:
+    """The metric's one spelling, and what is wrong with its parameters."""
+    bare, suffix = (name[:-2], "@k") if name.endswith("@k") else (name, "")
+    spellings = {each.lower(): each for each in metrics}
+    if bare.lower() not in spellings:
+        close = nearest(bare, metrics)
+        return None, [
+            RequestError(
+                f"no metric is called {bare!r}",
+                code="unknown-metric",
+                at=at,
+                hint=f"did you mean {close!r}?" if close else "evalkit metrics lists all",
+            )
+        ]
+    metric = metrics[spellings[bare.lower()]]
+    known = {**POLICIES, **{each.name: each for each in metric.parameters}}
+    problems: list[EvalkitError] = []
+    for parameter, value in values.items():
+        if parameter not in known:
+            close = nearest(parameter, known)
+            problems.append(
+                RequestError(
+                    f"{metric.name} has no parameter {parameter!r}",
+                    code="unknown-parameter",
+                    at=at,
+                    hint=f"did you mean {close!r}?" if close else "",
+                )
+            )
+        elif not known[parameter].accepts(value):
+            problems.append(_bad_value(metric.name, parameter, known[parameter].domain, value, at))
+    return metric.name + suffix, problems

@@ -1,0 +1,63 @@
+"""What a profile says."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from evalkit.metrics import Value, Values
+
+DEFAULT = "evalkit"
+
+ReadingPath = Literal["hits", "whole lists"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What no parameter reproduces, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A mistake of a library, as it was seen in a version."""
+
+    version: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The conventions of one library, as far as they differ from evalkit's own.
+
+    Args:
+        name: as it is asked for.
+        about: one sentence.
+        version: of the library, that it was held against.
+        path: "hits" when one pass over the hits does; "whole lists" when every list must be held.
+        policies: of a run.
+        metrics: the metrics that the library has, with parameters and policies of theirs; a key
+            that ends in `@k` holds where a cutoff is given, and wins over the one without.
+        file: where it was read.
+    """
+
+    name: str
+    about: str
+    version: str
+    path: ReadingPath
+    policies: Values = field(default_factory=dict)
+    metrics: Mapping[str, Values] = field(default_factory=dict)
+    differs: tuple[Difference, ...] = ()
+    errors: tuple[Fault, ...] = ()
+    file: str = ""
+
+    def has_metric(self, metric: str, cutoff: int | None) -> bool:
+        """Whether the library has the metric."""
+        return metric in self.metrics or (cutoff is not None and f"{metric}@k" in self.metrics)
+
+    def conventions(self, metric: str, cutoff: int | None) -> dict[str, Value]:
+        """Parameters and policies of one metric alone."""
+        at_any = self.metrics.get(metric, {})
+        at_cutoff = self.metrics.get(f"{metric}@k", {}) if cutoff is not None else {}
+        return {**at_any, **at_cutoff}

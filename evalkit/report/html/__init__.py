@@ -1,0 +1,79 @@
+"""One page that needs nothing else: no network, no tracking, and no script to be complete."""
+
+from collections.abc import Sequence
+
+from evalkit.report.html._detail import (
+    curves_section,
+    distributions_section,
+    graphs_section,
+    matrix_section,
+    segments_section,
+)
+from evalkit.report.html._markup import Html, el, join, raw
+from evalkit.report.html._origin import data_section, origin_section
+from evalkit.report.html._overview import changes_section, models_section, verdict_section
+from evalkit.report.html._style import POLICY, SCRIPT, STYLE
+from evalkit.report.html._trends import trend_body
+from evalkit.report.record import Report
+from evalkit.report.trend import Trend
+
+_LINKS = (
+    *(("changes", "Changes"), ("models", "Models"), ("cutoffs", "Cutoffs")),
+    ("graphs", "Curves"),
+    *(("segments", "Segments"), ("users", "Single users"), ("pairs", "Pairs")),
+    *(("data", "Data"), ("origin", "Origin")),
+)
+
+
+def render_html(report: Report) -> str:
+    """The report as one HTML file: verdict first, then numbers, then where they come from."""
+    sections = [
+        changes_section(report),
+        models_section(report),
+        curves_section(report),
+        graphs_section(report),
+        segments_section(report),
+        distributions_section(report),
+        matrix_section(report),
+        data_section(report),
+        origin_section(report),
+    ]
+    body = join(each for each in sections if each is not None)
+    links = [el("a", name, href=f"#{at}") for at, name in _LINKS if f'id="{at}"' in body]
+    about = f"run {report.run_id} · {report.meta.started} · profile {report.profile}"
+    return _page(
+        report.name,
+        el("header", el("h1", report.name), el("p", about, class_="soft")),
+        verdict_section(report),
+        el("nav", links),
+        el("main", body),
+        el("footer", el("p", el("small", f"evalkit {report.evalkit}"))),
+    )
+
+
+def render_trends(trends: Sequence[Trend]) -> str:
+    """A page with one metric over the runs of every job."""
+    metric = trends[0].metric
+    return _page(
+        f"{metric} over time",
+        el("header", el("h1", f"{metric} over time")),
+        el("main", trend_body(trends)),
+    )
+
+
+def _page(title: str, *body: Html) -> str:
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="referrer", content="no-referrer"),
+        el("link", rel="icon", href="data:,"),
+        el("title", title),
+        el("style", raw(STYLE)),
+    )
+    inside = el("body", *body, el("script", raw(SCRIPT)))
+    return f"<!doctype html>\n{el('html', head, inside, lang='en')}\n"
+
+
+__all__ = ["render_html", "render_trends"]

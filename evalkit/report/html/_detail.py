@@ -1,0 +1,311 @@
+"""What a person looks at next: curves, segments, distributions, who beats whom."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from evalkit.report.html._markup import Html, el, join
+from evalkit.report.html._overview import leading_labels, one_of_each_metric
+from evalkit.report.html._plots import Line, Mark, Row, curve_plot, dot_plot, histogram, swatch
+from evalkit.report.html._scale import decimals_for, show
+from evalkit.report.html._tables import (
+    behind,
+    decimals_of,
+    estimate_cell,
+    name_cell,
+    number_cell,
+    table,
+)
+from evalkit.report.record import Curve, Graph, Report
+from evalkit.report.text import Group, groups
+
+MOST_CELLS = 1_000  # of segment tables: about 100 kB
+MOST_POINTS = 32  # of a drawn curve
+MOST_DRAWN = 60  # points of a graph
+MOST_CURVES = 6
+MOST_DISTRIBUTIONS = 12
+
+
+def color_key(report: Report, models: Sequence[str] | None = None) -> Html:
+    """Which colour is which model."""
+    wanted = report.models if models is None else models
+    return el(
+        "ul",
+        (
+            el("li", swatch(place), model)
+            for place, model in enumerate(report.models)
+            if model in wanted
+        ),
+        class_="key",
+    )
+
+
+def curves_section(report: Report) -> Html | None:
+    """Metrics over their cutoffs."""
+    curves = list(report.curves) or list(_curves_of_estimates(report))
+    by_metric: dict[str, list[Curve]] = {}
+    for curve in curves:
+        if len(curve.cutoffs) > 1:
+            by_metric.setdefault(curve.metric, []).append(curve)
+    if not by_metric:
+        return None
+    series = {model: place for place, model in enumerate(report.models)}
+    figures = []
+    for metric in list(by_metric)[:MOST_CURVES]:
+        of = by_metric[metric]
+        lines = [_line(curve, series.get(curve.model, 0)) for curve in of]
+        plot = curve_plot(lines, f"{metric} by cutoff", "cutoff")
+        figures.append(behind(plot, _curve_table(of), metric))
+    return join(el("h2", "By cutoff", id="cutoffs"), el("div", figures, class_="plots"))
+
+
+def _line(curve: Curve, series: int) -> Line:
+    """The curve to be drawn: every point of a short one; of a long one fewer, the deeper."""
+    last = len(curve.cutoffs) - 1
+    places = list(range(last + 1))
+    if last >= MOST_POINTS:
+        growing = (round(last * (step / (MOST_POINTS - 1)) ** 2) for step in range(MOST_POINTS))
+        places = sorted({*range(5), *growing})
+    return Line(
+        curve.model,
+        series,
+        tuple(float(curve.cutoffs[place]) for place in places),
+        tuple(curve.values[place] for place in places),
+        tuple(curve.low[place] for place in places),
+        tuple(curve.high[place] for place in places),
+    )
+
+
+def _curves_of_estimates(report: Report) -> Iterator[Curve]:
+    found: dict[tuple[str, str], list[tuple[int, float, float | None, float | None]]] = {}
+    for each in report.estimates:
+        if each.cutoff is not None and each.segment is None:
+            key = (each.metric.rpartition("@")[0], each.model)
+            found.setdefault(key, []).append((each.cutoff, each.value, each.low, each.high))
+    for (metric, model), points in found.items():
+        cutoffs, values, low, high = zip(*sorted(points, key=lambda point: point[0]), strict=True)
+        yield Curve(model, metric, cutoffs, values, low, high)
+
+
+def _curve_table(curves: Sequence[Curve]) -> Html:
+    cutoffs = sorted({cutoff for curve in curves for cutoff in curve.cutoffs})
+    if len(cutoffs) > 12:
+        wanted = {1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, cutoffs[0], cutoffs[-1]}
+        cutoffs = [cutoff for cutoff in cutoffs if cutoff in wanted]
+    widths = [
+        (high - low) / 2
+        for curve in curves
+        for low, high in zip(curve.low, curve.high, strict=True)
+        if low is not None and high is not None
+    ]
+    digits = decimals_for(widths, [value for curve in curves for value in curve.values])
+    rows = []
+    for curve in curves:
+        known = {
+            cutoff: (value, low, high)
+            for cutoff, value, low, high in zip(
+                curve.cutoffs, curve.values, curve.low, curve.high, strict=True
+            )
+        }
+        cells = []
+        for cutoff in cutoffs:
+            value, low, high = known.get(cutoff, (math.nan, None, None))
+            limits = None
+            if low is not None and high is not None:
+                limits = el("i", f"{show(low, digits)}–{show(high, digits)}")
+            cells.append(el("td", show(value, digits), limits))
+        rows.append([name_cell(curve.model), *cells])
+    return table(["model", *(f"@{cutoff}" for cutoff in cutoffs)], rows, pin=True)
+
+
+def graphs_section(report: Report) -> Html | None:
+    """Curves of scored rows and of rating errors: ROC, calibration, ..."""
+    by_kind: dict[str, list[Graph]] = {}
+    for graph in report.graphs:
+        if len(graph.x) > 1:
+            by_kind.setdefault(graph.kind, []).append(graph)
+    if not by_kind:
+        return None
+    series = {model: place for place, model in enumerate(report.models)}
+    figures = []
+    for kind, graphs in by_kind.items():
+        title = f"{kind.replace('-', ' ')}: {graphs[0].y_name} by {graphs[0].x_name}"
+        lines = [_thinned(graph, series.get(graph.model, 0), MOST_DRAWN) for graph in graphs]
+        plot = curve_plot(lines, title, graphs[0].x_name)
+        figures.append(behind(plot, _graph_table(graphs), title))
+    return join(el("h2", "Curves", id="graphs"), el("div", figures, class_="plots"))
+
+
+def _thinned(graph: Graph, series: int, most: int) -> Line:
+    """About `most` of a graph's points, the first and the last among them."""
+    last = len(graph.x) - 1
+    step = max(1.0, last / (most - 1))
+    places = sorted({min(round(number * step), last) for number in range(most)} | {last})
+    nothing = (None,) * len(graph.x)
+    low, high = graph.low or nothing, graph.high or nothing
+    return Line(
+        graph.model,
+        series,
+        tuple(graph.x[place] for place in places),
+        tuple(graph.y[place] for place in places),
+        tuple(low[place] for place in places),
+        tuple(high[place] for place in places),
+    )
+
+
+def _graph_table(graphs: Sequence[Graph]) -> Html:
+    rows = []
+    for graph in graphs:
+        line = _thinned(graph, 0, 12)
+        digits = decimals_for([], graph.y)
+        for x, y, low, high in zip(line.xs, line.values, line.low, line.high, strict=True):
+            limits = None
+            if low is not None and high is not None:
+                limits = el("i", f"{show(low, digits)}–{show(high, digits)}")
+            rows.append(
+                [name_cell(graph.model), number_cell(f"{x:.4g}"), el("td", show(y, digits), limits)]
+            )
+    return table(["model", graphs[0].x_name, graphs[0].y_name], rows, pin=True)
+
+
+def segments_section(report: Report) -> Html | None:
+    """The leading metrics by segment; as many of them as the page has room for."""
+    of_segments = [group for group in groups(report) if group.segment is not None]
+    if not of_segments:
+        return None
+    overall = {group.segment: group for group in groups(report)}.get(None)
+    labels = leading_labels(report)
+    cells_a_metric = sum(len(group.models) for group in of_segments)
+    room = max(1, min(MOST_CELLS // max(cells_a_metric, 1), 4))
+    shown = one_of_each_metric(labels)[:room]
+    rules = list(dict.fromkeys(group.segmentation or "" for group in of_segments))
+    parts: list[Html] = []
+    for label in shown:
+        figures = []
+        for rule in rules:
+            of = [group for group in of_segments if group.segmentation == rule]
+            figures.append(_segment_figure(report, label, rule, of, overall))
+        parts += [el("h3", label), el("div", figures, class_="plots")]
+    left_out = len(labels) - len(shown)
+    note = ""
+    if left_out:
+        note = f"{left_out} more metrics by segment are in metrics.parquet and report.json."
+    return join(
+        el("h2", "By segment", id="segments"),
+        color_key(report),
+        el("p", note, class_="soft") if note else None,
+        parts,
+    )
+
+
+def _segment_figure(
+    report: Report, label: str, rule: str, of: Sequence[Group], overall: Group | None
+) -> Html:
+    series = {model: place for place, model in enumerate(report.models)}
+    together = ([overall] if overall is not None else []) + list(of)
+    rows = []
+    for group in together:
+        marks = tuple(
+            Mark(each.value, each.low, each.high, series[model])
+            for model in group.models
+            if (each := group.cells.get((model, label))) is not None
+        )
+        rows.append(Row("all users" if group.segment is None else group.segment, marks))
+    digits = decimals_of(
+        [
+            each
+            for group in together
+            for (_, of_label), each in group.cells.items()
+            if of_label == label
+        ]
+    )
+    lines = []
+    for group in together:
+        users = max((group.n_users(model) for model in group.models), default=0)
+        cells = [
+            estimate_cell(group.cells.get((model, label)), digits, best=model in group.best(label))
+            for model in report.models
+        ]
+        name = "all users" if group.segment is None else group.segment
+        lines.append([name_cell(name), number_cell(f"{users:,}"), *cells])
+    numbers = table([rule, "users", *report.models], lines, pin=True)
+    return behind(dot_plot(rows, f"{label} by {rule}"), numbers, f"{label} by {rule}")
+
+
+def distributions_section(report: Report) -> Html | None:
+    """How the values of single users are spread."""
+    if not report.distributions:
+        return None
+    series = {model: place for place, model in enumerate(report.models)}
+    labels = leading_labels(report)
+    found = sorted(
+        report.distributions,
+        key=lambda each: labels.index(each.metric) if each.metric in labels else len(labels),
+    )
+    figures = []
+    for each in found[:MOST_DISTRIBUTIONS]:
+        title = f"{each.metric} of {each.model}: users by value"
+        plot = histogram(each.edges, each.counts, title, series=series.get(each.model, 0))
+        total = max(sum(each.counts), 1)
+        digits = decimals_for([], each.edges)
+        rows = [
+            [
+                el("td", f"{show(low, digits)}–{show(high, digits)}"),
+                number_cell(f"{count:,}"),
+                number_cell(f"{100 * count / total:.1f} %"),
+            ]
+            for low, high, count in zip(each.edges, each.edges[1:], each.counts, strict=False)
+            if count
+        ]
+        figures.append(
+            behind(plot, table(["value", "users", "share"], rows), f"{each.metric}, {each.model}")
+        )
+    return join(
+        el("h2", "Single users", id="users"),
+        el("p", "How many users have which value.", class_="soft"),
+        el("div", figures, class_="plots"),
+    )
+
+
+def matrix_section(report: Report) -> Html | None:
+    """Every pair of models by the first metric that pairs were compared by."""
+    overall = [each for each in report.comparisons if each.segment is None]
+    if len({each.baseline for each in overall}) < 2:
+        return None
+    parts = []
+    compared = [
+        label for label in leading_labels(report) if any(c.metric == label for c in overall)
+    ]
+    for metric in compared[:2]:
+        of = {(each.candidate, each.baseline): each for each in overall if each.metric == metric}
+        models = [model for model in report.models if any(model in pair for pair in of)]
+        digits = decimals_for(
+            [
+                (each.high - each.low) / 2
+                for each in of.values()
+                if each.low is not None and each.high is not None
+            ],
+            [each.delta for each in of.values()],
+        )
+        rows = []
+        for row in models:
+            cells = []
+            for column in models:
+                pair, sign = of.get((row, column)), 1.0
+                if pair is None:
+                    pair, sign = of.get((column, row)), -1.0
+                if pair is None:
+                    cells.append(el("td", ""))
+                    continue
+                flipped = {"better": "worse", "worse": "better"}
+                word = pair.verdict if sign > 0 else flipped.get(pair.verdict, pair.verdict)
+                kind = word if word in ("better", "worse") else None
+                shown = show(sign * pair.delta, digits, signed=True)
+                cells.append(
+                    el("td", el("b", shown, class_=kind) if kind else shown, el("i", word))
+                )
+            rows.append([name_cell(row), *cells])
+        head = ["", *models]
+        parts.append(
+            table(head, rows, caption=f"{metric}: row less column", pin=True, sortable=False)
+        )
+    return join(el("h2", "Every pair", id="pairs"), parts)

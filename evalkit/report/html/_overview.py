@@ -1,0 +1,313 @@
+"""What a person looks at first: verdict, what changed, the models."""
+
+import math
+from collections.abc import Sequence
+from itertools import groupby
+
+from evalkit.report.html._markup import Html, el, join
+from evalkit.report.html._plots import Mark, Row, dot_plot
+from evalkit.report.html._scale import decimals_for, show
+from evalkit.report.html._tables import (
+    decimals_of,
+    estimate_cell,
+    name_cell,
+    number_cell,
+    table,
+    text_cell,
+)
+from evalkit.report.record import Comparison, Estimate, Gate, Report
+from evalkit.report.text import Group, count_noun, groups
+from evalkit.report.verdict import verdict_of
+
+MOST_COLUMNS = 8
+MOST_COMPARISONS = 60
+FEW_COMPARISONS = 12  # stand there at once
+_WORDS = {"pass": "pass", "fail": "fail", "cannot tell": "unclear"}
+_SIGNS = {"pass": "✓", "fail": "✗", "cannot tell": "?"}
+
+
+def verdict_section(report: Report) -> Html:
+    """One line that says how it went, then every gate."""
+    verdict = verdict_of(report)
+    if not report.gates:
+        kind, said = "", "No gate is configured"
+        note = "The numbers below stand for themselves; nothing was judged."
+    elif verdict.is_fine:
+        kind, said = (
+            "pass",
+            f"Fine: {verdict.passed} of {count_noun(len(report.gates), 'gate')} passed",
+        )
+        note = f"{verdict.unclear} cannot tell" if verdict.unclear else "No gate failed."
+    else:
+        kind = "fail"
+        said = f"Failed: {verdict.failed} of {count_noun(len(report.gates), 'gate')}"
+        note = "; ".join(gate.message for gate in report.gates if gate.fails)
+    if report.warnings:
+        note = f"{note.rstrip('.')}. {count_noun(len(report.warnings), 'warning')}."
+    line = el("p", said, el("small", note), class_=f"verdict {kind}".strip())
+    return join(line, _gate_table(report.gates) if report.gates else None)
+
+
+def _gate_table(gates: Sequence[Gate]) -> Html:
+    rows = []
+    ordered = sorted(gates, key=lambda each: (not each.fails, each.outcome == "pass"))
+    for gate in ordered:
+        outcome = el(
+            "b", f"{_SIGNS.get(gate.outcome, '')} {gate.outcome}", class_=_WORDS.get(gate.outcome)
+        )
+        if gate.outcome == "cannot tell" and gate.fails:
+            outcome = join(outcome, " (fails)")
+        where = f"{gate.segmentation} = {gate.segment}" if gate.segment is not None else "all users"
+        rows.append(
+            [
+                el("td", outcome),
+                text_cell(gate.metric),
+                text_cell(gate.model or "truth"),
+                text_cell(where),
+                text_cell(gate.message, wrap=True),
+                text_cell(_JUDGED.get(gate.judged_by, gate.judged_by)),
+            ]
+        )
+    head = ["outcome", *(el("th", each, class_="text", scope="col") for each in _GATE_HEAD)]
+    return table(head, rows, sortable=len(rows) > 3)
+
+
+_GATE_HEAD = ("metric", "model", "users", "what was found", "judged by")
+_JUDGED = {
+    "bound": "interval of the value",
+    "paired": "interval of the paired difference",
+    "independent": "independent intervals",
+    "count": "count",
+}
+
+
+def changes_section(report: Report) -> Html | None:
+    """Every other model against the baseline, over all users."""
+    chosen = [each for each in report.comparisons if each.segment is None]
+    if not chosen:
+        return None
+    used = report.statistics
+    parts: list[Html] = []
+    baselines = dict.fromkeys(each.baseline for each in chosen)
+    wanted = [used.baseline] if used is not None and used.baseline in baselines else [*baselines]
+    for baseline in wanted[:3]:
+        of = [each for each in chosen if each.baseline == baseline]
+        parts.append(_changes(report, baseline or "", of))
+    how = ""
+    if used is not None:
+        adjusted = "" if used.correction == "none" else f", p-values adjusted by {used.correction}"
+        adjusted += f" over {used.n_tests} tests" if adjusted and used.n_tests else ""
+        how = f"Paired by user; {used.level:.0%} intervals; test: {used.test}{adjusted}."
+    return join(
+        el("h2", "What changed since the baseline", id="changes"),
+        el("p", how, class_="soft") if how else None,
+        parts,
+    )
+
+
+def _changes(report: Report, baseline: str, comparisons: Sequence[Comparison]) -> Html:
+    series = {model: place for place, model in enumerate(report.models)}
+    plots = []
+    compared = list(dict.fromkeys(each.metric for each in comparisons))
+    for metric in one_of_each_metric(compared)[:4]:
+        of = [each for each in comparisons if each.metric == metric]
+        rows = [
+            Row(
+                each.candidate,
+                (Mark(each.delta, each.low, each.high, series.get(each.candidate, 0)),),
+                each.verdict,
+            )
+            for each in of
+        ]
+        title = f"{metric}: difference to {baseline}"
+        plots.append(el("figure", el("figcaption", title), dot_plot(rows, title, zero=True)))
+    order = {label: place for place, label in enumerate(report.labels)}
+    shown = sorted(comparisons, key=lambda each: order.get(each.metric, len(order)))
+    numbers = comparison_table(shown[:MOST_COMPARISONS])
+    if len(shown) > FEW_COMPARISONS:
+        said = f"{len(shown)} comparisons with {baseline}"
+        if len(shown) > MOST_COMPARISONS:
+            said = f"{MOST_COMPARISONS} of {said}; report.json has all"
+        numbers = el("details", el("summary", said), numbers)
+    return join(el("div", plots, class_="plots"), numbers)
+
+
+def comparison_table(comparisons: Sequence[Comparison]) -> Html:
+    """One row for each comparison."""
+    head = [
+        *("candidate", "baseline", "metric", "difference", "relative", "p", "wins", "ties"),
+        *("losses", "users", "verdict"),
+    ]
+    by_metric = {
+        metric: decimals_for(
+            [
+                (each.high - each.low) / 2
+                for each in comparisons
+                if each.metric == metric and each.low is not None and each.high is not None
+            ],
+            [each.delta for each in comparisons if each.metric == metric],
+        )
+        for metric in {each.metric for each in comparisons}
+    }
+    rows = []
+    for each in comparisons:
+        digits = by_metric[each.metric]
+        limits = None
+        if each.low is not None and each.high is not None:
+            limits = el(
+                "i",
+                f"{show(each.low, digits, signed=True)} … {show(each.high, digits, signed=True)}",
+            )
+        relative = (
+            "–" if each.relative is None else show(100 * each.relative, 1, signed=True) + " %"
+        )
+        p_value = each.p_value if each.p_adjusted is None else each.p_adjusted
+        kind = each.verdict if each.verdict in ("better", "worse") else None
+        rows.append(
+            [
+                name_cell(each.candidate),
+                text_cell(each.baseline),
+                text_cell(each.metric),
+                el("td", show(each.delta, digits, signed=True), limits),
+                number_cell(relative),
+                number_cell("–" if p_value is None else _p(p_value)),
+                *(number_cell(f"{n:,}") for n in (each.wins, each.ties, each.losses, each.n_users)),
+                el("td", el("b", each.verdict, class_=kind), class_="text"),
+            ]
+        )
+    return table(head, rows, pin=True)
+
+
+def _p(value: float) -> str:
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def models_section(report: Report) -> Html:
+    """Every model and metric over all users, and the first metric as a plot."""
+    overall = [group for group in groups(report) if group.segment is None]
+    if not overall:
+        return join(el("h2", "Models", id="models"), el("p", "There are no numbers."))
+    group = overall[0]
+    users = group.common_n_users
+    level = report.statistics.level if report.statistics is not None else None
+    note = f"{count_noun(users, 'user')}. " if users is not None else ""
+    note += "Bold is the best of a column"
+    note += f"; small figures are {level:.0%} intervals." if level else "."
+    notes = [el("p", each, class_="soft") for each in group.user_notes()]
+    return join(
+        el("h2", "Models", id="models"),
+        el("p", note, class_="soft"),
+        [model_table(group, labels) for labels in _blocks(group.labels)],
+        notes,
+        _leading_plots(report, group),
+    )
+
+
+def _blocks(labels: Sequence[str]) -> list[list[str]]:
+    """Labels in tables as wide as paper; the cutoffs of one metric stay together."""
+    blocks: list[list[str]] = [[]]
+    for _, members in groupby(labels, key=_name_of):
+        together = list(members)
+        if blocks[-1] and len(blocks[-1]) + len(together) > MOST_COLUMNS:
+            blocks.append([])
+        blocks[-1] += together
+    return blocks
+
+
+def model_table(group: Group, shown: Sequence[str]) -> Html:
+    """Models by metrics; the cutoffs of one metric stand under its name."""
+    decimals = {label: decimals_of(_column(group, label)) for label in shown}
+    named = [(_name_of(label), label) for label in shown]
+    has_cutoffs = any("@" in label for label in shown)
+    above = None
+    if has_cutoffs:
+        cells = [
+            el("th", name, class_="group", colspan=sum(1 for _ in members), scope="colgroup")
+            for name, members in groupby(named, key=lambda each: each[0])
+        ]
+        above = el("tr", el("th", ""), cells)
+    head = [
+        "model",
+        *(
+            f"@{label.rpartition('@')[2]}" if "@" in label else (" " if has_cutoffs else label)
+            for label in shown
+        ),
+    ]
+    rows = []
+    for model in group.models:
+        cells = [
+            estimate_cell(
+                group.cells.get((model, label)), decimals[label], best=model in group.best(label)
+            )
+            for label in shown
+        ]
+        rows.append([name_cell(model), *cells])
+    return table(head, rows, above=above, pin=True)
+
+
+def _name_of(label: str) -> str:
+    return label.rpartition("@")[0] or label
+
+
+def _column(group: Group, label: str) -> list[Estimate]:
+    return [group.cells[model, label] for model in group.models if (model, label) in group.cells]
+
+
+def _leading_plots(report: Report, group: Group) -> Html | None:
+    """The first metrics, models from best to worst."""
+    if len(group.models) < 2:
+        return None
+    series = {model: place for place, model in enumerate(report.models)}
+    letters = {
+        (standing.metric, model): letter
+        for standing in report.standings
+        for model, _, letter in standing.models
+    }
+    figures = []
+    for label in leading_labels(report)[:2]:
+        found = [each for each in _column(group, label) if not math.isnan(each.value)]
+        is_down = bool(found) and found[0].higher_is_better is False
+        found.sort(key=lambda each: each.value, reverse=not is_down)
+        rows = [
+            Row(
+                each.model,
+                (Mark(each.value, each.low, each.high, series[each.model]),),
+                letters.get((label, each.model), ""),
+            )
+            for each in found
+        ]
+        if rows:
+            figures.append(
+                el(
+                    "figure",
+                    el("figcaption", f"{label}, best first"),
+                    dot_plot(rows, f"{label} of every model"),
+                )
+            )
+    if not figures:
+        return None
+    note = None
+    if letters:
+        note = el(
+            "p", "Models that share a letter cannot be told apart by these users.", class_="soft"
+        )
+    return join(el("div", figures, class_="plots"), note)
+
+
+def leading_labels(report: Report) -> list[str]:
+    """Metrics that people asked about most: those of gates, then in the order of the config."""
+    labels = report.labels
+    gated = [each.metric for each in report.gates if each.metric in labels]
+    return list(dict.fromkeys([*labels[:1], *gated, *labels]))
+
+
+def one_of_each_metric(labels: Sequence[str]) -> list[str]:
+    """Labels in their order, but the second cutoff of a metric after the first of all others."""
+    seen: set[str] = set()
+    first: list[str] = []
+    others: list[str] = []
+    for label in labels:
+        name = label.rpartition("@")[0]
+        (others if name and name in seen else first).append(label)
+        seen.add(name)
+    return first + others

@@ -1,0 +1,273 @@
+"""Plots as inline SVG: dots with intervals, curves with bands, histograms, trends.
+
+Marks of one model are one path, so that a plot of hundreds of intervals stays small.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evalkit.report.html._markup import Html, el, number, raw
+from evalkit.report.html._scale import Scale, spanning, tick_texts
+from evalkit.report.html._style import COLORS
+from evalkit.report.text import display_width, shorten
+
+WIDTH = 340
+LETTER = 6.1  # pixels a letter of 11 px takes, a little generously
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One value with its limits; `series` chooses the colour."""
+
+    value: float
+    low: float | None
+    high: float | None
+    series: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a dot plot: its name and its marks."""
+
+    name: str
+    marks: tuple[Mark, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One curve: points by x, limits where known."""
+
+    name: str
+    series: int
+    xs: tuple[float, ...]
+    values: tuple[float, ...]
+    low: tuple[float | None, ...]
+    high: tuple[float | None, ...]
+
+
+def _svg(width: float, height: float, title: str, description: str, *inside: Html) -> Html:
+    return el(
+        "svg",
+        el("title", title),
+        el("desc", description),
+        *inside,
+        viewBox=f"0 0 {number(width)} {number(height)}",
+        width=number(width),
+        height=number(height),
+        role="img",
+        aria_label=f"{title}. {description}",
+    )
+
+
+def _path(code: str, class_: str) -> Html:
+    return raw(f'<path class="{class_}" d="{code}"/>') if code else raw("")
+
+
+def _text(x: float, y: float, label: str, class_: str = "", anchor: str = "start") -> Html:
+    return el(
+        "text",
+        label,
+        x=number(x),
+        y=number(y),
+        class_=class_ or None,
+        text_anchor=anchor if anchor != "start" else None,
+    )
+
+
+def _x_axis(scale: Scale, top: float, bottom: float) -> list[Html]:
+    ticks = scale.ticks(3 if scale.end - scale.start < 180 else 4)
+    lines = "".join(f"M{number(scale(tick))} {number(top)}V{number(bottom)}" for tick in ticks)
+    inside: list[Html] = [_path(lines, "grid")]
+    inside += [
+        _text(scale(tick), bottom + 13, shown, anchor="middle")
+        for tick, shown in zip(ticks, tick_texts(ticks), strict=True)
+    ]
+    return inside
+
+
+def _interval(scale: Scale, mark: Mark, y: float) -> str:
+    if mark.low is None or mark.high is None:
+        return ""
+    left, right = scale(mark.low), scale(mark.high)
+    return f"M{number(left)} {number(y)}H{number(right)}"
+
+
+def dot_plot(
+    rows: Sequence[Row],
+    title: str,
+    *,
+    zero: bool = False,
+    bound: float | None = None,
+    width: float = WIDTH,
+) -> Html:
+    """Rows of dots with interval lines on a common axis; marks of one row lie side by side.
+
+    Args:
+        zero: draw a line at 0 and keep it inside.
+        bound: draw a dashed line at a bound.
+    """
+    most_marks = max((len(row.marks) for row in rows), default=1)
+    step = 5.0 if most_marks > 4 else 7.0
+    height_of_row = max(19.0, most_marks * step + 9.0)
+    longest = max((display_width(row.name) for row in rows), default=0)
+    note = max((display_width(row.note) for row in rows), default=0) * LETTER
+    left = min(longest * LETTER + 8, width * 0.42)
+    values = [
+        value
+        for row in rows
+        for mark in row.marks
+        for value in (mark.value, mark.low, mark.high)
+        if value is not None
+    ]
+    if zero:
+        values.append(0.0)
+    if bound is not None:
+        values.append(bound)
+    scale = spanning(values, left, width - 12 - note)
+    bottom = 4 + height_of_row * len(rows)
+    inside = _x_axis(scale, 2, bottom)
+    if most_marks > 1:
+        between = (4 + height_of_row * place for place in range(1, len(rows)))
+        inside.append(_path("".join(f"M0 {number(y)}H{number(width)}" for y in between), "grid"))
+    if zero and scale.low <= 0 <= scale.high:
+        inside.append(_path(f"M{number(scale(0.0))} 2V{number(bottom)}", "zero"))
+    if bound is not None:
+        line = el(
+            "line",
+            x1=scale(bound),
+            x2=scale(bound),
+            y1=2,
+            y2=bottom,
+            class_="zero",
+            stroke_dasharray="3 3",
+        )
+        inside.append(line)
+    intervals: dict[int, str] = {}
+    dots: dict[int, str] = {}
+    for place, row in enumerate(rows):
+        middle = 4 + height_of_row * (place + 0.5)
+        shown = shorten(row.name, max(int((left - 6) / LETTER), 4))
+        inside.append(_text(0, middle + 4, shown, "name"))
+        if row.note:
+            inside.append(_text(width, middle + 4, row.note, anchor="end"))
+        first = middle - step * (len(row.marks) - 1) / 2
+        for n, mark in enumerate(row.marks):
+            if not math.isfinite(mark.value):
+                continue
+            y, color = first + n * step, mark.series % COLORS
+            intervals[color] = intervals.get(color, "") + _interval(scale, mark, y)
+            dots[color] = dots.get(color, "") + f"M{number(scale(mark.value))} {number(y)}h0"
+    small = " small" if most_marks > 1 else ""
+    inside += [_path(code, f"bar c{color}") for color, code in intervals.items()]
+    inside += [_path(code, f"dot{small} c{color}") for color, code in dots.items()]
+    about = f"{len(rows)} rows; dots are values, lines their intervals; the table below has them."
+    return _svg(width, bottom + 18, title, about, *inside)
+
+
+def curve_plot(lines: Sequence[Line], title: str, x_label: str, *, width: float = WIDTH) -> Html:
+    """Curves with bands; names stand at the right ends."""
+    height, bottom, top, left = 210.0, 180.0, 8.0, 38.0
+    names = [shorten(line.name, 16) for line in lines]
+    label_width = max((display_width(name) for name in names), default=0) * LETTER + 10
+    values = [
+        value
+        for line in lines
+        for each in (line.values, line.low, line.high)
+        for value in each
+        if value is not None
+    ]
+    y = spanning(values, bottom, top)
+    xs = sorted({x for line in lines for x in line.xs})
+    x = Scale(xs[0], max(xs[-1], xs[0] + 1e-9), left, width - label_width)
+    ticks = y.ticks(4)
+    grid = "".join(f"M{number(left)} {number(y(tick))}H{number(x.end)}" for tick in ticks)
+    inside: list[Html] = [_path(grid, "grid")]
+    inside += [
+        _text(left - 5, y(tick) + 4, shown, anchor="end")
+        for tick, shown in zip(ticks, tick_texts(ticks), strict=True)
+    ]
+    taken = -1e9
+    for place in xs if len(xs) <= 12 else x.ticks(5):
+        if x(place) - taken >= 22:
+            inside.append(_text(x(place), bottom + 14, f"{place:g}", anchor="middle"))
+            taken = x(place)
+    inside.append(_text(left, height - 2, x_label))
+    for line in lines:
+        inside += _curve(line, x, y)
+    ends = sorted(
+        (y(_last(line.values)), name, line.series) for line, name in zip(lines, names, strict=True)
+    )
+    floor = -1e9
+    heights = []
+    for at, _, _ in ends:
+        floor = max(at, floor + 12)
+        heights.append(floor)
+    over = max(heights[-1] - bottom, 0.0) if heights else 0.0
+    for at, (_, name, series) in zip(heights, ends, strict=True):
+        inside.append(_text(x.end + 6, at - over + 4, name, f"f{series % COLORS}"))
+    about = f"{len(lines)} curves; bands are their intervals; the table below has the numbers."
+    return _svg(width, height, title, about, *inside)
+
+
+def _curve(line: Line, x: Scale, y: Scale) -> list[Html]:
+    color = line.series % COLORS
+    known = [place for place, value in enumerate(line.values) if math.isfinite(value)]
+    points = [f"{number(x(line.xs[place]))} {number(y(line.values[place]))}" for place in known]
+    marks = []
+    limits = [
+        (x(line.xs[place]), low, high)
+        for place in known
+        if (low := line.low[place]) is not None and (high := line.high[place]) is not None
+    ]
+    if len(limits) > 1:
+        above = [f"{number(at)} {number(y(high))}" for at, _, high in limits]
+        below = [f"{number(at)} {number(y(low))}" for at, low, _ in reversed(limits)]
+        marks.append(_path("M" + "L".join([*above, *below]) + "Z", f"band f{color}"))
+    if points:
+        marks.append(_path("M" + "L".join(points), f"curve c{color}"))
+    if len(points) <= 12:
+        marks.append(_path("".join(f"M{point}h0" for point in points), f"dot small c{color}"))
+    return marks
+
+
+def _last(values: Sequence[float]) -> float:
+    return next((value for value in reversed(values) if math.isfinite(value)), 0.0)
+
+
+def histogram(
+    edges: Sequence[float], counts: Sequence[int], title: str, *, series: int, width: float = WIDTH
+) -> Html:
+    """Counts between edges as one outline; the height is the count."""
+    bottom, top = 84.0, 6.0
+    x = Scale(edges[0], edges[-1] if edges[-1] > edges[0] else edges[0] + 1, 34, width - 8)
+    y = Scale(0.0, max(max(counts), 1), bottom, top)
+    inside = _x_axis(x, bottom, bottom + 3)
+    largest = max(counts)
+    inside += [
+        _text(29, y(largest) + 4, _short(largest), anchor="end"),
+        _text(29, bottom, "0", anchor="end"),
+        _path(f"M34 {number(bottom)}H{number(x.end)}", "grid"),
+    ]
+    outline = f"M{number(x(edges[0]))} {number(bottom)}" + "".join(
+        f"V{number(y(count))}H{number(x(edge))}"
+        for count, edge in zip(counts, edges[1:], strict=True)
+    )
+    color = series % COLORS
+    inside.append(_path(f"{outline}V{number(bottom)}Z", f"area c{color} f{color}"))
+    about = f"{sum(counts)} users in {len(counts)} steps; the table below has the counts."
+    return _svg(width, bottom + 18, title, about, *inside)
+
+
+def _short(count: int) -> str:
+    for size, letter in ((1_000_000, "M"), (1_000, "k")):
+        if count >= 10 * size:
+            return f"{count // size}{letter}"
+    return str(count)
+
+
+def swatch(series: int) -> Html:
+    """A dot of a series' colour, for keys."""
+    dot = _path("M5 5h0", f"dot c{series % COLORS}")
+    return raw(f'<svg width="10" height="10" aria-hidden="true">{dot}</svg>')

@@ -1,0 +1,77 @@
+"""From numbers to places: axes with round ticks, and numbers with the digits they deserve."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MOST_DECIMALS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A linear axis from `low` at `start` to `high` at `end`, in pixels."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        share = (value - self.low) / (self.high - self.low)
+        return self.start + min(max(share, -0.02), 1.02) * (self.end - self.start)
+
+    def ticks(self, count: int = 4) -> list[float]:
+        """Round numbers inside the axis, about `count`."""
+        span = self.high - self.low
+        rough = span / max(count, 1)
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(power * each for each in (1, 2, 2.5, 5, 10) if power * each >= rough * 0.999)
+        first = math.ceil(self.low / step - 1e-9)
+        last = math.floor(self.high / step + 1e-9)
+        return [number * step for number in range(first, last + 1)]
+
+
+def spanning(values: Sequence[float], start: float, end: float, *, zero: bool = False) -> Scale:
+    """An axis over all finite values with a little room; with 0 inside when `zero`."""
+    known = [value for value in values if math.isfinite(value)]
+    if zero or not known:
+        known.append(0.0)
+    low, high = min(known), max(known)
+    if high == low:
+        high, low = high + (abs(high) * 0.1 or 1.0), low - (abs(low) * 0.1 or 1.0)
+    room = (high - low) * 0.06
+    floor = 0.0 if zero and low >= 0 else low - room
+    return Scale(floor, high + (0.0 if zero and high <= 0 else room), start, end)
+
+
+def tick_texts(ticks: Sequence[float]) -> list[str]:
+    """The ticks with as many decimals as it takes to tell them apart."""
+    if any(abs(tick) >= 1e6 for tick in ticks):
+        return [f"{tick:.3g}" for tick in ticks]
+    for decimals in range(MOST_DECIMALS + 1):
+        shown = [f"{tick + 0.0:.{decimals}f}" for tick in ticks]
+        if all(
+            abs(float(each) - tick) <= 1e-9 + 1e-6 * abs(tick)
+            for each, tick in zip(shown, ticks, strict=True)
+        ):
+            return [each.replace("-0", "0", 1) if float(each) == 0 else each for each in shown]
+    return [f"{tick:.3g}" for tick in ticks]
+
+
+def decimals_for(half_widths: Sequence[float], values: Sequence[float]) -> int:
+    """Decimals that show two digits of the narrowest interval; four where there is none."""
+    known = [abs(each) for each in half_widths if math.isfinite(each) and each != 0]
+    if known:
+        return min(max(1 - math.floor(math.log10(min(known))), 2), MOST_DECIMALS)
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    return 4 if largest < 100 else 2
+
+
+def show(value: float | None, decimals: int, *, signed: bool = False) -> str:
+    """A number with that many decimals; a dash where there is none."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    if abs(value) >= 1e7:
+        return f"{value:.4g}"
+    shown = f"{value + 0.0:{'+' if signed else ''}.{decimals}f}"
+    return shown.replace("-", "−")

@@ -1,0 +1,88 @@
+"""Tables of a page: numbers under one another, each with its interval."""
+
+from collections.abc import Sequence
+
+from evalkit.report.html._markup import Child, Html, el, join
+from evalkit.report.html._scale import decimals_for, show
+from evalkit.report.record import Estimate
+
+
+def table(
+    head: Sequence[Child],
+    rows: Sequence[Sequence[Html]],
+    *,
+    caption: str = "",
+    above: Html | None = None,
+    pin: bool = False,
+    sortable: bool = True,
+    class_: str = "",
+) -> Html:
+    """A table that scrolls inside itself where it is too wide; `rows` hold ready cells."""
+    classes = " ".join(
+        each for each, wanted in (("sortable", sortable), ("pin", pin), (class_, class_)) if wanted
+    )
+    inside = el(
+        "table",
+        el("caption", caption) if caption else None,
+        el(
+            "thead",
+            above,
+            el(
+                "tr",
+                (cell if isinstance(cell, Html) else el("th", cell, scope="col") for cell in head),
+            ),
+        ),
+        el("tbody", (el("tr", row) for row in rows)),
+        class_=classes or None,
+    )
+    return el("div", inside, class_="scroll", tabindex="0")
+
+
+def name_cell(name: str) -> Html:
+    """The head of a row."""
+    return el("th", name, scope="row", title=name if len(name) > 24 else None)
+
+
+def text_cell(value: str, *, wrap: bool = False) -> Html:
+    """A cell of words."""
+    return el("td", value, class_="wrap" if wrap else "text")
+
+
+def number_cell(value: str) -> Html:
+    """A cell of digits."""
+    return el("td", value)
+
+
+def half_widths(estimates: Sequence[Estimate]) -> list[float]:
+    """Half of each interval that is known."""
+    return [
+        (each.high - each.low) / 2
+        for each in estimates
+        if each.low is not None and each.high is not None
+    ]
+
+
+def decimals_of(estimates: Sequence[Estimate]) -> int:
+    """Decimals for a column of estimates."""
+    return decimals_for(half_widths(estimates), [each.value for each in estimates])
+
+
+def estimate_cell(estimate: Estimate | None, decimals: int, *, best: bool, mark: str = "") -> Html:
+    """A value, bold where it is the best, over its interval."""
+    if estimate is None:
+        return el("td", "–")
+    limits = None
+    if estimate.low is not None and estimate.high is not None:
+        limits = el("i", f"{show(estimate.low, decimals)}–{show(estimate.high, decimals)}")
+    shown = join(show(estimate.value, decimals), el("sup", mark) if mark else None)
+    return el("td", shown, limits, class_="best" if best else None)
+
+
+def behind(plot: Html, numbers: Html, caption: str) -> Html:
+    """A plot, its caption, and the numbers it is drawn from."""
+    return el(
+        "figure",
+        el("figcaption", caption),
+        plot,
+        el("details", el("summary", "Numbers"), numbers),
+    )

@@ -1,0 +1,78 @@
+"""A page with one metric over the runs of a job."""
+
+from collections.abc import Sequence
+
+from evalkit.report.html._markup import Html, el, join
+from evalkit.report.html._plots import Line, curve_plot, swatch
+from evalkit.report.html._scale import decimals_for, show
+from evalkit.report.html._tables import number_cell, table, text_cell
+from evalkit.report.trend import Trend
+
+WIDTH = 1080.0
+
+
+def trend_body(trends: Sequence[Trend]) -> Html:
+    """A plot and a table for each job."""
+    jobs = dict.fromkeys(trend.job for trend in trends)
+    return join(_job(job, [trend for trend in trends if trend.job == job]) for job in jobs)
+
+
+def _job(job: str, trends: Sequence[Trend]) -> Html:
+    runs = sorted({point.run_id for trend in trends for point in trend.points})
+    place = {run_id: number for number, run_id in enumerate(runs)}
+    lines = [
+        Line(
+            trend.model,
+            series,
+            tuple(float(place[point.run_id] + 1) for point in trend.points),
+            tuple(point.value for point in trend.points),
+            tuple(point.low for point in trend.points),
+            tuple(point.high for point in trend.points),
+        )
+        for series, trend in enumerate(trends)
+    ]
+    first = trends[0]
+    where = f", {first.segmentation} = {first.segment}" if first.segment is not None else ""
+    title = f"{first.metric}{where} over {len(runs)} runs"
+    widths = [
+        (point.high - point.low) / 2
+        for trend in trends
+        for point in trend.points
+        if point.low is not None and point.high is not None
+    ]
+    digits = decimals_for(widths, [p.value for trend in trends for p in trend.points])
+    known = {(trend.model, point.run_id): point for trend in trends for point in trend.points}
+    rows = []
+    for run_id in reversed(runs):
+        points = [known.get((trend.model, run_id)) for trend in trends]
+        said = next(point for point in points if point is not None)
+        cells = []
+        for point in points:
+            limits = None
+            if point is not None and point.low is not None and point.high is not None:
+                limits = el("i", f"{show(point.low, digits)}–{show(point.high, digits)}")
+            cells.append(el("td", show(None if point is None else point.value, digits), limits))
+        verdict = "fine" if said.is_fine else "failed"
+        rows.append(
+            [
+                el("th", run_id, scope="row"),
+                number_cell(str(place[run_id] + 1)),
+                text_cell(said.started),
+                el(
+                    "td", el("b", verdict, class_="pass" if said.is_fine else "fail"), class_="text"
+                ),
+                *cells,
+                text_cell(" ".join(said.tags)),
+            ]
+        )
+    head = ["run", "number", "started", "verdict", *(trend.model for trend in trends), "tags"]
+    return join(
+        el("h2", job),
+        el("ul", (el("li", swatch(n), each.model) for n, each in enumerate(trends)), class_="key"),
+        el(
+            "figure",
+            el("figcaption", title),
+            curve_plot(lines, title, "run", width=WIDTH if len(runs) > 12 else 560),
+        ),
+        table(head, rows),
+    )

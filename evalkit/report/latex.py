@@ -1,0 +1,75 @@
+"""A LaTeX table for a paper: booktabs, best values bold, differences that hold marked."""
+
+import math
+import re
+
+from evalkit.report.record import Report
+from evalkit.report.text import Group, clean, groups, show_values
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "`": r"\textasciigrave{}",
+    **{each: f"\\{each}" for each in "&%$#_{}"},
+}
+_PATTERN = re.compile("|".join(map(re.escape, _SPECIAL)))
+
+
+def render_latex(report: Report) -> str:
+    """One `tabular` for all users and one for each segment; needs `\\usepackage{booktabs}`.
+
+    A dagger marks a difference to the baseline that the comparison calls better or worse.
+    """
+    tables = [_table(report, group) for group in groups(report)]
+    return "\n".join(tables) if tables else "% no numbers\n"
+
+
+def escape(text: str) -> str:
+    """`text` as LaTeX prints it letter by letter."""
+    return _PATTERN.sub(lambda found: _SPECIAL[found[0]], clean(text))
+
+
+def _table(report: Report, group: Group) -> str:
+    marked = {
+        (each.candidate, each.metric)
+        for each in report.comparisons
+        if (each.segmentation, each.segment) == (group.segmentation, group.segment)
+        and each.verdict in ("better", "worse")
+        and (report.statistics is None or each.baseline == report.statistics.baseline)
+    }
+    columns = {label: _column(group, label, marked) for label in group.labels}
+    lines = [
+        f"% {clean(report.name)} {clean(group.title)}, run {clean(report.run_id)}".rstrip(),
+        rf"\begin{{tabular}}{{l{'r' * len(group.labels)}}}",
+        r"\toprule",
+        " & ".join(["model", *map(escape, group.labels)]) + r" \\",
+        r"\midrule",
+    ]
+    for place, model in enumerate(group.models):
+        cells = [columns[label][place] for label in group.labels]
+        lines.append(" & ".join([escape(model), *cells]) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    used = report.statistics
+    if marked and used is not None and used.baseline is not None:
+        lines.append(
+            rf"% dagger: differs from {clean(used.baseline)}, {used.test} test, "
+            rf"{used.correction} correction, level {used.level:g}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _column(group: Group, label: str, marked: set[tuple[str, str]]) -> list[str]:
+    best = group.best(label)
+    cells = []
+    for model, value, shown in zip(
+        group.models, group.column(label), show_values(group.column(label)), strict=True
+    ):
+        text = shown if math.isfinite(value) else "--"
+        text = rf"\textbf{{{text}}}" if model in best else text
+        cells.append(text + (r"$^{\dagger}$" if (model, label) in marked else ""))
+    return cells

@@ -1,0 +1,182 @@
+"""What the gates of a run came to, in a word, a line, and Prometheus' text format."""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from evalkit.report.record import Gate, Report, readable
+from evalkit.report.text import clean, count_noun, show_values
+
+PASS, FAIL, UNCLEAR = "pass", "fail", "cannot tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Gates by outcome; `failed` counts those that end a run with status 1."""
+
+    passed: int
+    broken: int
+    unclear: int
+    failed: int
+    warnings: int
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether no gate failed, one that cannot tell and shall fail then included."""
+        return not self.failed
+
+    @property
+    def word(self) -> str:
+        """`fine` or `failed`."""
+        return "fine" if self.is_fine else "failed"
+
+    def __str__(self) -> str:
+        counts = [
+            f"{number} {word}"
+            for number, word in (
+                (self.broken, "failed"),
+                (self.unclear, "cannot tell"),
+                (self.passed, "passed"),
+            )
+            if number
+        ]
+        total = self.passed + self.broken + self.unclear
+        gates = f"{count_noun(total, 'gate')}: {', '.join(counts)}" if counts else ""
+        parts = [self.word, gates or "no gate configured"]
+        if self.warnings:
+            parts.append(count_noun(self.warnings, "warning"))
+        return ", ".join(parts)
+
+
+def verdict_of(report: Report) -> Verdict:
+    """The verdict over all gates of a report."""
+    outcomes = [each.outcome for each in report.gates]
+    return Verdict(
+        passed=outcomes.count(PASS),
+        broken=outcomes.count(FAIL),
+        unclear=outcomes.count(UNCLEAR),
+        failed=sum(each.fails for each in report.gates),
+        warnings=len(report.warnings),
+    )
+
+
+def summarize(report: Report, *, path: str = "") -> str:
+    """One line for a chat or a subject: name, verdict, each model's first metric, what failed."""
+    parts = [f"{clean(report.name)}: {verdict_of(report)}"]
+    label = report.labels[0] if report.labels else ""
+    chosen = [
+        each for each in report.estimates if each.metric == label and each.segmentation is None
+    ]
+    if chosen:
+        shown = show_values([each.value for each in chosen])
+        values = ", ".join(
+            f"{clean(each.model)} {text}" for each, text in zip(chosen, shown, strict=True)
+        )
+        parts.append(f"{clean(label)}: {values}")
+    parts += [clean(each.message) for each in report.gates if each.fails]
+    parts.append(f"{report.meta.seconds:.1f} s")
+    return " | ".join([*parts, *([clean(path)] if path else [])])
+
+
+def render_prometheus(report: Report) -> str:
+    """The run in Prometheus' text format, for node_exporter's textfile collector.
+
+    Undefined numbers are NaN. Gates are 1 passed, 0 failed, -1 cannot tell.
+    """
+    job = ("job_name", report.name)
+    verdict = verdict_of(report)
+    started = datetime.fromisoformat(report.meta.started.replace("Z", "+00:00")).timestamp()
+    families: list[tuple[str, str, Sequence[tuple[Sequence[tuple[str, str]], float | None]]]] = [
+        ("info", "The last run.", [([job, ("run_id", report.run_id)], 1)]),
+        ("start_timestamp_seconds", "When the last run began.", [([job], started)]),
+        ("duration_seconds", "What the last run took.", [([job], report.meta.seconds)]),
+        ("peak_bytes", "Memory of the last run.", [([job], report.meta.peak_bytes)]),
+        ("fine", "1 where no gate failed.", [([job], float(verdict.is_fine))]),
+        ("warnings", "Warnings of the last run.", [([job], verdict.warnings)]),
+    ]
+    for name, help_text in (
+        ("value", "A metric of a model."),
+        ("low", "Lower limit of its interval."),
+        ("high", "Upper limit of its interval."),
+    ):
+        rows = [
+            (
+                [
+                    job,
+                    ("model", each.model),
+                    ("metric", each.metric),
+                    ("segmentation", each.segmentation or ""),
+                    ("segment", each.segment or ""),
+                ],
+                getattr(each, name),
+            )
+            for each in report.estimates
+        ]
+        families.append((f"metric_{name}", help_text, rows))
+    truth = report.counts.truth
+    rows = [([job, ("log", "truth"), ("model", "")], float(truth.rows))]
+    dropped = [
+        ([job, ("log", "truth"), ("model", ""), ("reason", reason)], float(number))
+        for reason, number in truth.rows_dropped.items()
+    ]
+    missing: list[tuple[Sequence[tuple[str, str]], float | None]] = []
+    for model, counts in report.counts.models.items():
+        place = [job, ("log", "rankings"), ("model", model)]
+        rows.append((place, float(counts.rows)))
+        dropped += [
+            ([*place, ("reason", reason)], float(number))
+            for reason, number in counts.rows_dropped.items()
+        ]
+        missing.append(([job, ("model", model)], counts.users_without_ranking))
+    families += [
+        ("rows", "Rows of a log.", rows),
+        ("rows_dropped", "Rows of a log that were not used.", dropped),
+        ("users_without_ranking", "Users of the truth without a ranking.", missing),
+        ("gate", "1 passed, 0 failed, -1 cannot tell.", list(_gate_rows(report.gates, job))),
+    ]
+    lines: list[str] = []
+    for name, help_text, samples in families:
+        known = [(labels, value) for labels, value in samples if value is not None]
+        if known:
+            lines += [f"# HELP evalkit_{name} {help_text}", f"# TYPE evalkit_{name} gauge"]
+            lines += [_sample(f"evalkit_{name}", labels, value) for labels, value in known]
+    return "\n".join(lines) + "\n"
+
+
+def _gate_rows(
+    gates: Sequence[Gate], job: tuple[str, str]
+) -> Iterator[tuple[Sequence[tuple[str, str]], float | None]]:
+    values = {PASS: 1.0, FAIL: 0.0, UNCLEAR: -1.0}
+    for number, gate in enumerate(gates):
+        labels = [
+            ("metric", gate.metric),
+            ("model", gate.model or ""),
+            ("segmentation", gate.segmentation or ""),
+            ("segment", gate.segment or ""),
+            ("kind", gate.kind),
+            ("baseline", gate.baseline or ""),
+        ]
+        yield [job, ("gate", str(number)), *labels], values.get(gate.outcome)
+
+
+_ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
+
+
+def _sample(name: str, labels: Sequence[tuple[str, str]], value: float) -> str:
+    inside = ",".join(f'{key}="{_label(text)}"' for key, text in labels)
+    return f"{name}{{{inside}}} {_number(float(value))}"
+
+
+def _label(text: str) -> str:
+    text = "\n".join(clean(line) for line in readable(text).split("\n"))
+    return re.sub(r'[\\"\n]', lambda found: _ESCAPED[found[0]], text)
+
+
+def _number(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return repr(value)

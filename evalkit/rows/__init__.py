@@ -1,0 +1,70 @@
+"""Tables of rows that are no rankings: read, grouped by user, sorted, and reported.
+
+What `ratings` and `labels` share. Rows stream into a `Store`, which brings those of one user
+together; each part of it is sorted whole, so nothing depends on the order of rows or threads.
+"""
+
+from evalkit.rows._bins import bin_of, nice_edges
+from evalkit.rows._kernels import count_leading, place_by_table
+from evalkit.rows._means import WeightedMean, product_and_rest
+from evalkit.rows._reading import Grouping, ModelRows, Reading, Rows, RowTally
+from evalkit.rows._store import (
+    Batch,
+    Column,
+    Numbered,
+    Placing,
+    Store,
+    number_groups,
+    order_keys,
+    sort_rows,
+    values_of,
+)
+from evalkit.rows._street import (
+    Findings,
+    Models,
+    RowsKind,
+    check_memory,
+    check_rows,
+    float_column,
+    group_by,
+    inputs_of,
+    key_of_rows,
+    make_report,
+    open_all,
+    refuse_per_user,
+)
+
+__all__ = [
+    "Batch",
+    "Column",
+    "Findings",
+    "Grouping",
+    "ModelRows",
+    "Models",
+    "Numbered",
+    "Placing",
+    "Reading",
+    "RowTally",
+    "Rows",
+    "RowsKind",
+    "Store",
+    "WeightedMean",
+    "bin_of",
+    "check_memory",
+    "check_rows",
+    "count_leading",
+    "float_column",
+    "group_by",
+    "inputs_of",
+    "key_of_rows",
+    "make_report",
+    "nice_edges",
+    "number_groups",
+    "open_all",
+    "order_keys",
+    "place_by_table",
+    "product_and_rest",
+    "refuse_per_user",
+    "sort_rows",
+    "values_of",
+]

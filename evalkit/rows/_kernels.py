@@ -1,0 +1,193 @@
+# mypy: disable-error-code="no-untyped-def, assignment"
+"""Kernels that bring rows together: keys that order as numbers do, scattering, packing."""
+
+import numpy as np
+
+from evalkit.keys import mix
+from evalkit.metrics import kernel
+
+SIGN_32, INFINITE_32 = 0x80000000, 0x7F800000
+SIGN_64, INFINITE_64 = 0x8000000000000000, 0x7FF0000000000000
+ONE = np.uint64(1)
+
+
+@kernel(allocates=False)
+def order_keys_32(bits, keys, counts):
+    """Keys of float32 bits that ascend as the numbers do; `counts` gets NaN and infinities."""
+    n_nan = n_infinite = 0
+    for row in range(bits.size):
+        each = np.int64(bits[row])
+        size = each & 0x7FFFFFFF
+        n_nan += size > INFINITE_32
+        n_infinite += size == INFINITE_32
+        if size == 0:
+            each = np.int64(0)  # -0 is 0
+        keys[row] = np.uint32(each ^ 0xFFFFFFFF if each & SIGN_32 else each | SIGN_32)
+    counts[0] += n_nan
+    counts[1] += n_infinite
+
+
+@kernel(allocates=False)
+def order_keys_64(bits, keys, counts):
+    """Keys of float64 bits that ascend as the numbers do; `counts` gets NaN and infinities."""
+    n_nan = n_infinite = 0
+    sign = ONE << np.uint64(63)
+    infinite = np.uint64(INFINITE_64)
+    for row in range(bits.size):
+        each = np.uint64(bits[row])
+        size = each & ~sign
+        n_nan += size > infinite
+        n_infinite += size == infinite
+        if size == np.uint64(0):
+            each = np.uint64(0)  # -0 is 0
+        keys[row] = ~each if each & sign else each | sign
+    counts[0] += n_nan
+    counts[1] += n_infinite
+
+
+@kernel(allocates=False)
+def place_by_hash(keys, n_bits, starts, places):
+    """Rows of one part, chosen by the top bits of the key's hash, get neighbouring places."""
+    shift = np.uint64(64 - n_bits)
+    for row in range(keys.size):
+        part = np.int64(mix(keys[row]) >> shift) if n_bits > 0 else np.int64(0)
+        places[row] = part
+        starts[part + 1] += 1
+    settle(starts, places)
+
+
+@kernel(allocates=False)
+def place_by_table(keys, least, shift, table, starts, places):
+    """Rows of one part, as `table` says of the leading bits of their key, become neighbours."""
+    for row in range(keys.size):
+        part = np.int64(table[np.int64((np.uint64(keys[row]) - least) >> shift)])
+        places[row] = part
+        starts[part + 1] += 1
+    settle(starts, places)
+
+
+@kernel(allocates=False)
+def settle(starts, places):
+    """Turn counts into starts, and the part of each row into its place."""
+    for part in range(1, starts.size):
+        starts[part] += starts[part - 1]
+    for row in range(places.size):
+        part = places[row]
+        places[row] = starts[part]
+        starts[part] += 1
+    for part in range(starts.size - 1, 0, -1):
+        starts[part] = starts[part - 1]
+    starts[0] = 0
+
+
+@kernel(allocates=False)
+def scatter(values, places, out):
+    """`values` at their places."""
+    for row in range(values.size):
+        out[places[row]] = values[row]
+
+
+@kernel(allocates=False)
+def count_leading(keys, labels, least, shift, counts):
+    """Rows with label 0 and 1 at each value of the keys' leading bits, into `counts`[n, 2]."""
+    for row in range(keys.size):
+        counts[np.int64((np.uint64(keys[row]) - least) >> shift), np.int64(labels[row] != 0)] += 1
+
+
+@kernel(allocates=False)
+def gather(column, firsts, starts, part, out):
+    """The rows of one part out of every batch, one batch after the other."""
+    place = 0
+    for batch in range(firsts.size):
+        first = firsts[batch]
+        for row in range(first + starts[batch, part], first + starts[batch, part + 1]):
+            out[place] = column[row]
+            place += 1
+
+
+@kernel(allocates=False)
+def number_keys(keys, table, numbers, distinct):
+    """Number the distinct keys as they come; how many there are. `table` int32 starts as -1."""
+    mask = np.uint64(table.size - 1)
+    n_distinct = 0
+    last = np.int64(-1)
+    for row in range(keys.size):
+        key = keys[row]
+        if last >= 0 and distinct[last] == key:
+            numbers[row] = last
+            continue
+        slot = mix(key) & mask
+        while True:
+            last = np.int64(table[slot])
+            if last < 0:
+                last = np.int64(n_distinct)
+                table[slot] = n_distinct
+                distinct[n_distinct] = key
+                n_distinct += 1
+                break
+            if distinct[last] == key:
+                break
+            slot = (slot + ONE) & mask
+        numbers[row] = last
+    return n_distinct
+
+
+@kernel(allocates=False)
+def find_conflict(numbers, checks, seen, first):
+    """Whether rows of one number have two checks: two ids then share a key. `seen` starts as 0."""
+    for row in range(numbers.size):
+        number = numbers[row]
+        if seen[number] == 0:
+            seen[number] = 1
+            first[number] = checks[row]
+        elif first[number] != checks[row]:
+            return True
+    return False
+
+
+@kernel(allocates=False)
+def rank_densely(order, keys, ranks, distinct):
+    """The place of each key among the distinct ones, which ascend; how many there are."""
+    n_distinct = 0
+    for place in range(order.size):
+        row = order[place]
+        if place == 0 or keys[row] != distinct[n_distinct - 1]:
+            distinct[n_distinct] = keys[row]
+            n_distinct += 1
+        ranks[row] = n_distinct - 1
+    return n_distinct
+
+
+@kernel(allocates=False)
+def push(packed, values, n_bits):
+    """Shift every packed number up and put a value below."""
+    shift = np.uint64(n_bits)
+    for row in range(packed.size):
+        packed[row] = (packed[row] << shift) | np.uint64(values[row])
+
+
+@kernel(allocates=False)
+def pop(packed, n_bits, out):
+    """Take the lowest bits out of every packed number."""
+    shift = np.uint64(n_bits)
+    mask = (ONE << shift) - ONE
+    for row in range(packed.size):
+        out[row] = packed[row] & mask
+        packed[row] >>= shift
+
+
+@kernel(allocates=False)
+def pop_distinct(packed, n_bits, distinct, out):
+    """Take ranks out of every packed number; the distinct values that they stand for."""
+    shift = np.uint64(n_bits)
+    mask = (ONE << shift) - ONE
+    for row in range(packed.size):
+        out[row] = distinct[np.int64(packed[row] & mask)]
+        packed[row] >>= shift
+
+
+@kernel(allocates=False)
+def find_starts(packed, starts):
+    """Where each number's rows begin; numbers ascend, and each of them is there."""
+    for row in range(packed.size):
+        starts[np.int64(packed[row]) + 1] = row + 1

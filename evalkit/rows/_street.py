@@ -1,0 +1,253 @@
+"""What ratings and labels share of a run: tables, groupings, counts, the report."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import polars as pl
+
+from evalkit import __version__
+from evalkit.config import Config
+from evalkit.errors import DataError, EvalkitError, MachineError, RequestError, raise_all
+from evalkit.keys import plan_ids
+from evalkit.ledger import Clock, versions
+from evalkit.metrics import Request
+from evalkit.report import (
+    Counts,
+    Distribution,
+    Estimate,
+    Graph,
+    Input,
+    ModelCounts,
+    Report,
+    TruthCounts,
+    Warning_,
+)
+from evalkit.rows._reading import Grouping, ModelRows, RowTally
+from evalkit.runs import new_run_id, run_key
+from evalkit.sources import Table
+from evalkit.statistics.intervals import mean_interval
+
+BYTES_AT_REST = 360 << 20  # interpreter, libraries, kernels, row groups on the way
+
+Models = Sequence[tuple[str | None, Table]]
+
+
+class RunRows(Protocol):
+    """Runs a config of one kind."""
+
+    def __call__(
+        self,
+        config: Config,
+        *,
+        given: Sequence[object | None],
+        threads: int,
+        memory_limit: int | None,
+        sample: float | None,
+        per_user: bool,
+        clock: Clock,
+    ) -> Report: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RowsKind:
+    """Ratings or labels: what opens their tables, in the order of the inputs, and runs them."""
+
+    open_all: Callable[[Config], Sequence[Table]]
+    run: RunRows
+
+
+@dataclass(slots=True)
+class Findings:
+    """Everything that a run of rows found."""
+
+    estimates: list[Estimate] = field(default_factory=list)
+    graphs: list[Graph] = field(default_factory=list)
+    distributions: list[Distribution] = field(default_factory=list)
+    warnings: list[Warning_] = field(default_factory=list)
+    users: dict[str, int] = field(default_factory=dict)  # by model
+    most_rows: dict[str, int] = field(default_factory=dict)  # of one user, by model
+    pairs: dict[str, int] = field(default_factory=dict)  # labels 1, or rated pairs, by model
+
+
+def open_all(actions: Sequence[Callable[[], Table]]) -> list[Table]:
+    """Every table, opened; all that is wrong with any of them at once."""
+    problems: list[EvalkitError] = []
+    opened: list[Table] = []
+    for action in actions:
+        try:
+            opened.append(action())
+        except EvalkitError as error:
+            problems.append(error)
+    raise_all(problems)
+    return opened
+
+
+def group_by(name: str, tables: Sequence[Table], seed: int) -> Grouping:
+    """How the rows of all tables are grouped by `user` or `session`."""
+    described = [
+        (
+            table.role,
+            table.at,
+            {
+                column: dtype
+                for column, dtype in table.frame.collect_schema().items()
+                if column.startswith(f"{name}_")
+            },
+        )
+        for table in tables
+    ]
+    return Grouping(name, plan_ids(name, described, seed=seed))
+
+
+def check_rows(
+    config: Config, models: Mapping[str, ModelRows], at: Mapping[str, str]
+) -> list[Warning_]:
+    """Tables without rows are refused, or told."""
+    problems: list[EvalkitError] = []
+    warnings = []
+    for name, rows in models.items():
+        if rows.tally.rows_used:
+            continue
+        had = rows.tally.rows
+        message = f"the table of {name!r} has no rows" + (" left" if had else "")
+        if config.policies.empty_input == "error":
+            hint = 'write empty_input = "warn" under [policies] if that can be'
+            problems.append(DataError(message, code="empty-input", at=at.get(name, ""), hint=hint))
+        else:
+            warnings.append(Warning_("empty-input", message, name))
+    raise_all(problems)
+    return warnings
+
+
+def check_memory(tables: Sequence[Table], bytes_a_row: int, memory_limit: int | None) -> None:
+    """Refuse rows that do not fit, where their number is known beforehand.
+
+    Raises:
+        MachineError: the rows of one model need more than the limit [memory-limit].
+    """
+    rows = [table.n_rows_hint() or 0 for table in tables]
+    needed = BYTES_AT_REST + sum(rows) * bytes_a_row
+    if memory_limit is not None and needed > memory_limit:
+        raise MachineError(
+            f"{sum(rows):,} rows need about {needed >> 20:,} MiB, the limit is "
+            f"{memory_limit >> 20:,} MiB",
+            code="memory-limit",
+            hint=f"give --memory-limit {(needed >> 20) + 1}MiB, or --sample 0.1 for a tenth of the "
+            "users",
+        )
+
+
+def refuse_per_user(per_user: bool) -> None:
+    """Values of single users are kept for rankings alone."""
+    if per_user:
+        raise RequestError(
+            "values of single users are kept for rankings, not for ratings or labels",
+            code="per-user-off",
+            hint="leave out per_user; over='users' averages over users",
+        )
+
+
+def make_report(
+    config: Config,
+    requests: Sequence[Request],
+    inputs: Sequence[Input],
+    models: Mapping[str, RowTally],
+    truth: TruthCounts,
+    found: Findings,
+    clock: Clock,
+    *,
+    threads: int,
+    sample: float | None,
+) -> Report:
+    """The report of a run of rows."""
+    if sample is not None:
+        message = f"numbers stand on a sample of {sample:.2%} of the users"
+        found.warnings.append(Warning_("sample", message))
+    key = _key(config, requests, [each.fingerprint for each in inputs], sample)
+    clock.stop("aggregate")
+    return Report(
+        evalkit=__version__,
+        run_id=new_run_id(clock.started),
+        run_key=key,
+        name=config.name,
+        profile=config.metrics.profile,
+        inputs=tuple(inputs),
+        counts=Counts(
+            truth, {name: _model_counts(name, tally, found) for name, tally in models.items()}
+        ),
+        estimates=tuple(with_interval(each, config.statistics.level) for each in found.estimates),
+        graphs=tuple(found.graphs),
+        distributions=tuple(found.distributions),
+        meta=clock.meta(sum(each.rows for each in inputs), threads, versions()),
+        warnings=tuple(found.warnings),
+        config=config.dump(),
+    )
+
+
+def key_of_rows(config: Config, tables: Sequence[Table], sample: float | None) -> str | None:
+    """The run key that the report of a config would have now; None without fingerprints."""
+    fingerprints = [table.fingerprint() for table in tables]
+    if None in fingerprints:
+        return None
+    return _key(config, config.requests, fingerprints, sample)
+
+
+def _key(
+    config: Config,
+    requests: Sequence[Request],
+    fingerprints: Sequence[str | None],
+    sample: float | None,
+) -> str:
+    asked = config.model_dump(mode="json", exclude={"output", "name"})
+    definitions = [
+        [request.label, dict(request.parameters), request.metric.kernel.digest]
+        for request in requests
+    ]
+    return run_key({**asked, "sample": sample}, fingerprints, {"evalkit": __version__}, definitions)
+
+
+def with_interval(estimate: Estimate, level: float) -> Estimate:
+    """The estimate with the interval of Student's t around it, where it has a standard error."""
+    if estimate.std_error is None or estimate.n_users < 2:
+        return estimate
+    interval = mean_interval(estimate.value, estimate.std_error, estimate.n_users, level=level)
+    return replace(estimate, low=interval.low, high=interval.high)
+
+
+def _model_counts(name: str, tally: RowTally, found: Findings) -> ModelCounts:
+    return ModelCounts(
+        rows=tally.rows,
+        rows_used=tally.rows_used,
+        rows_dropped=dict(tally.dropped),
+        users=found.users.get(name, 0),
+        users_without_ranking=tally.noted.get("users_without_prediction", 0),
+        users_without_truth=tally.noted.get("users_without_rating", 0),
+        duplicates=tally.noted.get("duplicates", 0),
+        duplicates_searched="all" if "duplicates" in tally.noted else "none",
+        seen_in_train=None,
+        bad_ranks=0,
+        ties=0,
+        depth=found.most_rows.get(name, 0),
+    )
+
+
+def inputs_of(role: str, models: Models, tallies: Mapping[str, RowTally]) -> list[Input]:
+    """A record of every table that was read."""
+    found = []
+    for model, table in models:
+        rows = (
+            sum(tally.rows for tally in tallies.values()) if model is None else tallies[model].rows
+        )
+        found.append(Input(role, model, table.paths, rows, table.fingerprint()))
+    return found
+
+
+def float_column(name: str, dtype: pl.DataType) -> pl.Expr:
+    """A number column as float32 where it is one, else as float64."""
+    column = pl.col(name)
+    if dtype == pl.Float32:
+        return column
+    if dtype in (pl.Float16,):
+        return column.cast(pl.Float32)
+    return column.cast(pl.Float64)

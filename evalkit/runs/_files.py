@@ -1,0 +1,142 @@
+"""Files that are new, whole and on the disk; and what it means when the disk refuses."""
+
+import errno
+import hashlib
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from evalkit.errors import EvalkitError, MachineError
+
+_NO_SYMLINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+OLD_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+def write(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, NEW_FILE, 0o666)
+    try:
+        left = memoryview(content)
+        while left:
+            left = left[os.write(descriptor, left) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read(path: Path) -> bytes:
+    with open(os.open(path, OLD_FILE), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "no regular file", str(path))
+        return file.read()
+
+
+def file_record(path: Path) -> dict[str, object]:
+    with open(os.open(path, OLD_FILE), "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "no regular file", str(path))
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"sha256": digest, "bytes": found.st_size}
+
+
+def link(source: Path, path: Path) -> None:
+    """The file `source` under a second name; a copy where file systems differ."""
+    descriptor = os.open(source, OLD_FILE)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "no regular file", str(source))
+        os.fsync(descriptor)
+        try:
+            os.link(source, path)
+        except OSError as error:
+            if error.errno not in {errno.EXDEV, errno.EMLINK, *_NO_SYMLINKS}:
+                raise
+        else:
+            return
+        with open(os.open(path, NEW_FILE, 0o666), "wb") as copy:
+            shutil.copyfileobj(file, copy, 1 << 20)
+            copy.flush()
+            os.fsync(copy.fileno())
+
+
+def sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems without it
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def point(latest: Path, run_id: str, *, beside: Path) -> None:
+    try:
+        os.symlink(run_id, beside)
+    except OSError as error:
+        if error.errno in _NO_SYMLINKS:  # a file system without links has no `latest`
+            return
+        raise
+    try:
+        os.replace(beside, latest)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(beside)
+        raise
+    sync_directory(latest.parent)
+
+
+@contextmanager
+def machine_errors(at: Path) -> Iterator[None]:
+    """What the disk or Polars refuse, as a MachineError."""
+    try:
+        yield
+    except EvalkitError:
+        raise
+    except MemoryError as error:
+        raise MachineError(
+            "memory ran out while the run was written",
+            code="write-failed",
+            at=str(at),
+            hint="write fewer formats, or without values of users",
+        ) from error
+    except OSError as error:
+        raise _machine_error(error.errno, reason(error), at) from error
+    except BaseException as error:
+        # Polars' PanicException is a BaseException, and Polars need not be imported to look.
+        if type(error).__module__.partition(".")[0] not in ("polars", "pyo3_runtime"):
+            raise
+        number = errno.ENOSPC if "No space left" in str(error) else None
+        raise _machine_error(number, str(error).partition("\n")[0], at) from error
+
+
+def _machine_error(number: int | None, reason: str, at: Path) -> MachineError:
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return MachineError(
+            f"the disk is full: {reason}",
+            code="disk-full",
+            at=str(at),
+            hint="nothing was written; make room, or name another folder with --out",
+        )
+    if number in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
+        return MachineError(
+            f"the folder cannot be written: {reason}",
+            code="not-writable",
+            at=str(at),
+            hint="nothing was written; name another folder with --out",
+        )
+    return MachineError(
+        f"the run could not be written: {reason}",
+        code="write-failed",
+        at=str(at),
+        hint="nothing was written; try again, or name another folder with --out",
+    )
+
+
+def reason(error: OSError) -> str:
+    reason = (error.strerror or str(error)).lower()
+    return f"{reason}: {error.filename!r}" if error.filename else reason

@@ -1,0 +1,255 @@
+"""A run's directory: written beside, synchronised, read back, then renamed."""
+
+import errno
+import json
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evalkit.errors import MachineError, RequestError, nearest
+from evalkit.report import PerUser, Report, render, write_metrics_parquet
+from evalkit.report.json_ import dump_line
+from evalkit.report.verdict import verdict_of
+from evalkit.runs._files import (
+    NEW_FILE,
+    file_record,
+    link,
+    machine_errors,
+    point,
+    read,
+    reason,
+    sync_directory,
+    write,
+)
+from evalkit.runs._keys import digest
+from evalkit.runs._lock import Job, hold
+from evalkit.runs._manifest import (
+    MANIFEST,
+    PARTS,
+    PER_USER,
+    REPORT,
+    RUN_ID,
+    SCHEMA_VERSION,
+    verify,
+)
+
+LATEST = "latest"
+if TYPE_CHECKING:
+    import polars as pl
+
+FORMATS = ("json", "parquet", "csv", "markdown", "html", "latex")
+_FILES = {
+    "csv": "metrics.csv",
+    "markdown": "report.md",
+    "html": "report.html",
+    "latex": "report.tex",
+}
+
+
+def publish(
+    report: Report,
+    folder: str | Path,
+    *,
+    formats: Sequence[str] = ("json", "parquet", "markdown", "html"),
+    config: Mapping[str, object] | None = None,
+    per_user: PerUser | None = None,
+    job: Job | None = None,
+) -> Path:
+    """The new directory `folder/<run_id>`, which `folder/latest` then points to.
+
+    Everything is written beside it, synchronised, read back and only then renamed, so that a
+    killed or failed run leaves nothing that looks like one.
+
+    Args:
+        report: what to write; `report.json` is written whatever `formats` says.
+        folder: where runs are kept; made if need be.
+        formats: some of `FORMATS`.
+        config: written to the manifest; the report's own when None.
+        per_user: values of users; the report's own when None. Finished files are taken in
+            as they are (linked, or copied from another file system) and stay where they were.
+        job: what `hold` gave; taken and released here when None.
+    Raises:
+        RequestError: an unknown format [unknown-format], or the run is there already
+            [run-exists] or cannot be a directory's name [bad-run-id].
+        BusyError: another process writes a run of that name [run-locked].
+        MachineError: [disk-full, not-writable, write-failed, latest-not-moved].
+    """
+    for each in formats:
+        if each not in FORMATS:
+            close = nearest(each, FORMATS)
+            raise RequestError(
+                f"no format is called {each!r}",
+                code="unknown-format",
+                hint=f"did you mean {close!r}?" if close else f"write {', '.join(FORMATS)}",
+            )
+    if not RUN_ID.fullmatch(report.run_id) or report.run_id == LATEST:
+        raise RequestError(
+            f"run_id {report.run_id!r} cannot be the name of a directory",
+            code="bad-run-id",
+            hint="write letters, digits, '.', '_' and '-', 100 at most",
+        )
+    config = report.config if config is None else config
+    per_user = report.per_user_values if per_user is None else per_user
+    if job is not None:
+        return _publish(report, job, formats, config, per_user)
+    with hold(folder, report.name) as held:
+        return _publish(report, held, formats, config, per_user)
+
+
+def _publish(
+    report: Report,
+    job: Job,
+    formats: Sequence[str],
+    config: Mapping[str, object] | None,
+    per_user: PerUser | None,
+) -> Path:
+    target = job.folder / report.run_id
+    latest = job.folder / LATEST
+    if os.path.lexists(target):
+        raise RequestError(
+            f"run {report.run_id!r} is written already, and runs are written once",
+            code="run-exists",
+            at=str(target),
+            hint="evaluate again for a new run, or write to another folder",
+        )
+    if os.path.lexists(latest) and not os.path.islink(latest):
+        raise MachineError(
+            "'latest' is no link, so it cannot be moved to the new run",
+            code="latest-not-moved",
+            at=str(latest),
+            hint=f"mv {latest} {latest}.old",
+        )
+    with job.scratch(report.run_id) as parts, machine_errors(job.folder):
+        _fill(parts, report, formats, config, per_user)
+        # mkdtemp gives 0700; a finished run is as open to others as the folder it is in.
+        os.chmod(parts, stat.S_IMODE(os.stat(job.folder).st_mode) & 0o755 | 0o700)
+        sync_directory(parts)
+        os.rename(parts, target)
+    try:
+        sync_directory(job.folder)
+        point(latest, report.run_id, beside=job.folder / f"{job.prefix(report.run_id)}latest")
+    except OSError as error:
+        raise MachineError(
+            f"the run is written, but 'latest' does not point to it: {reason(error)}",
+            code="latest-not-moved",
+            at=str(target),
+            hint="the run is complete under this name",
+        ) from error
+    return target
+
+
+def _fill(
+    parts: Path,
+    report: Report,
+    formats: Sequence[str],
+    config: Mapping[str, object] | None,
+    per_user: PerUser | None,
+) -> None:
+    """Write every file into `parts`, the manifest last, and read each one back."""
+    text = report.to_json()
+    write(parts / REPORT, text.encode())
+    Report.from_json(read(parts / REPORT), at=str(parts / REPORT))
+    names = [REPORT]
+    for format_, name in _FILES.items():
+        if format_ in formats:
+            names.append(name)
+            write(parts / name, render(report, format_).encode("utf-8", "replace"))
+    if "parquet" in formats:
+        names.append("metrics.parquet")
+        _write_metrics(parts / names[-1], report)
+    if report.parts is not None:
+        names.append(PARTS)
+        _write_frame(parts / PARTS, report.parts)
+    if per_user is not None:
+        names += _take_in(parts, per_user)
+    manifest: dict[str, object] = {
+        "schema_version": SCHEMA_VERSION,
+        "evalkit": report.evalkit,
+        "run_id": report.run_id,
+        "run_key": report.run_key,
+        "name": report.name,
+        "profile": report.profile,
+        "files": {name: file_record(parts / name) for name in names},
+        "per_user": None
+        if per_user is None
+        else {
+            "user_columns": list(per_user.user_columns),
+            "model_column": per_user.model_column,
+            "metrics": list(per_user.metrics),
+        },
+        "is_fine": verdict_of(report).is_fine,
+        "inputs": [
+            {each.name: getattr(log, each.name) for each in fields(log)} for log in report.inputs
+        ],
+        "config": config,
+        "higher_is_better": {each.name: each.higher_is_better for each in report.estimates},
+        "meta": {each.name: getattr(report.meta, each.name) for each in fields(report.meta)},
+    }
+    manifest = json.loads(dump_line(manifest))
+    manifest["checksum"] = digest(manifest)
+    write(parts / MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
+    problems = verify(parts)
+    if problems:
+        raise MachineError(
+            f"what was written reads back otherwise: {problems[0]}",
+            code="write-failed",
+            at=str(parts.parent),
+            hint="the disk or the memory is at fault; look into the system's log",
+        )
+
+
+def _write_metrics(path: Path, report: Report) -> None:
+    from io import BytesIO
+
+    import polars as pl
+
+    written = BytesIO()
+    write_metrics_parquet(report, written)
+    write(path, written.getvalue())
+    if not pl.read_parquet(path, glob=False).equals(report.metrics):
+        raise OSError(errno.EIO, "metrics.parquet reads back otherwise", str(path))
+
+
+def _write_frame(path: Path, frame: "pl.DataFrame") -> None:
+    from io import BytesIO
+
+    import polars as pl
+
+    written = BytesIO()
+    frame.write_parquet(written)
+    write(path, written.getvalue())
+    if not pl.read_parquet(path, glob=False).equals(frame):
+        raise OSError(errno.EIO, f"{path.name} reads back otherwise", str(path))
+
+
+def _take_in(parts: Path, per_user: PerUser) -> list[str]:
+    """The names of the files that hold the values of users, now in `parts`."""
+    if per_user.path is None:
+        _write_users(parts / PER_USER, per_user)
+        return [PER_USER]
+    if not per_user.path.is_dir():
+        link(per_user.path, parts / PER_USER)
+        return [PER_USER]
+    files = sorted(per_user.path.glob("*.parquet"))
+    if len(files) == 1:
+        link(files[0], parts / PER_USER)
+        return [PER_USER]
+    os.mkdir(parts / "per_user", 0o755)
+    names = [f"per_user/part-{number:05}.parquet" for number in range(len(files))]
+    for path, name in zip(files, names, strict=True):
+        link(path, parts / name)
+    sync_directory(parts / "per_user")
+    return names
+
+
+def _write_users(path: Path, per_user: PerUser) -> None:
+    import polars as pl
+
+    os.close(os.open(path, NEW_FILE, 0o666))
+    per_user.table().sink_parquet(path, sync_on_close="all", engine="streaming")
+    rows = pl.scan_parquet(path, glob=False).select(pl.len()).collect(engine="streaming").item()
+    if rows != sum(frame.height for frame in (per_user.frames or {}).values()):
+        raise OSError(errno.EIO, "per_user.parquet reads back otherwise", str(path))

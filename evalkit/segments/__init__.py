@@ -1,0 +1,41 @@
+"""Users, or relevant items, in groups: by a table, by the truth's own columns, by number."""
+
+from evalkit.segments._buckets import SMALL, SMALL_KEY, UNKNOWN, Groups, SortKey, quantile_edges
+from evalkit.segments._cells import ALL, CellSet, Segment, make_cells, most_cells
+from evalkit.segments._items import ItemPart, ItemSegments, read_item_segments
+from evalkit.segments._opened import SegmentTable, open_segments
+from evalkit.segments._users import (
+    UserSegments,
+    cross_segments,
+    numbers_of,
+    read_clusters,
+    read_user_values,
+    read_weights,
+    split_users,
+)
+
+__all__ = [
+    "ALL",
+    "SMALL",
+    "SMALL_KEY",
+    "UNKNOWN",
+    "CellSet",
+    "Groups",
+    "ItemPart",
+    "ItemSegments",
+    "Segment",
+    "SegmentTable",
+    "SortKey",
+    "UserSegments",
+    "cross_segments",
+    "make_cells",
+    "most_cells",
+    "numbers_of",
+    "open_segments",
+    "quantile_edges",
+    "read_clusters",
+    "read_item_segments",
+    "read_user_values",
+    "read_weights",
+    "split_users",
+]

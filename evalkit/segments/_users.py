@@ -1,0 +1,215 @@
+"""Segments of the truth's users."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.errors import DataError
+from evalkit.keys import USER_KEY, KeyCollisionError, as_keys, plan_ids, same_ids, stable_hashes
+from evalkit.segments._buckets import (
+    Groups,
+    SortKey,
+    as_numbers,
+    group_values,
+    quantile_edges,
+)
+from evalkit.segments._opened import SegmentTable
+from evalkit.sources import reading
+from evalkit.truth import BATCH_ROWS, Truth
+
+CODE = "code"
+
+
+@dataclass(frozen=True, slots=True)
+class UserSegments:
+    """One way to split the truth's users.
+
+    Args:
+        name: of the segmentation.
+        groups: the segment of each user code.
+    """
+
+    name: str
+    groups: Groups
+
+
+def read_user_values(source: SegmentTable, truth: Truth) -> list[pl.Series]:
+    """For each segmentation of a table the value of each user code; null where there is none.
+
+    Raises:
+        DataError: a user has several values [segment-conflict].
+        KeyCollisionError: two users share a key.
+    """
+    n_users = truth.pairs.n_users
+    if source.table is None:
+        return [pl.Series(truth.pairs.n_relevant) for _ in source.names]
+    plan = truth.user_plan
+    values = [pl.col(f"value_{place}") for place in range(len(source.names))]
+    known: list[pl.DataFrame] = []
+    with reading(source.table):
+        for rows in source.table.stream([*plan.select(USER_KEY), *values], most=BATCH_ROWS):
+            kept = rows.filter(pl.col(USER_KEY).is_not_null())
+            codes = truth.pairs.codes_of(as_keys(kept[USER_KEY]))
+            is_known = codes >= 0
+            kept, codes = kept.filter(pl.Series(is_known)), codes[is_known]
+            if plan.hashed and not same_ids(
+                kept.select(plan.columns), truth.user_ids[codes].select(plan.columns)
+            ):
+                raise KeyCollisionError
+            kept = kept.select(pl.Series(CODE, codes), *values)
+            known.append(_without_repeats(kept))
+    schema = source.table.frame.select(values).collect_schema()
+    empty = pl.DataFrame(schema={CODE: pl.Int64, **schema})
+    found = pl.concat([empty, *known])
+    return [
+        one_value_each(
+            found.select(CODE, pl.col(f"value_{place}").alias("value")),
+            n_users,
+            source,
+            place,
+            "users",
+        )
+        for place in range(len(source.names))
+    ]
+
+
+def _without_repeats(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows that differ from the row before: a user's rows mostly lie together."""
+    changed = pl.any_horizontal(
+        [pl.col(name).ne_missing(pl.col(name).shift()) for name in rows.columns]
+    )
+    first = pl.int_range(pl.len()) == 0
+    return rows.filter(first | changed)
+
+
+def one_value_each(
+    found: pl.DataFrame, n_ids: int, source: SegmentTable, place: int, what: str
+) -> pl.Series:
+    """The value of each code, of rows with `code` and `value`; null where there is none.
+
+    Raises:
+        DataError: a user, or an item, has several values [segment-conflict].
+    """
+    rule, name = source.rules[place], source.names[place]
+    if found["value"].dtype.is_float():
+        found = found.with_columns(pl.col("value").fill_nan(None))
+    found = found.drop_nulls("value")
+    if found["value"].dtype == pl.Categorical:  # its order is no order
+        found = found.with_columns(pl.col("value").cast(pl.String))
+    codes = found[CODE]
+    if codes.n_unique() < codes.len():
+        groups = found.group_by(CODE).agg(
+            pl.col("value").min().alias("min"), pl.col("value").max().alias("max")
+        )
+        if rule.pick == "same":
+            several = groups.filter(pl.col("min") != pl.col("max"))
+            if several.height:
+                assert source.table is not None
+                raise DataError(
+                    f"{several.height:,} {what} are in several segments of {name!r}",
+                    code="segment-conflict",
+                    at=source.table.at,
+                    hint='say which value counts: pick = "min" or pick = "max"',
+                )
+        chosen = "max" if rule.pick == "max" else "min"
+        found = groups.select(CODE, pl.col(chosen).alias("value"))
+        codes = found[CODE]
+    rows = np.full(n_ids, -1, dtype=np.int64)
+    rows[codes.to_numpy()] = np.arange(found.height)
+    index = pl.Series(rows)
+    return found["value"].gather(index.set(index < 0, None))
+
+
+def split_users(
+    source: SegmentTable,
+    values: Sequence[pl.Series],
+    truth: Truth,
+    counted: npt.NDArray[np.bool_],
+    edges: Mapping[str, Sequence[float]],
+) -> list[UserSegments]:
+    """The segments that a table's values make.
+
+    Args:
+        counted: bool[n_users], users whose values make the quantiles.
+        edges: of segmentations whose edges are known already, by name.
+    """
+    at = source.table.at if source.table is not None else "truth"
+    found = []
+    for name, rule, series in zip(source.names, source.rules, values, strict=True):
+        inner: Sequence[float] = rule.edges or edges.get(name, ())
+        if rule.quantiles is not None and name not in edges:
+            inner = quantile_edges(as_numbers(series, at)[counted], rule.quantiles)
+        found.append(UserSegments(name, group_values(series, rule, inner, f"{at}: {name}")))
+    return found
+
+
+def cross_segments(one: UserSegments, other: UserSegments) -> UserSegments:
+    """Users by two segmentations at once; an unknown half stays by its name."""
+    n_other = len(other.groups.labels)
+    both = one.groups.codes.astype(np.int64) * n_other + other.groups.codes
+    present, codes = np.unique(both, return_inverse=True)
+    labels: list[str] = []
+    keys: list[SortKey] = []
+    for code in present:
+        first, second = divmod(int(code), n_other)
+        labels.append(f"{one.groups.labels[first]} & {other.groups.labels[second]}")
+        keys.append(one.groups.keys[first] + other.groups.keys[second])
+    groups = Groups(tuple(labels), tuple(keys), codes.astype(np.int32))
+    return UserSegments(f"{one.name} & {other.name}", groups)
+
+
+def numbers_of(
+    source: SegmentTable, truth: Truth, counted: npt.NDArray[np.bool_]
+) -> dict[str, npt.NDArray[np.float64]]:
+    """The numbers of the counted users, for each segmentation by quantiles."""
+    at = source.table.at if source.table is not None else "truth"
+    values = read_user_values(source, truth)
+    return {
+        name: as_numbers(series, at)[counted]
+        for name, rule, series in zip(source.names, source.rules, values, strict=True)
+        if rule.quantiles is not None
+    }
+
+
+def read_weights(source: SegmentTable | None, truth: Truth) -> npt.NDArray[np.float64] | None:
+    """float64[n_users], how much each user counts; None without a table.
+
+    Raises:
+        DataError: a user has no weight, or one below 0 [bad-weight].
+    """
+    if source is None:
+        return None
+    at = source.table.at if source.table is not None else "truth"
+    weights = as_numbers(read_user_values(source, truth)[0], at)
+    n_bad = int(np.count_nonzero(~(np.isfinite(weights) & (weights >= 0.0))))
+    if n_bad:
+        raise DataError(
+            f"{n_bad:,} users have no weight, or one that is no number from 0 on",
+            code="bad-weight",
+            at=at,
+            hint='give every user of the truth one, such as by = "coalesce(weight, 1)"',
+        )
+    return weights
+
+
+def read_clusters(source: SegmentTable | None, truth: Truth) -> npt.NDArray[np.uint64] | None:
+    """uint64[n_users], a stable hash of each user's cluster; None without a column.
+
+    Raises:
+        DataError: a user has no cluster [no-cluster].
+    """
+    if source is None:
+        return None
+    values = read_user_values(source, truth)[0]
+    if values.null_count():
+        raise DataError(
+            f"{values.null_count():,} users have no cluster",
+            code="no-cluster",
+            at=source.table.at if source.table is not None else "truth",
+            hint="give every user one, or leave cluster out",
+        )
+    frame = values.cast(pl.String).alias("user_0").to_frame()
+    return stable_hashes(frame, plan_ids("user", [("truth", "", dict(frame.schema))], seed=1))

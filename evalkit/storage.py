@@ -1,0 +1,62 @@
+"""Options of object stores: secrets stand in the environment, and the config names them."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from evalkit.errors import RequestError
+
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SECRET = re.compile(
+    r"secret|password|token|signature|credential|account_key|access_key$|sas", re.I
+)
+_options: ContextVar[Mapping[str, str] | None] = ContextVar("storage_options", default=None)
+
+
+def names_secret(key: str) -> bool:
+    """Whether an option of that name holds what nobody may read."""
+    return bool(_SECRET.search(key)) and not key.lower().endswith("access_key_id")
+
+
+def is_reference(value: str) -> bool:
+    """Whether the value is `${NAME}` and nothing else."""
+    return bool(_REFERENCE.fullmatch(value))
+
+
+def expand(options: Mapping[str, str]) -> dict[str, str]:
+    """The options with every `${NAME}` filled in from the environment.
+
+    Raises:
+        RequestError: such a variable is not set [missing-variable].
+    """
+
+    def value_of(found: re.Match[str]) -> str:
+        value = os.environ.get(found[1])
+        if value is None:
+            raise RequestError(
+                f"the environment has no {found[1]}",
+                code="missing-variable",
+                at="[storage]",
+                hint=f"export {found[1]}=... before evalkit starts",
+            )
+        return value
+
+    return {key: _REFERENCE.sub(value_of, value) for key, value in options.items()}
+
+
+@contextmanager
+def storing(options: Mapping[str, str]) -> Iterator[None]:
+    """Logs that are opened inside are read with these options."""
+    token = _options.set(expand(options) or None)
+    try:
+        yield
+    finally:
+        _options.reset(token)
+
+
+def current_options() -> dict[str, str] | None:
+    """What `scan_parquet` and the like take as `storage_options`."""
+    options = _options.get()
+    return None if options is None else dict(options)

@@ -1,0 +1,313 @@
+"""Exact sums of all that is measured: by model, by pair of models, and by cell of the users.
+
+Users are put into cells so fine that every segment is made of whole cells. A value is then added
+once, however many segmentations there are; sums of segments, and of all users, are put together
+from those of cells, exactly.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from threading import Lock
+from typing import Protocol, Self, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.config import StatisticsSection
+from evalkit.errors import DataError, nearest
+from evalkit.exact import CellRows, ExactSum, ExactSums
+from evalkit.metrics import kernel
+from evalkit.segments import ALL, SMALL, SMALL_KEY, Segment, SortKey, UserSegments
+
+Values = npt.NDArray[np.float64]
+Outcomes = npt.NDArray[np.int64]
+Pair: TypeAlias = tuple[str, str]  # baseline, candidate
+
+
+def pairs_among(models: Sequence[str], chosen: StatisticsSection, *, at: str) -> list[Pair]:
+    """The models that are compared, baseline first.
+
+    Raises:
+        DataError: the baseline is none of the models [unknown-model].
+    """
+    if chosen.pairs == "all":
+        return list(combinations(models, 2))
+    if chosen.baseline is None:
+        return []
+    if chosen.baseline not in models:
+        close = nearest(chosen.baseline, models)
+        raise DataError(
+            f"the baseline {chosen.baseline!r} is no model of the rankings",
+            code="unknown-model",
+            at=at,
+            hint=f"did you mean {close!r}?" if close else f"they hold {', '.join(models)}",
+        )
+    return [(chosen.baseline, each) for each in models if each != chosen.baseline]
+
+
+WINS, TIES, LOSSES = range(3)
+
+
+@kernel(allocates=False)
+def compare_values(  # type: ignore[no-untyped-def]
+    baseline, candidate, cells, first_column, higher_is_better, deltas, outcomes
+):
+    """Each user's candidate less baseline, and by cell how many win, tie and lose.
+
+    `outcomes` is int64[n_cells, n_columns, 3]; a user without either value is none of them.
+    Gives how many have one value alone.
+    """
+    n_alone = 0
+    for row in range(baseline.shape[0]):
+        for column in range(baseline.shape[1]):
+            old, new = baseline[row, column], candidate[row, column]
+            deltas[row, column] = new - old
+            if np.isnan(old) or np.isnan(new):
+                n_alone += np.isnan(old) != np.isnan(new)
+                continue
+            better = new > old if higher_is_better else new < old
+            outcome = WINS if better else (TIES if new == old else LOSSES)
+            outcomes[cells[row], first_column + column, outcome] += 1
+    return n_alone
+
+
+@dataclass(slots=True)
+class PairSums:
+    """What two models give on the users whom both have a value of.
+
+    Args:
+        deltas: candidate less baseline.
+        baseline_alone, candidate_alone: values of users who have only one of them.
+        outcomes: int64[n_cells, n_columns, 3], wins, ties, losses of the candidate.
+    """
+
+    deltas: ExactSums
+    baseline_alone: ExactSums
+    candidate_alone: ExactSums
+    outcomes: Outcomes
+
+    @property
+    def has_alone(self) -> bool:
+        """Whether any user has one value alone."""
+        return bool(self.baseline_alone.counts.any())
+
+    @classmethod
+    def empty(cls, n_columns: int, n_cells: int = 1) -> "PairSums":
+        """Nothing added yet."""
+        deltas, one, other = (ExactSums(n_columns, n_cells) for _ in range(3))
+        return cls(deltas, one, other, np.zeros((n_cells, n_columns, 3), dtype=np.int64))
+
+    def over(self, cells: npt.NDArray[np.int64]) -> "PairSums":
+        """The sums over some of the cells."""
+        if self.has_alone:
+            one, other = self.baseline_alone.over(cells), self.candidate_alone.over(cells)
+        else:  # untouched, and stays so
+            one, other = ExactSums(self.deltas.n_columns), ExactSums(self.deltas.n_columns)
+        outcomes = self.outcomes[cells].sum(axis=0, keepdims=True)
+        return PairSums(self.deltas.over(cells), one, other, outcomes)
+
+    def take(self, columns: npt.NDArray[np.int64]) -> "PairSums":
+        """The same sums with columns in another order."""
+        return PairSums(
+            self.deltas.take(columns),
+            self.baseline_alone.take(columns),
+            self.candidate_alone.take(columns),
+            np.ascontiguousarray(self.outcomes[:, columns]),
+        )
+
+    def merge(self, other: "PairSums") -> None:
+        """Take over what was added elsewhere."""
+        self.deltas.merge(other.deltas)
+        self.baseline_alone.merge(other.baseline_alone)
+        self.candidate_alone.merge(other.candidate_alone)
+        self.outcomes += other.outcomes
+
+
+class Totals:
+    """Sums of every model and pair while blocks of users are folded in, from any thread.
+
+    Args:
+        models: whose values come by.
+        pairs: which of them are compared.
+        n_columns: values of a user and model.
+        n_cells: cells of the users.
+    """
+
+    def __init__(
+        self, models: Iterable[str], pairs: Sequence[Pair], n_columns: int, n_cells: int
+    ) -> None:
+        self.models = {name: ExactSums(n_columns, n_cells) for name in models}
+        self.pairs = {pair: PairSums.empty(n_columns, n_cells) for pair in pairs}
+        self._locks = {each: Lock() for each in (*self.models, *self.pairs)}
+
+    def add(
+        self,
+        values: Mapping[str, Sequence[Values]],
+        higher_is_better: Sequence[bool],
+        cells: npt.NDArray[np.int32],
+    ) -> None:
+        """Fold in a block of users.
+
+        Args:
+            values: for each model, for each metric float64[n_users, n_cutoffs].
+            higher_is_better: of each metric.
+            cells: int32[n_users], the cell of each user.
+        """
+        rows: CellRows | None = None
+        for name, sums in self.models.items():
+            rows = rows or CellRows.of(cells, sums.n_cells)
+            with self._locks[name]:
+                first = 0
+                for each in values[name]:
+                    sums.add(each, first_column=first, rows=rows)
+                    first += each.shape[1]
+        for pair, found in self.pairs.items():
+            baseline, candidate = values[pair[0]], values[pair[1]]
+            with self._locks[pair]:
+                first = 0
+                for old, new, higher in zip(baseline, candidate, higher_is_better, strict=True):
+                    self._add_pair(found, old, new, cells, rows, first, higher_is_better=higher)
+                    first += old.shape[1]
+
+    def _add_pair(
+        self,
+        found: PairSums,
+        old: Values,
+        new: Values,
+        cells: npt.NDArray[np.int32],
+        rows: CellRows | None,
+        first: int,
+        *,
+        higher_is_better: bool,
+    ) -> None:
+        deltas = np.empty_like(old)
+        n_alone = compare_values(old, new, cells, first, higher_is_better, deltas, found.outcomes)
+        found.deltas.add(deltas, first_column=first, rows=rows)
+        if n_alone:
+            lone_old = np.where(np.isnan(new), old, np.nan)
+            lone_new = np.where(np.isnan(old), new, np.nan)
+            found.baseline_alone.add(lone_old, first_column=first, rows=rows)
+            found.candidate_alone.add(lone_new, first_column=first, rows=rows)
+
+
+@dataclass(frozen=True, slots=True)
+class PairTotal:
+    """One metric of two models on the users whom both have a value of."""
+
+    delta: ExactSum
+    baseline: ExactSum
+    candidate: ExactSum
+    wins: int
+    ties: int
+    losses: int
+
+
+class _Merges(Protocol):
+    def merge(self, other: Self, /) -> None: ...
+
+
+Who = TypeVar("Who")
+Sums = TypeVar("Sums", bound=_Merges)
+
+
+def _pool(
+    table: dict[tuple[Segment, Who], Sums], segments: Sequence[Segment], into: Segment
+) -> None:
+    for segment, who in [key for key in table if key[0] in segments]:
+        found = table.pop((segment, who))
+        if (into, who) in table:
+            table[into, who].merge(found)
+        else:
+            table[into, who] = found
+
+
+@dataclass(slots=True)
+class GrandTotals:
+    """Sums of all shares of the users, by segment.
+
+    Args:
+        models: of each segment and model, one column a request.
+        pairs: of each segment and pair.
+        users: how many users of a segment count.
+        keys: what segments are put in order by.
+        pooled: segments that were too small, and what they went into.
+    """
+
+    models: dict[tuple[Segment, str], ExactSums] = field(default_factory=dict)
+    pairs: dict[tuple[Segment, Pair], PairSums] = field(default_factory=dict)
+    users: dict[Segment, int] = field(default_factory=dict)
+    keys: dict[Segment, SortKey] = field(default_factory=dict)
+    pooled: dict[Segment, Segment] = field(default_factory=dict)
+
+    def note_users(
+        self, segmentations: Sequence[UserSegments], counted: npt.NDArray[np.bool_]
+    ) -> None:
+        """Count the users of every segment, of one share."""
+        for each in segmentations:
+            groups = each.groups
+            found = np.bincount(groups.codes[counted], minlength=len(groups.labels))
+            for label, key, n_users in zip(groups.labels, groups.keys, found, strict=True):
+                self.note_segment((each.name, label), key, int(n_users))
+
+    def note_segment(self, segment: Segment, key: SortKey, n_users: int) -> None:
+        """Count the users of one segment, of one share."""
+        self.keys[segment] = key
+        self.users[segment] = self.users.get(segment, 0) + n_users
+
+    @property
+    def segments(self) -> list[Segment]:
+        """All users, then every segment with users, in order."""
+        names = list(dict.fromkeys(name for name, _ in self.users))
+        with_users = [segment for segment, n_users in self.users.items() if n_users]
+        by_name = {name: place for place, name in enumerate(names)}
+        return [ALL, *sorted(with_users, key=lambda each: (by_name[each[0]], self.keys[each]))]
+
+    def take(
+        self,
+        totals: Totals,
+        segments: Mapping[Segment, npt.NDArray[np.int64]],
+        columns: npt.NDArray[np.int64],
+    ) -> None:
+        """Take over a share's sums.
+
+        Args:
+            segments: the cells of each segment, ALL among them in one set of cells.
+            columns: the column of the totals that each request stands in.
+        """
+        for segment, cells in segments.items():
+            for name, sums in totals.models.items():
+                over = sums.over(cells).take(columns)
+                self.models.setdefault((segment, name), ExactSums(columns.size)).merge(over)
+            for pair, found in totals.pairs.items():
+                mine = self.pairs.setdefault((segment, pair), PairSums.empty(columns.size))
+                mine.merge(found.over(cells).take(columns))
+
+    def pool_small(self, min_users: int) -> None:
+        """Put the segments of a segmentation that have too few users together as one."""
+        small: dict[str, list[Segment]] = {}
+        for segment, n_users in self.users.items():
+            if 0 < n_users < min_users:
+                small.setdefault(segment[0], []).append(segment)
+        for name, segments in small.items():
+            into = (name, SMALL)
+            _pool(self.models, segments, into)
+            _pool(self.pairs, segments, into)
+            self.users[into] = sum(self.users.pop(segment) for segment in segments)
+            self.keys[into] = SMALL_KEY
+            self.pooled.update(dict.fromkeys(segments, into))
+
+    def pair_total(self, segment: Segment, pair: Pair, column: int) -> PairTotal:
+        """One column of one pair in one segment."""
+        found = self.pairs[segment, pair]
+        outcomes = found.outcomes[0, column]
+        baseline = self.models[segment, pair[0]].sum_of(column)
+        candidate = self.models[segment, pair[1]].sum_of(column)
+        return PairTotal(
+            found.deltas.sum_of(column),
+            baseline.without(found.baseline_alone.sum_of(column)),
+            candidate.without(found.candidate_alone.sum_of(column)),
+            int(outcomes[WINS]),
+            int(outcomes[TIES]),
+            int(outcomes[LOSSES]),
+        )

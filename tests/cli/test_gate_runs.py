@@ -1,0 +1,142 @@
+"""Gates decide how a run ends, and keep what the next run needs."""
+
+import polars as pl
+import pytest
+
+
+@pytest.fixture
+def job(logs):
+    """Fifty users; `good` is right for all, `bad` for every other one, and a config to add to."""
+    users = list(range(50))
+    pl.DataFrame({"user_id": users, "item_id": [1] * 50, "rating": [1.0] * 50}).write_parquet(
+        logs / "truth.parquet"
+    )
+
+    def rank(name: str, wrong: int) -> None:
+        items = [2 if wrong and user % wrong == 0 else 1 for user in users]
+        pl.DataFrame({"user_id": users, "item_id": items, "rank": [1] * 50}).write_parquet(
+            logs / f"{name}.parquet"
+        )
+
+    rank("good", 0)
+    rank("bad", 2)
+    text = (logs / "job.toml").read_text()
+
+    def config(gates: str) -> None:
+        (logs / "job.toml").write_text(text + gates)
+
+    return config, rank
+
+
+DROP = '[[gates]]\nmetric = "recall@1"\nmodel = "good"\nmax_drop = 0.01\nbaseline = "last"\n'
+
+
+def test_gates_decide_the_exit_status(evalkit, job, logs):
+    config, _ = job
+    config('[[gates]]\nmetric = "recall@1"\nmin = 0.9\n')
+
+    outcome = evalkit("run", "job.toml")
+
+    assert (outcome.status, outcome.codes) == (1, ["gate-failed"])
+    assert "verdict: failed, 2 gates: 1 failed, 1 passed, 3 warnings" in outcome.out
+    assert "recall@1 of bad is 0.5000" in outcome.err
+    assert evalkit("verify", "runs/latest").status == 0
+    assert "Failed: 1 of 2 gates" in (logs / "runs" / "latest" / "report.html").read_text()
+    assert "**fail**" in (logs / "runs" / "latest" / "report.md").read_text()
+
+
+def test_drop_against_the_last_run_is_judged_user_by_user(evalkit, job, logs):
+    config, rank = job
+    config(DROP)
+
+    first = evalkit("run", "job.toml")
+    same = evalkit("run", "job.toml", "--json")
+    rank("good", 5)
+    worse = evalkit("run", "job.toml", "--json")
+
+    assert (first.status, first.codes) == (1, ["gate-failed"])
+    assert "there is no run 'last' yet" in first.err
+    assert same.status == 0
+    (gate,) = same.document["gates"]
+    assert (gate["outcome"], gate["judged_by"], gate["delta"]) == ("pass", "paired", 0.0)
+    assert worse.status == 1
+    (gate,) = worse.document["gates"]
+    assert (gate["outcome"], gate["judged_by"]) == ("fail", "paired")
+    assert gate["delta"] == pytest.approx(-0.2)
+    kept = pl.read_parquet(logs / "runs" / "latest" / "per_user.parquet")
+    assert kept.columns == ["user_id", "model", "recall@1"]
+
+
+def test_models_of_one_run_are_compared_user_by_user(evalkit, job, logs):
+    config, _ = job
+    config(DROP.replace('"last"', '"bad"') + DROP.replace('"last"', '"good"').replace(
+        'model = "good"', 'model = "bad"'
+    ))  # fmt: skip
+
+    outcome = evalkit("run", "job.toml", "--json")
+
+    better, worse = outcome.document["gates"]
+    assert (better["outcome"], better["judged_by"], better["delta"]) == ("pass", "paired", 0.5)
+    assert (worse["outcome"], worse["judged_by"], worse["delta"]) == ("fail", "paired", -0.5)
+    assert not (logs / "runs" / "latest" / "per_user.parquet").exists()
+
+
+def test_last_passed_is_no_ratchet(evalkit, job):
+    config, rank = job
+    config(DROP.replace('"last"', '"last-passed"') + 'unclear = "pass"\n')
+
+    evalkit("run", "job.toml")
+    rank("good", 5)
+    once = evalkit("run", "job.toml")
+    again = evalkit("run", "job.toml")
+
+    assert (once.status, again.status) == (1, 1)
+
+
+def test_work_whose_gate_failed_is_still_failed_when_it_is_there(evalkit, job):
+    config, _ = job
+    config('[[gates]]\nmetric = "recall@1"\nmodel = "bad"\nmin = 0.9\n')
+    evalkit("run", "job.toml")
+
+    outcome = evalkit("run", "job.toml", "--if-new")
+
+    assert outcome.status == 1
+    assert "nothing-new" in outcome.err
+
+
+def test_missing_tag_is_told_before_the_work(evalkit, job, logs):
+    config, _ = job
+    config(DROP.replace('"last"', '"prod"'))
+
+    outcome = evalkit("run", "job.toml")
+
+    assert (outcome.status, outcome.codes) == (2, ["unknown-run"])
+    assert not (logs / "runs").exists()
+
+
+def test_finished_runs_are_judged_again(evalkit, job):
+    config, rank = job
+    config('[[gates]]\nmetric = "recall@1"\nmin = 0.3\n')
+    evalkit("run", "job.toml")
+    evalkit("history", "tag", "last", "prod")
+    rank("good", 5)
+    evalkit("run", "job.toml")
+
+    own = evalkit("gate", "last")
+    config(DROP)
+    other = evalkit("gate", "last", "--config", "job.toml", "--baseline", "prod", "--json")
+    by_last = evalkit("gate", "last", "--config", "job.toml")
+
+    assert own.status == 0
+    assert [line.partition(":")[0] for line in own.out.splitlines()] == ["pass", "pass"]
+    assert other.status == by_last.status == 1
+    assert other.document[0]["delta"] == pytest.approx(-0.2)
+    assert other.document[0]["judged_by"] == "independent"
+
+
+def test_a_run_without_gates_has_none_to_judge(evalkit, logs):
+    evalkit("run", "job.toml")
+
+    outcome = evalkit("gate", "last")
+
+    assert (outcome.status, outcome.codes) == (2, ["no-gates"])

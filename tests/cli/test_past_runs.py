@@ -1,0 +1,128 @@
+"""`evalkit history` and `evalkit report` in a process of their own."""
+
+import json
+
+import polars as pl
+import pytest
+
+
+@pytest.fixture
+def runs(evalkit, logs):
+    """Two runs of the job, of which the first is tagged."""
+    for _ in range(2):
+        assert evalkit("run", "job.toml").status == 0
+    ids = sorted(each.name for each in (logs / "runs").glob("2*"))
+    assert evalkit("history", "tag", "last~1", "prod").out == f"prod: {ids[0]}\n"
+    return ids
+
+
+def test_history_lists_runs(evalkit, runs):
+    for outcome in (evalkit("history"), evalkit("history", "list")):
+        lines = outcome.out.splitlines()
+        assert outcome.status == 0, outcome.err
+        assert [line.split()[0] for line in lines] == ["run", runs[1], runs[0]]
+        assert lines[2].endswith("prod")
+    found = evalkit("history", "list", "--json").document
+    assert [(each["run_id"], each["tags"]) for each in found] == [
+        (runs[1], []),
+        (runs[0], ["prod"]),
+    ]
+
+
+def test_history_shows_a_metric_over_time(evalkit, runs, logs):
+    outcome = evalkit("history", "show", "ndcg@2", "--model", "good")
+    page = evalkit("history", "show", "nDCG@2", "--html", "trend.html")
+
+    head, line = outcome.out.splitlines()
+    assert "nDCG@2" in head
+    assert line.split()[2] == "▄▄"
+    assert page.out == "trend.html\n"
+    assert (logs / "trend.html").read_text().startswith("<!doctype html>")
+
+
+def test_history_answers_sql(evalkit, runs):
+    sql = "SELECT model, count(*) AS n FROM metrics GROUP BY model ORDER BY model"
+
+    assert evalkit("history", "query", sql).out == "model  n\nbad    4\ngood   4\n"
+    assert evalkit("history", "query", sql, "--format", "csv").out == "model,n\nbad,4\ngood,4\n"
+    assert evalkit("history", "query", sql, "--format", "json").document[0] == {
+        "model": "bad", "n": 4,
+    }  # fmt: skip
+    refused = evalkit("history", "query", "DELETE FROM runs")
+    assert (refused.status, refused.codes) == (2, ["bad-sql"])
+
+
+def test_history_exports_parquet(evalkit, runs, logs):
+    outcome = evalkit("history", "export", "all.parquet")
+
+    assert outcome.out == "all.parquet: 8 rows of 2 runs\n"
+    frame = pl.read_parquet(logs / "all.parquet")
+    assert frame["run_id"].unique().sort().to_list() == runs
+    assert frame["value"].dtype == pl.Float64
+
+
+def test_history_prunes_and_rebuilds(evalkit, runs, logs):
+    evalkit("run", "job.toml")
+
+    would = evalkit("history", "prune", "--keep", "1", "--dry-run")
+    done = evalkit("history", "prune", "--keep", "1")
+    rebuilt = evalkit("history", "rebuild")
+
+    assert would.out == done.out == f"runs/{runs[1]}\n"
+    assert rebuilt.out == "runs: 2 runs in the index\n"
+
+
+def test_tag_can_be_taken_away(evalkit, runs):
+    wrong = evalkit("history", "tag", "last", "prod", "--remove")
+    right = evalkit("history", "tag", "prod", "prod", "--remove")
+
+    assert (wrong.status, wrong.codes) == (2, ["unknown-tag"])
+    assert right.out == f"prod: taken from {runs[0]}\n"
+
+
+@pytest.mark.parametrize(
+    ("format", "first"),
+    [
+        ("table", "job (profile evalkit)"),
+        ("json", "{"),
+        ("csv", "model,metric"),
+        ("markdown", "# job"),
+        ("latex", "% job"),
+        ("html", "<!doctype html>"),
+    ],
+)
+def test_report_renders_an_old_run(evalkit, runs, logs, format, first):
+    outcome = evalkit("report", "last~1", "--format", format)
+
+    assert outcome.out.startswith(first)
+    if format == "json":
+        assert outcome.document["run_id"] == runs[0]
+    if format == "html":
+        assert outcome.out == (logs / "runs" / runs[0] / "report.html").read_text()
+
+
+def test_report_writes_files(evalkit, runs, logs):
+    without = evalkit("report", "prod", "--format", "parquet")
+    outcome = evalkit("report", "prod", "--format", "parquet", "--file", "m.parquet")
+
+    assert (without.status, without.codes) == (2, ["bad-option"])
+    assert outcome.out == "m.parquet\n"
+    assert pl.read_parquet(logs / "m.parquet").height == 4
+
+
+def test_report_of_no_run_is_told(evalkit, runs):
+    unknown = evalkit("report", "prd")
+    early = evalkit("report", "last~9")
+
+    assert (unknown.status, unknown.codes) == (2, ["unknown-run"])
+    assert (early.status, early.codes) == (3, ["no-such-run"])
+
+
+def test_damaged_runs_are_warned_of(evalkit, runs, logs):
+    path = logs / "runs" / runs[0] / "report.json"
+    path.write_text(json.dumps({}))
+
+    outcome = evalkit("history", "rebuild")
+
+    assert outcome.status == 0
+    assert "warning[run-damaged]: 1 damaged runs" in outcome.err

@@ -1,0 +1,198 @@
+"""One metric under every profile, and the conventions that move it."""
+
+import json
+import math
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evalkit
+from evalkit.audit import audit_config, render_audit
+from evalkit.config import parse_config
+from evalkit.errors import RequestError
+
+CONFIG = """
+[truth]
+path = "{folder}/truth.parquet"
+threshold = 2.0
+columns = {{ user = "user", item = "item", relevance = "relevance" }}
+[[rankings]]
+model = "als"
+path = "{folder}/run.parquet"
+columns = {{ user = "user", item = "item", score = "score" }}
+[metrics]
+names = ["nDCG@5"]
+"""
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    """Logs with equal scores, copies, negative relevance, and users that one of them lacks."""
+    folder = tmp_path_factory.mktemp("audit")
+    rng = np.random.default_rng(4)
+    truth = [
+        (user, int(item), float(rng.choice([-1.0, 1.0, 2.0, 3.0])))
+        for user in range(40)
+        for item in rng.choice(30, size=6, replace=False)
+    ]
+    run = [
+        (user, int(item), float(np.round(rng.normal(), 1)))
+        for user in range(3, 44)
+        for item in rng.choice(30, size=12)
+    ]
+    frames = {
+        "truth": pl.DataFrame(truth, schema=["user", "item", "relevance"], orient="row"),
+        "run": pl.DataFrame(run, schema=["user", "item", "score"], orient="row"),
+    }
+    for name, frame in frames.items():
+        frame.write_parquet(folder / f"{name}.parquet")
+    return folder, frames
+
+
+@pytest.fixture(scope="module")
+def found(logs):
+    config = parse_config(CONFIG.format(folder=logs[0]), source="job.toml")
+    (audit,) = audit_config(config, "nDCG@5")
+    return audit
+
+
+def test_values_are_those_of_a_run_under_each_profile(logs, found):
+    _, frames = logs
+
+    for standing in found.standings:
+        for profile in standing.profiles:
+            report = evalkit.evaluate(
+                frames["truth"],
+                {"als": frames["run"]},
+                metrics=["nDCG@5"],
+                profile=profile,
+                threshold=2.0,
+                policies={} if profile != "evalkit" else {"duplicates": "count"},
+            )
+            if profile != "evalkit":
+                assert report.value("nDCG@5") == pytest.approx(standing.value, rel=1e-12), profile
+
+
+def test_contributions_add_up_to_the_difference(found):
+    values = {name: each.value for each in found.standings for name in each.profiles}
+
+    assert found.pairs
+    for pair in found.pairs:
+        assert pair.delta == pytest.approx(values[pair.other] - values[pair.one], abs=1e-12)
+        assert math.fsum(each.delta for each in pair.axes) == pytest.approx(pair.delta, abs=1e-12)
+        if pair.is_smallest and abs(pair.delta) > 1e-9:
+            assert pair.axes
+
+
+def test_bounds_of_ties_are_told(found):
+    worst, best = found.tie_bounds
+    (own,) = [each.value for each in found.standings if "evalkit" in each.profiles]
+
+    assert worst <= own <= best
+    assert f"from {worst:.6f} to {best:.6f}" in render_audit([found], "table")
+
+
+def test_standings_fall_and_name_every_library_that_has_the_metric(found):
+    values = [each.value for each in found.standings if not math.isnan(each.value)]
+    named = {name for each in found.standings for name in each.profiles}
+
+    assert values == sorted(values, reverse=True)
+    assert named | set(found.left_out) == set(evalkit_profiles())
+    assert "recmetrics" in found.left_out
+
+
+def evalkit_profiles():
+    from evalkit.profiles import profile_names
+
+    return profile_names()
+
+
+def test_two_profiles_that_differ_in_one_choice_are_explained_by_it(logs):
+    config = parse_config(CONFIG.format(folder=logs[0]), source="job.toml")
+
+    (audit,) = audit_config(config, "precision@5", profiles=["rs_metrics", "recbole"])
+
+    (pair,) = audit.pairs
+    assert [each.axis for each in pair.axes] in (
+        ["missing_ranking"],
+        ["over", "missing_ranking"],
+        ["missing_ranking", "over"],
+    )
+
+
+def test_the_smallest_set_is_the_smallest(logs):
+    folder, frames = logs
+    config = parse_config(CONFIG.format(folder=folder), source="job.toml")
+    (audit,) = audit_config(config, "recall@5", profiles=["spark", "lenskit"])
+
+    (pair,) = audit.pairs
+    changes = {each.axis: (each.before, each.after) for each in pair.axes}
+
+    def value(axes):
+        chosen = {axis: changes[axis][axis in axes] for axis in changes}
+        own = ", ".join(f"{axis}={setting!r}" for axis, setting in chosen.items())
+        return (
+            evalkit.evaluate(
+                frames["truth"],
+                {"als": frames["run"]},
+                metrics=[f"recall({own})@5"],
+                profile=pair.one,
+                threshold=2.0,
+            )
+            .estimates[0]
+            .value
+        )
+
+    end = value(set(changes))
+    for size in range(len(changes)):
+        for part in combinations(changes, size):
+            assert value(set(part)) != pytest.approx(end, rel=1e-12), part
+
+
+def test_an_audit_is_told_as_table_json_and_markdown(found):
+    table, markdown = (render_audit([found], form) for form in ("table", "markdown"))
+    (document,) = json.loads(render_audit([found], "json"))
+
+    assert table.startswith("nDCG@5 of als under every profile")
+    assert "Shapley" in table
+    assert "| value | profiles |" in markdown
+    assert [each["profiles"] for each in document["standings"]] == [
+        list(each.profiles) for each in found.standings
+    ]
+    assert set(document["pairs"][0]) >= {"one", "other", "delta", "axes", "method"}
+
+
+def test_conventions_that_cannot_matter_are_told(tmp_path):
+    pl.DataFrame({"user": [1, 2], "item": [1, 1]}).write_parquet(tmp_path / "truth.parquet")
+    pl.DataFrame({"user": [1, 2], "item": [1, 2], "score": [0.5, 0.4]}).write_parquet(
+        tmp_path / "run.parquet"
+    )
+    text = CONFIG.format(folder=tmp_path).replace(', relevance = "relevance"', "")
+    config = parse_config(text.replace("threshold = 2.0", ""), source="job.toml")
+
+    (audit,) = audit_config(config, "RR@5")
+
+    assert {"duplicates", "ties", "missing_ranking"} <= set(audit.inert)
+    (standing,) = audit.standings[:1]
+    assert "trec_eval" in {name for each in audit.standings for name in each.profiles}
+    assert standing.n_users <= 2
+
+
+@pytest.mark.parametrize(
+    ("metric", "profiles", "code"),
+    [
+        ("nDCG@{5,10}", (), "ambiguous-metric"),
+        ("nDGC@5", (), "unknown-metric"),
+        ("first_hit_rank", (), "nothing-to-audit"),
+        ("RR@5", ("ranx", "rankx"), "unknown-profile"),
+    ],
+)
+def test_what_cannot_be_audited_is_refused(logs, metric, profiles, code):
+    config = parse_config(CONFIG.format(folder=logs[0]), source="job.toml")
+
+    with pytest.raises(RequestError) as caught:
+        audit_config(config, metric, profiles=profiles)
+
+    assert caught.value.code == code

@@ -1,0 +1,271 @@
+"""Models of one truth and finished runs, compared user by user."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from test_segments import make_logs
+
+import evalkit
+from evalkit.cli.app import run_command
+from evalkit.errors import EvalkitError, RequestError
+
+CONFIG = """
+name = "nightly"
+[truth]
+path = "truth.parquet"
+[[rankings]]
+model = "a"
+path = "a.parquet"
+columns = { rank = "rank" }
+[[rankings]]
+model = "b"
+path = "b.parquet"
+columns = { rank = "rank" }
+[metrics]
+names = ["nDCG@8", "RR"]
+[output]
+per_user = true
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    make_logs(tmp_path)
+    (tmp_path / "job.toml").write_text(CONFIG)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def tables(folder, *models):
+    return {model: folder / f"{model}.parquet" for model in models}
+
+
+def test_two_models_are_compared_over_one_truth(folder):
+    report = evalkit.compare(
+        folder / "truth.parquet", tables(folder, "a", "b"), metrics=["RR"], per_user=True
+    )
+
+    (found,) = report.comparisons
+    one, other = (report.per_user("RR", model=model)["value"].to_numpy() for model in "ab")
+    assert (found.baseline, found.candidate) == ("a", "b")
+    assert found.delta == pytest.approx((other - one).mean(), abs=1e-15)
+
+
+def test_the_baseline_can_be_named(folder):
+    report = evalkit.compare(
+        folder / "truth.parquet", tables(folder, "a", "b", "c"), metrics=["RR"], baseline="b"
+    )
+
+    assert [(each.baseline, each.candidate) for each in report.comparisons] == [
+        ("b", "a"),
+        ("b", "c"),
+    ]
+
+
+def test_one_model_is_nothing_to_compare(folder):
+    with pytest.raises(RequestError) as caught:
+        evalkit.compare(folder / "truth.parquet", tables(folder, "a"), metrics=["RR"])
+
+    assert caught.value.code == "nothing-to-compare"
+
+
+def said(capsys, *arguments):
+    status = run_command([str(each) for each in arguments])
+    out = capsys.readouterr().out
+    assert status == 0
+    return out
+
+
+def test_ranking_paths_are_compared_over_a_truth(folder, capsys):
+    out = said(
+        capsys, "compare", "--truth", "truth.parquet", "a.parquet", "b.parquet", "-m", "RR",
+        "--json", "--quiet",
+    )  # fmt: skip
+
+    (found,) = json.loads(out)["comparisons"]
+    assert (found["baseline"], found["candidate"], found["metric"]) == ("a", "b", "RR")
+
+
+def test_a_config_is_asked_for_two_of_its_models(folder, capsys):
+    out = said(capsys, "compare", "--config", "job.toml", "b", "a", "--power")
+
+    assert out.startswith("compared with b: paired t test, Holm over 2 tests, 95% intervals\n")
+    assert "would see" in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+
+
+def test_the_same_run_twice_differs_in_nothing(folder, capsys):
+    for _ in range(2):
+        said(capsys, "run", "job.toml", "--quiet")
+
+    out = said(capsys, "compare", "last~1", "last", "--json", "--quiet")
+
+    found = json.loads(out)["comparisons"]
+    assert {(each["baseline"], each["candidate"]) for each in found} == {
+        ("a (last~1)", "a (last)"),
+        ("b (last~1)", "b (last)"),
+    }
+    assert all(each["delta"] == 0 and each["ties"] == each["n_users"] for each in found)
+    assert all(each["p_value"] == 1 for each in found)
+
+
+@pytest.mark.parametrize("test", ["t", "permutation", "bootstrap", "wilcoxon"])
+def test_runs_give_what_their_models_give_in_one_run(folder, capsys, test):
+    said(capsys, "run", "job.toml", "--quiet")
+    said(capsys, "run", "job.toml", "--quiet", "--set", "rankings[0].path=c.parquet")
+    together = evalkit.compare(
+        folder / "truth.parquet",
+        tables(folder, "a", "c"),
+        metrics=["nDCG@8", "RR"],
+        statistics={"test": test},
+    )
+
+    out = said(capsys, "compare", "last~1", "last", "--json", "--quiet", "--test", test)
+
+    found = [each for each in json.loads(out)["comparisons"] if each["candidate"] == "a (last)"]
+    for each, expected in zip(found, together.comparisons, strict=True):
+        assert each["metric"] == expected.metric
+        assert each["delta"] == expected.delta
+        assert each["p_value"] == expected.p_value
+        assert (each["wins"], each["losses"]) == (expected.wins, expected.losses)
+
+
+@pytest.mark.parametrize(
+    ("second", "code"),
+    [
+        (["--set", "truth.where=item > 5"], "different-truth"),
+        (["--set", "output.per_user=false"], "per-user-off"),
+        (["--set", 'metrics.names=["AP@3"]'], "nothing-in-common"),
+    ],
+)
+def test_runs_that_cannot_be_compared_are_refused(folder, capsys, second, code):
+    said(capsys, "run", "job.toml", "--quiet")
+    said(capsys, "run", "job.toml", "--quiet", *second)
+
+    with pytest.raises(EvalkitError) as caught:
+        run_command(["compare", "last~1", "last"])
+
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["a"], "nothing-to-compare"),
+        (["--config", "job.toml", "a", "z"], "unknown-model"),
+        (["--truth", "truth.parquet", "a.parquet", "b.parquet"], "missing-metric"),
+        (["--truth", "t", "--config", "c", "a", "b"], "bad-option"),
+        (["last", "nothing"], "unknown-run"),
+        (["last~1", "last", "--set", "statistics.level=0.9"], "bad-option"),
+    ],
+)
+def test_a_wrong_comparison_is_refused(folder, arguments, code):
+    (folder / "runs").mkdir()
+    with pytest.raises(EvalkitError) as caught:
+        run_command(["compare", *arguments])
+
+    assert caught.value.code in (code, "no-such-run")
+
+
+def test_a_search_finds_the_segment_that_was_made_worse(folder, capsys):
+    users = np.arange(720)
+    pl.DataFrame({"user": users, "item": users % 7}).write_parquet("truth.parquet")
+    for model in "ab":
+        is_last = (users % 3 == 0) if model == "b" else np.zeros(720, dtype=bool)
+        shown = np.stack([users % 7, users % 7 + 50], 1)
+        shown[is_last] = shown[is_last][:, ::-1]
+        pl.DataFrame(
+            {"user": users.repeat(2), "item": shown.ravel(), "rank": np.tile([1, 2], 720)}
+        ).write_parquet(f"{model}.parquet")
+    third = np.array(["bad", "good", "fine"])[users % 3]
+    kind = np.where(users % 2, "odd", "even")
+    pl.DataFrame({"user": users, "third": third, "kind": kind}).write_parquet("users.parquet")
+    rules = [f'segments.{by}={{path = "users.parquet", by = "{by}"}}' for by in ("third", "kind")]
+    sets = [text for rule in rules for text in ("--set", rule)]
+    noise = "rankings[0].where=rank > 1 or user % 11 < 10"  # or no difference would vary
+
+    out = said(
+        capsys, "compare", "--config", "job.toml", "a", "b", "--search", "-m", "RR", *sets,
+        "--set", noise, "--set", "policies.bad_ranks=keep", "--json", "--quiet",
+    )  # fmt: skip
+
+    found = json.loads(out)["findings"]
+    losses = {(each["segmentation"], each["segment"]) for each in found if each["kind"] == "loss"}
+    assert ("third", "bad") in losses
+    assert not any("good" in segment or "fine" in segment for _, segment in losses)
+    assert all(each["n_searched"] <= 11 for each in found)
+
+
+def test_a_search_without_segments_is_refused(folder):
+    with pytest.raises(RequestError) as caught:
+        run_command(["compare", "--config", "job.toml", "a", "b", "--search"])
+
+    assert caught.value.code == "no-segments"
+
+
+def test_the_parts_of_a_change_add_up(folder, capsys):
+    segments = 'segments.country={by = "country"}'
+    said(capsys, "run", "job.toml", "--quiet", "--set", segments)
+    said(capsys, "run", "job.toml", "--quiet", "--set", segments, "--set", "truth.where=item > 9")
+
+    out = said(capsys, "why", "last~1", "last", "--json", "--quiet", "-m", "RR")
+
+    for each in json.loads(out):
+        assert each["segmentation"] == "country"
+        parts = [each[name] for name in ("mix", "truth", "coverage", "within")]
+        assert sum(parts) == pytest.approx(each["after"] - each["before"], abs=1e-15)
+        assert parts[1] != 0  # relevant items were taken away
+        assert parts[2] == 0  # everybody is ranked in both
+    values = {
+        (each["model"], each["metric"]): each["value"]
+        for each in json.loads(said(capsys, "report", "last", "--format", "json"))["metrics"]
+        if each["segment"] is None
+    }
+    assert json.loads(out)[0]["after"] == values["a", "RR"]
+
+
+def test_the_same_run_twice_has_nothing_to_explain(folder, capsys):
+    for _ in range(2):
+        said(capsys, "run", "job.toml", "--quiet")
+
+    out = said(capsys, "why", "last~1", "last", "--quiet")
+
+    rows = [line.split() for line in out.splitlines()[1:-1]]
+    assert len(rows) == 4
+    assert all(row[4:] == ["+0.0000"] * 5 for row in rows)
+    assert all(len(line) <= 80 for line in out.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--by", "age"], "unknown-segmentation"),
+        (["-m", "AP@3"], "metric-not-in-report"),
+        (["--model", "z"], "unknown-model"),
+    ],
+)
+def test_what_cannot_be_explained_is_refused(folder, capsys, options, code):
+    for _ in range(2):
+        said(capsys, "run", "job.toml", "--quiet")
+
+    with pytest.raises(EvalkitError) as caught:
+        run_command(["why", "last~1", "last", *options])
+
+    assert caught.value.code == code
+
+
+def test_one_user_gives_no_interval_and_no_verdict(tmp_path):
+    truth = pl.DataFrame({"user": [1], "item": [1]})
+    ranked = {
+        name: pl.DataFrame({"user": [1, 1], "item": items, "rank": [1, 2]})
+        for name, items in (("a", [2, 1]), ("b", [1, 2]))
+    }
+
+    report = evalkit.compare(truth, ranked, metrics=["RR"])
+
+    (found,) = report.comparisons
+    assert (found.delta, found.n_users, found.verdict) == (0.5, 1, "cannot tell")
+    assert np.isnan(found.low)
+    assert json.loads(report.to_json())["comparisons"][0]["p_value"] is None

@@ -1,0 +1,290 @@
+"""Every example of configs/ runs as it is written, and every schedule runs its command.
+
+systemd's own parser checks the unit and the timer where it is installed. Airflow, Dagster and
+Kubernetes are stood in for: their files are executed or parsed here against what they document.
+"""
+
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+import types
+from datetime import datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CONFIGS = sorted((ROOT / "configs").glob("*.toml"))
+DAY = "2026-11-20"
+
+
+@pytest.fixture
+def place(tmp_path) -> Path:
+    """A folder as the examples expect it: configs/, logs/, trec/, and the demo of the package."""
+    shutil.copytree(ROOT / "configs", tmp_path / "configs")
+    (tmp_path / "evalkit").mkdir()
+    (tmp_path / "evalkit" / "demo").symlink_to(ROOT / "evalkit" / "demo")
+    users = list(range(120))
+    items = [user % 24 for user in users]
+
+    def write(path: str, columns: dict[str, list]) -> None:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        pl.DataFrame(columns).write_parquet(tmp_path / path)
+
+    def ranked(shift: int) -> dict[str, list]:
+        rows = [(user, (user + shift + place) % 24, place) for user in users for place in range(20)]
+        return {
+            "user_id": [row[0] for row in rows],
+            "item_id": [row[1] for row in rows],
+            "rank": [row[2] + 1 for row in rows],
+        }
+
+    days = [DAY, yesterday(), "2026-11-21"]
+    for day in dict.fromkeys(days):
+        truth = {
+            "user_id": users, "item_id": items, "rating": [5.0] * 120, "event": ["purchase"] * 120,
+        }  # fmt: skip
+        write(f"logs/interactions/day={day}/part.parquet", truth)
+        write(f"logs/rankings/als/day={day}/part.parquet", ranked(24))
+        write(f"logs/rankings/popularity/day={day}/part.parquet", ranked(7))
+    write(
+        "logs/users.parquet",
+        {
+            "user_id": users,
+            "activity": ["new" if user % 3 else "regular" for user in users],
+            "country": ["fr" if user % 4 else "de" for user in users],
+            "age": [18 + user % 60 for user in users],
+        },
+    )
+    kinds = ["war" if item % 2 else "love" for item in range(24)]
+    write("logs/items.parquet", {"item_id": list(range(24)), "genre": kinds})
+    sessions = {"account_id": users, "session_id": [1] * 120}
+    bought = {"item_id": items, "rating": [5.0] * 120, "event": ["purchase"] * 120}
+    write("logs/interactions/part.parquet", {**sessions, **bought})
+    many = ranked(24)
+    scored = {
+        "account_id": many["user_id"],
+        "session_id": [1] * 2400,
+        "item_id": many["item_id"],
+        "score": [-float(rank) for rank in many["rank"]],
+        "model_name": ["als"] * 2400,
+    }
+    write("logs/rankings/week-1/part.parquet", scored)
+    write("logs/rankings/week-2/part.parquet", {**scored, "model_name": ["ease"] * 2400})
+    write("logs/train.parquet", {**sessions, "item_id": [99] * 120})
+    shown = ranked(24)
+    write(
+        "logs/impressions/part.parquet",
+        {
+            "user_id": shown["user_id"],
+            "session_id": shown["user_id"],
+            "p_click": [1 / (rank + 1) for rank in shown["rank"]],
+            "item_id": shown["item_id"],
+            "position": [rank - 1 for rank in shown["rank"]],
+            "clicked": [rank == 3 for rank in shown["rank"]],
+            "surface": ["home"] * 2400,
+        },
+    )
+    stars = [float(1 + user % 5) for user in users]
+    write("logs/ratings/part.parquet", {"user_id": users, "item_id": items, "stars": stars})
+    for model in ("svd", "item-mean"):
+        predicted = [star + len(model) / 10 for star in stars]
+        columns = {"user_id": users, "item_id": items, "score": predicted}
+        write(f"logs/predictions/{model}.parquet", columns)
+    (tmp_path / "trec").mkdir()
+    (tmp_path / "trec" / "qrels.test").write_text("q1 0 d1 1\nq1 0 d2 0\n")
+    (tmp_path / "trec" / "bm25.run").write_text("q1 Q0 d1 1 2.5 x\nq1 Q0 d2 2 1.5 x\n")
+    return tmp_path
+
+
+def yesterday() -> str:
+    command = ["date", "-u", "-d", "yesterday", "+%F"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command line as a scheduler's shell does, with `evalkit` on the path."""
+    shim = folder / "bin" / "evalkit"
+    shim.parent.mkdir(exist_ok=True)
+    shim.write_text(f'#!/bin/sh\nexec {sys.executable} -m evalkit "$@"\n')
+    shim.chmod(0o755)
+    environment = {
+        **os.environ,
+        "PATH": f"{shim.parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+    }
+    line = command.replace("/srv/evalkit", str(folder))
+    return subprocess.run(
+        ["/bin/sh", "-c", line], cwd=folder, env=environment, capture_output=True, text=True
+    )
+
+
+def commands_in(config: Path) -> list[str]:
+    return re.findall(
+        r"^#     (evalkit (?:run|compare) .*)$", config.read_text(), flags=re.MULTILINE
+    )
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+def test_example_runs_as_its_first_lines_say(place, config):
+    commands = commands_in(config)
+    if "s3://" in config.read_text():
+        pytest.skip("its test brings a store along: tests/test_store.py")
+    assert commands
+
+    for command in commands:
+        done = shell(command, place)
+
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert (place / "runs" / "latest" / "report.json").is_file()
+
+
+def test_nights_are_judged_against_the_last_one(place):
+    command = "evalkit run configs/nightly.toml --var day={} --if-new --summary"
+
+    first = shell(command.format(DAY), place)
+    again = shell(command.format(DAY), place)
+    second = shell(command.format("2026-11-21"), place)
+
+    assert (first.returncode, again.returncode, second.returncode) == (0, 0, 0), second.stderr
+    assert "2 cannot tell" in first.stdout
+    assert "nothing-new" in again.stderr
+    assert "cannot tell" not in second.stdout
+
+
+# Schedules.
+
+SCHEDULES = ROOT / "configs" / "schedules"
+
+
+def exec_line() -> str:
+    (line,) = re.findall(
+        r"^ExecStart=/bin/sh -c '(.*)'$",
+        (SCHEDULES / "evalkit-nightly.service").read_text(),
+        flags=re.MULTILINE,
+    )
+    return line.replace("%%", "%")
+
+
+def cron_line() -> str:
+    lines = (SCHEDULES / "crontab").read_text().splitlines()
+    (line,) = [each for each in lines if re.match(r"[\d*]", each)]
+    fields = line.split(None, 5)
+    assert all(re.fullmatch(r"[\d*,/-]+", each) for each in fields[:5])
+    assert not re.search(r"(?<!\\)%", fields[5])
+    return fields[5].replace("\\%", "%")
+
+
+def airflow_command(monkeypatch) -> str:
+    found = {}
+
+    class Dag:
+        def __init__(self, **options):
+            assert {"dag_id", "schedule", "start_date"} <= set(options)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return None
+
+    airflow = types.ModuleType("airflow")
+    airflow.DAG = Dag
+    bash = types.ModuleType("airflow.providers.standard.operators.bash")
+    bash.BashOperator = lambda **options: found.update(options)
+    for name in (
+        "airflow.providers",
+        "airflow.providers.standard",
+        "airflow.providers.standard.operators",
+    ):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    monkeypatch.setitem(sys.modules, "airflow", airflow)
+    monkeypatch.setitem(sys.modules, bash.__name__, bash)
+    runpy.run_path(str(SCHEDULES / "airflow_dag.py"))
+    return found["bash_command"].replace("{{ ds }}", DAY)
+
+
+def kubernetes_command() -> str:
+    yaml = pytest.importorskip("yaml")
+    job = yaml.safe_load((SCHEDULES / "kubernetes-cronjob.yaml").read_text())
+    assert (job["apiVersion"], job["kind"]) == ("batch/v1", "CronJob")
+    spec = job["spec"]
+    assert spec["concurrencyPolicy"] in ("Allow", "Forbid", "Replace")
+    template = spec["jobTemplate"]["spec"]
+    (rule,) = template["podFailurePolicy"]["rules"]
+    assert (rule["action"], rule["onExitCodes"]["operator"]) == ("FailJob", "In")
+    assert 75 not in rule["onExitCodes"]["values"]
+    pod = template["template"]["spec"]
+    assert pod["restartPolicy"] == "Never"  # a failure policy of pods asks for it
+    (container,) = pod["containers"]
+    volumes = {each["name"] for each in pod["volumes"]}
+    assert {each["name"] for each in container["volumeMounts"]} <= volumes
+    assert container["command"] == ["/bin/sh", "-c"]
+    (command,) = container["args"]
+    return command
+
+
+@pytest.mark.parametrize("scheduler", ["systemd", "cron", "airflow", "kubernetes"])
+def test_scheduled_command_runs(place, scheduler, monkeypatch):
+    command = {
+        "systemd": exec_line,
+        "cron": cron_line,
+        "airflow": lambda: airflow_command(monkeypatch),
+        "kubernetes": kubernetes_command,
+    }[scheduler]()
+
+    done = shell(command, place)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (place / "runs" / "latest" / "report.html").is_file()
+
+
+def test_dagster_job_runs_its_command(place, monkeypatch):
+    module = types.ModuleType("dagster")
+
+    def same(*args, **options):
+        return args[0] if args and callable(args[0]) else lambda function: function
+
+    module.op = module.job = module.schedule = same
+    module.Failure = module.RetryRequested = RuntimeError
+    monkeypatch.setitem(sys.modules, "dagster", module)
+    script = place / "dagster_job.py"
+    script.write_text(
+        (SCHEDULES / "dagster_job.py").read_text().replace("/srv/evalkit", str(place))
+    )
+    shell("true", place)
+    monkeypatch.setenv("PATH", f"{place / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    told = []
+    job = runpy.run_path(str(script))
+    context = types.SimpleNamespace(
+        op_config={"day": DAY}, log=types.SimpleNamespace(info=told.append),
+        scheduled_execution_time=datetime(2026, 11, 20),
+    )  # fmt: skip
+
+    job["evaluate"](context)
+
+    assert "nightly-als: fine" in told[0]
+    assert job["every_night"](context) == {"ops": {"evaluate": {"config": {"day": DAY}}}}
+
+
+def test_systemd_accepts_unit_and_timer(tmp_path):
+    program = shutil.which("systemd-analyze")
+    if program is None:
+        pytest.skip("systemd-analyze is not installed")
+    files = [SCHEDULES / f"evalkit-nightly.{kind}" for kind in ("service", "timer")]
+
+    done = subprocess.run(
+        [program, "verify", "--man=no", *map(str, files)], capture_output=True, text=True
+    )
+    calendar = subprocess.run(
+        [program, "calendar", "*-*-* 03:00:00 UTC"], capture_output=True, text=True
+    )
+
+    ours = [line for line in done.stderr.splitlines() if "evalkit-nightly" in line]
+    assert ours == []
+    assert calendar.returncode == 0, calendar.stderr

@@ -1,0 +1,294 @@
+"""Gates pass, fail or cannot tell; every outcome is worked out by hand."""
+
+import math
+from dataclasses import replace
+
+import polars as pl
+import pytest
+from test_runs import report
+
+from evalkit.config import GateRule, build_config
+from evalkit.errors import Errors, RequestError
+from evalkit.gates import find_baselines, judge
+from evalkit.report import Comparison, PerUser, Report
+from evalkit.runs import publish
+
+LOSSES = {"higher_is_better": False, "name": "first_hit_rank"}
+
+
+def run(
+    value: float = 0.5,
+    error: float | None = 0.01,
+    n_users: int = 1000,
+    run_id: str = "now",
+    values: dict[int, float] | None = None,
+    **more: object,
+) -> Report:
+    """A run with one number: `value` of als, and the values of users that it kept."""
+    whole = report(run_id)
+    (estimate,) = whole.estimates
+    kept = None
+    if values is not None:
+        frame = pl.DataFrame({"user": list(values), "nDCG@10": list(values.values())})
+        kept = PerUser(("user",), ("nDCG@10",), {"als": frame})
+    return replace(
+        whole,
+        estimates=(
+            replace(estimate, value=value, std_error=error, n_users=n_users, **more),
+        ),
+        per_user_values=kept,
+    )  # fmt: skip
+
+
+def judged(rule: dict[str, object], now: Report, old: Report | None = None, folder=None):
+    rules = [GateRule.model_validate({"metric": "nDCG@10", **rule})]
+    if old is not None:
+        publish(old, folder, formats=())
+    baselines = find_baselines(rules, now.models, folder or "nowhere", name="nightly")
+    (gate,) = judge(rules, now, baselines, level=0.95)
+    return gate
+
+
+# 1.96 standard errors of 0.01 reach 0.0196 to either side of 0.5.
+
+
+@pytest.mark.parametrize(
+    ("rule", "outcome"),
+    [
+        ({"min": 0.48}, "pass"),
+        ({"min": 0.49}, "cannot tell"),
+        ({"min": 0.51}, "cannot tell"),
+        ({"min": 0.52}, "fail"),
+        ({"max": 0.52}, "pass"),
+        ({"max": 0.51}, "cannot tell"),
+        ({"max": 0.48}, "fail"),
+        ({"min": 0.48, "min_users": 1001}, "cannot tell"),
+    ],
+)
+def test_fixed_bound_is_judged_by_the_interval(rule, outcome):
+    gate = judged(rule, run())
+
+    assert (gate.outcome, gate.judged_by) == (outcome, "bound")
+    assert gate.low == pytest.approx(0.4804, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("unclear", "outcome", "fails"), [("fail", "cannot tell", True), ("pass", "cannot tell", False)]
+)
+def test_unclear_gate_does_what_is_configured(unclear, outcome, fails):
+    gate = judged({"min": 0.5, "unclear": unclear}, run())
+
+    assert (gate.outcome, gate.fails) == (outcome, fails)
+
+
+@pytest.mark.parametrize("now", [run(math.nan), run(error=None), run(n_users=1)])
+def test_number_without_interval_cannot_tell(now):
+    assert judged({"min": 0.1}, now).outcome == "cannot tell"
+
+
+def test_what_the_report_lacks_cannot_tell():
+    assert judged({"min": 0.1, "metric": "recall@5"}, run()).outcome == "cannot tell"
+    assert judged({"min": 0.1, "model": "other"}, run()).outcome == "cannot tell"
+    assert judged({"min": 0.1, "segment": "age=new"}, run()).outcome == "cannot tell"
+
+
+# Independent intervals: sqrt(0.01^2 + 0.01^2) x 1.96 = 0.0277.
+
+
+@pytest.mark.parametrize(
+    ("before", "more", "outcome"),
+    [
+        (0.55, {}, "fail"),  # -0.05 +- 0.028 is below -0.002
+        (0.52, {}, "cannot tell"),  # -0.02 +- 0.028
+        (0.45, {}, "pass"),
+        (0.45, LOSSES, "fail"),  # higher is worse here
+        (0.55, LOSSES, "pass"),
+    ],
+)
+def test_drop_without_values_of_users_is_judged_by_independent_intervals(
+    tmp_path, before, more, outcome
+):
+    old, now = run(before, run_id="before", **more), run(**more)
+
+    gate = judged({"max_drop": 0.002, "baseline": "last"}, now, old, tmp_path)
+
+    assert (gate.outcome, gate.judged_by, gate.baseline_run) == (outcome, "independent", "before")
+    assert gate.delta == pytest.approx(0.5 - before)
+    assert "kept no values of users" in gate.message
+
+
+def shifted(shift: float, n_users: int = 100) -> dict[int, float]:
+    """Values between 0 and 1 that differ much among users, and little from run to run."""
+    return {user: (user % 10) / 10 + shift + (user % 3) * 0.001 for user in range(n_users)}
+
+
+@pytest.mark.parametrize(
+    ("shift", "outcome"), [(0.02, "fail"), (0.0, "pass"), (-0.02, "pass"), (0.0033, "cannot tell")]
+)
+def test_drop_is_judged_user_by_user_where_values_are_kept(tmp_path, shift, outcome):
+    # By user the runs differ by the shift and by 0.001 or so; 2 x 0.0008 / 10 is the interval.
+    old = run(run_id="before", error=0.1, values=shifted(shift))
+    wobbling = {user: (user % 10) / 10 + (user % 7) * 0.0004 for user in range(100)}
+    now = run(error=0.1, values=wobbling)
+
+    gate = judged({"max_drop": 0.003, "baseline": "last"}, now, old, tmp_path)
+
+    assert (gate.outcome, gate.judged_by, gate.n_users) == (outcome, "paired", 100)
+    expected = [wobbling[user] - value for user, value in shifted(shift).items()]
+    assert gate.delta == pytest.approx(math.fsum(expected) / 100, rel=1e-15)
+
+
+def test_users_without_a_value_in_either_run_are_left_out(tmp_path):
+    values = shifted(0.0)
+    old = run(run_id="before", values={**values, 3: math.nan})
+    now = run(values={**values, 4: math.nan})
+
+    gate = judged({"max_drop": 0.003, "baseline": "last"}, now, old, tmp_path)
+
+    assert (gate.judged_by, gate.n_users, gate.delta) == ("paired", 98, 0.0)
+
+
+def test_runs_of_other_people_are_not_compared_user_by_user(tmp_path):
+    old = run(run_id="before", values=shifted(0.0))
+    now = run(values={user + 10: value for user, value in shifted(0.0).items()})
+
+    gate = judged({"max_drop": 0.003, "baseline": "last"}, now, old, tmp_path)
+
+    assert gate.judged_by == "independent"
+    assert "share 90% of their users" in gate.message
+
+
+def test_first_run_cannot_tell(tmp_path):
+    gate = judged({"max_drop": 0.002, "baseline": "last"}, run(), folder=tmp_path)
+
+    assert (gate.outcome, gate.fails) == ("cannot tell", True)
+    assert "no run 'last' yet" in gate.message
+
+
+def test_baseline_model_is_judged_by_the_comparison_of_the_run():
+    now = run()
+    (estimate,) = now.estimates
+    pair = Comparison(
+        baseline="old", candidate="als", metric="nDCG@10", segmentation=None, segment=None,
+        delta=-0.01, std_error=0.001, low=None, high=None, relative=None, relative_low=None,
+        relative_high=None, p_value=None, p_adjusted=None, effect_size=None, test="t",
+        n_users=900, wins=0, ties=0, losses=0, margin=None, verdict="worse",
+        smallest_difference=None,
+        users_needed=None,
+    )  # fmt: skip
+    now = replace(now, estimates=(estimate, replace(estimate, model="old")), comparisons=(pair,))
+
+    gate = judged({"max_drop": 0.002, "baseline": "old"}, now)
+
+    assert (gate.model, gate.outcome, gate.judged_by) == ("als", "fail", "paired")
+    assert (gate.delta, gate.n_users, gate.baseline_run) == (-0.01, 900, None)
+
+
+# Counts of the report that test_runs makes: 3 rows of truth, 9 of als, 2 users.
+
+
+def count(rule: dict[str, object], now: Report, old: Report | None = None, folder=None):
+    rules = [GateRule.model_validate(rule)]
+    if old is not None:
+        publish(old, folder, formats=())
+    baselines = find_baselines(rules, now.models, folder or "nowhere", name="nightly")
+    return [
+        (each.model, each.outcome, each.value, each.delta)
+        for each in judge(rules, now, baselines, level=0.95)
+    ]
+
+
+def test_shares_and_counts_are_judged():
+    now = report("now")
+    (als,) = now.counts.models.values()
+    als = replace(als, users_without_ranking=1, rows_used=6)
+    now = replace(now, counts=replace(now.counts, models={"als": als}))
+
+    assert count({"data": "users_without_ranking", "max": 0.5}, now) == [
+        ("als", "pass", 0.5, None)
+    ]  # fmt: skip
+    assert count({"data": "rows_dropped", "max": 0.3}, now) == [
+        (None, "pass", 0.0, None),
+        ("als", "fail", 1 / 3, None),
+    ]
+    assert count({"data": "pairs", "min": 4}, now) == [(None, "fail", 3.0, None)]
+    assert count({"data": "rows", "min": 9, "model": "als"}, now) == [("als", "pass", 9.0, None)]
+
+
+def test_drift_of_counts_is_judged(tmp_path):
+    now = report("now")
+    truth = replace(now.counts.truth, rows=4)
+    now = replace(now, counts=replace(now.counts, truth=truth))
+
+    found = count(
+        {"data": "rows", "max_change": 0.25, "baseline": "last"}, now, report("before"), tmp_path
+    )
+
+    assert found == [(None, "fail", 4.0, 1 / 3), ("als", "pass", 9.0, 0.0)]
+    assert count({"data": "rows", "max_change": 1, "baseline": "last~1"}, now, None, tmp_path) == [
+        (None, "cannot tell", 4.0, None),
+        ("als", "cannot tell", 9.0, None),
+    ]
+
+
+def test_unknown_baselines_are_told_together(tmp_path):
+    rules = [
+        GateRule(metric="nDCG@10", max_drop=0.1, baseline=name) for name in ("prod", "x", "als")
+    ]
+
+    with pytest.raises(Errors) as caught:
+        find_baselines(rules, ["als"], tmp_path, name="nightly")
+
+    assert [each.code for each in caught.value.errors] == ["unknown-run", "unknown-run"]
+
+
+# The config.
+
+
+@pytest.mark.parametrize(
+    ("gate", "code"),
+    [
+        ({"min": 0.1}, "missing-key"),
+        ({"metric": "nDCG@5", "data": "rows", "min": 1}, "conflicting-keys"),
+        ({"metric": "nDCG@5"}, "missing-key"),
+        ({"metric": "nDCG@5", "min": 0.1, "max": 0.2}, "conflicting-keys"),
+        ({"metric": "nDCG@5", "max_drop": 0.1}, "missing-key"),
+        ({"metric": "nDCG@5", "max_drop": -0.1, "baseline": "last"}, "out-of-range"),
+        ({"metric": "nDCG@5", "min": 0.1, "baseline": "last"}, "conflicting-keys"),
+        ({"metric": "nDCG@5", "max_change": 0.1, "baseline": "last"}, "conflicting-keys"),
+        ({"data": "rows", "max_drop": 0.1, "baseline": "last"}, "conflicting-keys"),
+        ({"metric": "nDCG@6", "min": 0.1}, "metric-not-measured"),
+        ({"metric": "nDCG@{5,10}", "min": 0.1}, "metric-not-measured"),
+        ({"metric": "nDCG@5", "min": 0.1, "model": "b"}, "unknown-model"),
+        ({"metric": "nDCG@5", "max_drop": 0, "model": "a", "baseline": "a"}, "conflicting-keys"),
+        ({"metric": "nDCG@5", "min": 0.1, "segment": "new"}, "out-of-range"),
+        ({"metric": "nDCG@5", "min": 0.1, "segment": "age=new"}, "unknown-segment"),
+        ({"metric": "nDCG@5", "min": 0.1, "unclear": "maybe"}, "unknown-choice"),
+        ({"metric": "nDCG@5", "min": 0.1, "mx": 1}, "unknown-key"),
+        ({"metric": "nDCG@5", "min": math.inf}, "out-of-range"),
+        ({"data": "row", "min": 1}, "unknown-choice"),
+    ],
+)
+def test_gates_that_cannot_be_judged_are_refused(gate, code):
+    tree = {
+        "truth": {"path": "t.parquet"},
+        "rankings": [{"model": "a", "path": "a.parquet"}],
+        "metrics": {"names": ["nDCG@{5,10}"]},
+        "gates": [gate],
+    }
+
+    with pytest.raises(RequestError) as caught:
+        build_config(tree, name="job")
+
+    assert caught.value.code == code
+
+
+def test_gate_reads_any_spelling_of_a_metric():
+    tree = {
+        "truth": {"path": "t.parquet"},
+        "rankings": [{"model": "a", "path": "a.parquet"}],
+        "metrics": {"names": ["ndcg@{5,10}"]},
+        "gates": [{"metric": "NDCG@5", "min": 0.1}],
+    }
+
+    assert build_config(tree, name="job").gates[0].metric == "nDCG@5"

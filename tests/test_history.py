@@ -1,0 +1,209 @@
+"""Past runs are found, indexed, tagged and pruned; the directories are the truth."""
+
+import os
+import sqlite3
+
+import pytest
+from test_runs import report
+
+from evalkit import history
+from evalkit.errors import BusyError, RequestError
+from evalkit.report import Gate
+from evalkit.runs import hold, publish, verify
+
+FAILED = Gate(
+    metric="nDCG@10", model="als", segmentation=None, segment=None, kind="min", bound=0.6,
+    value=0.5, delta=None, low=0.4, high=0.55, baseline=None, baseline_run=None,
+    judged_by="bound", n_users=2, outcome="fail", fails=True, message="too low",
+)  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Runs a, b, c of nightly, of which b failed, and w of weekly."""
+    publish(report("a"), tmp_path, formats=())
+    publish(report("b", gates=(FAILED,)), tmp_path, formats=())
+    publish(report("c", gates=(FAILED,)), tmp_path, formats=())
+    publish(report("w", name="weekly"), tmp_path, formats=())
+    return tmp_path
+
+
+def index_of(folder):
+    with history.open_index(folder) as (connection, damaged):
+        return [run for (run,) in connection.execute("SELECT run_id FROM runs ORDER BY 1")], damaged
+
+
+@pytest.mark.parametrize(
+    ("reference", "name", "found"),
+    [
+        ("last", "nightly", "c"),
+        ("last", None, "w"),
+        ("last~1", "nightly", "b"),
+        ("last~2", "nightly", "a"),
+        ("last-passed", "nightly", "a"),
+        ("b", None, "b"),
+        ("prod", "nightly", "b"),
+        ("latest", None, "w"),
+    ],
+)
+def test_run_is_found(folder, reference, name, found):
+    history.tag_run(folder, folder / "b", "prod")
+
+    assert history.find_run(folder, reference, name=name).name == found
+
+
+def test_path_is_found(folder):
+    assert history.find_run("nowhere", str(folder / "a")) == folder / "a"
+
+
+def test_there_may_be_no_run_so_long_ago(folder):
+    assert history.find_run(folder, "last~3", name="nightly") is None
+    assert history.find_run(folder / "new", "last", name="nightly") is None
+
+
+def test_unknown_run_is_told(folder):
+    history.tag_run(folder, folder / "b", "prod")
+
+    with pytest.raises(RequestError) as caught:
+        history.find_run(folder, "prd")
+
+    assert (caught.value.code, caught.value.hint) == ("unknown-run", "did you mean 'prod'?")
+
+
+def test_tag_moves_and_goes(folder):
+    history.tag_run(folder, folder / "a", "prod")
+    history.tag_run(folder, folder / "b", "prod")
+
+    assert history.read_tags(folder) == {"prod": "b"}
+    assert verify(folder / "tags" / "prod") == []
+    history.untag(folder, "prod")
+    assert history.read_tags(folder) == {}
+
+
+@pytest.mark.parametrize("tag", ["", "last", "last~1", "../x", "a/b", ".x", "latest", "x" * 65])
+def test_tag_cannot_be_anything(folder, tag):
+    with pytest.raises(RequestError) as caught:
+        history.tag_run(folder, folder / "a", tag)
+
+    assert caught.value.code == "bad-tag"
+
+
+def test_tag_that_points_elsewhere_is_no_tag(folder):
+    (folder / "tags").mkdir()
+    (folder / "tags" / "evil").symlink_to("/etc")
+
+    assert history.read_tags(folder) == {}
+
+
+def test_index_follows_the_directories(folder):
+    assert index_of(folder) == (["a", "b", "c", "w"], 0)
+    for file in (folder / "b").iterdir():
+        file.unlink()
+    publish(report("d"), folder, formats=())
+
+    assert index_of(folder) == (["a", "c", "d", "w"], 0)
+    assert history.query(folder, "SELECT count(*) FROM gates").rows == ((1,),)
+
+
+@pytest.mark.parametrize("content", [b"", b"no database at all, but as long as one may be" * 99])
+def test_lost_or_damaged_index_is_made_anew(folder, content):
+    index_of(folder)
+    (folder / history.INDEX).write_bytes(content)
+
+    assert index_of(folder) == (["a", "b", "c", "w"], 0)
+
+
+def test_index_of_another_version_is_made_anew(folder):
+    index_of(folder)
+    with sqlite3.connect(folder / history.INDEX) as connection:
+        connection.execute("DROP TABLE gates")
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+    assert index_of(folder) == (["a", "b", "c", "w"], 0)
+
+
+def test_damaged_run_is_left_out_and_counted(folder):
+    text = (folder / "b" / "report.json").read_text()
+    (folder / "b" / "report.json").write_text(text.replace("0.5", "0.9"))
+
+    assert index_of(folder) == (["a", "c", "w"], 1)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM runs",
+        "SELECT 1; DROP TABLE runs",
+        "ATTACH 'x.sqlite' AS x",
+        "PRAGMA journal_mode = WAL",
+        "SELECT load_extension('x')",
+        "VACUUM INTO 'x.sqlite'",
+        "SELEC",
+        "",
+        "\ud800",
+    ],
+)
+def test_query_only_reads(folder, sql, monkeypatch):
+    monkeypatch.chdir(folder)
+    if sql == "":
+        assert history.query(folder, sql).rows == ()
+        return
+    with pytest.raises(RequestError) as caught:
+        history.query(folder, sql)
+
+    assert caught.value.code == "bad-sql"
+    assert not (folder / "x.sqlite").exists()
+    assert index_of(folder) == (["a", "b", "c", "w"], 0)
+
+
+def test_query_gives_columns_and_rows(folder):
+    found = history.query(folder, "SELECT name, count(*) AS n FROM runs GROUP BY name ORDER BY 1")
+
+    assert (found.columns, found.rows) == (("name", "n"), (("nightly", 3), ("weekly", 1)))
+
+
+def test_trends_are_ordered_by_run(folder):
+    history.tag_run(folder, folder / "b", "prod")
+
+    trends, damaged = history.read_trends(folder, "ndcg@10", name="nightly")
+
+    (trend,) = trends
+    assert damaged == 0
+    assert [(each.run_id, each.is_fine, each.tags) for each in trend.points] == [
+        *(("a", True, ()), ("b", False, ("prod",)), ("c", False, ())),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ({"metric": "nDCG@11"}, "metric-not-in-report"),
+        ({"metric": "nDCG@10", "model": "x"}, "no-values"),
+        ({"metric": "nDCG@10", "segment": "a=b"}, "no-values"),
+    ],
+)
+def test_trend_of_nothing_is_told(folder, asked, code):
+    with pytest.raises(RequestError) as caught:
+        history.read_trends(folder, **asked)
+
+    assert caught.value.code == code
+
+
+def test_prune_keeps_the_last_of_every_job_and_tagged_ones(folder):
+    publish(report("d"), folder, formats=())
+    history.tag_run(folder, folder / "a", "prod")
+
+    would = history.prune(folder, keep=1, dry=True)
+    removed = history.prune(folder, keep=1, dry=False)
+
+    assert would == removed == [folder / "b", folder / "c"]
+    assert index_of(folder) == (["a", "d", "w"], 0)
+    assert not [each for each in os.listdir(folder) if each.startswith(".tmp")]
+
+
+def test_prune_waits_for_nobody(folder):
+    with hold(folder, "nightly"), pytest.raises(BusyError):
+        history.prune(folder, keep=1, dry=False)
+
+    assert index_of(folder) == (["a", "b", "c", "w"], 0)

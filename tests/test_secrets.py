@@ -1,0 +1,51 @@
+"""What nobody may read reaches no message, no log and no report."""
+
+import pytest
+
+from evalkit.config import build_config
+from evalkit.errors import DataError, masked
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://me:pw@host/a.parquet", "https://***@host/a.parquet"),
+        ("s3://token@bucket/x", "s3://***@bucket/x"),
+        (
+            "https://h/a?X-Amz-Signature=abc&X-Amz-Credential=k&x=1",
+            "https://h/a?X-Amz-Signature=***&X-Amz-Credential=***&x=1",
+        ),
+        ("https://h/a?sv=1&sig=abc%3D", "https://h/a?sv=1&sig=***"),
+        ("https://h/a?access_token=abc", "https://h/a?access_token=***"),
+        ("logs/a@b/x?sig=1.parquet", "logs/a@b/x?sig=1.parquet"),
+        ("https://h/a@b.parquet", "https://h/a@b.parquet"),
+    ],
+)
+def test_urls_are_shown_without_what_opens_them(text, shown):
+    assert masked(text) == shown
+
+
+def test_errors_are_masked():
+    url = "https://me:pw@host/a?sig=abc"
+
+    error = DataError(f"{url} cannot be read", code="x", at=url, hint=f"curl {url}")
+
+    assert "pw" not in f"{error} {error.message} {error.at} {error.hint} {error!r}"
+    assert "abc" not in str(error)
+
+
+def test_kept_config_is_masked():
+    tree = {
+        "truth": {"path": "https://me:pw@host/t.parquet"},
+        "rankings": [{"model": "a", "path": ["https://h/a.parquet?sig=abc"]}],
+        "metrics": {"names": ["nDCG@5"]},
+        "storage": {"aws_secret_access_key": "${KEY}"},
+    }
+
+    config = build_config(tree, name="job")
+
+    kept = str(config.dump())
+    assert "pw" not in kept
+    assert "abc" not in kept
+    assert "${KEY}" in kept
+    assert config.truth.path == ("https://me:pw@host/t.parquet",)

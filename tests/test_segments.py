@@ -1,0 +1,735 @@
+"""Segments, intervals and comparisons of a run, against what a frame of per-user values says."""
+
+import copy
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evalkit import street
+from evalkit.config import build_config
+from evalkit.errors import DataError, EvalkitError, RequestError
+from evalkit.segments import quantile_edges
+from evalkit.statistics.intervals import skewed_interval
+
+stats = pytest.importorskip("scipy.stats")
+
+N_USERS = 240
+ITEMS = 40
+
+
+def make_logs(folder):
+    """A truth with a country, two models, a users table that lacks twenty users."""
+    rng = np.random.default_rng(7)
+    users = np.arange(N_USERS)
+    truth = pl.DataFrame(
+        {"user": np.repeat(users, 4), "item": rng.integers(0, ITEMS, 4 * N_USERS)}
+    ).unique(maintain_order=True)
+    country = pl.Series(["de", "fr", "jp"]).gather(truth["user"] % 3)
+    truth = truth.with_columns(country=country)
+    truth.write_parquet(folder / "truth.parquet")
+    for model in ("a", "b", "c"):
+        lists = [rng.permutation(ITEMS)[:8] for _ in users]
+        pl.DataFrame(
+            {
+                "user": np.repeat(users, 8),
+                "item": np.concatenate(lists),
+                "rank": np.tile(np.arange(1, 9), N_USERS),
+            }
+        ).write_parquet(folder / f"{model}.parquet")
+    known = users[:-20]
+    people = pl.DataFrame(
+        {
+            "who": known,
+            "age": rng.integers(18, 80, known.size),
+            "kind": rng.choice(["new", "old"], known.size),
+        }
+    )
+    people.write_parquet(folder / "users.parquet")
+    return truth, people
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("segments")
+    return folder, *make_logs(folder)
+
+
+def config_of(folder, *, models=("a", "b"), **sections):
+    columns = {"rank": "rank"}
+    tree = {
+        "truth": {"path": str(folder / "truth.parquet")},
+        "rankings": [
+            {"model": model, "path": str(folder / f"{model}.parquet"), "columns": dict(columns)}
+            for model in models
+        ],
+        "metrics": {"names": ["nDCG@8", "recall@{4,8}", "hit@4", "RR"]},
+        **copy.deepcopy(sections),
+    }
+    return build_config(tree, name="segments")
+
+
+def run(folder, *, threads=2, per_user=False, **sections):
+    return street.run_config(config_of(folder, **sections), threads=threads, per_user=per_user)
+
+
+def table(folder, by, **more):
+    return {"path": str(folder / "users.parquet"), "user": "who", "by": by, **more}
+
+
+def body(report):
+    return report.to_json().split('"counts"')[1].split('"meta"')[0]
+
+
+def by_hand(report, metric, model, groups):
+    """Mean, standard error and number of users of each group of a frame of users."""
+    values = report.per_user(metric, model=model).join(groups, on="user", how="left")
+    mean, error = pl.col("value").mean(), pl.col("value").std() / pl.len().sqrt()
+    found = values.group_by("group").agg(mean.alias("mean"), error.alias("error"), pl.len())
+    return {row[0] or "(unknown)": row[1:] for row in found.rows()}
+
+
+def of_segments(report, metric, model, segmentation):
+    return {
+        each.segment: each
+        for each in report.estimates
+        if (each.metric, each.model, each.segmentation) == (metric, model, segmentation)
+    }
+
+
+GROUPS = {
+    "kind": lambda truth, people: people.select(user="who", group="kind"),
+    "country": lambda truth, people: truth.group_by("user").agg(group=pl.col("country").first()),
+    "n": lambda truth, people: truth.group_by("user").agg(
+        group=pl.when(pl.len() < 4).then(pl.lit("< 4")).otherwise(pl.lit(">= 4"))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+@pytest.mark.parametrize("metric", ["nDCG@8", "recall@4", "hit@4"])
+def test_a_segment_has_the_mean_of_its_users(logs, name, metric):
+    folder, truth, people = logs
+    rules = {
+        "kind": table(folder, "kind"),
+        "country": {"by": "country"},
+        "n": {"by": "n_relevant", "edges": [4]},
+    }
+
+    report = run(folder, per_user=True, segments={name: rules[name]})
+
+    expected = by_hand(report, metric, "b", GROUPS[name](truth, people))
+    found = of_segments(report, metric, "b", name)
+    assert set(found) == set(expected)
+    for segment, (mean, error, n_users) in expected.items():
+        assert found[segment].value == pytest.approx(mean, rel=1e-12)
+        assert found[segment].std_error == pytest.approx(error, rel=1e-12)
+        assert found[segment].n_users == n_users
+
+
+def test_quantiles_hold_as_many_users_and_their_upper_edge(logs):
+    folder, _, people = logs
+    report = run(folder, segments={"age": table(folder, "age", quantiles=4)})
+
+    found = of_segments(report, "RR", "a", "age")
+    ages = np.sort(people["age"].to_numpy())
+    edges = [int(ages[math.ceil(ages.size * q / 4) - 1]) for q in (1, 2, 3)]
+    low, middle, high = edges
+    assert list(found) == [
+        *(f"<= {low}", f"({low}, {middle}]", f"({middle}, {high}]", f"> {high}", "(unknown)"),
+    ]
+    assert found[f"<= {low}"].n_users == int((ages <= low).sum())
+    assert found["(unknown)"].n_users == 20
+
+
+@pytest.mark.parametrize(
+    ("numbers", "n", "edges"),
+    [
+        ([1, 2, 3, 4], 2, [2]),
+        ([1, 1, 1, 1], 4, []),
+        ([1, 1, 1, 9], 2, [1]),
+        ([5, math.nan, 1], 2, [1]),
+        ([], 3, []),
+        ([1, 2, 3], 3, [1, 2]),
+    ],
+)
+def test_equal_numbers_stay_in_one_bucket(numbers, n, edges):
+    assert quantile_edges(np.array(numbers, dtype=np.float64), n) == edges
+
+
+def test_crosses_and_small_segments_add_up_to_all_users(logs):
+    folder, _, _ = logs
+    segments = {
+        "kind": table(folder, "kind"),
+        "age": table(folder, "age", quantiles=8),
+        "cross": [["kind", "age"]],
+        "min_users": 14,
+    }
+
+    report = run(folder, segments=segments)
+
+    for name in ("kind", "age", "kind & age"):
+        found = of_segments(report, "nDCG@8", "a", name)
+        assert sum(each.n_users for each in found.values()) == N_USERS
+        assert all(each.n_users >= 14 or each.segment == "(small)" for each in found.values())
+    assert "(small)" in of_segments(report, "nDCG@8", "a", "kind & age")
+    assert "small-segments" in [each.code for each in report.warnings]
+
+
+@pytest.mark.parametrize(
+    "statistics",
+    [
+        {"baseline": "a"},
+        {"pairs": "all", "correction": "bh", "margin": 0.05},
+        {"baseline": "b", "method": "bootstrap", "limits": "bca", "replicates": 200},
+        {"baseline": "b", "method": "bootstrap", "limits": "studentised", "test": "bootstrap"},
+        {"baseline": "c", "test": "wilcoxon", "curves": True, "distributions": True},
+        {"baseline": "c", "test": "permutation", "replicates": 200},
+    ],
+)
+def test_threads_passes_and_order_change_no_byte(logs, monkeypatch, tmp_path, statistics):
+    folder, _, _ = logs
+    segments = {
+        "kind": table(folder, "kind"),
+        "age": table(folder, "age", quantiles=3),
+        "n": {"by": "n_relevant", "quantiles": 2},
+        "cross": [["kind", "n"]],
+        "min_users": 15,
+    }
+    sections = {"segments": segments, "statistics": statistics, "models": ("a", "b", "c")}
+    reference = body(run(folder, **sections))
+    for each in folder.glob("*.parquet"):
+        frame = pl.read_parquet(each)
+        frame.sample(fraction=1, shuffle=True, seed=3).write_parquet(tmp_path / each.name)
+    shuffled = copy.deepcopy(sections)
+    for name in ("kind", "age"):
+        shuffled["segments"][name]["path"] = str(tmp_path / "users.parquet")
+
+    assert body(run(folder, threads=1, **sections)) == reference
+    assert body(run(tmp_path, **shuffled)) == reference
+    monkeypatch.setattr(street, "count_shares", lambda tables, limit, n_held: 3)
+    assert body(run(folder, **sections)) == reference
+    monkeypatch.setattr("evalkit.segments._cells.USUAL_BYTES", 0)  # as many sets as possible
+    monkeypatch.setattr("evalkit.segments._cells.FEWEST_CELLS", 1)
+    assert body(run(folder, **sections)) == reference
+
+
+def paired(report, metric):
+    one, other = (report.per_user(metric, model=model)["value"].to_numpy() for model in "ab")
+    return one, other
+
+
+@pytest.mark.parametrize("metric", ["nDCG@8", "recall@4", "RR"])
+def test_a_comparison_is_the_paired_t_test_of_scipy(logs, metric):
+    folder, _, _ = logs
+    report = run(folder, per_user=True, statistics={"baseline": "a"})
+
+    (found,) = [each for each in report.comparisons if each.metric == metric]
+    one, other = paired(report, metric)
+    expected = stats.ttest_rel(other, one)
+    interval = expected.confidence_interval(0.95)
+    assert found.delta == pytest.approx((other - one).mean(), abs=1e-15)
+    assert found.p_value == pytest.approx(expected.pvalue, rel=1e-10)
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high), rel=1e-10)
+    assert found.wins == (other > one).sum()
+    assert found.ties == (other == one).sum()
+    assert found.losses == (other < one).sum()
+
+
+def test_wilcoxon_is_that_of_scipy(logs):
+    folder, _, _ = logs
+    report = run(folder, per_user=True, statistics={"baseline": "a", "test": "wilcoxon"})
+
+    for metric in ("nDCG@8", "RR"):
+        (found,) = [each for each in report.comparisons if each.metric == metric]
+        one, other = paired(report, metric)
+        assert found.p_value == pytest.approx(stats.wilcoxon(other, one).pvalue, rel=1e-10)
+        assert found.test == "wilcoxon"
+
+
+def test_intervals_are_those_for_skewed_means_and_for_shares(logs):
+    folder, _, _ = logs
+    report = run(folder, per_user=True)
+
+    by_metric = {each.metric: each for each in report.estimates if each.model == "a"}
+    values = report.per_user("nDCG@8", model="a")["value"].to_numpy()
+    mean, error, n = float(values.mean()), float(stats.sem(values)), values.size
+    expected = skewed_interval(mean, error, n, float(stats.skew(values)), level=0.95)
+    found = by_metric["nDCG@8"]
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-7 * error)
+    plain = stats.t.interval(0.95, n - 1, mean, error)
+    assert plain != pytest.approx((found.low, found.high), abs=1e-4 * error)
+    hits = int(report.per_user("hit@4", model="a")["value"].sum())
+    wilson = stats.binomtest(hits, values.size).proportion_ci(method="wilson")
+    found = by_metric["hit@4"]
+    assert (found.low, found.high) == pytest.approx((wilson.low, wilson.high), rel=1e-10)
+
+
+def test_a_segments_comparison_is_that_of_its_users(logs):
+    folder, _, people = logs
+    segments = {"kind": table(folder, "kind")}
+    report = run(folder, per_user=True, segments=segments, statistics={"baseline": "a"})
+
+    (found,) = [each for each in report.comparisons if (each.metric, each.segment) == ("RR", "old")]
+    old = people.filter(pl.col("kind") == "old")["who"].to_list()
+    one, other = (
+        report.per_user("RR", model=model).filter(pl.col("user").is_in(old))["value"].to_numpy()
+        for model in "ab"
+    )
+    assert found.p_value == pytest.approx(stats.ttest_rel(other, one).pvalue, rel=1e-10)
+    assert found.n_users == len(old)
+
+
+def test_users_with_one_value_alone_are_left_out_of_the_pair(tmp_path):
+    pl.DataFrame({"user": [1, 2, 3, 4], "item": [1, 1, 1, 1]}).write_parquet(
+        tmp_path / "truth.parquet"
+    )
+    ranked = {"a": [1, 2, 3], "b": [2, 3, 4]}
+    for model, users in ranked.items():
+        ranks = [1, 2, 1] if model == "a" else [1, 1, 1]
+        items = [1 if rank == 1 else 9 for rank in ranks]
+        pl.DataFrame({"user": users, "item": items, "rank": [1, 1, 1]}).write_parquet(
+            tmp_path / f"{model}.parquet"
+        )
+
+    report = run(
+        tmp_path,
+        statistics={"baseline": "a"},
+        policies={"missing_ranking": "skip"},
+    )
+
+    (found,) = [each for each in report.comparisons if each.metric == "RR"]
+    assert (found.n_users, found.wins, found.ties, found.losses) == (2, 1, 1, 0)
+    assert found.delta == 0.5
+    assert found.relative == 1.0  # baseline: users 2 and 3 have 0 and 1
+
+
+@pytest.mark.parametrize(
+    ("sections", "code"),
+    [
+        ({"segments": {"kind": {"path": "none.parquet", "by": "kind"}}}, "path-not-found"),
+        ({"segments": {"kind": {"by": "knid"}}}, "missing-column"),
+        ({"segments": {"item": {"by": "item"}}}, "segment-conflict"),
+        ({"segments": {"country": {"by": "country", "quantiles": 2}}}, "not-a-number"),
+    ],
+)
+def test_what_makes_no_segments_is_refused(logs, sections, code):
+    folder, _, _ = logs
+    with pytest.raises(DataError) as caught:
+        run(folder, **sections)
+
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("sections", "code"),
+    [
+        ({"statistics": {"baseline": "z"}}, "unknown-model"),
+        ({"statistics": {"margin": -0.1}}, "out-of-range"),
+        ({"statistics": {"metrics": ["AP@3"]}}, "metric-not-measured"),
+        ({"statistics": {"correction": "tukey", "baseline": "a"}}, "conflicting-keys"),
+        ({"segments": {"cross": [["x", "y"]]}}, "unknown-segmentation"),
+        ({"segments": {"a": {"by": "x", "quantiles": 2, "edges": [1.0]}}}, "conflicting-keys"),
+        ({"segments": {"a": {"by": "x", "edges": [2.0, 1.0]}}}, "out-of-range"),
+        ({"segments": {"a": {"by": "x", "item": "i"}}}, "missing-key"),
+        ({"segments": {"a=b": {"by": "x"}}}, "out-of-range"),
+        ({"segments": {"min_user": 3}}, "unknown-key"),
+        ({"segments": {"a": {"bi": "x"}}}, "unknown-key"),
+    ],
+)
+def test_a_wrong_request_is_refused_before_data_is_read(logs, sections, code):
+    folder, _, _ = logs
+    with pytest.raises(EvalkitError) as caught:
+        config_of(folder, **sections)
+
+    errors = getattr(caught.value, "errors", [caught.value])
+    assert code in [each.code for each in errors]
+    assert all(isinstance(each, RequestError) for each in errors)
+
+
+def test_unbounded_metrics_are_not_resampled_in_passes(logs, monkeypatch):
+    folder, _, _ = logs
+    monkeypatch.setattr(street, "count_shares", lambda tables, limit, n_held: 2)
+    with pytest.raises(RequestError) as caught:
+        run(folder, metrics={"names": ["hits@8", "RR"]}, statistics={"method": "bootstrap"})
+
+    assert caught.value.code == "bootstrap-passes"
+    assert "hits@8" in str(caught.value)
+    assert "RR" not in str(caught.value)
+
+
+def test_bootstrap_limits_lie_near_students(logs):
+    folder, _, _ = logs
+    plain = run(folder)
+    drawn = run(folder, statistics={"method": "bootstrap", "replicates": 2000})
+
+    for one, other in zip(plain.estimates, drawn.estimates, strict=True):
+        width = one.high - one.low
+        assert other.value == one.value
+        assert abs(other.low - one.low) < 0.15 * width
+        assert abs(other.high - one.high) < 0.15 * width
+
+
+def test_all_pairs_have_tukeys_p_values_and_letters(logs):
+    folder, _, _ = logs
+    models = ("a", "b", "c")
+    report = run(
+        folder,
+        models=models,
+        per_user=True,
+        statistics={"pairs": "all", "correction": "tukey"},
+    )
+
+    values = np.column_stack(
+        [report.per_user("RR", model=model)["value"].to_numpy() for model in models]
+    )
+    found = {
+        (each.baseline, each.candidate): each for each in report.comparisons if each.metric == "RR"
+    }
+    n, m = values.shape
+    rest = values - values.mean(1, keepdims=True) - values.mean(0) + values.mean()
+    df = (n - 1) * (m - 1)
+    error = math.sqrt((rest**2).sum() / df / n)
+    for (one, other), each in found.items():
+        delta = abs(values[:, models.index(one)].mean() - values[:, models.index(other)].mean())
+        expected = stats.studentized_range.sf(delta / error, m, df)
+        assert each.p_adjusted == pytest.approx(expected, abs=1e-8)
+    (standing,) = [each for each in report.standings if each.metric == "RR"]
+    assert [name for name, _, _ in standing.models] == sorted(
+        models, key=lambda model: -values[:, models.index(model)].mean()
+    )
+    assert all(letters for _, _, letters in standing.models)
+
+
+def test_the_smallest_difference_would_be_seen_with_the_power_asked_for(logs):
+    power = pytest.importorskip("statsmodels.stats.power")
+    folder, _, _ = logs
+    report = run(folder, statistics={"baseline": "a", "power": 0.9})
+
+    for each in report.comparisons:
+        deviation = each.std_error * math.sqrt(each.n_users)
+        found = power.TTestPower().power(
+            each.smallest_difference / deviation, each.n_users, 0.05, alternative="two-sided"
+        )
+        assert found == pytest.approx(0.9, abs=1e-6)
+
+
+def test_a_users_table_may_be_in_memory(logs):
+    import evalkit
+
+    folder, truth, people = logs
+    rule = {"path": people, "user": "who", "by": "kind"}
+    models = {"a": pl.read_parquet(folder / "a.parquet")}
+
+    report = evalkit.evaluate(truth, models, metrics=["RR"], segments={"kind": rule})
+
+    (expected,) = [
+        each.value
+        for each in run(folder, segments={"kind": table(folder, "kind")}).estimates
+        if (each.model, each.metric, each.segment) == ("a", "RR", "old")
+    ]
+    assert report.value("RR", segment="kind=old") == expected
+
+
+def test_curves_hold_every_cutoff_and_its_interval(logs):
+    folder, _, _ = logs
+    report = run(folder, statistics={"curves": True})
+
+    by_name = {(each.model, each.metric): each for each in report.curves}
+    assert set(by_name) == {(m, name) for m in "ab" for name in ("nDCG", "recall", "hit")}
+    curve = by_name["a", "recall"]
+    assert curve.cutoffs == tuple(range(1, 9))
+    for each in report.estimates:
+        if (each.model, each.name) == ("a", "recall"):
+            place = curve.cutoffs.index(each.cutoff)
+            assert (curve.values[place], curve.low[place]) == (each.value, each.low)
+
+
+def test_distributions_count_every_user(logs):
+    folder, _, _ = logs
+    report = run(folder, per_user=True, statistics={"distributions": True})
+
+    for each in report.distributions:
+        values = report.per_user(each.metric, model=each.model)["value"].to_numpy()
+        expected, _ = np.histogram(values, bins=np.array(each.edges))
+        assert list(each.counts) == expected.tolist()
+    assert len(report.distributions) == 10
+
+
+def test_parts_hold_the_sums_of_the_report_for_any_share(logs, monkeypatch):
+    from evalkit.details import read_sum
+    from evalkit.exact import ExactSum
+
+    folder, _, _ = logs
+    config = config_of(folder, segments={"kind": table(folder, "kind")})
+    report = street.run_config(config, keep_parts=True)
+    monkeypatch.setattr(street, "count_shares", lambda tables, limit, n_held: 3)
+    in_shares = street.run_config(config, keep_parts=True)
+
+    assert report.parts.equals(in_shares.parts)
+    for each in report.estimates:
+        rows = report.parts.filter(
+            pl.col("model") == each.model,
+            pl.col("metric") == each.metric,
+            pl.col("segmentation").eq_missing(pl.lit(each.segmentation, dtype=pl.String)),
+            pl.col("segment").eq_missing(pl.lit(each.segment, dtype=pl.String)),
+        )
+        total = sum(map(read_sum, rows["sum"]))
+        assert ExactSum(int(rows["n_users"].sum()), total).mean == each.value
+
+
+def genres(folder, *, text=False):
+    """A table of items that lacks five of them."""
+    items = np.arange(ITEMS - 5)
+    frame = pl.DataFrame({"it": items, "genre": np.array(["war", "love", "noir"])[items % 3]})
+    if text:
+        frame = frame.with_columns(pl.format("i{}", "it").alias("it"))
+    frame.write_parquet(folder / "items.parquet")
+    return {"path": str(folder / "items.parquet"), "item": "it", "by": "genre"}
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_a_segment_of_items_has_the_relevant_items_of_its_group_alone(logs, tmp_path, text):
+    folder, truth, _ = logs
+    folder_of_ids = folder
+    if text:
+        folder_of_ids = tmp_path
+        for name in ("truth", "a", "b"):
+            frame = pl.read_parquet(folder / f"{name}.parquet")
+            frame = frame.with_columns(pl.format("i{}", "item").alias("item"))
+            frame.write_parquet(tmp_path / f"{name}.parquet")
+    rule = genres(tmp_path, text=text)
+
+    report = run(folder_of_ids, segments={"genre": rule}, statistics={"baseline": "a"})
+
+    found = of_segments(report, "recall@8", "a", "genre")
+    assert list(found) == ["love", "noir", "war", "(unknown)"]
+    names = ["war", "love", "noir"]
+    for segment, each in found.items():
+        chosen = (
+            truth["item"] >= ITEMS - 5
+            if segment == "(unknown)"
+            else (truth["item"] < ITEMS - 5) & (truth["item"] % 3 == names.index(segment))
+        )
+        truth.filter(chosen).write_parquet(tmp_path / "part.parquet")
+        alone = config_of(folder, metrics={"names": ["nDCG@8", "recall@8", "RR"]})
+        alone = alone.model_copy(
+            update={
+                "truth": alone.truth.model_copy(update={"path": (str(tmp_path / "part.parquet"),)})
+            }
+        )
+        expected = street.run_config(alone)
+        assert each.value == expected.value("recall@8", model="a")
+        assert each.n_users == expected.estimates[0].n_users
+        for metric in ("nDCG@8", "RR"):
+            own = of_segments(report, metric, "b", "genre")[segment]
+            assert own.value == expected.value(metric, model="b")
+    pairs = [each for each in report.comparisons if each.segmentation == "genre"]
+    assert len(pairs) == 4 * 5
+
+
+def test_segments_of_items_are_the_same_in_passes(logs, monkeypatch, tmp_path):
+    folder, _, _ = logs
+    rule = {**genres(tmp_path), "by": "it", "quantiles": 3}
+    sections = {"segments": {"number": rule}, "statistics": {"baseline": "a"}}
+    reference = body(run(folder, **sections))
+    monkeypatch.setattr(street, "count_shares", lambda tables, limit, n_held: 3)
+
+    assert body(run(folder, threads=1, **sections)) == reference
+
+
+def test_conventions_beyond_hits_have_no_segments_of_items(logs, tmp_path):
+    folder, _, _ = logs
+    with pytest.raises(RequestError) as caught:
+        run(folder, segments={"genre": genres(tmp_path)}, policies={"seen": "shown"})
+
+    assert caught.value.code == "item-segments"
+
+
+def clustered(folder, tmp_path):
+    """The same logs with an account of one to four users, and a weight of each user."""
+    truth = pl.read_parquet(folder / "truth.parquet")
+    account = (truth["user"] * 7919 % 90).alias("account")
+    weight = (1.0 + truth["user"] % 5 / 4).alias("weight")
+    truth.with_columns(account, weight).write_parquet(tmp_path / "truth.parquet")
+    for model in "ab":
+        pl.read_parquet(folder / f"{model}.parquet").write_parquet(tmp_path / f"{model}.parquet")
+    users = truth["user"].unique().sort().to_numpy()
+    return users * 7919 % 90, 1.0 + users % 5 / 4
+
+
+def by_regression(values, weights, groups):
+    """Mean and standard error of a regression on a constant, as statsmodels gives them."""
+    models = pytest.importorskip("statsmodels.api")
+    fit = models.WLS(values, np.ones(values.size), weights=weights).fit(
+        cov_type="cluster",
+        cov_kwds={"groups": groups, "use_correction": False, "df_correction": False},
+    )
+    n = np.unique(groups).size
+    return fit.params[0], fit.bse[0] * math.sqrt(n / (n - 1))
+
+
+@pytest.mark.parametrize(("weighted", "in_clusters"), [(True, False), (False, True), (True, True)])
+def test_weights_and_clusters_give_the_robust_errors_of_statsmodels(
+    logs, tmp_path, weighted, in_clusters
+):
+    folder, _, _ = logs
+    accounts, weights = clustered(folder, tmp_path)
+    chosen = {"baseline": "a"}
+    if weighted:
+        chosen["weight"] = {"by": "weight"}
+    if in_clusters:
+        chosen["cluster"] = "account"
+    report = run(tmp_path, per_user=True, statistics=chosen)
+
+    groups = accounts if in_clusters else np.arange(accounts.size)
+    own = weights if weighted else np.ones(weights.size)
+    one, other = paired(report, "nDCG@8")
+    (found,) = [each for each in report.estimates if (each.model, each.metric) == ("b", "nDCG@8")]
+    assert (found.value, found.std_error) == pytest.approx(
+        by_regression(other, own, groups), rel=1e-9
+    )
+    (delta,) = [each for each in report.comparisons if each.metric == "nDCG@8"]
+    expected, error = by_regression(other - one, own, groups)
+    assert (delta.delta, delta.std_error) == pytest.approx((expected, error), rel=1e-9)
+    t = abs(expected) / error
+    assert delta.p_value == pytest.approx(2 * stats.t.sf(t, np.unique(groups).size - 1), rel=1e-8)
+
+
+def test_clusters_and_weights_change_no_byte_with_threads(logs, tmp_path):
+    folder, _, _ = logs
+    clustered(folder, tmp_path)
+    sections = {
+        "segments": {"country": {"by": "country"}},
+        "statistics": {"baseline": "a", "cluster": "account", "weight": {"by": "weight"}},
+    }
+
+    assert body(run(tmp_path, threads=1, **sections)) == body(run(tmp_path, threads=2, **sections))
+
+
+def test_clusters_are_resampled_whole(logs, tmp_path):
+    folder, _, _ = logs
+    clustered(folder, tmp_path)
+    chosen = {"cluster": "account", "method": "bootstrap", "replicates": 2000}
+    drawn = run(tmp_path, statistics=chosen)
+    robust = run(tmp_path, statistics={"cluster": "account"})
+
+    for one, other in zip(drawn.estimates, robust.estimates, strict=True):
+        assert one.high - one.low == pytest.approx(other.high - other.low, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("statistics", "code"),
+    [
+        ({"weight": {"by": "country"}}, "not-a-number"),
+        ({"weight": {"by": "-item"}}, "segment-conflict"),
+        ({"weight": {"by": "-user"}}, "bad-weight"),
+        ({"cluster": "nothing"}, "missing-column"),
+        ({"cluster": "item"}, "segment-conflict"),
+    ],
+)
+def test_what_is_no_weight_or_cluster_is_refused(logs, statistics, code):
+    folder, _, _ = logs
+    with pytest.raises(DataError) as caught:
+        run(folder, statistics=statistics)
+
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    "statistics",
+    [
+        {"weight": {"by": "user"}, "method": "bootstrap"},
+        {"cluster": "user", "test": "wilcoxon", "baseline": "a"},
+        {"cluster": "user", "correction": "tukey", "pairs": "all"},
+        {"cluster": "user", "curves": True},
+        {"weight": {"by": "user"}, "search": True, "baseline": "a"},
+    ],
+)
+def test_what_does_not_go_together_is_refused(logs, statistics):
+    folder, _, _ = logs
+    with pytest.raises(RequestError) as caught:
+        config_of(folder, statistics=statistics)
+
+    assert caught.value.code == "conflicting-keys"
+
+
+def test_a_macro_average_counts_every_segment_alike(logs):
+    folder, _, _ = logs
+    report = run(folder, segments={"kind": table(folder, "kind")})
+
+    (found,) = [each for each in report.macros if (each.model, each.metric) == ("a", "RR")]
+    known = [
+        each
+        for each in of_segments(report, "RR", "a", "kind").values()
+        if each.segment != "(unknown)"
+    ]
+    assert found.n_segments == len(known) == 2
+    assert found.value == pytest.approx(sum(each.value for each in known) / 2, rel=1e-15)
+    error = math.sqrt(sum(each.std_error**2 for each in known)) / 2
+    assert found.std_error == pytest.approx(error, rel=1e-12)
+    assert found.low == pytest.approx(found.value - stats.norm.ppf(0.975) * error, rel=1e-10)
+
+
+def test_an_item_may_be_in_several_segments(tmp_path):
+    truth = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 3]})
+    truth.write_parquet(tmp_path / "truth.parquet")
+    shown = pl.DataFrame({"user": [1, 1, 2], "item": [1, 9, 3], "rank": [1, 2, 1]})
+    shown.write_parquet(tmp_path / "a.parquet")
+    genres = {"it": [1, 2, 3, 4], "genre": [["war", "love"], ["war"], [], ["noir"]]}
+    pl.DataFrame(genres).write_parquet(tmp_path / "items.parquet")
+    rule = {"path": str(tmp_path / "items.parquet"), "item": "it", "by": "genre"}
+
+    report = run(tmp_path, models=("a",), segments={"genre": rule})
+
+    found = of_segments(report, "recall@4", "a", "genre")
+    values = {segment: (each.value, each.n_users) for segment, each in found.items()}
+    assert values == {"love": (1.0, 1), "war": (0.5, 1), "(unknown)": (1.0, 1)}
+
+
+def test_the_users_needed_would_show_the_margin(logs):
+    power = pytest.importorskip("statsmodels.stats.power")
+    folder, _, _ = logs
+    report = run(folder, statistics={"baseline": "a", "margin": 0.01})
+
+    for each in report.comparisons:
+        effect = 0.01 / (each.std_error * math.sqrt(each.n_users))
+        enough, fewer = (
+            power.TTestPower().power(effect, n, 0.05)
+            for n in (each.users_needed, each.users_needed - 1)
+        )
+        assert enough >= 0.8 - 1e-9 > fewer - 2e-9
+
+
+def test_what_resampling_takes_is_said_and_bounded(logs, monkeypatch):
+    folder, _, _ = logs
+    statistics = {"method": "bootstrap", "replicates": 500}
+    report = run(folder, statistics=statistics)
+    assert 10 * 512 * 8 < report.meta.resampling_bytes < 1 << 20
+    monkeypatch.setattr("evalkit.resampling.MOST_BYTES", 1000)
+
+    with pytest.raises(RequestError) as caught:
+        run(folder, statistics=statistics)
+
+    assert caught.value.code == "resampling-memory"
+
+
+@pytest.mark.parametrize("more", [{}, {"cluster": "account"}])
+def test_small_segments_are_weighted_too(logs, tmp_path, more):
+    folder, _, _ = logs
+    _, weights = clustered(folder, tmp_path)
+    segments = {"ten": {"by": "user % 10"}, "min_users": 100}
+    chosen = {"weight": {"by": "weight"}, "baseline": "a", **more}
+
+    report = run(tmp_path, per_user=True, segments=segments, statistics=chosen)
+
+    found = of_segments(report, "nDCG@8", "b", "ten")
+    values = report.per_user("nDCG@8", model="b")["value"].to_numpy()
+    assert list(found) == ["(small)"]
+    assert found["(small)"].value == pytest.approx(np.average(values, weights=weights), rel=1e-12)
+    assert (found["(small)"].std_error is None) == bool(more)
+    (delta,) = [
+        each for each in report.comparisons if (each.metric, each.segmentation) == ("nDCG@8", "ten")
+    ]
+    assert (delta.std_error is None) == bool(more)

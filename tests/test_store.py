@@ -1,0 +1,384 @@
+"""Runs in an object store: whole or not at all, whatever call of the store fails.
+
+moto's server stands in for S3, on loopback; obstore's store in memory for the scripted faults.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from test_runs import report
+
+from evalkit import runs
+from evalkit.config import build_config
+from evalkit.errors import BusyError, EvalkitError, MachineError, RequestError
+from evalkit.runs import StoreFolder, open_store, publish, verify
+from evalkit.runs import _store as store_module
+
+obstore = pytest.importorskip("obstore", reason='pip install "evalkit[s3]"')
+
+ROOT = Path(__file__).parent.parent
+SECRET = "not-to-be-seen-4711"
+
+
+class Faulty:
+    """A store in memory that fails `burst` calls from the n-th on, before or after it did them."""
+
+    def __init__(self) -> None:
+        from obstore.store import MemoryStore
+
+        self.inner = store_module.StoreObjects(MemoryStore())
+        self.error: Exception | None = None
+        self.n, self.burst, self.after, self.calls = 0, 1, False, 0
+
+    def _call(self, name, *arguments):
+        self.calls += 1
+        if self.error is None or not self.n <= self.calls < self.n + self.burst:
+            return getattr(self.inner, name)(*arguments)
+        if self.after:
+            getattr(self.inner, name)(*arguments)
+        raise self.error
+
+    def put(self, path, content):
+        return self._call("put", path, content)
+
+    def create(self, path, content):
+        return self._call("create", path, content)
+
+    def replace(self, path, content, version):
+        return self._call("replace", path, content, version)
+
+    def get(self, path):
+        return self._call("get", path)
+
+    def names(self, prefix):
+        return self._call("names", prefix)
+
+    def folders(self, prefix):
+        return self._call("folders", prefix)
+
+    def delete(self, path):
+        return self._call("delete", path)
+
+
+def local(tmp_path: Path, run_id: str) -> Path:
+    folder = tmp_path / f"local-{run_id}"
+    return publish(report(run_id), folder, formats=("csv", "markdown", "html"))
+
+
+def night(folder: StoreFolder, run: Path) -> None:
+    with folder.hold("nightly"):
+        folder.sweep()
+        folder.publish(run)
+
+
+def whole_runs(objects, tmp_path: Path) -> list[str]:
+    """Ids of the runs whose manifest is there, each of which must verify."""
+    folder = StoreFolder("memory", objects.inner, "runs")
+    found = []
+    for manifest in folder.manifests():
+        into = tmp_path / f"check-{random.random()}"
+        into.mkdir()
+        assert verify(folder.fetch(manifest.run_id, into)) == []
+        found.append(manifest.run_id)
+    return sorted(found)
+
+
+FAULTS = (
+    ConnectionError("refused"),
+    TimeoutError("no answer"),
+    PermissionError("denied"),
+    OSError("broken pipe"),
+)
+
+
+@pytest.mark.parametrize("burst", [1, 2, 1000])
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("error", FAULTS, ids=lambda error: type(error).__name__)
+def test_any_failing_call_leaves_whole_runs_only(tmp_path, error, after, burst, monkeypatch):
+    monkeypatch.setattr(store_module.time, "sleep", lambda _: None)
+    first, second, third = (local(tmp_path, name) for name in ("first", "second", "third"))
+    n = 0
+    while True:
+        n += 1
+        objects = Faulty()
+        folder = StoreFolder("memory", objects, "runs")
+        night(folder, first)
+        objects.error, objects.after, objects.burst = error, after, burst
+        objects.calls, objects.n = 0, n
+        failed = None
+        try:
+            night(StoreFolder("memory", objects, "runs"), second)
+        except EvalkitError as caught:
+            failed = caught
+        if objects.calls < n:
+            break
+        found = whole_runs(objects, tmp_path)
+        assert found in (["first"], ["first", "second"]), n
+        if found == ["first"]:
+            assert failed is not None, n
+            assert isinstance(failed, BusyError | MachineError), n
+        # the next night is good, once the lease of a lock that could not be released is over
+        objects.error = None
+        for name in objects.inner.names("runs"):
+            if ".lock-" in name:
+                objects.inner.put(name, json.dumps({"owner": "gone", "ends": 0}).encode())
+        night(StoreFolder("memory", objects, "runs"), third)
+        assert "third" in whole_runs(objects, tmp_path)
+    assert failed is None
+    assert n > 10
+
+
+def test_latest_names_the_last_run(tmp_path):
+    objects = Faulty()
+    folder = StoreFolder("memory", objects, "runs")
+
+    night(folder, local(tmp_path, "first"))
+    night(folder, local(tmp_path, "second"))
+
+    assert folder.latest() == "second"
+    assert [each.run_id for each in folder.manifests()] == ["second", "first"]
+
+
+def test_run_is_put_once(tmp_path):
+    folder = StoreFolder("memory", Faulty(), "runs")
+    run = local(tmp_path, "first")
+    night(folder, run)
+
+    with pytest.raises(RequestError) as caught:
+        night(folder, run)
+
+    assert caught.value.code == "run-exists"
+    assert [each.run_id for each in folder.manifests()] == ["first"]
+
+
+def test_what_an_unfinished_publication_left_is_swept(tmp_path):
+    objects = Faulty()
+    folder = StoreFolder("memory", objects, "runs")
+    objects.put("runs/20200101-000000-000-abcdef/report.json", b"{}")
+    fresh = f"runs/{time.strftime('%Y%m%d')}-000000-000-abcdef/report.json"
+    objects.put(fresh, b"{}")
+
+    night(folder, local(tmp_path, "first"))
+
+    left = [name for name in objects.names("runs") if name.endswith("000-abcdef/report.json")]
+    assert left == [fresh]
+
+
+def test_second_writer_is_told_to_come_again():
+    objects = Faulty()
+    folder = StoreFolder("memory", objects, "runs")
+
+    with folder.hold("nightly"):
+        with pytest.raises(BusyError) as caught, folder.hold("nightly"):
+            pass
+        with folder.hold("weekly"):
+            pass
+
+    assert (caught.value.code, caught.value.exit_status) == ("run-locked", 75)
+    assert not [name for name in objects.names("runs") if ".lock-" in name]
+
+
+def test_lock_of_a_killed_job_ends_by_itself(monkeypatch):
+    objects = Faulty()
+    folder = StoreFolder("memory", objects, "runs")
+    path = f"runs/.lock-{runs.Job(Path(), 'nightly').key}"
+    objects.put(path, json.dumps({"owner": "killed", "ends": time.time() - 1}).encode())
+
+    with folder.hold("nightly"):
+        content, _ = objects.get(path)
+
+    assert json.loads(content)["owner"] != "killed"
+    assert objects.get(path) is None
+
+
+def test_lock_that_was_taken_over_is_noticed(monkeypatch):
+    monkeypatch.setattr(store_module, "LEASE_SECONDS", 0.2)
+    objects = Faulty()
+    folder = StoreFolder("memory", objects, "runs")
+    path = f"runs/.lock-{runs.Job(Path(), 'nightly').key}"
+
+    def lose() -> None:
+        with folder.hold("nightly"):
+            objects.put(path, json.dumps({"owner": "other", "ends": time.time() + 99}).encode())
+            time.sleep(0.3)
+
+    with pytest.raises(BusyError) as caught:
+        lose()
+
+    assert caught.value.code == "lock-lost"
+    assert json.loads(objects.get(path)[0])["owner"] == "other"
+
+
+@pytest.mark.parametrize("name", ["../evil", "/etc/passwd", "per_user/../../evil"])
+def test_fetched_run_cannot_leave_its_folder(tmp_path, name):
+    from evalkit.runs._keys import digest
+
+    objects = Faulty()
+    folder = StoreFolder("memory", objects, "runs")
+    run = local(tmp_path, "first")
+    manifest = json.loads((run / "manifest.json").read_text())
+    del manifest["checksum"]
+    manifest["files"][name] = {}
+    manifest["checksum"] = digest(manifest)
+    objects.put("runs/first/manifest.json", json.dumps(manifest).encode())
+    into = tmp_path / "into"
+    into.mkdir()
+
+    with pytest.raises(EvalkitError) as caught:
+        folder.fetch("first", into)
+
+    assert caught.value.code == "run-damaged"
+
+
+def test_secrets_stand_in_the_environment_alone():
+    tree = {
+        "truth": {"path": "t.parquet"},
+        "rankings": [{"model": "a", "path": "a.parquet"}],
+        "metrics": {"names": ["nDCG@5"]},
+        "storage": {"aws_secret_access_key": SECRET, "aws_region": "x"},
+    }
+
+    with pytest.raises(RequestError) as caught:
+        build_config(tree, name="job")
+
+    assert caught.value.code == "secret-in-config"
+    assert SECRET not in str(caught.value)
+
+
+def test_missing_variable_is_told(monkeypatch):
+    monkeypatch.delenv("NOWHERE", raising=False)
+
+    with pytest.raises(RequestError) as caught:
+        open_store("s3://lake/runs", {"aws_secret_access_key": "${NOWHERE}"})
+
+    assert caught.value.code == "missing-variable"
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "code"),
+    [("s3://", {}, "bad-store"), ("s3://lake", {"no_such_option": "1"}, "bad-store")],
+)
+def test_what_is_no_store_is_told(url, options, code):
+    with pytest.raises(RequestError) as caught:
+        open_store(url, options)
+
+    assert caught.value.code == code
+
+
+# S3, as moto plays it.
+
+
+@pytest.fixture(scope="module")
+def s3():
+    """A server on loopback with the bucket `lake`; the environment that reaches it."""
+    moto = pytest.importorskip("moto.server", reason='pip install "moto[server]"')
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    environment = {
+        "AWS_ACCESS_KEY_ID": "someone",
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_REGION": "eu-central-1",
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ALLOW_HTTP": "true",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        import boto3
+
+        client = boto3.client("s3", endpoint_url=environment["AWS_ENDPOINT_URL"])
+        client.create_bucket(
+            Bucket="lake", CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
+        )
+        yield client, environment
+    server.stop()
+
+
+def evalkit(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "evalkit", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **more},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture
+def lake(s3, tmp_path):
+    """The logs of the example config in the bucket."""
+    client, _ = s3
+    users = list(range(60))
+    ranked = [(user, (user + place) % 9, place + 1) for user in users for place in range(8)]
+    frames = {
+        "interactions": {"user_id": users, "item_id": [u % 9 for u in users], "rating": [5.0] * 60},
+        "rankings/als": {
+            "user_id": [row[0] for row in ranked],
+            "item_id": [row[1] for row in ranked],
+            "rank": [row[2] for row in ranked],
+        },
+    }
+    for name, columns in frames.items():
+        pl.DataFrame(columns).write_parquet(tmp_path / "part.parquet")
+        client.upload_file(
+            str(tmp_path / "part.parquet"), "lake", f"{name}/day=2026-11-20/part.parquet"
+        )
+    return client
+
+
+def test_example_reads_from_a_store_and_publishes_there(lake, tmp_path):
+    config = str(ROOT / "configs" / "object-store.toml")
+    options = ("--var", "day=2026-11-20", "--log-format", "json")
+
+    done = evalkit(tmp_path, "run", config, *options)
+
+    assert done.returncode == 0, done.stderr
+    (url,) = [
+        line.split(": ")[1] for line in done.stdout.splitlines() if line.startswith("report: ")
+    ]
+    assert url.startswith("s3://lake/evaluation/2")
+    for run in (url, "s3://lake/evaluation/latest"):
+        assert evalkit(tmp_path, "verify", run).returncode == 0
+    keys = [each["Key"] for each in lake.list_objects_v2(Bucket="lake")["Contents"]]
+    ours = [key for key in keys if key.startswith("evaluation/")]
+    assert not [key for key in ours if ".lock-" in key]
+    names = {key.rpartition("/")[2] for key in ours}
+    assert names >= {"latest", "manifest.json", "metrics.parquet", "report.html", "report.json"}
+    contents = [lake.get_object(Bucket="lake", Key=key)["Body"].read() for key in ours]
+    assert not [each for each in contents if SECRET.encode() in each]
+    assert SECRET not in done.stdout + done.stderr
+    assert list(tmp_path.iterdir()) == [tmp_path / "part.parquet"]
+
+
+def test_gates_compare_with_the_last_run_in_the_store(lake, tmp_path):
+    config = str(ROOT / "configs" / "object-store.toml")
+    gate = 'gates=[{metric="nDCG@10", max_drop=0.01, baseline="last", unclear="pass"}]'
+    options = ("--var", "day=2026-11-20", "--set", gate, "--out", "s3://lake/gated", "--json")
+
+    first = evalkit(tmp_path, "run", config, *options)
+    second = evalkit(tmp_path, "run", config, *options)
+
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    (before,) = json.loads(first.stdout)["gates"]
+    (now,) = json.loads(second.stdout)["gates"]
+    assert before["outcome"] == "cannot tell"
+    assert (now["outcome"], now["judged_by"], now["delta"]) == ("pass", "paired", 0.0)
+
+
+def test_store_that_does_not_answer_is_busy(tmp_path, s3):
+    config = str(ROOT / "configs" / "object-store.toml")
+    options = ("--var", "day=2026-11-20", "--set", 'storage.max_retries="0"')
+
+    done = evalkit(tmp_path, "run", config, *options, AWS_ENDPOINT_URL="http://127.0.0.1:9")
+
+    assert done.returncode == 75, done.stderr
+    assert "store-unreachable" in done.stderr
+    assert SECRET not in done.stdout + done.stderr
