@@ -255,8 +255,10 @@ class Request:
         """
         if self.shifts_gains and threshold != 1.0:
             moved = threshold - 1.0
-            hits = hits._replace(gains=hits.gains - moved, ideal=hits.ideal - moved)
-            relevant = relevant._replace(gains=relevant.gains - moved)
+            # what lies behind the last user's was never written
+            shown, wanted = int(hits.starts[-1]), int(relevant.starts[-1])
+            hits = hits._replace(gains=hits.gains[:shown] - moved, ideal=hits.ideal[:shown] - moved)
+            relevant = relevant._replace(gains=relevant.gains[:wanted] - moved)
         kernel = self.metric.kernel if isinstance(hits, Hits) else self.metric.tied
         if kernel is None:
             raise ValueError(f"{self.metric.name} has no kernel for rows without an order")

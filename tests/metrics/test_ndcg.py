@@ -2,8 +2,11 @@
 
 from math import log2, nan
 
+import numpy as np
 import pytest
-from measure import measure
+from measure import measure, ragged_rows
+
+from evalkit.metrics import registry
 
 SECOND = 1 / log2(3)  # the discount at rank 2; at rank 3 it is 1/2
 
@@ -54,3 +57,22 @@ def test_ndcg_by_hand(case, ranked, relevant, cutoff, parameters, expected):
     (value,) = measure("nDCG", [ranked], [relevant], [cutoff], **parameters)[0]
 
     assert value == pytest.approx(expected, abs=1e-12, nan_ok=True), case
+
+
+def test_what_was_never_written_is_not_computed_with():
+    # memory behind the last user's rows can hold anything: even numbers that trap
+    hits, relevant, lengths = ragged_rows([[1, 3], [2]], [[3, 1], [2]])
+    trap = np.array([0x7FF0000000000001], dtype=np.uint64).view(np.float64)
+    longer = hits._replace(
+        gains=np.concatenate([hits.gains, trap]), ideal=np.concatenate([hits.ideal, trap])
+    )
+    wanted = relevant._replace(gains=np.concatenate([relevant.gains, trap]))
+    request = registry()["nDCG"].request(gain="exp2_shifted")
+    cutoffs = np.array([2], dtype=np.int64)
+    plain, found = np.empty((2, 1)), np.empty((2, 1))
+
+    request.measure(hits, relevant, lengths, cutoffs, plain, threshold=2.0)
+    with np.errstate(all="raise"):
+        request.measure(longer, wanted, lengths, cutoffs, found, threshold=2.0)
+
+    assert found.tolist() == plain.tolist()
