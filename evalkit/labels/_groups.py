@@ -1,4 +1,4 @@
-"""Metrics of each user, or of each session, and their averages."""
+"""Metrics of each user, or of each session, and their averages; sums over users."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,66 +7,123 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.keys import KeyCollisionError
-from evalkit.labels._kernels import add_up_influence
-from evalkit.metrics import Request, kernel
-from evalkit.rows import Grouping, Store, WeightedMean, number_groups, sort_rows, values_of
+from evalkit.labels._kernels import add_up_called, add_up_influence, add_up_weights
+from evalkit.labels._placements import Placements
+from evalkit.labels._smooth import POSITIVES, PREDICTED, ROWS
+from evalkit.metrics import Request, registry_of
+from evalkit.rows import (
+    Column,
+    Floats,
+    Grouping,
+    Smooth,
+    Store,
+    Term,
+    TermSums,
+    WeightedMean,
+    number_groups,
+    sort_rows,
+    values_of,
+)
 from evalkit.threads import ordered_map
 
-Floats = npt.NDArray[np.float64]
 
-
-@kernel(allocates=False)
-def add_up_weights(starts, labels, weights, rows, positives):  # type: ignore[no-untyped-def]
-    """The weight of each group's rows, and of those with label 1."""
-    for group in range(rows.size):
-        total = good = 0.0
-        for row in range(starts[group], starts[group + 1]):
-            total += weights[row]
-            if labels[row] != 0:
-                good += weights[row]
-        rows[group] = total
-        positives[group] = good
-
-
-@dataclass(frozen=True, slots=True)
-class Placements:
-    """What a row adds to the AUC over all rows, less its mean, by the leading bits of its score.
-
-    The influence of a user is the sum over its rows; users are drawn at random, so the variance
-    of the AUC is that of their sum (DeLong 1988, Obuchowski 1997 for clustered data).
+@dataclass(slots=True)
+class GroupRows:
+    """The rows of some groups, group by group, scores descending.
 
     Args:
-        least, shift: of the cells, as in `Leading`.
-        influence: float64[n_cells, 2], of rows with label 0 and 1.
+        starts: int64[n_groups + 1], where each group's rows begin.
+        keys: of the scores.
+        labels: uint8, 0 or 1.
+        weights: float64, all 1 where rows have none.
+        placements: what rows do to areas, where that is known.
+        sums: weight, weight of labels 1, sum of scores of each group.
+        known: values that several requests share.
     """
 
-    least: int
-    shift: int
-    influence: Floats
+    starts: npt.NDArray[np.int64]
+    keys: Column
+    scores: Floats
+    labels: Column
+    weights: Floats
+    placements: Placements | None
+    sums: dict[Term, Floats] = field(default_factory=dict)
+    known: dict[object, Floats] = field(default_factory=dict)
+
+    @property
+    def n_groups(self) -> int:
+        return self.starts.size - 1
+
+    def measure(self, request: Request) -> Floats:
+        """float64[n_groups], the value of each group's rows; NaN where undefined."""
+        asked = (request.metric.name, request.encoded[2:])  # over and weighting stand first
+        if asked not in self.known:
+            values = np.empty(self.n_groups)
+            request.metric.kernel(
+                self.starts, self.scores, self.labels, self.weights, *request.encoded, values
+            )
+            self.known[asked] = values
+        return self.known[asked]
+
+    def weigh(self, weighting: str) -> Floats:
+        """How much each group counts."""
+        if weighting == "equal":
+            return np.ones(self.n_groups)
+        return self.term(ROWS if weighting == "impressions" else POSITIVES)
+
+    def term(self, term: Term) -> Floats:
+        """float64[n_groups], the sum of a term over each group's rows."""
+        if term not in self.sums:
+            self.sums.update(self._add_up(term))
+        return self.sums[term]
+
+    def _add_up(self, term: Term) -> dict[Term, Floats]:
+        if term in (ROWS, POSITIVES, PREDICTED):
+            found = [np.empty(self.n_groups) for _ in range(3)]
+            add_up_weights(self.starts, self.scores, self.labels, self.weights, *found)
+            return dict(zip((ROWS, POSITIVES, PREDICTED), found, strict=True))
+        name, *values = term
+        if name in ("tp", "fp"):
+            found = [np.empty(self.n_groups) for _ in range(2)]
+            threshold = float(values[0])
+            add_up_called(self.starts, self.scores, self.labels, self.weights, threshold, *found)
+            return {("tp", threshold): found[0], ("fp", threshold): found[1]}
+        if name in ("loss", "square"):
+            metric = registry_of("labels")["log-loss" if name == "loss" else "Brier"]
+            request = metric.request(clip=values[0]) if values else metric.request()
+            rows = self.term(ROWS)  # a group without weight has no mean
+            return {term: np.where(rows > 0.0, self.measure(request) * rows, 0.0)}
+        return self._place()
+
+    def _place(self) -> dict[Term, Floats]:
+        places = self.placements
+        assert places is not None
+        sums = np.empty((self.n_groups, len(places.terms)))
+        first, shift = np.uint64(places.least), np.uint64(places.shift)
+        add_up_influence(self.starts, self.keys, self.labels, first, shift, places.influence, sums)
+        columns = np.ascontiguousarray(sums.T)
+        return dict(zip(places.terms, columns, strict=True))
 
 
 @dataclass(slots=True)
 class GroupResults:
-    """Means over the groups of one kind, one a request, and how many groups there are."""
+    """Means over the groups of one kind, one a request, and how many groups there are.
+
+    Args:
+        means: one a request over these groups.
+        spread: what standard errors of numbers over all rows are made of.
+    """
 
     means: list[WeightedMean]
-    clusters: list[WeightedMean]  # of requests over rows, for their standard errors
+    spread: TermSums
     n_groups: int = 0
     most_rows: int = 0
-    influence: WeightedMean = field(default_factory=WeightedMean)
-
-    @property
-    def auc_error(self) -> float | None:
-        """Standard error of the AUC over all rows, clustered by group; None where unknown."""
-        error = self.influence.std_error
-        return None if error is None else error * self.influence.n_defined
 
     def merge(self, other: "GroupResults") -> None:
         """Take over the results of other groups."""
-        for mine, theirs in ((self.means, other.means), (self.clusters, other.clusters)):
-            for one, more in zip(mine, theirs, strict=True):
-                one.merge(more)
-        self.influence.merge(other.influence)
+        for one, more in zip(self.means, other.means, strict=True):
+            one.merge(more)
+        self.spread.merge(other.spread)
         self.n_groups += other.n_groups
         self.most_rows = max(self.most_rows, other.most_rows)
 
@@ -75,15 +132,16 @@ def measure_groups(
     store: Store,
     grouping: Grouping,
     requests: Sequence[Request],
-    clustered: Sequence[Request],
+    smooth: Sequence[Smooth],
     *,
     placements: Placements | None = None,
     threads: int,
 ) -> GroupResults:
-    """Means over groups; `clustered` requests are weighted by rows, for the error of the whole.
+    """Means over groups, and sums for the standard errors of numbers over all rows.
 
     Args:
-        placements: for the standard error of the AUC over all rows.
+        smooth: numbers over all rows.
+        placements: for those of them that are areas.
 
     Raises:
         KeyCollisionError: two ids share a key.
@@ -98,39 +156,24 @@ def measure_groups(
         if groups is None:
             raise KeyCollisionError
         results = GroupResults(
-            [WeightedMean() for _ in requests], [WeightedMean() for _ in clustered], groups.n_groups
+            [WeightedMean() for _ in requests], TermSums(smooth), groups.n_groups
         )
         if not keys.size:
             return results
-        if not requests and not clustered and placements is None:
+        if not requests and not smooth:
             results.most_rows = int(np.bincount(groups.numbers).max())
             return results
         starts, columns = sort_rows(groups, store.part(part, names))
-        scores, labels = values_of(~columns[0]), columns[1]
-        weights = values_of(columns[2]) if weighted else np.ones(scores.size)
         results.most_rows = int(np.diff(starts).max())
-        rows, positives = np.empty(groups.n_groups), np.empty(groups.n_groups)
-        add_up_weights(starts, labels, weights, rows, positives)
-        by = {"equal": np.ones(rows.size), "impressions": rows, "positives": positives}
-        known: dict[object, Floats] = {}
-
-        def measure(request: Request) -> Floats:
-            asked = (request.metric.name, request.encoded[2:])  # over and weighting stand first
-            if asked not in known:
-                values = np.empty(groups.n_groups)
-                request.metric.kernel(starts, scores, labels, weights, *request.encoded, values)
-                known[asked] = values
-            return known[asked]
-
-        if placements is not None:
-            sums = np.empty(groups.n_groups)
-            first, shift = np.uint64(placements.least), np.uint64(placements.shift)
-            add_up_influence(starts, columns[0], labels, first, shift, placements.influence, sums)
-            results.influence.add(sums, np.ones(sums.size))
+        scores = values_of(~columns[0])
+        weights = values_of(columns[2]) if weighted else np.ones(scores.size)
+        rows = GroupRows(starts, columns[0], scores, columns[1], weights, placements)
         for request, mean in zip(requests, results.means, strict=True):
-            mean.add(measure(request), by[str(dict(request.parameters)["weighting"])])
-        for request, mean in zip(clustered, results.clusters, strict=True):
-            mean.add(measure(request), rows)
+            weighting = str(dict(request.parameters)["weighting"])
+            mean.add(rows.measure(request), rows.weigh(weighting))
+        if smooth:
+            terms = results.spread.terms
+            results.spread.add(np.stack([rows.term(term) for term in terms], axis=1))
         return results
 
     parts = ordered_map(work, range(store.n_parts), threads=threads)

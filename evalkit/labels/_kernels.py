@@ -150,11 +150,53 @@ def sum_labels(starts, labels, out):
 
 
 @kernel(allocates=False)
+def find_ends(keys, least, shift, ends):
+    """The smallest and the largest key of each cell of their leading bits, into `ends`[n, 2]."""
+    for row in range(keys.size):
+        key = np.uint64(keys[row])
+        cell = np.int64((key - least) >> shift)
+        ends[cell, 0] = min(ends[cell, 0], key)
+        ends[cell, 1] = max(ends[cell, 1], key)
+
+
+@kernel(allocates=False)
 def add_up_influence(starts, keys, labels, least, shift, influence, out):
-    """The influence of each group's rows on the AUC over all rows."""
-    for group in range(out.size):
-        total = 0.0
+    """The influence of each group's rows on areas over all rows; `out` float64[n_groups, n]."""
+    for group in range(out.shape[0]):
+        for column in range(out.shape[1]):
+            out[group, column] = 0.0
         for row in range(starts[group], starts[group + 1]):
             cell = np.int64((np.uint64(keys[row]) - least) >> shift)
-            total += influence[cell, np.int64(labels[row] != 0)]
-        out[group] = total
+            kind = np.int64(labels[row] != 0)
+            for column in range(out.shape[1]):
+                out[group, column] += influence[cell, kind, column]
+
+
+@kernel(allocates=False)
+def add_up_weights(starts, scores, labels, weights, rows, positives, predicted):
+    """The weight of each group's rows, of those with label 1, and its scores times weights."""
+    for group in range(rows.size):
+        total = good = score = 0.0
+        for row in range(starts[group], starts[group + 1]):
+            total += weights[row]
+            score += scores[row] * weights[row]
+            if labels[row] != 0:
+                good += weights[row]
+        rows[group] = total
+        positives[group] = good
+        predicted[group] = score
+
+
+@kernel(allocates=False)
+def add_up_called(starts, scores, labels, weights, threshold, true_1, false_1):
+    """The weight of each group's rows from a threshold on, with label 1 and 0."""
+    for group in range(true_1.size):
+        good = bad = 0.0
+        for row in range(starts[group], starts[group + 1]):
+            if scores[row] >= threshold:
+                if labels[row] != 0:
+                    good += weights[row]
+                else:
+                    bad += weights[row]
+        true_1[group] = good
+        false_1[group] = bad

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.labels._groups import Placements
-from evalkit.labels._kernels import cumulate, sum_labels, tie_groups
+from evalkit.labels._kernels import cumulate, find_ends, sum_labels, tie_groups
 from evalkit.labels._walk import Totals, Walked, walk
 from evalkit.labels._wanted import Wanted
 from evalkit.rows import (
@@ -28,8 +27,8 @@ from evalkit.rows import (
 from evalkit.threads import ordered_map
 
 LEADING_BITS = 17
-MOST_UNDECIDED = 0.01  # share of pairs whose order the leading bits do not tell
 ROWS_A_PART = 1 << 17
+LARGEST_KEY = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 Floats = npt.NDArray[np.float64]
 
@@ -69,22 +68,23 @@ class Leading:
             total += counts
         return cls(least, most, shift, total)
 
-    def placements(self) -> Placements | None:
-        """What each row wins against the other label, for the standard error of the AUC.
+    def find_mixed(self, store: Store, *, threads: int) -> npt.NDArray[np.bool_]:
+        """bool[n_cells], cells of the leading bits whose rows have more than one score."""
+        first, shift = np.uint64(min(self.least, self.most)), np.uint64(self.shift)
+        n_cells = self.counts.shape[0]
 
-        Rows of one cell count as tied. None where that leaves more than one pair in a hundred
-        undecided, though their scores may differ, or where there is no pair.
-        """
-        good, bad = self.counts[:, 1].astype(np.float64), self.counts[:, 0].astype(np.float64)
-        positives, negatives = good.sum(), bad.sum()
-        pairs = positives * negatives
-        if pairs == 0 or (self.shift > 0 and (good * bad).sum() > MOST_UNDECIDED * pairs):
-            return None
-        above, below = np.cumsum(good) - good, negatives - np.cumsum(bad)
-        won = np.stack([(above + good / 2) / positives, (below + bad / 2) / negatives], axis=1)
-        auc = float((good * won[:, 1]).sum() / positives)
-        scale = np.array([1.0 / negatives, 1.0 / positives])
-        return Placements(self.least, self.shift, (won - auc) * scale)
+        def look(batch: Batch) -> npt.NDArray[np.uint64]:
+            ends = np.zeros((n_cells, 2), dtype=np.uint64)
+            ends[:, 0] = LARGEST_KEY
+            find_ends(store.rows(batch, "score"), first, shift, ends)
+            return ends
+
+        lowest, highest = np.full(n_cells, LARGEST_KEY), np.zeros(n_cells, dtype=np.uint64)
+        for ends in ordered_map(look, store.batches, threads=threads):
+            np.minimum(lowest, ends[:, 0], out=lowest)
+            np.maximum(highest, ends[:, 1], out=highest)
+        mixed: npt.NDArray[np.bool_] = lowest < highest
+        return mixed
 
 
 class Pooled:

@@ -4,15 +4,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from evalkit.config import Config
 from evalkit.errors import DataError, MachineError, RequestError
 from evalkit.keys import KeyCollisionError
 from evalkit.labels._groups import GroupResults, measure_groups
+from evalkit.labels._placements import AREAS, Placements, place_rows
 from evalkit.labels._pooled import Leading, Pooled
 from evalkit.labels._rows import LabelReader, refuse_policies
+from evalkit.labels._smooth import smooth_of
 from evalkit.labels._values import Values
 from evalkit.labels._walk import Walked
-from evalkit.labels._wanted import CLUSTERED, Wanted, is_best, is_grouped
+from evalkit.labels._wanted import Wanted, is_best
 from evalkit.ledger import Clock
 from evalkit.metrics import Request
 from evalkit.report import Estimate, Report, TruthCounts, Warning_
@@ -23,7 +28,8 @@ from evalkit.rows import (
     Models,
     Reading,
     RowTally,
-    WeightedMean,
+    Smooth,
+    Store,
     check_memory,
     check_rows,
     group_by,
@@ -180,22 +186,20 @@ class _Run:
         found: Findings,
     ) -> None:
         by_kind: dict[str, GroupResults] = {}
-        pooled = [request for request in self.requests if not is_grouped(request)]
-        clustered = [request for request in pooled if request.metric.name in CLUSTERED]
         pool = None
         wanted = Wanted.of(self.requests)
-        leading = Leading.of(rows.stores["user"], threads=self.threads) if pooled else None
-        has_error = leading is not None and "half" in wanted.ties
-        has_error = has_error and "weight" not in rows.stores["user"].dtypes
-        placements = leading.placements() if leading is not None and has_error else None
+        store = rows.stores["user"]
+        leading = Leading.of(store, threads=self.threads) if wanted.requests else None
+        placements = self._place(store, leading, wanted)
+        smooth = _smooth(wanted, placements)
         for grouping in groupings:
             kind = f"{grouping.name}s"
             by_kind[kind] = measure_groups(
                 rows.stores[grouping.name],
                 grouping,
                 [request for request in self.requests if _over(request) == kind],
-                clustered if kind == "users" else [],
-                placements=placements if kind == "users" else None,
+                list(smooth.values()) if kind == "users" else [],
+                placements=placements,
                 threads=self.threads,
             )
             names = [each for each in (grouping.key, grouping.check) if each is not None]
@@ -215,8 +219,19 @@ class _Run:
             values = Values(name, pool.totals, walked, pool.score_range)
             found.graphs += values.graphs()
             found.warnings += _warnings(name, wanted, walked, pool)
-        self._estimate(name, values, by_kind, clustered, found)
+        self._estimate(name, values, by_kind, smooth, found)
         self.clock.stop("scores")
+
+    def _place(self, store: Store, leading: Leading | None, wanted: Wanted) -> Placements | None:
+        """What rows do to areas; None where nobody asks, or where rows have weights."""
+        if leading is None or "weight" in store.dtypes:
+            return None
+        areas = [request for request in wanted.requests if request.metric.name in AREAS]
+
+        def find_mixed() -> npt.NDArray[np.bool_]:
+            return leading.find_mixed(store, threads=self.threads)
+
+        return place_rows(leading.least, leading.shift, leading.counts, areas, find_mixed)
 
     def _check_probabilities(self, pool: Pooled, wanted: Wanted, table: Table) -> None:
         low, high = pool.score_range
@@ -234,7 +249,7 @@ class _Run:
         name: str,
         values: Values | None,
         by_kind: Mapping[str, GroupResults],
-        clustered: Sequence[Request],
+        smooth: Mapping[Request, Smooth],
         found: Findings,
     ) -> None:
         places = dict.fromkeys(by_kind, 0)
@@ -251,11 +266,8 @@ class _Run:
                 value = values.of(request, n_best)
                 n_best += is_best(request)
                 error = None
-                if request in clustered:
-                    spread: WeightedMean = by_kind["users"].clusters[clustered.index(request)]
-                    error = spread.error_around(value)
-                if request.metric.name == "AUC" and dict(request.parameters)["ties"] == "half":
-                    error = by_kind["users"].auc_error if math.isfinite(value) else None
+                if math.isfinite(value) and request in smooth:
+                    error = by_kind["users"].spread.std_error(smooth[request])
                 n_users, n_undefined = by_kind["users"].n_groups, 0
             found.estimates.append(
                 Estimate(
@@ -273,6 +285,16 @@ class _Run:
                     else request.metric.higher_is_better,
                 )
             )
+
+
+def _smooth(wanted: Wanted, placements: Placements | None) -> dict[Request, Smooth]:
+    """The requests over all rows that have a standard error."""
+    found = {request: smooth_of(request) for request in wanted.requests}
+    return {
+        request: smooth
+        for request, smooth in found.items()
+        if smooth is not None and (placements is not None or request.metric.name not in AREAS)
+    }
 
 
 _PROBABILITIES = ("log-loss", "normalised-entropy", "Brier", "ECE", "calibration")

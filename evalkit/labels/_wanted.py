@@ -15,7 +15,6 @@ CONFUSION = (
     "specificity",
 )
 PROBABILITIES = ("log-loss", "normalised-entropy", "Brier", "ECE", "calibration")
-CLUSTERED = ("log-loss", "Brier")  # means over rows: sums over users by weights
 LINE_POINTS = 100  # of a curve
 
 

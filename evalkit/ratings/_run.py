@@ -13,7 +13,7 @@ from evalkit.errors import DataError, MachineError
 from evalkit.exact import SCALE_BITS, ExactSums
 from evalkit.keys import KeyCollisionError
 from evalkit.ledger import Clock
-from evalkit.metrics import Request, registry_of
+from evalkit.metrics import Request
 from evalkit.ratings._pairs import (
     N_PREDICTED,
     PairReader,
@@ -22,7 +22,8 @@ from evalkit.ratings._pairs import (
     join_pairs,
     refuse_policies,
 )
-from evalkit.ratings._sums import Floats, PairSums
+from evalkit.ratings._smooth import SMOOTH, user_sums
+from evalkit.ratings._sums import PairSums
 from evalkit.report import (
     Distribution,
     Estimate,
@@ -34,11 +35,13 @@ from evalkit.report import (
 )
 from evalkit.rows import (
     Findings,
+    Floats,
     ModelRows,
     Models,
     Reading,
     RowTally,
     Store,
+    TermSums,
     WeightedMean,
     bin_of,
     check_memory,
@@ -57,7 +60,6 @@ from evalkit.sources import Table, open_predictions, open_ratings
 from evalkit.threads import ordered_map
 
 SEEDS = range(1, 17)
-MEANS = ("MAE", "MSE", "RMSE", "bias", "sMAPE")  # over rows they are sums over users by counts
 RESIDUAL_BINS, RATING_BINS = 40, 20
 BYTES_A_ROW, BYTES_A_JOINED_ROW = 30, 200
 
@@ -140,7 +142,8 @@ class _Part:
     """What one part of the users gives."""
 
     sums: PairSums
-    by_user: list[WeightedMean]
+    by_user: list[WeightedMean]  # of requests over users
+    spread: TermSums
     residuals: npt.NDArray[np.int64]
     rating_bins: ExactSums  # error, distance, rating of each bin
     n_users: int
@@ -260,6 +263,7 @@ class _Run:
         edges = _edges_of_residuals(store, self.threads)
         rated = _edges_of_ratings(store)
         pooled = tuple(dict.fromkeys(r.metric.name for r in self.requests if _over(r) == "rows"))
+        middle = float((rated[0] + rated[-1]) / 2.0) if math.isfinite(rated[0]) else 0.0
 
         def work(part: int) -> _Part:
             names = ["user_key", "rating", "prediction"]
@@ -273,12 +277,18 @@ class _Run:
             sums = PairSums(pooled)
             sums.add(ratings, predictions)
             sizes = np.diff(starts)
-            by_user = [_of_users(r, starts, ratings, predictions) for r in self.requests]
+            by_user = [
+                _of_users(r, starts, ratings, predictions)
+                for r in self.requests
+                if _over(r) == "users"
+            ]
+            spread = TermSums([SMOOTH[name] for name in pooled])
+            spread.add(user_sums(spread.terms, starts, ratings, predictions, middle))
             errors = predictions - ratings
             counts = np.bincount(bin_of(errors, edges), minlength=edges.size - 1)
             bins = _sum_by_bin(bin_of(ratings, rated), rated.size - 1, errors, ratings)
             most = int(sizes.max()) if sizes.size else 0
-            return _Part(sums, by_user, counts, bins, groups.n_groups, most, groups.keys)
+            return _Part(sums, by_user, spread, counts, bins, groups.n_groups, most, groups.keys)
 
         parts = ordered_map(work, range(store.n_parts), threads=self.threads)
         total = next(parts)
@@ -287,6 +297,7 @@ class _Run:
             total.sums.merge(part.sums)
             for mine, theirs in zip(total.by_user, part.by_user, strict=True):
                 mine.merge(theirs)
+            total.spread.merge(part.spread)
             total.residuals += part.residuals
             total.rating_bins.merge(part.rating_bins)
             total.n_users += part.n_users
@@ -294,9 +305,10 @@ class _Run:
             users.append(part.users)
         found.users[name] = total.n_users
         found.most_rows[name] = total.most_rows
+        by_user = iter(total.by_user)
         found.estimates += [
-            _estimate(name, request, total, by_user)
-            for request, by_user in zip(self.requests, total.by_user, strict=True)
+            _estimate(name, each, total, next(by_user) if _over(each) == "users" else None)
+            for each in self.requests
         ]
         if rows.tally.rows_used:
             found.distributions.append(
@@ -323,34 +335,23 @@ def _over(request: Request) -> str:
 def _of_users(
     request: Request, starts: npt.NDArray[np.int64], ratings: Floats, predictions: Floats
 ) -> WeightedMean:
-    """The mean of users' values; over rows, weighted by their numbers of pairs, for its error."""
+    """The mean of users' values."""
     mean = WeightedMean()
-    by_rows = _over(request) == "rows"
-    if by_rows and request.metric.name not in MEANS:
-        return mean
-    metric = request.metric
-    if by_rows and metric.name == "RMSE":
-        metric = registry_of("ratings")["MSE"]
     values = np.empty(starts.size - 1)
-    metric.kernel(starts, ratings, predictions, values)
-    sizes = np.diff(starts).astype(np.float64)
-    mean.add(values, sizes if by_rows else np.ones(values.size))
+    request.metric.kernel(starts, ratings, predictions, values)
+    mean.add(values, np.ones(values.size))
     return mean
 
 
-def _estimate(name: str, request: Request, total: _Part, by_user: WeightedMean) -> Estimate:
+def _estimate(name: str, request: Request, total: _Part, by_user: WeightedMean | None) -> Estimate:
     metric = request.metric.name
-    if _over(request) == "users":
+    if by_user is not None:
         value, error = by_user.value, by_user.std_error
         n_users, n_undefined = by_user.n_defined, by_user.n_undefined
     else:
         value = total.sums.value(metric)
+        error = total.spread.std_error(SMOOTH[metric]) if math.isfinite(value) else None
         n_users, n_undefined = total.n_users, 0
-        error = None
-        if metric in MEANS and math.isfinite(value):
-            error = by_user.error_around(value * value if metric == "RMSE" else value)
-            if metric == "RMSE" and error is not None:
-                error = error / (2.0 * value) if value > 0 else None  # delta method
     return Estimate(
         model=name,
         metric=request.label,

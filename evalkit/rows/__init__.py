@@ -8,6 +8,7 @@ from evalkit.rows._bins import bin_of, nice_edges
 from evalkit.rows._kernels import count_leading, place_by_table
 from evalkit.rows._means import WeightedMean, product_and_rest
 from evalkit.rows._reading import Grouping, ModelRows, Reading, Rows, RowTally
+from evalkit.rows._spread import Floats, Smooth, Term, TermSums
 from evalkit.rows._store import (
     Batch,
     Column,
@@ -38,6 +39,7 @@ __all__ = [
     "Batch",
     "Column",
     "Findings",
+    "Floats",
     "Grouping",
     "ModelRows",
     "Models",
@@ -47,7 +49,10 @@ __all__ = [
     "RowTally",
     "Rows",
     "RowsKind",
+    "Smooth",
     "Store",
+    "Term",
+    "TermSums",
     "WeightedMean",
     "bin_of",
     "check_memory",

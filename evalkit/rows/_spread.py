@@ -1,0 +1,133 @@
+"""Numbers over all rows as smooth functions of sums, and how far drawing other users moves them."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.exact import SCALE_BITS, ExactSums
+from evalkit.rows._means import product_and_rest
+
+Floats = npt.NDArray[np.float64]
+Term: TypeAlias = tuple[str | float, ...]  # the name of a sum over rows, and what it depends on
+
+STEP = 1e-30  # of a sum's size; complex steps cancel nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Smooth:
+    """A number over all rows, as a function of sums that every user adds to.
+
+    A user's influence is the gradient of the function times the user's own sums.
+
+    Args:
+        terms: the sums, in the order of the function's arguments.
+        function: of complex numbers too, by whose imaginary part the gradient is taken.
+    Source:
+        Deville 1999, Variance estimation for complex statistics and estimators, 2; complex steps:
+        Squire and Trapp 1998, Using complex variables to estimate derivatives of real functions.
+    """
+
+    terms: tuple[Term, ...]
+    function: Callable[..., complex]
+
+    def gradient(self, sums: Sequence[float]) -> tuple[float, ...] | None:
+        """The derivative by each sum; None where one does not exist."""
+        found = []
+        for place, total in enumerate(sums):
+            step = STEP * (abs(total) or 1.0)
+            moved = [complex(each) for each in sums]
+            moved[place] += complex(0.0, step)
+            try:
+                found.append(complex(self.function(*moved)).imag / step)
+            except (ZeroDivisionError, OverflowError, ValueError):
+                return None
+        return tuple(found) if all(map(math.isfinite, found)) else None
+
+
+class TermSums:
+    """Sums of users' terms, of their squares and products: what standard errors are made of.
+
+    Args:
+        numbers: whose terms they are.
+    """
+
+    def __init__(self, numbers: Sequence[Smooth]) -> None:
+        self.terms = tuple(dict.fromkeys(term for each in numbers for term in each.terms))
+        pairs = [pair for each in numbers for pair in combinations(self._places(each), 2)]
+        self.pairs = tuple(dict.fromkeys((min(pair), max(pair)) for pair in pairs))
+        # each term, then of each pair the product and what was lost when it was rounded
+        self.sums = ExactSums(len(self.terms) + 2 * len(self.pairs))
+
+    def _places(self, number: Smooth) -> list[int]:
+        return [self.terms.index(term) for term in number.terms]
+
+    def add(self, columns: Floats) -> None:
+        """Some users more: float64[n_users, n_terms]."""
+        self.sums.add(columns)
+        for place, (one, other) in enumerate(self.pairs):
+            both = np.empty((columns.shape[0], 2))
+            a, b = np.ascontiguousarray(columns[:, one]), np.ascontiguousarray(columns[:, other])
+            products, rests = np.empty(a.size), np.empty(a.size)
+            product_and_rest(a, b, products, rests)
+            both[:, 0], both[:, 1] = products, rests
+            self.sums.add(both, first_column=len(self.terms) + 2 * place)
+
+    def merge(self, other: "TermSums") -> None:
+        """Take over the sums of other users."""
+        self.sums.merge(other.sums)
+
+    def gradient(self, number: Smooth) -> tuple[float, ...] | None:
+        """The gradient of a number at the sums over all users; None where there is none."""
+        places = self._places(number)
+        if any(self.sums.n_infinite(place) or self.sums.n_undefined(place) for place in places):
+            return None
+        return number.gradient([self.sums.sum_of(place).total for place in places])
+
+    def std_error(self, number: Smooth) -> float | None:
+        """Of a number, users drawn at random; None below two users or where it is not smooth.
+
+        sqrt(n / (n - 1) sum of (influence - mean influence)^2), of exact sums.
+        """
+        gradient, places = self.gradient(number), self._places(number)
+        n = self.sums.sum_of(places[0]).count
+        if gradient is None or n < 2:
+            return None
+        slopes = dict(zip(places, map(Fraction, gradient), strict=True))
+        total = spread = Fraction(0)
+        for place, slope in slopes.items():
+            found = self.sums.sum_of(place)
+            total += slope * found.scaled
+            spread += slope * slope * found.squares
+        for one, other in combinations(sorted(slopes), 2):
+            product = self._product(one, other)
+            if product is None:
+                return None
+            spread += 2 * slopes[one] * slopes[other] * (product << SCALE_BITS)
+        variance = Fraction(n, n - 1) * (spread - total * total / n) / (1 << 2 * SCALE_BITS)
+        try:
+            return math.sqrt(max(Fraction(0), variance))
+        except OverflowError:
+            return None
+
+    def _product(self, one: int, other: int) -> int | None:
+        """The exact sum of products of two terms, times 2^1074; None where one overflows."""
+        first = len(self.terms) + 2 * self.pairs.index((one, other))
+        if self.sums.n_infinite(first):
+            return None
+        return self.sums.sum_of(first).scaled + self.sums.sum_of(first + 1).scaled
+
+    def influences(self, number: Smooth, columns: Floats) -> Floats | None:
+        """float64[n_users] of the terms of some users, which are among those that were added."""
+        gradient = self.gradient(number)
+        if gradient is None:
+            return None
+        total = np.zeros(columns.shape[0])
+        for place, slope in zip(self._places(number), gradient, strict=True):
+            total += slope * columns[:, place]
+        return total
