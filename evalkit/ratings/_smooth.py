@@ -65,7 +65,8 @@ def _values(name: str, ratings: Floats, predictions: Floats, middle: float) -> F
     if name == "rows":
         return np.ones(ratings.size)
     if name == "relatives":
-        return (ratings != 0.0).astype(np.float64)
+        counted: Floats = (ratings != 0.0).astype(np.float64)
+        return counted
     base, _, power = name.partition("^")
     values = ratings - middle if base == "level" else TERMS[base](ratings, predictions)
     with np.errstate(over="ignore"):  # an infinite sum has no standard error
