@@ -250,7 +250,7 @@ class Measuring:
                         n_relevant,
                         policies.missing_ranking == "skip",
                         policies.no_relevant == "skip",
-                        request.metric.higher_is_better,
+                        bool(request.metric.higher_is_better),
                     )
                     measured.append(values)
                     continue
@@ -264,7 +264,7 @@ class Measuring:
                 lengths=lengths,
                 n_relevant=n_relevant,
                 is_extra=None if self.truth.is_extra is None else self.truth.is_extra[users],
-                higher_is_better=request.metric.higher_is_better,
+                higher_is_better=bool(request.metric.higher_is_better),
             )
             measured.append(values)
         return measured
@@ -409,7 +409,7 @@ class UserValues:
         self.n_users = truth.pairs.n_users
         # the column that each request stands in, where the groups stand side by side
         self.columns = np.argsort([column for group in groups for column in group.columns])
-        self.higher_is_better = [group.request.metric.higher_is_better for group in groups]
+        self.higher_is_better = [bool(group.request.metric.higher_is_better) for group in groups]
         self._measuring = {
             name: Measuring.of(truth, by_rules, groups, policies)
             for name, by_rules in ranks.items()

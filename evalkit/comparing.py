@@ -44,7 +44,7 @@ def compare_runs(
     requests = config.requests
     users, values = _joined(runs, labels)
     pairs = _pairs_of(runs, tuple(values), chosen)
-    given = GivenValues(values, [request.metric.higher_is_better for request in requests])
+    given = GivenValues(values, [bool(request.metric.higher_is_better) for request in requests])
     cells = CellSet.of_one(users.height)
     totals = GrandTotals()
     (found,) = measure_models(given, tuple(values), cell_sets=[cells], pairs=pairs, threads=threads)
@@ -57,7 +57,7 @@ def compare_runs(
         wanted = [requests.index(request) for request in resampling.requests]
         drawn = GivenValues(
             {name: each[:, wanted] for name, each in values.items()},
-            [request.metric.higher_is_better for request in resampling.requests],
+            [bool(request.metric.higher_is_better) for request in resampling.requests],
         )
         resampling.add(drawn, _keys_of(users), tuple(values), pairs, [cells], threads)
     inference = Inference.of(config, requests, tuple(values), totals, resampling)

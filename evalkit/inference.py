@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Protocol
 
 from evalkit.config import Config, Policies, StatisticsSection, policies_of
 from evalkit.conventions import differing, with_ties
 from evalkit.errors import DataError
 from evalkit.exact import SCALE_BITS, ExactSum, ExactSums
 from evalkit.metrics import BOUNDS, TIED, Request
-from evalkit.ratios import Ratios, RatioSum
 from evalkit.report import Comparison, Estimate, Finding, Macro, Standing, StatisticsUsed, Warning_
 from evalkit.resampling import Resampling
 from evalkit.segments import ALL, SMALL, UNKNOWN, Segment
@@ -56,29 +56,28 @@ class Inference:
         models: Sequence[str],
         totals: GrandTotals,
         resampling: Resampling | None = None,
-        ratios: Ratios | None = None,
+        ratios: "RatioTotals | None" = None,
+        estimates: Sequence[Estimate] | None = None,
     ) -> "Inference":
         """Estimates and comparisons of all models, segment by segment.
 
         Args:
             measured: the requests, then what helps them.
             resampling: what was drawn, where the config asks for it.
-            ratios: sums over clusters, or with weights, where the config asks for them.
+            ratios: sums over clusters, or with weights, where the config asks for them; or
+                numbers that are no means of users.
+            estimates: in place of those of the sums.
 
         Raises:
             DataError: a value is infinite [infinite-value].
         """
         chosen = config.statistics
         requests = measured[: len(config.requests)]
+        known = estimates is not None
         estimates = tuple(
-            _by_ratio(
-                _estimate(config, measured, totals, resampling, segment, model, column),
-                None if ratios is None else ratios.total(segment, model, column),
-                chosen,
-            )
-            for model in models
-            for segment in totals.segments
-            for column in range(len(requests))
+            estimates
+            if estimates is not None
+            else _estimates(config, measured, models, totals, resampling, ratios)
         )
         raw = list(_comparisons(config, totals, resampling, ratios, requests))
         comparisons, n_tests = _corrected(raw, chosen)
@@ -99,11 +98,54 @@ class Inference:
         )
         warnings = (
             *_warnings(totals, requests, models),
-            *_tie_warnings(config, estimates, totals, measured),
+            *(() if known else _tie_warnings(config, estimates, totals, measured)),
         )
         findings = tuple(_findings(config, totals, requests)) if chosen.search else ()
         macros = tuple(_macros(config, estimates))
         return cls(estimates, judged, standings, findings, macros, used, warnings)
+
+
+class RatioTotal(Protocol):
+    """A number over users that is no plain mean, or the difference of two."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def mean(self) -> float: ...
+    @property
+    def std_error(self) -> float | None: ...
+
+
+class RatioTotals(Protocol):
+    """Such numbers of every segment, model and pair.
+
+    Args:
+        has_outcomes: users have values of their own, by which models win and lose.
+    """
+
+    @property
+    def has_outcomes(self) -> bool: ...
+
+    def total(self, segment: Segment, target: str | Pair, column: int) -> RatioTotal | None:
+        """One request of one target in one segment; None where it is a plain mean of users."""
+
+
+def _estimates(
+    config: Config,
+    measured: Sequence[Request],
+    models: Sequence[str],
+    totals: GrandTotals,
+    resampling: Resampling | None,
+    ratios: RatioTotals | None,
+) -> Iterator[Estimate]:
+    for model in models:
+        for segment in totals.segments:
+            for column in range(len(config.requests)):
+                yield _by_ratio(
+                    _estimate(config, measured, totals, resampling, segment, model, column),
+                    None if ratios is None else ratios.total(segment, model, column),
+                    config.statistics,
+                )
 
 
 def _estimate(
@@ -152,7 +194,7 @@ def _estimate(
     )
 
 
-def _by_ratio(each: Estimate, total: RatioSum | None, chosen: StatisticsSection) -> Estimate:
+def _by_ratio(each: Estimate, total: RatioTotal | None, chosen: StatisticsSection) -> Estimate:
     """The estimate over clusters, or with weights, where there are any."""
     if total is None or each.std_error is None:
         return each
@@ -164,7 +206,7 @@ def _by_ratio(each: Estimate, total: RatioSum | None, chosen: StatisticsSection)
 
 
 def _pair_by_ratio(
-    each: Comparison, totals: Sequence[RatioSum | None], chosen: StatisticsSection
+    each: Comparison, totals: Sequence[RatioTotal | None], chosen: StatisticsSection
 ) -> Comparison:
     """The comparison over clusters, or with weights: delta, then baseline and candidate."""
     delta, baseline, candidate = totals
@@ -234,7 +276,7 @@ def _comparisons(
     config: Config,
     totals: GrandTotals,
     resampling: Resampling | None,
-    ratios: Ratios | None,
+    ratios: RatioTotals | None,
     requests: Sequence[Request],
 ) -> Iterator[Comparison]:
     chosen = config.statistics
@@ -249,6 +291,10 @@ def _comparisons(
                 if ratios is not None:
                     sums = [ratios.total(segment, each, column) for each in (pair, *pair)]
                     plain = _pair_by_ratio(plain, sums, chosen)
+                    if None not in sums and not ratios.has_outcomes:
+                        plain = replace(plain, wins=None, ties=None, losses=None)
+                if request.metric.higher_is_better is None:
+                    plain = replace(plain, wins=None, ties=None, losses=None)
                 yield plain if resampling is None else _drawn(plain, resampling, segment, chosen)
 
 
@@ -399,6 +445,8 @@ def _standings(
         return ()
     standings = []
     for request in requests:
+        if request.metric.higher_is_better is None:
+            continue
         values = {
             each.model: each.value
             for each in estimates
@@ -431,7 +479,9 @@ def _findings(
     for pair in pairs:
         deltas = []
         for column, request in enumerate(requests):
-            if request not in named or not is_mean_of_users(request, config.policies):
+            better = request.metric.higher_is_better
+            is_mean = is_mean_of_users(request, config.policies)
+            if request not in named or not is_mean or better is None:
                 continue
             for segment in segments:
                 sums = totals.pairs[segment, pair].deltas
@@ -445,7 +495,7 @@ def _findings(
                             delta.std_error,
                             sums.skewness_of(column),
                             metric=request.label,
-                            higher_is_better=request.metric.higher_is_better,
+                            higher_is_better=better,
                         )
                     )
         searched = search_segments(
@@ -504,7 +554,9 @@ def _with_verdict(
     return replace(each, verdict=verdict_of(each, chosen, higher_is_better=better[each.metric]))
 
 
-def verdict_of(each: Comparison, chosen: StatisticsSection, *, higher_is_better: bool) -> str:
+def verdict_of(
+    each: Comparison, chosen: StatisticsSection, *, higher_is_better: bool | None
+) -> str:
     """What a comparison comes to.
 
     With a margin a difference that is surely smaller than it is called equivalent, be it ever so
@@ -517,8 +569,10 @@ def verdict_of(each: Comparison, chosen: StatisticsSection, *, higher_is_better:
         if same.p_value <= error:
             return "equivalent"
     if _nan(each.p_adjusted) <= error and delta != 0.0:
+        if higher_is_better is None:
+            return "different"
         return "better" if (delta > 0.0) == higher_is_better else "worse"
-    if chosen.margin is not None:
+    if chosen.margin is not None and higher_is_better is not None:
         not_worse = non_inferiority_test(
             delta, std_error, n, margin=chosen.margin, higher_is_better=higher_is_better
         )

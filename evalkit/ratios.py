@@ -88,6 +88,11 @@ class Ratios:
     sums: dict[tuple[Segment, Target], ExactSums] = field(default_factory=dict)
     cut: set[Segment] = field(default_factory=set)
 
+    @property
+    def has_outcomes(self) -> bool:
+        """Users have values of their own."""
+        return True
+
     def add(
         self,
         users: BlockValues,

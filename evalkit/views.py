@@ -388,7 +388,7 @@ def may_be_undefined(policies: Policies) -> bool:
 def parts_of(request: Request) -> tuple[Request, Request] | None:
     """Precision and recall, for an F that is one of their means; None for what is a mean itself."""
     values = dict(request.parameters)
-    if request.metric.name != "F" or values["mean"] != "means":
+    if request.metric.name != "F" or values.get("mean") != "means":
         return None
     from evalkit.metrics import registry
 

@@ -183,13 +183,12 @@ def _explanation(
         yield f"{written} is read as {bare}."
     yield ""
     low, high = (f"{each:g}" if math.isfinite(each) else "no limit" for each in metric.bounds)
-    better = "higher" if metric.higher_is_better else "lower"
     cutoff = f"{head}@10, or {head} alone for whole lists"
     no_cutoff = "none: the metric has its own" if kind == "rankings" else "none"
     for title, text in (
         ("formula", metric.formula),
         ("latex", metric.latex if latex else ""),
-        ("bounds", f"{low} to {high}; {better} is better"),
+        ("bounds", f"{low} to {high}; {metric.direction}"),
         ("undefined", metric.undefined),
         ("cutoff", cutoff if metric.cutoff == "optional" else no_cutoff),
         ("aliases", ", ".join(metric.aliases)),

@@ -280,9 +280,7 @@ class _Run:
                     std_error=error,
                     n_users=n_users,
                     n_undefined=n_undefined,
-                    higher_is_better=None
-                    if request.metric.name in ("calibration", "base-rate")
-                    else request.metric.higher_is_better,
+                    higher_is_better=request.metric.higher_is_better,
                 )
             )
 

@@ -122,8 +122,9 @@ def number(
 class Metric:
     """A metric as its file declares it; `bounds` and `monotone` hold for the default parameters.
 
-    `monotone`: moving a relevant item up never lowers the value. `suffix`: the parameter that is
-    written right behind the name, as in F2. `view`: which items count, by the parameters. `tied`:
+    `higher_is_better`: None where neither way is. `monotone`: moving a relevant item up never
+    lowers the value. `suffix`: the parameter that is written right behind the name, as in F2.
+    `view`: which items count, by the parameters. `tied`:
     a second kernel, over `TiedHits`, of the mean value over all orders of equal scores, and
     whether the parameters let it, and the best and the worst order, have a closed form.
     `needs_rows`: whether the parameters ask for what only `TiedHits` say.
@@ -138,7 +139,7 @@ class Metric:
     undefined: str
     aliases: tuple[str, ...]
     parameters: tuple[Parameter, ...]
-    higher_is_better: bool
+    higher_is_better: bool | None
     monotone: bool
     cutoff: Literal["optional", "never"]
     suffix: str | None
@@ -147,6 +148,13 @@ class Metric:
     has_closed_form: Callable[[Values], bool]
     needs_rows: Callable[[Values], bool]
     kernel: Kernel[..., Any]
+
+    @property
+    def direction(self) -> str:
+        """Which way is better, in words."""
+        if self.higher_is_better is None:
+            return "neither way is better"
+        return "higher is better" if self.higher_is_better else "lower is better"
 
     @property
     def defaults(self) -> dict[str, Value]:
@@ -292,7 +300,7 @@ def metric(
     undefined: str,
     aliases: tuple[str, ...] = (),
     parameters: tuple[Parameter, ...] = (),
-    higher_is_better: bool = True,
+    higher_is_better: bool | None = True,
     monotone: bool = True,
     cutoff: Literal["optional", "never"] = "optional",
     suffix: str | None = None,

@@ -71,11 +71,10 @@ def describe_all(metrics: Mapping[str, Metric] | None = None) -> str:
 def explain(metric: Metric) -> str:
     """One metric: formula, parameters, source, and an example that its kernel works out."""
     low, high = (_limit(bound) for bound in metric.bounds)
-    direction = "higher is better" if metric.higher_is_better else "lower is better"
     lines = [*wrap(f"{metric.request().label}: {metric.summary}", WIDTH), ""]
     facts = {
         "formula": metric.formula,
-        "bounds": f"{low} to {high}; {direction}",
+        "bounds": f"{low} to {high}; {metric.direction}",
         "undefined": metric.undefined,
         "cutoff": "any, or none for the whole list"
         if metric.cutoff == "optional"

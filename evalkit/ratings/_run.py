@@ -362,7 +362,7 @@ def _estimate(name: str, request: Request, total: _Part, by_user: WeightedMean |
         std_error=error,
         n_users=n_users,
         n_undefined=n_undefined,
-        higher_is_better=None if metric == "bias" else request.metric.higher_is_better,
+        higher_is_better=request.metric.higher_is_better,
     )
 
 

@@ -333,7 +333,7 @@ def _model_counts(row: Mapping[str, object], ties: int) -> ModelCounts:
     )
 
 
-def _estimate(row: Mapping[str, object], directions: Mapping[str, bool]) -> Estimate:
+def _estimate(row: Mapping[str, object], directions: Mapping[str, bool | None]) -> Estimate:
     cutoff = row["cutoff"]
     name = str(row["name"])
     return Estimate(
@@ -377,9 +377,10 @@ def _comparison(row: Mapping[str, object]) -> Comparison:
         effect_size=_number(row["effect_size"]),
         test=str(row["test"]),
         n_users=_whole(row["n_users"]),
-        wins=_whole(row["wins"]),
-        ties=_whole(row["ties"]),
-        losses=_whole(row["losses"]),
+        **{
+            name: None if row[name] is None else _whole(row[name])
+            for name in ("wins", "ties", "losses")
+        },
         margin=_number(row["margin"]),
         verdict=str(row["verdict"]),
         smallest_difference=_number(row["smallest_difference"]),
@@ -448,7 +449,7 @@ def _meta(row: Mapping[str, object]) -> Meta:
     )
 
 
-def _directions() -> dict[str, bool]:
+def _directions() -> dict[str, bool | None]:
     from evalkit.metrics import KINDS, registry_of
 
     return {

@@ -106,8 +106,10 @@ class Comparison:
         relative: `delta` over the baseline's mean on the same users.
         p_value: two-sided, of no difference; `p_adjusted` after the correction.
         effect_size: Cohen's d of the differences, `delta` over their standard deviation.
-        wins: users whom the candidate serves better, whichever way the metric points.
-        verdict: better, worse, not inferior, equivalent, no winner known: cannot tell.
+        wins: users whom the candidate serves better, whichever way the metric points; None where
+            users have no values of their own, or where neither way is better.
+        verdict: better, worse, not inferior, equivalent, no winner known: cannot tell; different,
+            where neither way is better.
         smallest_difference: that so many users show with the power that was asked for.
         users_needed: to show a difference of `margin` with that power; None without one.
     """
@@ -129,9 +131,9 @@ class Comparison:
     effect_size: float | None
     test: str  # t, wilcoxon, permutation, bootstrap, tukey
     n_users: int
-    wins: int
-    ties: int
-    losses: int
+    wins: int | None
+    ties: int | None
+    losses: int | None
     margin: float | None
     verdict: str
     smallest_difference: float | None

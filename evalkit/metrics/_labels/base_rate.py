@@ -19,7 +19,7 @@ from evalkit.metrics import kernel, metric
     bounds=(0.0, 1.0),
     undefined="without rows",
     parameters=(),
-    higher_is_better=True,
+    higher_is_better=None,
     monotone=False,
     cutoff="never",
 )

@@ -19,7 +19,7 @@ from evalkit.metrics import kernel, metric
     bounds=(0.0, math.inf),
     undefined="without a row with label 1",
     parameters=(),
-    higher_is_better=True,
+    higher_is_better=None,
     monotone=False,
     cutoff="never",
 )

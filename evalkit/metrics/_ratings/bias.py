@@ -20,7 +20,7 @@ from evalkit.metrics._ratings._over import over_rows_or_users
     bounds=(-math.inf, math.inf),
     undefined="without a predicted pair",
     parameters=(over_rows_or_users(),),
-    higher_is_better=False,
+    higher_is_better=None,
     monotone=False,
     cutoff="never",
 )

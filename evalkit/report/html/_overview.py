@@ -171,11 +171,15 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Html:
                 el("td", show(each.delta, digits, signed=True), limits),
                 number_cell(relative),
                 number_cell("–" if p_value is None else _p(p_value)),
-                *(number_cell(f"{n:,}") for n in (each.wins, each.ties, each.losses, each.n_users)),
+                *map(_count_cell, (each.wins, each.ties, each.losses, each.n_users)),
                 el("td", el("b", each.verdict, class_=kind), class_="text"),
             ]
         )
     return table(head, rows, pin=True)
+
+
+def _count_cell(number: int | None) -> Html:
+    return number_cell("–" if number is None else f"{number:,}")
 
 
 def _p(value: float) -> str:
