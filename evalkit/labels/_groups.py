@@ -112,12 +112,16 @@ class GroupResults:
     Args:
         means: one a request over these groups.
         spread: what standard errors of numbers over all rows are made of.
+        heaviest: weight of the rows of one group; 0 where the order of rows is not kept.
+        starts: of the rows of each part's groups, where their order is kept.
     """
 
     means: list[WeightedMean]
     spread: TermSums
     n_groups: int = 0
     most_rows: int = 0
+    heaviest: float = 0.0
+    starts: list[npt.NDArray[np.uint32]] = field(default_factory=list)
 
     def merge(self, other: "GroupResults") -> None:
         """Take over the results of other groups."""
@@ -126,6 +130,8 @@ class GroupResults:
         self.spread.merge(other.spread)
         self.n_groups += other.n_groups
         self.most_rows = max(self.most_rows, other.most_rows)
+        self.heaviest = max(self.heaviest, other.heaviest)
+        self.starts += other.starts
 
 
 def measure_groups(
@@ -135,6 +141,7 @@ def measure_groups(
     smooth: Sequence[Smooth],
     *,
     placements: Placements | None = None,
+    keep_order: bool = False,
     threads: int,
 ) -> GroupResults:
     """Means over groups, and sums for the standard errors of numbers over all rows.
@@ -142,6 +149,8 @@ def measure_groups(
     Args:
         smooth: numbers over all rows.
         placements: for those of them that are areas.
+        keep_order: leave the store's rows in the order of groups and scores, and say where each
+            group starts; the keys of groups are not needed any more then.
 
     Raises:
         KeyCollisionError: two ids share a key.
@@ -156,11 +165,14 @@ def measure_groups(
         if groups is None:
             raise KeyCollisionError
         results = GroupResults(
-            [WeightedMean() for _ in requests], TermSums(smooth), groups.n_groups
+            [WeightedMean() for _ in requests],
+            TermSums(smooth),
+            groups.n_groups,
+            starts=[np.zeros(1, dtype=np.uint32)],
         )
         if not keys.size:
             return results
-        if not requests and not smooth:
+        if not requests and not smooth and not keep_order:
             results.most_rows = int(np.bincount(groups.numbers).max())
             return results
         starts, columns = sort_rows(groups, store.part(part, names))
@@ -168,6 +180,10 @@ def measure_groups(
         scores = values_of(~columns[0])
         weights = values_of(columns[2]) if weighted else np.ones(scores.size)
         rows = GroupRows(starts, columns[0], scores, columns[1], weights, placements)
+        if keep_order:
+            store.put(part, dict(zip(names, columns, strict=True)))
+            results.starts[0] = starts.astype(np.uint32)
+            results.heaviest = float(rows.term(ROWS).max())
         for request, mean in zip(requests, results.means, strict=True):
             weighting = str(dict(request.parameters)["weighting"])
             mean.add(rows.measure(request), rows.weigh(weighting))

@@ -7,6 +7,8 @@ import numpy as np
 
 from evalkit.metrics import kernel, minus_ln, minus_ln_of_rest
 
+STRIDE = 16  # points that are passed over at once
+
 
 @kernel(allocates=False)
 def tie_groups(keys, labels, weights, distinct, positives, negatives):
@@ -200,3 +202,84 @@ def add_up_called(starts, scores, labels, weights, threshold, true_1, false_1):
                     bad += weights[row]
         true_1[group] = good
         false_1[group] = bad
+
+
+@kernel(allocates=False)
+def add_up_points(starts, keys, labels, weights, points, shares, scale, sums, totals):
+    """Add to the sums over users of squares and products of their rows above each point.
+
+    Rows ascend by key within a user. A point counts rows with keys below its own, and a share of
+    those that equal it. `sums`[n_points, 7] gets what a point has more than the one before.
+    """
+    n_points = points.size
+    for user in range(starts.size - 1):
+        first, end = np.int64(starts[user]), np.int64(starts[user + 1])
+        good = bad = 0.0
+        for row in range(first, end):
+            weight = weights[row]
+            if labels[row] != 0:
+                good += weight
+            else:
+                bad += weight
+        totals[0] += np.int64(np.rint(good * good * scale))
+        totals[1] += np.int64(np.rint(good * bad * scale))
+        totals[2] += np.int64(np.rint(bad * bad * scale))
+        above_1 = above_0 = old_1 = old_0 = 0.0
+        place = np.int64(0)
+        row = first
+        while row < end and place < n_points:
+            key = keys[row]
+            here_1 = here_0 = 0.0
+            while row < end and keys[row] == key:
+                weight = weights[row]
+                if labels[row] != 0:
+                    here_1 += weight
+                else:
+                    here_0 += weight
+                row += 1
+            while place + STRIDE <= n_points and points[place + STRIDE - 1] < key:
+                place += STRIDE
+            while place < n_points and points[place] < key:
+                place += 1
+            while place < n_points:
+                share = shares[place] if points[place] == key else 1.0
+                new_1, new_0 = above_1 + share * here_1, above_0 + share * here_0
+                sums[place, 0] += np.int64(np.rint((new_1 * new_1 - old_1 * old_1) * scale))
+                sums[place, 1] += np.int64(np.rint((new_1 * new_0 - old_1 * old_0) * scale))
+                sums[place, 2] += np.int64(np.rint((new_0 * new_0 - old_0 * old_0) * scale))
+                sums[place, 3] += np.int64(np.rint((new_1 - old_1) * good * scale))
+                sums[place, 4] += np.int64(np.rint((new_1 - old_1) * bad * scale))
+                sums[place, 5] += np.int64(np.rint((new_0 - old_0) * good * scale))
+                sums[place, 6] += np.int64(np.rint((new_0 - old_0) * bad * scale))
+                old_1, old_0 = new_1, new_0
+                if points[place] != key or share == 1.0:
+                    break
+                place += 1
+            above_1 += here_1
+            above_0 += here_0
+
+
+@kernel(allocates=False)
+def add_up_bins(starts, keys, labels, weights, edges, scale, sums):
+    """Add to the sums over users of squares and products of rows and labels 1 in each bin.
+
+    `edges`: the largest key of each bin; rows ascend by key within a user.
+    """
+    for user in range(starts.size - 1):
+        place = np.int64(0)
+        rows = good = 0.0
+        end = np.int64(starts[user + 1])
+        for row in range(np.int64(starts[user]), end):
+            while keys[row] > edges[place]:
+                sums[place, 0] += np.int64(np.rint(rows * rows * scale))
+                sums[place, 1] += np.int64(np.rint(rows * good * scale))
+                sums[place, 2] += np.int64(np.rint(good * good * scale))
+                rows = good = 0.0
+                place += 1
+            weight = weights[row]
+            rows += weight
+            if labels[row] != 0:
+                good += weight
+        sums[place, 0] += np.int64(np.rint(rows * rows * scale))
+        sums[place, 1] += np.int64(np.rint(rows * good * scale))
+        sums[place, 2] += np.int64(np.rint(good * good * scale))

@@ -10,6 +10,8 @@ import numpy.typing as npt
 from evalkit.config import Config
 from evalkit.errors import DataError, MachineError, RequestError
 from evalkit.keys import KeyCollisionError
+from evalkit.labels._bands import Bands, Ruler, count_spread
+from evalkit.labels._graphs import Drawing
 from evalkit.labels._groups import GroupResults, measure_groups
 from evalkit.labels._placements import AREAS, Placements, place_rows
 from evalkit.labels._pooled import Leading, Pooled
@@ -200,6 +202,7 @@ class _Run:
                 [request for request in self.requests if _over(request) == kind],
                 list(smooth.values()) if kind == "users" else [],
                 placements=placements,
+                keep_order=kind == "users" and leading is not None,
                 threads=self.threads,
             )
             names = [each for each in (grouping.key, grouping.check) if each is not None]
@@ -207,6 +210,7 @@ class _Run:
         self.clock.stop("users")
         if leading is not None:
             pool = Pooled(rows.stores["user"], leading, threads=self.threads)
+        by_user = rows.stores.pop("user")
         rows.stores.clear()
         found.users[name] = by_kind["users"].n_groups
         found.most_rows[name] = by_kind["users"].most_rows
@@ -216,11 +220,24 @@ class _Run:
             self._check_probabilities(pool, wanted, table)
             self.clock.stop("scatter")
             walked = pool.walk(wanted)
-            values = Values(name, pool.totals, walked, pool.score_range)
-            found.graphs += values.graphs()
+            values = Values(pool.totals, walked)
             found.warnings += _warnings(name, wanted, walked, pool)
+            self.clock.stop("scores")
+            drawing = Drawing(name, pool.totals, walked, pool.score_range[0])
+            found.graphs += drawing.graphs(self._bands(drawing, by_user, by_kind["users"]))
+            self.clock.stop("bands")
         self._estimate(name, values, by_kind, smooth, found)
-        self.clock.stop("scores")
+
+    def _bands(self, drawing: Drawing, by_user: Store, users: GroupResults) -> Bands:
+        ruler = Ruler.make(
+            drawing.marks(),
+            drawing.edges(),
+            by_user.dtypes["score"],
+            weight=drawing.totals.rows,
+            heaviest=users.heaviest,
+        )
+        spread = count_spread(by_user, users.starts, ruler, threads=self.threads)
+        return Bands(spread, users.n_groups, level=self.config.statistics.level)
 
     def _place(self, store: Store, leading: Leading | None, wanted: Wanted) -> Placements | None:
         """What rows do to areas; None where nobody asks, or where rows have weights."""

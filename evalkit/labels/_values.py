@@ -1,4 +1,4 @@
-"""From the sums of the walk to values, and to the curves of the report."""
+"""From the sums of the walk to values."""
 
 import math
 from dataclasses import dataclass
@@ -7,10 +7,9 @@ from fractions import Fraction
 import numpy as np
 
 from evalkit.exact import SCALE_BITS
-from evalkit.labels._walk import START, Bins, Point, Totals, Walked
-from evalkit.labels._wanted import CONFUSION, LINE_POINTS, bins_of, is_best
+from evalkit.labels._walk import START, Point, Totals, Walked
+from evalkit.labels._wanted import CONFUSION, bins_of, is_best
 from evalkit.metrics import Request
-from evalkit.report import Graph
 
 UNIT = 1 << SCALE_BITS
 
@@ -19,10 +18,8 @@ UNIT = 1 << SCALE_BITS
 class Values:
     """Values of metrics over all rows of one model."""
 
-    model: str
     totals: Totals
     walked: Walked
-    score_range: tuple[float, float]
 
     def of(self, request: Request, place: int) -> float:
         """The value of a request; `place` among those that look for their best threshold."""
@@ -106,73 +103,3 @@ class Values:
         with np.errstate(all="ignore"):
             fn, tn = self.totals.positives - tp, self.totals.negatives - fp
             return float(request.metric.kernel.plain(tp, fp, tn, fn, *extra))
-
-    # ---------------------------------------------------------------- curves
-
-    def graphs(self) -> list[Graph]:
-        """Curves over thresholds: ROC, precision-recall, gain, lift and calibration."""
-        totals, model = self.totals, self.model
-        found = []
-        if totals.positives and totals.negatives:
-            points = [START, *self._points(self.walked.roc)]
-            found.append(
-                Graph(
-                    model,
-                    "roc",
-                    "false positive rate",
-                    "true positive rate",
-                    tuple(fp / totals.negatives for _, fp, _ in points),
-                    tuple(tp / totals.positives for tp, _, _ in points),
-                    thresholds=tuple(score for _, _, score in points),
-                )
-            )
-        if totals.positives:
-            points = self._points(self.walked.recall)
-            found.append(
-                Graph(
-                    model,
-                    "precision-recall",
-                    "recall",
-                    "precision",
-                    tuple(tp / totals.positives for tp, _, _ in points),
-                    tuple(tp / (tp + fp) for tp, fp, _ in points),
-                    thresholds=tuple(score for _, _, score in points),
-                )
-            )
-            found += self._gain_and_lift()
-        bins = self.walked.bins.get((10, "width"))
-        if bins is not None:
-            found.append(self._calibration(bins))
-        return found
-
-    def _points(self, by_number: dict[int, Point]) -> list[Point]:
-        """The points that were found, each once, ending where every row is called positive."""
-        end = (self.totals.positives, self.totals.negatives, self.score_range[0])
-        points = [by_number[number] for number in sorted(by_number) if number < LINE_POINTS]
-        return [*(point for point in dict.fromkeys(points) if point[:2] != end[:2]), end]
-
-    def _gain_and_lift(self) -> list[Graph]:
-        x = [decile / 10 for decile in sorted(self.walked.shares)] + [1.0]
-        reached = [self.walked.shares[decile][1] for decile in sorted(self.walked.shares)]
-        gain = [each / self.totals.positives for each in reached] + [1.0]
-        lift = [each / share for each, share in zip(gain, x, strict=True)]
-        rows = tuple(share * self.totals.rows for share in x)
-        name = "share of rows from the highest score"
-        return [
-            Graph(self.model, "gain", name, "share of labels 1", (0.0, *x), (0.0, *gain),
-                  rows=(0.0, *rows)),
-            Graph(self.model, "lift", name, "gain over share of rows", tuple(x), tuple(lift),
-                  rows=rows),
-        ]  # fmt: skip
-
-    def _calibration(self, bins: Bins) -> Graph:
-        x, y, rows = [], [], []
-        for number in reversed(range(bins.rows.size)):
-            if bins.rows[number] > 0:
-                x.append(bins.scores.sum_of(number).total / float(bins.rows[number]))
-                y.append(float(bins.positives[number] / bins.rows[number]))
-                rows.append(float(bins.rows[number]))
-        return Graph(
-            self.model, "calibration", "mean score", "share of labels 1", tuple(x), tuple(y),
-            rows=tuple(rows),
-        )  # fmt: skip

@@ -38,6 +38,20 @@ class Totals:
         return self.positives + self.negatives
 
 
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a share of the rows ends, from the highest score.
+
+    Args:
+        rows, positives: above it, of the rows with the score it ends at in equal parts.
+        mark: that score, and the part of its rows that is above.
+    """
+
+    rows: float
+    positives: float
+    mark: tuple[float, float]
+
+
 @dataclass(slots=True)
 class Sums:
     """Sums of numbers that may be products, as columns of rounded products and of their rests."""
@@ -95,7 +109,7 @@ class Walked:
     areas: dict[float, Sums] = field(default_factory=dict)
     roc: dict[int, Point] = field(default_factory=dict)
     recall: dict[int, Point] = field(default_factory=dict)
-    shares: dict[int, tuple[float, float]] = field(default_factory=dict)  # gain: rows, positives
+    shares: dict[int, Cut] = field(default_factory=dict)  # by hundredths of the rows
 
     def merge(self, other: "Walked") -> None:
         """Take in what the next lower scores give."""
@@ -315,11 +329,15 @@ def _draw(
     if totals.rows <= 0:
         return
     rows, start = sum_1 + sum_0, above[0] + above[1]
-    for decile in range(1, 10):
-        target = totals.rows * decile / 10
+    targets = totals.rows * np.arange(1, 100) / 100
+    first = int(np.searchsorted(targets, start, side="right"))
+    for target in targets[first:]:
         place = int(np.searchsorted(rows, target, side="left"))
-        if start < target and place < rows.size:
-            low = (rows[place - 1], sum_1[place - 1]) if place else (start, above[0])
-            part = (target - low[0]) / (rows[place] - low[0])  # rows of one score in equal parts
-            reached = low[1] + part * (sum_1[place] - low[1])
-            found.shares[decile] = (target, float(reached))
+        if place == rows.size:
+            break
+        low = (rows[place - 1], sum_1[place - 1]) if place else (start, above[0])
+        part = (target - low[0]) / (rows[place] - low[0])
+        reached = low[1] + part * (sum_1[place] - low[1])
+        cut = Cut(float(target), float(reached), (float(scores[place]), float(part)))
+        first += 1
+        found.shares[first] = cut

@@ -290,6 +290,9 @@ def _graph(row: Mapping[str, object]) -> Graph:
     def points(name: str) -> tuple[float, ...]:
         return tuple(_value(each) for each in _list(row[name]))
 
+    def limits(name: str) -> tuple[float | None, ...]:
+        return tuple(_number(each) for each in _list(row.get(name, [])))
+
     return Graph(
         str(row["model"]),
         str(row["kind"]),
@@ -297,10 +300,12 @@ def _graph(row: Mapping[str, object]) -> Graph:
         str(row["y_name"]),
         points("x"),
         points("y"),
-        tuple(_number(each) for each in _list(row["low"])),
-        tuple(_number(each) for each in _list(row["high"])),
+        limits("low"),
+        limits("high"),
         points("rows"),
         points("thresholds"),
+        limits("x_low"),
+        limits("x_high"),
     )
 
 

@@ -221,6 +221,7 @@ class Graph:
         kind: roc, precision-recall, calibration, gain, lift, error-by-rating, residuals.
         x_name, y_name: what the axes show.
         low, high: the interval of each `y`; empty where there is none.
+        x_low, x_high: the interval of each `x`, likewise.
         rows: rows, or their weight, that each point stands on; empty where that says nothing.
         thresholds: the score of each point; empty where there is none.
     """
@@ -235,6 +236,8 @@ class Graph:
     high: tuple[float | None, ...] = ()
     rows: tuple[float, ...] = ()
     thresholds: tuple[float, ...] = ()
+    x_low: tuple[float | None, ...] = ()
+    x_high: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,17 @@ def gather(column, firsts, starts, part, out):
 
 
 @kernel(allocates=False)
+def put_back(values, firsts, starts, part, column):
+    """Overwrite the rows of one part in every batch, in the order in which `gather` reads them."""
+    place = 0
+    for batch in range(firsts.size):
+        first = firsts[batch]
+        for row in range(first + starts[batch, part], first + starts[batch, part + 1]):
+            column[row] = values[place]
+            place += 1
+
+
+@kernel(allocates=False)
 def number_keys(keys, table, numbers, distinct):
     """Number the distinct keys as they come; how many there are. `table` int32 starts as -1."""
     mask = np.uint64(table.size - 1)

@@ -26,6 +26,7 @@ from evalkit.rows._kernels import (
     pop,
     pop_distinct,
     push,
+    put_back,
     rank_densely,
     scatter,
 )
@@ -149,6 +150,15 @@ class Store:
                 done += size
             found.append(out)
         return found
+
+    def put(self, number: int, columns: Mapping[str, Column]) -> None:
+        """Overwrite columns of one part, whose rows were brought into another order."""
+        done = 0
+        for segment, (firsts, starts) in zip(self.segments, self._tables, strict=True):
+            size = int((starts[:, number + 1] - starts[:, number]).sum())
+            for name, values in columns.items():
+                put_back(values[done : done + size], firsts, starts, number, segment[name])
+            done += size
 
     def forget(self, names: Sequence[str]) -> None:
         """Give the memory of columns back."""

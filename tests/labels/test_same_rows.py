@@ -142,7 +142,8 @@ reports = [
 ]
 reports.append(evalkit.evaluate_ratings(
     log, metrics=["MAE", "R2(over='users')"], columns={"rating": "label", "prediction": "score"}))
-print(json.dumps([each.value.hex() for report in reports for each in report.estimates]))
+values = [each.value.hex() for report in reports for each in report.estimates]
+print(json.dumps([values, *([each.y, each.low] for report in reports for each in report.graphs)]))
 """
 
 

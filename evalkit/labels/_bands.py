@@ -1,0 +1,213 @@
+"""How far the points of curves may be off: each user's rows above every point, counted once more.
+
+A point is a ratio of sums over users. Users are drawn at random, so its standard error needs the
+sums of squares and products of what each user adds (Cochran 1977, Sampling techniques, 6.4).
+They are whole multiples of one unit, so no order of users or threads can change them.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.labels._kernels import add_up_bins, add_up_points
+from evalkit.rows import Column, Store, order_keys, values_of
+from evalkit.statistics.distributions import t_quantile
+from evalkit.threads import ordered_map
+
+N_PRODUCTS = 7  # of a point: rows with label 1 and 0 above it, and each by the user's own of both
+UNIT_BITS = 60  # of the largest sum
+LARGEST_EXPONENT = 1000  # 2^1000 is a float64
+
+Mark = tuple[float, float]  # a score, and the share of rows with it that counts as above
+Limits = tuple[float | None, float | None]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Ruler:
+    """Where users' rows are counted, and in which unit.
+
+    Args:
+        marks: in the order of descending scores, of one score by ascending share.
+        keys: turned-round order keys of their scores, which ascend; of the scores' width.
+        shares: float64[n_marks].
+        edges: keys of the lower edge of each bin, which ascend; empty without bins.
+        factor: a power of two that weights are multiplied by; a user's weight then is below 1.
+        scale: one that products of such weights are multiplied by, before they become whole.
+    """
+
+    marks: tuple[Mark, ...]
+    keys: Column
+    shares: npt.NDArray[np.float64]
+    edges: Column
+    factor: float
+    scale: float
+
+    @classmethod
+    def make(
+        cls,
+        marks: Sequence[Mark],
+        edges: Sequence[float],
+        dtype: np.dtype[np.unsignedinteger],
+        *,
+        weight: float,
+        heaviest: float,
+    ) -> "Ruler":
+        """A ruler for scores whose keys have `dtype`.
+
+        Args:
+            edges: lower edges of bins, which descend.
+            weight, heaviest: of all rows, and of the user that has most.
+        """
+        ordered = tuple(sorted(set(marks), key=lambda mark: (-mark[0], mark[1])))
+        factor = 2.0 ** min(-math.frexp(heaviest)[1], LARGEST_EXPONENT)
+        scale = 2.0 ** (UNIT_BITS - math.frexp(weight * factor)[1])
+        return cls(
+            ordered,
+            _turned([score for score, _ in ordered], dtype),
+            np.array([share for _, share in ordered], dtype=np.float64),
+            _turned(edges, dtype),
+            factor,
+            scale,
+        )
+
+
+def _turned(scores: Sequence[float], dtype: np.dtype[np.unsignedinteger]) -> Column:
+    """Keys of the least number of the scores' width that is not below each score."""
+    wide = np.array(scores, dtype=np.float64)
+    if dtype == np.uint32:
+        small = wide.astype(np.float32)
+        small = np.where(small < wide, np.nextafter(small, np.float32(np.inf)), small)
+        return ~order_keys(small, np.zeros(2, dtype=np.int64))
+    return ~order_keys(wide, np.zeros(2, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Sums over users of squares and products; those of other users merge.
+
+    Args:
+        ruler: of all users.
+        points: int64[n_marks, N_PRODUCTS], differences to the mark before.
+        totals: int64[3], of the user's rows with label 1 and 0.
+        bins: int64[n_bins, 3], of rows and rows with label 1 in a bin.
+    """
+
+    ruler: Ruler
+    points: Ints
+    totals: Ints
+    bins: Ints
+
+    @classmethod
+    def of_nothing(cls, ruler: Ruler) -> "Spread":
+        """The sums over nobody."""
+        return cls(
+            ruler,
+            np.zeros((ruler.keys.size, N_PRODUCTS), dtype=np.int64),
+            np.zeros(3, dtype=np.int64),
+            np.zeros((ruler.edges.size, 3), dtype=np.int64),
+        )
+
+    def merge(self, other: "Spread") -> None:
+        """Add the sums of other users."""
+        for mine, theirs in (
+            (self.points, other.points),
+            (self.totals, other.totals),
+            (self.bins, other.bins),
+        ):
+            mine += theirs
+
+
+def count_spread(
+    store: Store, starts: Sequence[npt.NDArray[np.uint32]], ruler: Ruler, *, threads: int
+) -> Spread:
+    """The sums over the users of a store, whose parts `measure_groups` has left in order.
+
+    Args:
+        starts: of the users' rows in each part.
+    """
+    weighted = "weight" in store.dtypes
+    names = ["score", "label", *(["weight"] if weighted else [])]
+
+    def work(part: int) -> Spread:
+        found = Spread.of_nothing(ruler)
+        columns = store.part(part, names)
+        weights = values_of(columns[2]) if weighted else np.ones(columns[0].size)
+        rows = (starts[part], columns[0], columns[1], weights * ruler.factor)
+        scale = ruler.scale
+        add_up_points(*rows, ruler.keys, ruler.shares, scale, found.points, found.totals)
+        if ruler.edges.size:
+            add_up_bins(*rows, ruler.edges, scale, found.bins)
+        return found
+
+    total = Spread.of_nothing(ruler)
+    for found in ordered_map(work, range(store.n_parts), threads=threads):
+        total.merge(found)
+    return total
+
+
+class Bands:
+    """Limits of ratios at the marks of a ruler.
+
+    Args:
+        n_users: who the sums stand on.
+        level: of the intervals, above 0 and below 1.
+    """
+
+    def __init__(self, spread: Spread, n_users: int, *, level: float) -> None:
+        self._places = {mark: place for place, mark in enumerate(spread.ruler.marks)}
+        self._unit = Fraction(spread.ruler.scale) * Fraction(spread.ruler.factor) ** 2
+        self._points = np.cumsum(spread.points, axis=0)
+        self._totals = spread.totals
+        self._bins = spread.bins
+        self._n_users = n_users
+        self._quantile = -t_quantile(0.5 * (1.0 - level), n_users - 1) if n_users > 1 else math.nan
+
+    def at(self, mark: Mark, value: Fraction, factors: Sequence[Fraction | int]) -> Limits:
+        """Limits of a share at a mark.
+
+        Args:
+            value: the share.
+            factors: of what a user adds to it: times the user's rows above the mark with label 1
+                and 0, and all of the user's rows with label 1 and 0.
+        """
+        aa, ab, bb, ap, an, bp, bn = (int(each) for each in self._points[self._places[mark]])
+        pp, pn, nn = (int(each) for each in self._totals)
+        products = ((aa, ab, ap, an), (ab, bb, bp, bn), (ap, bp, pp, pn), (an, bn, pn, nn))
+        return self._limits(value, _square_sum(products, factors))
+
+    def of_bin(self, number: int, positives: Fraction, rows: Fraction) -> Limits:
+        """Limits of the share of rows with label 1 in a bin."""
+        rr, rp, pp = (int(each) for each in self._bins[number])
+        value = positives / rows
+        return self._limits(value, _square_sum(((rr, rp), (rp, pp)), (-value / rows, 1 / rows)))
+
+    def _limits(self, value: Fraction, squares: Fraction) -> Limits:
+        """Limits on the scale of the log odds, so that they stay within 0 and 1."""
+        n = self._n_users
+        if n < 2 or not 0 < value < 1:
+            return None, None
+        variance = squares / self._unit * n / (n - 1)
+        error = math.sqrt(max(0.0, float(variance)))
+        reach = self._quantile * error / float(value * (1 - value))
+        middle = math.log(float(value)) - math.log(float(1 - value))
+        return _share_of(middle - reach), _share_of(middle + reach)
+
+
+def _square_sum(products: Sequence[Sequence[int]], factors: Sequence[Fraction | int]) -> Fraction:
+    """The sum over users of the square of what they add: factors times products times factors."""
+    total = Fraction(0)
+    for one, row in zip(factors, products, strict=True):
+        for other, product in zip(factors, row, strict=True):
+            total += one * other * product
+    return total
+
+
+def _share_of(log_odds: float) -> float:
+    if log_odds < 0:
+        return math.exp(log_odds) / (1.0 + math.exp(log_odds))
+    return 1.0 / (1.0 + math.exp(-log_odds))
