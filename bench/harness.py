@@ -243,6 +243,7 @@ class Task:
     python: Path = Path(sys.executable)
     needs_evalkit: bool = True
     kernels: Path | None = None  # folder of compiled kernels; default: the user's
+    cores: Sequence[int] = ()  # that it may use; default: as many as it has threads
 
 
 @dataclass(slots=True)
@@ -314,6 +315,7 @@ def launch(task: Task) -> Entry:
         "log": str(task.log),
         "labels": list(task.labels),
         "threads": task.threads,
+        "cores": list(task.cores),
     }
     paths = [BENCH, task.tree] if task.needs_evalkit else [BENCH]
     kernels = {} if task.kernels is None else {KERNELS: task.kernels}
@@ -352,10 +354,28 @@ def greet(entry: Entry) -> None:
 
 def play(entry: Entry) -> None:
     """One round of one contestant, alone on the machine as far as this script can tell."""
-    assert entry.process.stdin is not None
-    with contextlib.suppress(BrokenPipeError):  # it has stopped, which is heard next
-        entry.process.stdin.write("go\n")
-        entry.process.stdin.flush()
+    play_together([entry])
+
+
+def play_together(entries: Sequence[Entry]) -> float:
+    """One round of several contestants at the same time; wall seconds until the last has ended."""
+    begin = time.perf_counter()
+    for entry in entries:
+        assert entry.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it has stopped, which is heard next
+            entry.process.stdin.write("go\n")
+            entry.process.stdin.flush()
+    for entry in entries:
+        take_round(entry)
+    return time.perf_counter() - begin
+
+
+def take_round(entry: Entry) -> None:
+    """Hear how the round ended that a contestant has begun.
+
+    Raises:
+        SystemExit: it gave another report than before.
+    """
     heard = hear(entry)
     values, digest = heard.pop("values"), heard.pop("digest")
     if entry.rounds and digest != entry.digest:

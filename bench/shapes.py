@@ -2,7 +2,7 @@
 
     python bench/shapes.py                          # 200,000 users x 50 ranks
     python bench/shapes.py --users 1e6 --rounds 7
-    python bench/shapes.py --only rank,scattered,threads-1
+    python bench/shapes.py --only rank,scattered,string
 
 Bias: evalkit's authors wrote this and chose the shapes. All logs come from evalkit's own generator
 from one seed, so that one relevant row in twenty is ranked, most of them near the top; the user
@@ -10,14 +10,14 @@ with very many rows is added to it. Each shape has a floor of its own, Polars su
 of that very log, since texts and lists cost more to decode. Every log has two waiting processes;
 one round warms up, the others are interleaved, medians are shown.
 
-No time is shown before rank, score, list, text ids, scattered rows and every number of threads
-have given the same report byte for byte, each model of ten the same numbers as alone, and the
-numbers of the logs that are grouped by user agree to 1e-9 with the hand-written Polars query.
+No time is shown before rank, score, list, text ids and scattered rows have given the same report
+byte for byte, each model of ten the same numbers as alone, and the numbers of the logs that are
+grouped by user agree to 1e-9 with the hand-written Polars query.
 """
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
 
@@ -48,7 +48,6 @@ from harness import (
 )
 
 FIRST = "rank"
-MANY_THREADS = 8
 N_MODELS = 10
 PARTS = "parts"
 PAIR, SPLIT = "pair", "segments"
@@ -60,14 +59,8 @@ class Form:
 
     title: str
     shape: Shape
-    threads: int
     is_like_first: bool = True  # the report has to be that of the first shape
     contestant: str = "evalkit_call"
-
-    @property
-    def floor(self) -> tuple[str, int]:
-        """What its floor depends on: the log, and threads up to the cores."""
-        return self.shape.name, self.threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +69,6 @@ class Result:
 
     name: str
     title: str
-    threads: int
     ranked_rows: int
     pairs: int
     megabytes: float
@@ -127,12 +119,11 @@ def main() -> int:
     numbers = read_references(logs[name] for name in checked)
     references = {name: numbers[logs[name].path] for name in checked}
     floors = {
-        form.floor: Task("floor", "floor", "floor", logs[name].path, LABELS, form.threads)
+        form.shape: Task("floor", "floor", "floor", logs[name].path, LABELS, given.threads)
         for name, form in forms.items()
-        if form.threads <= given.threads
     }
     tasks = {
-        name: Task(name, form.title, form.contestant, logs[name].path, LABELS, form.threads)
+        name: Task(name, form.title, form.contestant, logs[name].path, LABELS, given.threads)
         for name, form in forms.items()
     }
     with start([*tasks.values(), *floors.values()]) as entries:
@@ -141,8 +132,7 @@ def main() -> int:
         play_rounds(entries, given.rounds, lambda: disagreements(forms, found, references))
     results = []
     for name, form in forms.items():
-        shared = (form.shape.name, min(form.threads, given.threads))
-        results.append(summarize(name, form, logs[name], found[name], of_floors[shared]))
+        results.append(summarize(name, form, logs[name], found[name], of_floors[form.shape]))
     record = Record(
         machine,
         given.users,
@@ -183,24 +173,21 @@ def list_forms(given: Namespace) -> dict[str, Form]:
         base = {"users": given.users, "depth": given.depth, "seed": given.seed}
         return Shape(**{**base, **changes})
 
-    threads = given.threads
     rank, models, pair = shape(), shape(models=N_MODELS), shape(models=2)
     heavy = shape(files=2, heavy_rows=given.heavy_rows, heavy_relevant=given.heavy_relevant)
     truth = shape(depth=5, relevant=50.0)
     return {
-        FIRST: Form("ranks, integer ids", rank, threads),
-        "string": Form("text ids", shape(ids="string"), threads),
-        "list": Form("list columns", shape(form="list"), threads),
-        "score": Form("scores alone", shape(form="score"), threads),
-        "scattered": Form("scattered rows", shape(order="scattered"), threads),
-        "models": Form(f"{N_MODELS} models, one truth", models, threads, False),
-        PARTS: Form("the same, one by one", models, threads, False, "evalkit_parts"),
-        PAIR: Form("two models", pair, threads, False),
-        SPLIT: Form("the same, split and compared", pair, threads, False, "evalkit_segments"),
-        "heavy": Form(f"one user with {given.heavy_rows:,} rows", heavy, threads, False),
-        "truth": Form("truth ten times the rankings", truth, threads, False),
-        "threads-1": Form("ranks, 1 thread", rank, 1),
-        f"threads-{MANY_THREADS}": Form(f"ranks, {MANY_THREADS} threads", rank, MANY_THREADS),
+        FIRST: Form("ranks, integer ids", rank),
+        "string": Form("text ids", shape(ids="string")),
+        "list": Form("list columns", shape(form="list")),
+        "score": Form("scores alone", shape(form="score")),
+        "scattered": Form("scattered rows", shape(order="scattered")),
+        "models": Form(f"{N_MODELS} models, one truth", models, False),
+        PARTS: Form("the same, one by one", models, False, "evalkit_parts"),
+        PAIR: Form("two models", pair, False),
+        SPLIT: Form("the same, split and compared", pair, False, "evalkit_segments"),
+        "heavy": Form(f"one user with {given.heavy_rows:,} rows", heavy, False),
+        "truth": Form("truth ten times the rankings", truth, False),
     }
 
 
@@ -234,7 +221,6 @@ def summarize(name: str, form: Form, log: Log, entry: Entry, floor: Entry) -> Re
     return Result(
         name=name,
         title=form.title,
-        threads=form.threads,
         ranked_rows=log.rows,
         pairs=log.pairs,
         megabytes=log.megabytes,
@@ -277,7 +263,7 @@ def render(record: Record) -> str:
         )
     lines = [
         f"**{record.users:,} users x {record.depth} ranks in other shapes**, {len(LABELS)} numbers "
-        f"of {len(METRICS)} metrics, {record.threads} threads unless said; a row is one of "
+        f"of {len(METRICS)} metrics, {record.threads} threads; a row is one of "
         "rankings or truth",
         "",
         table(header, rows, sizes),
@@ -298,16 +284,8 @@ def render(record: Record) -> str:
     return "\n".join(lines) + "\n"
 
 
-def render_stages(results: Sequence[Result]) -> Iterator[str]:
-    """Where the time of each shape went."""
-    for each in results:
-        if each.stages:
-            yield f"- {each.title}: {spell_stages(each.stages)} s."
-
-
 def render_pairs(results: Mapping[str, Result]) -> Iterator[str]:
     """Shapes that have to be seen against each other."""
-    first = results[FIRST]
     if "models" in results and PARTS in results:
         together, parts = results["models"].notes["seconds"], results[PARTS].notes[PARTS]
         yield (
@@ -321,13 +299,6 @@ def render_pairs(results: Mapping[str, Result]) -> Iterator[str]:
             f"- three segmentations and a comparison of two models: {ratio:.2f} times the time, "
             f"{cpu:.2f} times the CPU."
         )
-    if "threads-1" in results:
-        gain = results["threads-1"].wall / first.wall
-        yield f"- {first.threads} threads are {gain:.2f} times as fast as one."
-    many = results.get(f"threads-{MANY_THREADS}")
-    if many is not None:
-        ratio = many.wall / first.wall
-        yield f"- {MANY_THREADS} threads take {ratio:.2f} times as long as {first.threads}."
 
 
 if __name__ == "__main__":

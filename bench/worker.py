@@ -26,7 +26,7 @@ def main() -> int:
         replies.flush()
 
     with contextlib.suppress(AttributeError):  # macOS has no affinity
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+        os.sched_setaffinity(0, told["cores"] or sorted(os.sched_getaffinity(0))[:threads])
     try:
         contestant = importlib.import_module(f"contestants.{name}")
     except ImportError as error:

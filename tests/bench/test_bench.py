@@ -71,15 +71,26 @@ def test_no_time_of_a_wrong_number_is_shown(tmp_path):
 def test_shapes_agree(tmp_path):
     sizes = ["--users", "300", "--depth", "10", "--rounds", "1"]
     heavy = ["--heavy-rows", "2000", "--heavy-relevant", "200"]
-    only = ["--only", "string,list,models,parts,pair,segments,heavy,threads-1"]
+    only = ["--only", "string,list,models,parts,pair,segments,heavy"]
 
     done = run_script("shapes", tmp_path, *sizes, *heavy, *only, **WITHOUT_COMPILING)
 
     assert done.returncode == 0, done.stderr
     results = {each["name"]: each for each in read_record(tmp_path, "shapes")["results"]}
-    assert len(results) == 9
+    assert len(results) == 8
     assert results["heavy"]["ranked_rows"] == 5000
     assert results["models"]["ranked_rows"] == 30_000
+
+
+def test_threads_agree(tmp_path):
+    sizes = ["--users", "300", "--depth", "10", "--rounds", "1", "--threads", "2"]
+
+    done = run_script("threads", tmp_path, *sizes, **WITHOUT_COMPILING)
+
+    assert done.returncode == 0, done.stderr
+    lines = read_record(tmp_path, "threads")["lines"]
+    assert [line["gain"] for line in lines if line["title"].endswith("threads: 1")] == [1, 1]
+    assert len(lines) == 6
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no git repository")
