@@ -17,7 +17,7 @@ from evalkit.config import Config, Policies
 from evalkit.exact import SCALE_BITS, CellRows, ExactSum, ExactSums
 from evalkit.inference import interval_of
 from evalkit.metrics import Request, kernel
-from evalkit.report import Curve, Distribution
+from evalkit.report import Curve, Distribution, Graph
 from evalkit.segments import CellSet, UserSegments
 from evalkit.totals import Totals
 from evalkit.truth import Truth
@@ -290,6 +290,34 @@ class CurveSums:
                 )
 
 
+def precision_recall(curves: Sequence[Curve]) -> Iterator[Graph]:
+    """Precision by recall, cutoff by cutoff, of each model that has the curves of both.
+
+    Of several kinds of either, the first one is drawn.
+    """
+    found: dict[str, dict[str, Curve]] = {}
+    for curve in curves:
+        name = curve.metric.partition("(")[0]
+        found.setdefault(curve.model, {}).setdefault(name, curve)
+    for model, by_name in found.items():
+        if "precision" in by_name and "recall" in by_name:
+            y, x = by_name["precision"], by_name["recall"]
+            n = min(len(x.cutoffs), len(y.cutoffs))
+            yield Graph(
+                model,
+                "precision-recall-by-cutoff",
+                x.metric,
+                y.metric,
+                x.values[:n],
+                y.values[:n],
+                y.low[:n],
+                y.high[:n],
+                thresholds=tuple(float(each) for each in x.cutoffs[:n]),
+                x_low=x.low[:n],
+                x_high=x.high[:n],
+            )
+
+
 def _or_none(number: float) -> float | None:
     return None if math.isnan(number) else number
 
@@ -345,6 +373,11 @@ class Details:
         """The curves of all models."""
         level = self.config.statistics.level
         return () if self.curves is None else tuple(self.curves.curves(level))
+
+    @property
+    def found_graphs(self) -> tuple[Graph, ...]:
+        """What the curves of all models show together."""
+        return tuple(precision_recall(self.found_curves))
 
     @property
     def found_distributions(self) -> tuple[Distribution, ...]:

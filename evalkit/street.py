@@ -699,6 +699,7 @@ class Evaluation:
             findings=found.findings,
             macros=found.macros,
             curves=self.details.found_curves,
+            graphs=self.details.found_graphs,
             distributions=self.details.found_distributions,
             parts=self.details.found_parts,
             meta=replace(

@@ -451,7 +451,8 @@ class StatisticsSection(Record):
     )
     curves: bool = Field(
         default=False,
-        description="Every metric at each cutoff up to the deepest that is asked for.",
+        description="Every metric at each cutoff up to the deepest that is asked for; precision by "
+        "recall where both are.",
     )
     distributions: bool = Field(
         default=False, description="How many users have which value, of metrics within 0 and 1."

@@ -218,12 +218,13 @@ class Graph:
     """Points to be drawn as a line or as bars, such as a ROC curve.
 
     Args:
-        kind: roc, precision-recall, calibration, gain, lift, error-by-rating, residuals.
+        kind: roc, precision-recall, calibration, gain, lift, precision-recall-by-cutoff,
+            error-by-rating, residuals.
         x_name, y_name: what the axes show.
         low, high: the interval of each `y`; empty where there is none.
         x_low, x_high: the interval of each `x`, likewise.
         rows: rows, or their weight, that each point stands on; empty where that says nothing.
-        thresholds: the score of each point; empty where there is none.
+        thresholds: the score, or the cutoff, of each point; empty where there is none.
     """
 
     model: str

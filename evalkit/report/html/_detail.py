@@ -21,6 +21,7 @@ from evalkit.report.text import Group, groups
 MOST_CELLS = 1_000  # of segment tables: about 100 kB
 MOST_POINTS = 32  # of a drawn curve
 MOST_DRAWN = 60  # points of a graph
+MOST_LISTED = 12  # of them in its table
 MOST_CURVES = 6
 MOST_DISTRIBUTIONS = 12
 
@@ -109,62 +110,83 @@ def _curve_table(curves: Sequence[Curve]) -> Html:
         cells = []
         for cutoff in cutoffs:
             value, low, high = known.get(cutoff, (math.nan, None, None))
-            limits = None
-            if low is not None and high is not None:
-                limits = el("i", f"{show(low, digits)}–{show(high, digits)}")
-            cells.append(el("td", show(value, digits), limits))
+            cells.append(_limited_cell(0, [value], [low], [high], digits))
         rows.append([name_cell(curve.model), *cells])
     return table(["model", *(f"@{cutoff}" for cutoff in cutoffs)], rows, pin=True)
 
 
+_Limits = Sequence[float | None]
+
+
 def graphs_section(report: Report) -> Html | None:
     """Curves of scored rows and of rating errors: ROC, calibration, ..."""
-    by_kind: dict[str, list[Graph]] = {}
+    by_kind: dict[tuple[str, str], list[Graph]] = {}
     for graph in report.graphs:
         if len(graph.x) > 1:
-            by_kind.setdefault(graph.kind, []).append(graph)
+            by_kind.setdefault((graph.kind, graph.y_name), []).append(graph)
     if not by_kind:
         return None
     series = {model: place for place, model in enumerate(report.models)}
     figures = []
-    for kind, graphs in by_kind.items():
-        title = f"{kind.replace('-', ' ')}: {graphs[0].y_name} by {graphs[0].x_name}"
-        lines = [_thinned(graph, series.get(graph.model, 0), MOST_DRAWN) for graph in graphs]
-        plot = curve_plot(lines, title, graphs[0].x_name)
+    for (kind, _), graphs in by_kind.items():
+        title = f"{'ROC' if kind == 'roc' else kind}: {graphs[0].y_name} by {graphs[0].x_name}"
+        lines = [_thinned(graph, series.get(graph.model, 0)) for graph in graphs]
+        plot = curve_plot(lines, title, graphs[0].x_name, diagonal=kind in ("roc", "calibration"))
         figures.append(behind(plot, _graph_table(graphs), title))
-    return join(el("h2", "Curves", id="graphs"), el("div", figures, class_="plots"))
+    has_bands = any(graph.low for graphs in by_kind.values() for graph in graphs)
+    note = "A band is the interval of each point by itself, with users as drawn."
+    return join(
+        el("h2", "Curves", id="graphs"),
+        el("p", note, class_="soft") if has_bands else None,
+        el("div", figures, class_="plots"),
+    )
 
 
-def _thinned(graph: Graph, series: int, most: int) -> Line:
+def _places(graph: Graph, most: int) -> list[int]:
     """About `most` of a graph's points, the first and the last among them."""
     last = len(graph.x) - 1
     step = max(1.0, last / (most - 1))
-    places = sorted({min(round(number * step), last) for number in range(most)} | {last})
+    return sorted({min(round(number * step), last) for number in range(most)} | {last})
+
+
+def _thinned(graph: Graph, series: int) -> Line:
+    places = _places(graph, MOST_DRAWN)
     nothing = (None,) * len(graph.x)
-    low, high = graph.low or nothing, graph.high or nothing
+    limits = (graph.low, graph.high, graph.x_low, graph.x_high)
     return Line(
         graph.model,
         series,
         tuple(graph.x[place] for place in places),
         tuple(graph.y[place] for place in places),
-        tuple(low[place] for place in places),
-        tuple(high[place] for place in places),
+        *(tuple((each or nothing)[place] for place in places) for each in limits),
     )
 
 
 def _graph_table(graphs: Sequence[Graph]) -> Html:
+    digits = decimals_for([], [each for graph in graphs for each in graph.y])
     rows = []
     for graph in graphs:
-        line = _thinned(graph, 0, 12)
-        digits = decimals_for([], graph.y)
-        for x, y, low, high in zip(line.xs, line.values, line.low, line.high, strict=True):
-            limits = None
-            if low is not None and high is not None:
-                limits = el("i", f"{show(low, digits)}–{show(high, digits)}")
-            rows.append(
-                [name_cell(graph.model), number_cell(f"{x:.4g}"), el("td", show(y, digits), limits)]
-            )
-    return table(["model", graphs[0].x_name, graphs[0].y_name], rows, pin=True)
+        for place in _places(graph, MOST_LISTED):
+            cells = [name_cell(graph.model)]
+            if graph.thresholds:
+                cells.append(number_cell(f"{graph.thresholds[place]:.4g}"))
+            cells.append(_limited_cell(place, graph.x, graph.x_low, graph.x_high, digits))
+            cells.append(_limited_cell(place, graph.y, graph.low, graph.high, digits))
+            rows.append(cells)
+    from_ = "cutoff" if graphs[0].kind == "precision-recall-by-cutoff" else "from score"
+    head = ["model", *([from_] if graphs[0].thresholds else [])]
+    return table([*head, graphs[0].x_name, graphs[0].y_name], rows, pin=True)
+
+
+def _limited_cell(
+    place: int, values: Sequence[float], lows: _Limits, highs: _Limits, digits: int
+) -> Html:
+    """A number with its limits, where it has some."""
+    low, high = (each[place] if each else None for each in (lows, highs))
+    limits = None
+    if low is not None and high is not None:
+        limits = el("i", f"{show(low, digits)}–{show(high, digits)}")
+    return el("td", show(values[place], digits), limits)
 
 
 def segments_section(report: Report) -> Html | None:

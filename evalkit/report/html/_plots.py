@@ -37,7 +37,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One curve: points by x, limits where known."""
+    """One curve: points by x, limits of either where known."""
 
     name: str
     series: int
@@ -45,6 +45,8 @@ class Line:
     values: tuple[float, ...]
     low: tuple[float | None, ...]
     high: tuple[float | None, ...]
+    x_low: tuple[float | None, ...] = ()
+    x_high: tuple[float | None, ...] = ()
 
 
 def _svg(width: float, height: float, title: str, description: str, *inside: Html) -> Html:
@@ -63,6 +65,11 @@ def _svg(width: float, height: float, title: str, description: str, *inside: Htm
 
 def _path(code: str, class_: str) -> Html:
     return raw(f'<path class="{class_}" d="{code}"/>') if code else raw("")
+
+
+def _dashed(start: tuple[float, float], end: tuple[float, float]) -> Html:
+    (x1, y1), (x2, y2) = start, end
+    return el("line", x1=x1, x2=x2, y1=y1, y2=y2, class_="zero", stroke_dasharray="3 3")
 
 
 def _text(x: float, y: float, label: str, class_: str = "", anchor: str = "start") -> Html:
@@ -134,16 +141,7 @@ def dot_plot(
     if zero and scale.low <= 0 <= scale.high:
         inside.append(_path(f"M{number(scale(0.0))} 2V{number(bottom)}", "zero"))
     if bound is not None:
-        line = el(
-            "line",
-            x1=scale(bound),
-            x2=scale(bound),
-            y1=2,
-            y2=bottom,
-            class_="zero",
-            stroke_dasharray="3 3",
-        )
-        inside.append(line)
+        inside.append(_dashed((scale(bound), 2.0), (scale(bound), bottom)))
     intervals: dict[int, str] = {}
     dots: dict[int, str] = {}
     for place, row in enumerate(rows):
@@ -166,8 +164,19 @@ def dot_plot(
     return _svg(width, bottom + 18, title, about, *inside)
 
 
-def curve_plot(lines: Sequence[Line], title: str, x_label: str, *, width: float = WIDTH) -> Html:
-    """Curves with bands; names stand at the right ends."""
+def curve_plot(
+    lines: Sequence[Line],
+    title: str,
+    x_label: str,
+    *,
+    diagonal: bool = False,
+    width: float = WIDTH,
+) -> Html:
+    """Curves with bands; names stand at the right ends.
+
+    Args:
+        diagonal: draw a dashed line where both axes show the same number.
+    """
     height, bottom, top, left = 210.0, 180.0, 8.0, 38.0
     names = [shorten(line.name, 16) for line in lines]
     label_width = max((display_width(name) for name in names), default=0) * LETTER + 10
@@ -194,6 +203,9 @@ def curve_plot(lines: Sequence[Line], title: str, x_label: str, *, width: float 
             inside.append(_text(x(place), bottom + 14, f"{place:g}", anchor="middle"))
             taken = x(place)
     inside.append(_text(left, height - 2, x_label))
+    ends_of_both = max(x.low, y.low), min(x.high, y.high)
+    if diagonal and ends_of_both[0] < ends_of_both[1]:
+        inside.append(_dashed(*((x(each), y(each)) for each in ends_of_both)))
     for line in lines:
         inside += _curve(line, x, y)
     ends = sorted(
@@ -228,6 +240,14 @@ def _curve(line: Line, x: Scale, y: Scale) -> list[Html]:
     if points:
         marks.append(_path("M" + "L".join(points), f"curve c{color}"))
     if len(points) <= 12:
+        across = "".join(
+            f"M{number(x(low))} {number(y(line.values[place]))}H{number(x(high))}"
+            for place in known
+            if line.x_low
+            and (low := line.x_low[place]) is not None
+            and (high := line.x_high[place]) is not None
+        )
+        marks.append(_path(across, f"bar thin c{color}"))
         marks.append(_path("".join(f"M{point}h0" for point in points), f"dot small c{color}"))
     return marks
 

@@ -63,6 +63,7 @@ svg .zero{stroke:var(--soft);stroke-width:1;fill:none}
 svg .dot{stroke-width:7;stroke-linecap:round;fill:none}
 svg .small{stroke-width:5.5}
 svg .bar{stroke-width:1.6;fill:none}
+svg .bar.thin{stroke-width:.8}
 svg .curve{stroke-width:1.8;fill:none;stroke-linejoin:round}
 svg .band{stroke:none;opacity:.16}
 svg .area{stroke-width:1;fill-opacity:.35}

@@ -1,0 +1,67 @@
+"""Curves over cutoffs: every metric at each cutoff, and precision by recall."""
+
+import polars as pl
+import pytest
+
+import evalkit
+from evalkit.report.html import render_html
+
+TRUTH = pl.DataFrame({"user": [1, 1, 2, 3], "item": [10, 11, 10, 12]})
+RANKINGS = pl.DataFrame(
+    {
+        "user": [1, 1, 1, 2, 2, 2, 3, 3, 3],
+        "item": [10, 20, 11, 20, 10, 21, 12, 20, 21],
+        "rank": [1, 2, 3] * 3,
+    }
+)
+
+
+def evaluate(metrics):
+    return evalkit.evaluate(TRUTH, {"mine": RANKINGS}, metrics=metrics, statistics={"curves": True})
+
+
+def test_precision_stands_by_recall_at_each_cutoff():
+    (graph,) = evaluate(["precision@3", "recall@3"]).graphs
+
+    assert graph.kind == "precision-recall-by-cutoff"
+    assert graph.thresholds == (1.0, 2.0, 3.0)
+    # hits at 1: users 1, 3; at 2: user 2; at 3: user 1 again
+    assert graph.y == pytest.approx([2 / 3, 3 / 6, 4 / 9])
+    assert graph.x == pytest.approx([(1 / 2 + 1) / 3, (1 / 2 + 2) / 3, 1.0])
+
+
+def test_both_coordinates_have_the_limits_of_their_curves():
+    report = evaluate(["nDCG@2", "precision@3", "recall@2"])
+
+    (graph,) = report.graphs
+    curves = {curve.metric: curve for curve in report.curves}
+    assert (graph.low, graph.high) == (
+        curves["precision"].low[:2],
+        curves["precision"].high[:2],
+    )
+    assert (graph.x_low, graph.x_high) == (curves["recall"].low, curves["recall"].high)
+    assert graph.low[0] < graph.y[0] < graph.high[0]
+
+
+@pytest.mark.parametrize("metrics", [["precision@3"], ["recall@3", "nDCG@3"]])
+def test_one_of_the_two_alone_is_no_graph(metrics):
+    assert evaluate(metrics).graphs == ()
+
+
+def test_the_page_draws_bands_and_lists_limits_behind_them():
+    report = evaluate(["precision@3", "recall@3"])
+
+    page = render_html(report)
+
+    section = page[page.index('id="graphs"') :]
+    section = section[: section.index("<h2")]
+    assert section.count('class="band') == 1
+    assert section.count('class="bar thin') == 1
+    assert section.count("<tr>") == 1 + 3
+    assert "precision by recall" in section
+
+
+def test_a_report_with_such_a_graph_is_read_back():
+    report = evaluate(["precision@3", "recall@3"])
+
+    assert evalkit.Report.from_json(report.to_json()).graphs == report.graphs
