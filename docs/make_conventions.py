@@ -122,6 +122,7 @@ def lines() -> Iterator[str]:
     yield from parameter_lines()
     yield from policy_lines()
     yield from table_lines()
+    yield from row_lines()
     yield from library_lines()
 
 
@@ -251,6 +252,36 @@ def table_lines() -> Iterator[str]:
     yield from table(["library", *METRICS], rows)
 
 
+def row_lines() -> Iterator[str]:
+    yield "## Ratings and labels"
+    yield ""
+    yield (
+        "The metrics that a library has of `[ratings]` and `[labels]`, with what they set; "
+        "policies stand behind the library's name. `AUC` there is over all rows, `GAUC` over "
+        "users. The records hold mean errors, R2, areas under curves and their relatives; "
+        "scikit-learn is asked itself, on adversarial rows, in the tests; everything else was read "
+        "in the libraries' sources."
+    )
+    yield ""
+    for kind in ("ratings", "labels"):
+        rows = []
+        for each in (profile.of(kind) for profile in libraries() if profile.speaks_of(kind)):
+            policies = ", ".join(f"{key}={value}" for key, value in each.policies.items())
+            rows.append(
+                [
+                    f"{each.name}<br>{policies}" if policies else each.name,
+                    "<br>".join(written(name, said) for name, said in each.metrics.items()),
+                ]
+            )
+        yield from table([f"library, {kind}", "metrics"], rows)
+
+
+def written(name: str, said: Mapping[str, object]) -> str:
+    """A metric as somebody writes it who wants the library's."""
+    inside = ", ".join(f"{key}={value!r}" for key, value in said.items())
+    return f"`{name}({inside})`" if inside else f"`{name}`"
+
+
 def spelled(value: object) -> str:
     return "" if value is None else str(value)
 
@@ -276,12 +307,18 @@ def library_lines() -> Iterator[str]:
         yield ""
         yield f"{each.about} Held against {each.version}; read by way of {each.path}."
         yield ""
-        for difference in each.differs:
-            yield f"- Not reproduced: {difference.what}: {difference.why}."
-        for fault in each.errors:
-            yield f"- Error in {fault.version}: {fault.what}."
-        if each.differs or each.errors:
-            yield ""
+        yield from remark_lines(each, "")
+        for kind in each.rows:
+            yield from remark_lines(each.of(kind), f"{kind}: ")
+
+
+def remark_lines(profile: Profile, kind: str) -> Iterator[str]:
+    for difference in profile.differs:
+        yield f"- Not reproduced: {kind}{difference.what}: {difference.why}."
+    for fault in profile.errors:
+        yield f"- Error in {fault.version}: {kind}{fault.what}."
+    if profile.differs or profile.errors:
+        yield ""
 
 
 def main() -> int:

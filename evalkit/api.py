@@ -243,6 +243,7 @@ def evaluate_ratings(
     predictions: object | None = None,
     *,
     metrics: Sequence[str],
+    profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     columns: Columns | None = None,
     sample: float | None = None,
@@ -257,6 +258,7 @@ def evaluate_ratings(
             prediction, one table or model name -> table.
         predictions: model name -> table of user, item, prediction; or one table alone.
         metrics: such as `["RMSE", "MAE(over='users')"]`.
+        profile: whose conventions to follow, as for `evaluate`; it must say something of them.
         policies: what to do at edges, as under `[policies]` of a config.
         columns: our names (user, item, rating, prediction, model) to the tables' columns, where
             they differ; user may be several.
@@ -277,13 +279,22 @@ def evaluate_ratings(
             "ratings": [_Listed(None, ratings, _of(named, ("user", "item", "rating")))],
             "predictions": _listed(predictions, ("user", "item", "prediction", "model"), named),
         }
-    return _evaluate_rows(sections, metrics, policies, sample, threads, memory_limit, name)
+    return _evaluate_rows(
+        sections,
+        {"names": list(metrics), "profile": profile},
+        policies,
+        sample,
+        threads,
+        memory_limit,
+        name,
+    )
 
 
 def evaluate_labels(
     labels: object,
     *,
     metrics: Sequence[str],
+    profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
     columns: Columns | None = None,
@@ -298,6 +309,7 @@ def evaluate_labels(
         labels: rows of user, score, label and, where named, session and weight; one table, or
             model name -> table.
         metrics: such as `["AUC", "GAUC", "log-loss", "F1(threshold=0.3)"]`.
+        profile: whose conventions to follow, as for `evaluate`; it must say something of them.
         policies: what to do at edges, as under `[policies]` of a config.
         threshold: labels are 1 from here on; labels are 0 and 1 by default.
         columns: our names (user, session, score, label, weight, model) to the tables' columns,
@@ -314,7 +326,14 @@ def evaluate_labels(
     sections = {"labels": _listed(labels, keys, dict(columns or {}))}
     extra = {} if threshold is None else {"threshold": threshold}
     return _evaluate_rows(
-        sections, metrics, policies, sample, threads, memory_limit, name, extra=extra
+        sections,
+        {"names": list(metrics), "profile": profile},
+        policies,
+        sample,
+        threads,
+        memory_limit,
+        name,
+        extra=extra,
     )
 
 
@@ -342,7 +361,7 @@ def _listed(tables: object, keys: Sequence[str], named: Columns) -> list[_Listed
 
 def _evaluate_rows(
     sections: Mapping[str, Sequence[_Listed]],
-    metrics: Sequence[str],
+    metrics: Mapping[str, object],
     policies: Mapping[str, str | int] | None,
     sample: float | None,
     threads: int | None,
@@ -352,7 +371,7 @@ def _evaluate_rows(
     extra: Mapping[str, object] | None = None,
 ) -> Report:
     tree: dict[str, object] = {
-        "metrics": {"names": list(metrics)},
+        "metrics": dict(metrics),
         "policies": dict(policies or {}),
     }
     held: list[object | None] = []

@@ -26,7 +26,8 @@ def test_the_page_has_every_library_and_its_errors(name):
 
     if name != "evalkit":
         assert f"### {name}\n" in page
-    for each in profile.errors:
-        assert each.what in page
-    for each in profile.differs:
-        assert each.why in page
+    for kind in ("rankings", *profile.rows):
+        for each in profile.of(kind).errors:
+            assert each.what in page
+        for each in profile.of(kind).differs:
+            assert each.why in page

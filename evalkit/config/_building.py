@@ -84,11 +84,6 @@ def build_config(
     if config is None:
         raise AssertionError("a config with no problem is a config")
     config._places = places
-    if config.kind != "rankings":  # profiles speak of rankings
-        gates = tuple(_as_measured(config, gate) for gate in config.gates)
-        named = config.model_copy(update={"gates": gates})
-        named._places = places
-        return named
     followed = with_conventions(config)
     _ = followed.requests  # what is wrong with them is told at once
     return followed
@@ -104,12 +99,15 @@ def with_conventions(config: Config, *, profile: str | None = None) -> Config:
     section = config.metrics
     if profile is not None:
         section = section.model_copy(update={"profile": profile})
-    followed = follow_profile(section, by_hand, at=config.at("metrics", "profile"))
+    followed = follow_profile(
+        section, by_hand, kind=config.kind, at=config.at("metrics", "profile")
+    )
     whole = config.model_copy(update={"metrics": section, "policies": followed.policies})
     whole._by_hand = by_hand
     whole._followed = followed.profile
     whole._overridden = followed.overridden
-    if whole.gates and followed.profile.name != DEFAULT:  # judged by the labels of the report
+    is_default = config.kind == "rankings" and followed.profile.name == DEFAULT
+    if whole.gates and not is_default:  # judged by the labels of the report
         gates = tuple(_as_measured(whole, gate) for gate in whole.gates)
         return whole.model_copy(update={"gates": gates})
     return whole

@@ -11,8 +11,8 @@ from evalkit.config._problems import Problems
 from evalkit.config._records import Config, Record
 from evalkit.config._variables import SECTIONS, tables_of
 from evalkit.errors import EvalkitError, nearest
-from evalkit.metrics import load_metric_files, parse_metrics, registry_of
-from evalkit.profiles import DEFAULT, find_profile, is_path
+from evalkit.metrics import load_metric_files, parse_metrics, policies_of_kind, registry_of
+from evalkit.profiles import find_profile, is_path
 
 _KINDS = {
     "string_type": "text",
@@ -242,15 +242,7 @@ def _check_kind(has: set[str], tree: Mapping[str, object], problems: Problems) -
 
 
 def _refuse_comparisons(kind: str, tree: Mapping[str, object], problems: Problems) -> None:
-    """Profiles, segments and comparisons of models are for rankings alone."""
-    match tree.get("metrics"):
-        case {"profile": str() as profile} if profile != DEFAULT:
-            problems.add(
-                ("metrics", "profile"),
-                "conflicting-keys",
-                f"the profile {profile!r} speaks of rankings, not of {kind}",
-                hint="leave it out, and write parameters, such as AUC(ties='lost')",
-            )
+    """Segments and comparisons of models are for rankings alone."""
     if tree.get("segments"):
         problems.add(
             ("segments",),
@@ -332,6 +324,7 @@ def check_metrics(tree: Mapping[str, object], problems: Problems) -> None:
         parse_metrics(
             [name for _, name in texts],
             metrics=metrics,
+            policies=policies_of_kind(kind),
             at=lambda number: problems.places.at((*key, texts[number][0])),
         )
     except EvalkitError as error:
@@ -500,6 +493,7 @@ def labels_of(names: list[object], tree: Mapping[str, object] | None = None) -> 
     kind = kind_of({section for section in SECTIONS if (tree or {}).get(section, []) != []})
     metrics = registry_of(kind) if kind in ("ratings", "labels") else None
     try:
-        return [request.label for request in parse_metrics(texts, metrics=metrics)]
+        found = parse_metrics(texts, metrics=metrics, policies=policies_of_kind(kind))
+        return [request.label for request in found]
     except EvalkitError:
         return []  # told elsewhere, or a metric of the user's own

@@ -1,6 +1,6 @@
 """How a profile, the policies set by hand and the metrics' own conventions come together."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -11,12 +11,15 @@ from evalkit.metrics import (
     BOUNDS,
     POLICIES,
     TIED,
+    Metric,
     Request,
     Value,
     load_metric_files,
     parse_metrics,
+    policies_of_kind,
+    registry_of,
 )
-from evalkit.profiles import DEFAULT, Profile, find_profile
+from evalkit.profiles import DEFAULT, Profile, find_profile, speaking_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +36,30 @@ class Followed:
     overridden: tuple[tuple[str, Value, Value], ...]
 
 
-def follow_profile(section: MetricsSection, policies: Policies, *, at: str) -> Followed:
+def metrics_of(section: MetricsSection, kind: str) -> Mapping[str, Metric]:
+    """The metrics of rankings with those of the config's files, or those of ratings or labels."""
+    return load_metric_files(section.files) if kind == "rankings" else registry_of(kind)
+
+
+def follow_profile(
+    section: MetricsSection, policies: Policies, *, kind: str = "rankings", at: str
+) -> Followed:
     """The policies of a run under the profile that the config names.
 
     Raises:
-        RequestError: as `find_profile`; a policy in a user's file that there is not
-            [unknown-key], or a value that it does not take [bad-parameter-value].
+        RequestError: as `find_profile`; a profile that says nothing of the kind
+            [profile-without-kind]; a policy in a user's file that there is not [unknown-key],
+            or a value that it does not take [bad-parameter-value].
     """
-    metrics = load_metric_files(section.files)
-    profile = find_profile(section.profile, metrics=metrics, at=at)
+    found = find_profile(section.profile, metrics=load_metric_files(section.files), at=at)
+    if not found.speaks_of(kind):
+        raise RequestError(
+            f"the profile {found.name!r} says nothing of {kind}",
+            code="profile-without-kind",
+            at=at,
+            hint=f"these do: {', '.join(speaking_of(kind))}",
+        )
+    profile = found.of(kind)
     said = _policies_of(profile)
     by_hand = frozenset(policies.model_fields_set)
     followed = said.model_copy(update={name: getattr(policies, name) for name in by_hand})
@@ -85,13 +103,18 @@ def requests_of(config: Config, names: Sequence[str]) -> list[Request]:
 
     def conventions(metric: str, cutoff: int | None) -> dict[str, Value]:
         said = config.profile.conventions(metric, cutoff)
+        if config.kind != "rankings":  # whose parameters share names with policies
+            return said
         return {name: value for name, value in said.items() if name not in by_hand}
 
     parsed = parse_metrics(
         names,
-        metrics=load_metric_files(config.metrics.files),
+        metrics=metrics_of(config.metrics, config.kind),
         conventions=conventions,
+        policies=policies_of_kind(config.kind),
     )
+    if config.kind != "rankings":
+        return parsed
     problems: list[EvalkitError] = []
     requests: dict[object, Request] = {}
     for request in parsed:

@@ -15,7 +15,7 @@ from pydantic import (
 
 from evalkit.config._places import Places
 from evalkit.errors import EvalkitError, masked
-from evalkit.metrics import Request, parse_metrics, registry_of
+from evalkit.metrics import Request, parse_metrics
 from evalkit.profiles import Profile, find_profile
 
 
@@ -594,8 +594,6 @@ class Config(Record):
         Raises:
             RequestError: as `requests`.
         """
-        if self.kind != "rankings":
-            return tuple(parse_metrics(names, metrics=registry_of(self.kind)))
         from evalkit.config._profiles import requests_of
 
         return tuple(requests_of(self, names))
@@ -603,7 +601,7 @@ class Config(Record):
     @property
     def profile(self) -> Profile:
         """The profile that the metrics follow."""
-        return self._followed or find_profile(self.metrics.profile)
+        return self._followed or find_profile(self.metrics.profile).of(self.kind)
 
     @property
     def set_by_hand(self) -> frozenset[str]:

@@ -4,7 +4,7 @@ import cmath
 from collections.abc import Callable
 
 from evalkit.labels._placements import AREAS, area_of
-from evalkit.labels._wanted import CONFUSION, is_best
+from evalkit.labels._wanted import CONFUSION, is_best, lowest_called, of_counts
 from evalkit.metrics import Request
 from evalkit.rows import Smooth
 
@@ -18,7 +18,7 @@ def smooth_of(request: Request) -> Smooth | None:
     """
     name, parameters = request.metric.name, dict(request.parameters)
     if name in CONFUSION:
-        return None if is_best(request) else _confusion(request, float(parameters["threshold"]))
+        return None if is_best(request) else _confusion(request)
     if name in AREAS:
         return Smooth((area_of(request),), _area(request))
     if name == "log-loss":
@@ -49,8 +49,9 @@ def _over_entropy(loss: complex, positives: complex, rows: complex) -> complex:
     return loss / rows / entropy
 
 
-def _confusion(request: Request, threshold: float) -> Smooth:
-    kernel, extra = request.metric.kernel.plain, request.encoded[:-2]  # threshold and at stand last
+def _confusion(request: Request) -> Smooth:
+    kernel, extra = request.metric.kernel.plain, of_counts(request)
+    threshold = lowest_called(request)
 
     def function(tp: complex, fp: complex, positives: complex, rows: complex) -> complex:
         return complex(kernel(tp, fp, rows - positives - fp, positives - tp, *extra))

@@ -8,7 +8,7 @@ import numpy as np
 
 from evalkit.exact import SCALE_BITS
 from evalkit.labels._walk import START, Point, Totals, Walked
-from evalkit.labels._wanted import CONFUSION, bins_of, is_best
+from evalkit.labels._wanted import CONFUSION, bins_of, is_best, lowest_called, of_counts
 from evalkit.metrics import Request
 
 UNIT = 1 << SCALE_BITS
@@ -28,10 +28,10 @@ class Values:
         if name in CONFUSION:
             point = walked.best[place][1] if is_best(request) and walked.best else START
             if not is_best(request):
-                point = walked.called.get(float(parameters["threshold"]), START)
+                point = walked.called.get(lowest_called(request), START)
             return self._of_point(request, point)
         if name == "AUC":
-            return self._auc(str(parameters["ties"]))
+            return self._or(request, self._auc(str(parameters["ties"])))
         if name == "partial-AUC":
             share = float(parameters["max_fpr"])
             pairs = totals.positives * totals.negatives
@@ -41,7 +41,7 @@ class Values:
             return float(request.metric.kernel.plain(area, *request.encoded))
         if name == "PR-AUC":
             sums = walked.steps if parameters["integration"] == "step" else walked.lines
-            return self._over(sums.scaled, totals.positives)
+            return self._or(request, self._over(sums.scaled, totals.positives))
         if name in ("log-loss", "normalised-entropy"):
             loss = self._log_loss(float(parameters["clip"]))
             if name == "log-loss":
@@ -69,6 +69,13 @@ class Values:
             found = request.metric.kernel.plain(scores, bins.positives, bins.rows, 0, 0)
             return float(found)
         raise AssertionError(name)
+
+    def _or(self, request: Request, value: float) -> float:
+        """The value, or what stands for one that rows do not have."""
+        if not math.isnan(value) or not self.totals.rows:
+            return value
+        instead = {"undefined": math.nan, "zero": 0.0, "one": 1.0}
+        return instead[str(dict(request.parameters)["undefined"])]
 
     @property
     def _share(self) -> float:
@@ -99,7 +106,7 @@ class Values:
         if not self.totals.rows:
             return math.nan
         tp, fp = (np.float64(each) for each in point[:2])
-        extra = request.encoded[:-2]
+        extra = of_counts(request)
         with np.errstate(all="ignore"):
             fn, tn = self.totals.positives - tp, self.totals.negatives - fp
             return float(request.metric.kernel.plain(tp, fp, tn, fn, *extra))

@@ -15,7 +15,7 @@ from evalkit.labels._kernels import (
     precision_terms,
     square_losses,
 )
-from evalkit.labels._wanted import LINE_POINTS, Wanted
+from evalkit.labels._wanted import LINE_POINTS, Wanted, of_counts
 from evalkit.rows import product_and_rest
 
 Floats = npt.NDArray[np.float64]
@@ -289,7 +289,7 @@ def _find_thresholds(
             last = n_called - 1
             found.called[threshold] = _point(sum_1, sum_0, scores, last)
     for request in wanted.best:
-        extra = request.encoded[:-2]  # threshold and at stand last
+        extra = of_counts(request)
         with np.errstate(all="ignore"):
             values = request.metric.kernel.plain(
                 sum_1, sum_0, totals.negatives - sum_0, totals.positives - sum_1, *extra

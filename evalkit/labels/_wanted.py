@@ -1,5 +1,6 @@
 """What the metrics over all rows need from the walk over distinct scores."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,19 @@ def is_grouped(request: Request) -> bool:
 def is_best(request: Request) -> bool:
     """Whether a request looks for its best threshold."""
     return dict(request.parameters).get("at") == "best"
+
+
+def lowest_called(request: Request) -> float:
+    """The lowest score that a request at a given threshold calls positive."""
+    parameters = dict(request.parameters)
+    threshold = float(parameters["threshold"])
+    return threshold if parameters["rule"] == "from" else math.nextafter(threshold, math.inf)
+
+
+def of_counts(request: Request) -> tuple[int | float, ...]:
+    """The parameters that a kernel of counts takes: all but where the threshold is."""
+    pairs = zip(request.parameters, request.encoded, strict=True)
+    return tuple(code for (name, _), code in pairs if name not in ("threshold", "rule", "at"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +82,7 @@ class Wanted:
             tuple(float(str(e)) for e in values(["log-loss", "normalised-entropy"], "clip")),
             "Brier" in names,
             tuple(dict.fromkeys(bins)),
-            tuple(
-                dict.fromkeys(
-                    float(dict(r.parameters)["threshold"]) for r in confusion if not is_best(r)
-                )
-            ),
+            tuple(dict.fromkeys(lowest_called(r) for r in confusion if not is_best(r))),
             tuple(r for r in confusion if is_best(r)),
             tuple(float(str(each)) for each in values(["partial-AUC"], "max_fpr")),
         )

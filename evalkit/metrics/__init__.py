@@ -61,7 +61,7 @@ from ._declare import (
 from ._explain import describe, describe_all, explain, warm_metrics
 from ._expression import Conventions, parse_metrics
 from ._kernel import Kernel, Table, cache_directory, intrinsic, kernel, loading
-from ._kinds import KINDS, registry_of
+from ._kinds import KINDS, policies_of_kind, registry_of
 from ._ln import minus_ln, minus_ln_of_rest
 from ._policies import BOUNDS, POLICIES, TIED
 from ._registry import load_metric_files, registry
@@ -97,6 +97,7 @@ __all__ = [
     "minus_ln_of_rest",
     "number",
     "parse_metrics",
+    "policies_of_kind",
     "registry",
     "registry_of",
     "warm_metrics",

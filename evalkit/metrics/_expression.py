@@ -27,6 +27,7 @@ _CUTOFF_HINT = "a cutoff counts ranks: nDCG@10, or nDCG@{5,10,20}; none means th
 class _Spelling:
     metric: Metric
     fixed: Mapping[str, Value]
+    alias: str | None = None  # one that fixes parameters, as GAUC does
 
 
 def parse_metrics(
@@ -34,6 +35,7 @@ def parse_metrics(
     *,
     metrics: Mapping[str, Metric] | None = None,
     conventions: Conventions | None = None,
+    policies: Mapping[str, Parameter] = POLICIES,
     at: Callable[[int], str] | None = None,
 ) -> list[Request]:
     """One request for each metric and cutoff, in the order given, each once.
@@ -42,7 +44,9 @@ def parse_metrics(
         names: metric expressions; any case is read, and every alias.
         metrics: the metrics to choose from, by default those of evalkit.
         conventions: parameters and policies of a metric with a cutoff, where the name does not
-            say; a profile has them.
+            say; a profile has them. Asked with an alias that fixes parameters too, whose
+            conventions win over what it fixes.
+        policies: those that a metric alone may be given.
         at: the place of a name in its source, for errors.
     Raises:
         RequestError: all problems together, as one `Errors` if there are several
@@ -54,7 +58,7 @@ def parse_metrics(
     errors: list[EvalkitError] = []
     for place, name in enumerate(names):
         where = at(place) if at is not None else f"metrics[{place}]"
-        for found in _parse(name, known, where, conventions or _none_other):
+        for found in _parse(name, known, where, conventions or _none_other, policies):
             if isinstance(found, Request):
                 requests.append(found)
             else:
@@ -71,7 +75,11 @@ def _none_other(metric: str, cutoff: int | None) -> Values:
 
 
 def _parse(
-    text: str, known: Mapping[str, _Spelling], at: str, conventions: Conventions
+    text: str,
+    known: Mapping[str, _Spelling],
+    at: str,
+    conventions: Conventions,
+    policies: Mapping[str, Parameter],
 ) -> Iterator[Request | RequestError]:
     parts = _EXPRESSION.fullmatch(text)
     if parts is None:
@@ -91,24 +99,25 @@ def _parse(
         yield RequestError(message, code="unknown-metric", at=at, hint=hint)
         return
     errors: list[RequestError] = []
-    values = _values(spelling, parts["arguments"], at, errors)
+    written = _values(spelling.metric, parts["arguments"], at, errors, policies)
     cutoffs = _cutoffs(spelling.metric, text, parts["cutoffs"], at, errors)
     yield from errors
     if not errors:
         for cutoff in cutoffs:
-            yield _request(spelling.metric, cutoff, values, conventions)
+            yield _request(spelling, cutoff, written, conventions)
 
 
 def _request(
-    metric: Metric, cutoff: int | None, written: Values, conventions: Conventions
+    spelling: _Spelling, cutoff: int | None, written: Values, conventions: Conventions
 ) -> Request:
     """What was written wins over the conventions, and these over the defaults."""
-    followed = conventions(metric.name, cutoff)
-    values = {**followed, **written}
+    metric = spelling.metric
+    of_alias = conventions(spelling.alias, cutoff) if spelling.alias is not None else {}
+    values = {**conventions(metric.name, cutoff), **spelling.fixed, **of_alias, **written}
     names = {each.name for each in metric.parameters}
     parameters = {name: value for name, value in values.items() if name in names}
     policies = {name: value for name, value in values.items() if name not in names}
-    return metric.follow(cutoff, parameters, policies, written)
+    return metric.follow(cutoff, parameters, policies, {**spelling.fixed, **written})
 
 
 def _spellings(metrics: Mapping[str, Metric]) -> dict[str, _Spelling]:
@@ -118,9 +127,9 @@ def _spellings(metrics: Mapping[str, Metric]) -> dict[str, _Spelling]:
         for alias in metric.aliases:
             name, _, arguments = alias.rstrip(")").partition("(")
             errors: list[RequestError] = []
-            fixed = _values(_Spelling(metric, {}), arguments, f"alias {alias!r}", errors)
+            fixed = _values(metric, arguments, f"alias {alias!r}", errors, {})
             raise_all(errors)
-            known[fold(name)] = _Spelling(metric, fixed)
+            known[fold(name)] = _Spelling(metric, fixed, name if fixed else None)
     return known
 
 
@@ -144,10 +153,13 @@ def _nearest_alias(name: str, known: Mapping[str, _Spelling]) -> str | None:
 
 
 def _values(
-    spelling: _Spelling, arguments: str | None, at: str, errors: list[RequestError]
+    metric: Metric,
+    arguments: str | None,
+    at: str,
+    errors: list[RequestError],
+    policies: Mapping[str, Parameter],
 ) -> dict[str, Value]:
-    metric = spelling.metric
-    values = dict(spelling.fixed)
+    values: dict[str, Value] = {}
     given: set[str] = set()
     for argument in arguments.split(",") if arguments and arguments.strip() else []:
         parts = _ARGUMENT.fullmatch(argument)
@@ -165,9 +177,9 @@ def _values(
             continue
         given.add(parts["name"])
         own = {each.name: each for each in metric.parameters}
-        parameter = own.get(parts["name"], POLICIES.get(parts["name"]))
+        parameter = own.get(parts["name"], policies.get(parts["name"]))
         if parameter is None:
-            errors.append(_unknown_parameter(metric, parts["name"], at))
+            errors.append(_unknown_parameter(metric, parts["name"], at, policies))
             continue
         value = _value(parameter, parts["value"])
         if value is None:
@@ -194,9 +206,11 @@ def _number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _unknown_parameter(metric: Metric, name: str, at: str) -> RequestError:
+def _unknown_parameter(
+    metric: Metric, name: str, at: str, policies: Mapping[str, Parameter]
+) -> RequestError:
     known = [each.name for each in metric.parameters]
-    close = nearest(name, [*known, *POLICIES])
+    close = nearest(name, [*known, *policies])
     hint = f"it has {', '.join(known)}" if known else "it takes none of its own"
     return RequestError(
         f"{metric.name} has no parameter {name!r}",

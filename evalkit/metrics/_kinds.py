@@ -10,7 +10,8 @@ import pkgutil
 from collections.abc import Mapping
 from functools import cache
 
-from ._declare import Metric
+from ._declare import Metric, Parameter
+from ._policies import POLICIES
 from ._registry import _declared, _joined, _ordered, registry
 
 KINDS = ("rankings", "ratings", "labels")
@@ -29,3 +30,8 @@ def registry_of(kind: str) -> Mapping[str, Metric]:
         module = importlib.import_module(f"{package.__name__}.{file.name}")
         found = _joined(found, _declared(module), at=str(module.__file__))
     return _ordered(found)
+
+
+def policies_of_kind(kind: str) -> Mapping[str, Parameter]:
+    """The policies that one metric alone may be given; those of rows hold for a whole run."""
+    return POLICIES if kind == "rankings" else {}

@@ -6,6 +6,7 @@ import math
 from evalkit.metrics import choice, kernel, metric, number
 
 UNDEFINED, ZERO, ZERO_OR_ONE = 0, 1, 2
+ONE_MORE = 1
 
 
 @metric(
@@ -35,11 +36,20 @@ UNDEFINED, ZERO, ZERO_OR_ONE = 0, 1, 2
             },
             doc="A list, up to the cutoff, of hits alone or of misses alone.",
         ),
+        choice(
+            "others",
+            {
+                "shown": "those up to the cutoff, or all candidates",
+                "one_more": "of the whole list and one more, as Elliot counts: no list has 0; the "
+                "relevant items are at most as many as the cutoff, and unlisted ones are lost",
+            },
+            doc="How many other items there are.",
+        ),
     ),
     monotone=False,
 )
 @kernel(allocates=False)
-def auc(hits, relevant, lengths, cutoffs, candidates, one_kind, out):
+def auc(hits, relevant, lengths, cutoffs, candidates, one_kind, others, out):
     """Ordered pairs of each user up to each cutoff, over all of them."""
     for user in range(out.shape[0]):
         n_relevant = float(relevant.starts[user + 1] - relevant.starts[user])
@@ -53,7 +63,14 @@ def auc(hits, relevant, lengths, cutoffs, candidates, one_kind, out):
                 hit += 1
             n_hits = float(hit - first)
             n_misses = max(cut - n_hits, 0.0)  # hits may share a rank
-            if candidates > 0.0:
+            if others == ONE_MORE:
+                listed = float(lengths[user] - (end - first))
+                n_others = 1.0 + (candidates - n_relevant if candidates > 0.0 else listed)
+                n_wanted = min(float(cutoffs[column]), n_relevant)
+                missing = n_wanted <= 0.0 or n_others <= 0.0
+                won = n_hits * n_others - below
+                out[user, column] = math.nan if missing else won / (n_others * n_wanted)
+            elif candidates > 0.0:
                 n_others = candidates - n_relevant
                 unlisted = n_others - n_misses
                 if n_relevant <= 0.0 or n_others <= 0.0 or unlisted < 0.0:

@@ -22,9 +22,32 @@ A file of this folder, or one of a user's own, whole:
     [[errors]]                          # mistakes of the library, with what was seen
     version = "0.3"
     what = "..."
+
+All of that is about rankings. Ratings and labels have the same tables in tables of their own:
+
+    [ratings.policies]
+    unpredicted = "error"
+
+    [labels.metrics]
+    AUC = { ties = "lost" }
+    GAUC = { weighting = "positives" }  # wins over what this alias of AUC fixes
+
+    [[labels.differs]]
+    what = "..."
+    why = "..."
 """
 
-from evalkit.profiles._load import find_profile, is_path, profile_names
-from evalkit.profiles._record import DEFAULT, Difference, Fault, Profile
+from evalkit.profiles._load import find_profile, is_path, profile_names, speaking_of
+from evalkit.profiles._record import DEFAULT, Difference, Fault, Profile, RowConventions
 
-__all__ = ["DEFAULT", "Difference", "Fault", "Profile", "find_profile", "is_path", "profile_names"]
+__all__ = [
+    "DEFAULT",
+    "Difference",
+    "Fault",
+    "Profile",
+    "RowConventions",
+    "find_profile",
+    "is_path",
+    "profile_names",
+    "speaking_of",
+]

@@ -7,8 +7,16 @@ from pathlib import Path
 from typing import cast
 
 from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
-from evalkit.metrics import POLICIES, Metric, Values, registry
-from evalkit.profiles._record import Difference, Fault, Profile, ReadingPath
+from evalkit.metrics import (
+    KINDS,
+    POLICIES,
+    Metric,
+    Values,
+    policies_of_kind,
+    registry,
+    registry_of,
+)
+from evalkit.profiles._record import Difference, Fault, Profile, ReadingPath, RowConventions
 
 FOLDER = Path(__file__).parent
 SUFFIX = ".toml"
@@ -17,6 +25,7 @@ TEXTS = ("name", "about", "version", "like", "path")
 TABLES = ("policies", "metrics")
 LISTS: Mapping[str, tuple[str, str]] = {"differs": ("what", "why"), "errors": ("version", "what")}
 PATHS = ("hits", "whole lists")
+OF_ROWS = tuple(kind for kind in KINDS if kind != "rankings")
 
 
 @cache
@@ -24,6 +33,11 @@ def profile_names() -> tuple[str, ...]:
     """The profiles that evalkit brings: its own first, then by name."""
     names = sorted(file.stem for file in FOLDER.glob(f"*{SUFFIX}"))
     return tuple(sorted(names, key=lambda name: name != "evalkit"))
+
+
+def speaking_of(kind: str) -> tuple[str, ...]:
+    """The profiles that evalkit brings which say something of rankings, ratings or labels."""
+    return tuple(name for name in profile_names() if find_profile(name).speaks_of(kind))
 
 
 def is_path(profile: str) -> bool:
@@ -84,31 +98,57 @@ def _read(
     errors = list(_form_errors(tree, place))
     raise_all(errors)
     base = _base(tree, file, metrics, (*chain, place))
-    own = cast("dict[str, Values]", tree.get("metrics", {}))
-    found: dict[str, Values] = dict(base.metrics) if base is not None else {}
-    for name, values in own.items():
-        spelled, problems = _checked(name, values, metrics, f"{place}: metrics.{name}")
-        errors += problems
-        if spelled is not None:
-            found[spelled] = {**found.get(spelled, {}), **values}
-    policies = cast(Values, tree.get("policies", {}))
-    for name, value in policies.items():
-        known = POLICIES.get(name)  # those of a run alone are checked with the run's
-        if known is not None and not known.accepts(value):
-            errors.append(
-                _bad_value("a policy", known.name, known.domain, value, f"{place}: policies.{name}")
-            )
+    said = _conventions(tree, "rankings", metrics, base, f"{place}: ", errors)
+    rows = {}
+    for kind in OF_ROWS:
+        if kind in tree or (base is not None and kind in base.rows):
+            section = cast("Mapping[str, object]", tree.get(kind, {}))
+            at = f"{place}: {kind}."
+            rows[kind] = _conventions(section, kind, registry_of(kind), base, at, errors)
     raise_all(errors)
     return Profile(
         name=str(tree.get("name", file.stem)),
         about=str(tree.get("about", base.about if base else "")),
         version=str(tree.get("version", base.version if base else "")),
         path=cast(ReadingPath, tree.get("path", base.path if base else "hits")),
-        policies={**(base.policies if base else {}), **policies},
-        metrics=found,
-        differs=tuple(Difference(each["what"], each["why"]) for each in tree.get("differs", ())),
-        errors=tuple(Fault(each["version"], each["what"]) for each in tree.get("errors", ())),
+        policies=said.policies,
+        metrics=said.metrics,
+        differs=said.differs,
+        errors=said.errors,
         file=place,
+        rows=rows,
+    )
+
+
+def _conventions(
+    section: Mapping[str, object],
+    kind: str,
+    metrics: Mapping[str, Metric],
+    base: Profile | None,
+    at: str,
+    errors: list[EvalkitError],
+) -> RowConventions:
+    """What one table says of one kind, on top of what the base says of it."""
+    under = base.of(kind) if base is not None else None
+    found: dict[str, Values] = dict(under.metrics) if under is not None else {}
+    for name, values in cast("dict[str, Values]", section.get("metrics", {})).items():
+        spelled, problems = _checked(name, values, kind, metrics, f"{at}metrics.{name}")
+        errors += problems
+        if spelled is not None:
+            found[spelled] = {**found.get(spelled, {}), **values}
+    policies = cast(Values, section.get("policies", {}))
+    for name, value in policies.items():
+        known = POLICIES.get(name)  # those of a run alone are checked with the run's
+        if known is not None and not known.accepts(value):
+            place = f"{at}policies.{name}"
+            errors.append(_bad_value("a policy", known.name, known.domain, value, place))
+    differs = cast("list[dict[str, str]]", section.get("differs", []))
+    faults = cast("list[dict[str, str]]", section.get("errors", []))
+    return RowConventions(
+        policies={**(under.policies if under is not None else {}), **policies},
+        metrics=found,
+        differs=tuple(Difference(each["what"], each["why"]) for each in differs),
+        errors=tuple(Fault(each["version"], each["what"]) for each in faults),
     )
 
 
@@ -137,9 +177,11 @@ def _bad_value(owner: str, name: str, domain: str, value: object, at: str) -> Re
     )
 
 
-def _form_errors(tree: Mapping[str, object], place: str) -> Iterator[EvalkitError]:
-    """Keys that a profile does not have, and values of another kind."""
-    known = (*TEXTS, *TABLES, *LISTS)
+def _form_errors(
+    tree: Mapping[str, object], place: str, known: tuple[str, ...] | None = None
+) -> Iterator[EvalkitError]:
+    """Keys that a profile, or one of its tables, does not have, and values of another kind."""
+    known = known or (*TEXTS, *TABLES, *LISTS, *OF_ROWS)
     for key, value in tree.items():
         at = f"{place}: {key}"
         if key not in known:
@@ -153,8 +195,10 @@ def _form_errors(tree: Mapping[str, object], place: str) -> Iterator[EvalkitErro
             yield _bad(f"{value!r} is not text", at)
         elif key == "path" and value not in PATHS:
             yield _bad(f"{value!r} is neither 'hits' nor 'whole lists'", at)
-        elif key in TABLES and not isinstance(value, dict):
+        elif key in (*TABLES, *OF_ROWS) and not isinstance(value, dict):
             yield _bad(f"{value!r} is not a table", at)
+        elif key in OF_ROWS and isinstance(value, dict):
+            yield from _form_errors(value, at, (*TABLES, *LISTS))
         elif key == "metrics" and isinstance(value, dict):
             for name, values in value.items():
                 if not isinstance(values, dict):
@@ -174,12 +218,18 @@ def _are_records(value: object, keys: tuple[str, str]) -> bool:
 
 
 def _checked(
-    name: str, values: Values, metrics: Mapping[str, Metric], at: str
+    name: str, values: Values, kind: str, metrics: Mapping[str, Metric], at: str
 ) -> tuple[str | None, list[EvalkitError]]:
-    """The metric's one spelling, and what is wrong with its parameters."""
+    """The one spelling of a metric, or of an alias that fixes parameters; what is wrong with it."""
     bare, suffix = (name[:-2], "@k") if name.endswith("@k") else (name, "")
     spellings = {each.lower(): each for each in metrics}
-    if bare.lower() not in spellings:
+    fixing = {
+        alias.partition("(")[0]: metric.name
+        for metric in metrics.values()
+        for alias in metric.aliases
+        if "(" in alias
+    }
+    if bare.lower() not in spellings and bare not in fixing:
         close = nearest(bare, metrics)
         return None, [
             RequestError(
@@ -189,8 +239,8 @@ def _checked(
                 hint=f"did you mean {close!r}?" if close else "evalkit metrics lists all",
             )
         ]
-    metric = metrics[spellings[bare.lower()]]
-    known = {**POLICIES, **{each.name: each for each in metric.parameters}}
+    metric = metrics[spellings.get(bare.lower()) or fixing[bare]]
+    known = {**policies_of_kind(kind), **{each.name: each for each in metric.parameters}}
     problems: list[EvalkitError] = []
     for parameter, value in values.items():
         if parameter not in known:
@@ -205,4 +255,4 @@ def _checked(
             )
         elif not known[parameter].accepts(value):
             problems.append(_bad_value(metric.name, parameter, known[parameter].domain, value, at))
-    return metric.name + suffix, problems
+    return (bare if bare in fixing else metric.name) + suffix, problems

@@ -1,7 +1,7 @@
 """What a profile says."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from evalkit.metrics import Value, Values
@@ -28,6 +28,16 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class RowConventions:
+    """What a profile says of ratings or of labels; each part as in `Profile`."""
+
+    policies: Values = field(default_factory=dict)
+    metrics: Mapping[str, Values] = field(default_factory=dict)
+    differs: tuple[Difference, ...] = ()
+    errors: tuple[Fault, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """The conventions of one library, as far as they differ from evalkit's own.
 
@@ -40,6 +50,8 @@ class Profile:
         metrics: the metrics that the library has, with parameters and policies of theirs; a key
             that ends in `@k` holds where a cutoff is given, and wins over the one without.
         file: where it was read.
+        rows: what it says of ratings and of labels, where it says something; the rest is about
+            rankings. There an alias that fixes parameters has conventions of its own.
     """
 
     name: str
@@ -51,6 +63,24 @@ class Profile:
     differs: tuple[Difference, ...] = ()
     errors: tuple[Fault, ...] = ()
     file: str = ""
+    rows: Mapping[str, RowConventions] = field(default_factory=dict)
+
+    def speaks_of(self, kind: str) -> bool:
+        """Whether it says anything of rankings, ratings or labels."""
+        return kind == "rankings" or self.name == DEFAULT or kind in self.rows
+
+    def of(self, kind: str) -> "Profile":
+        """The same profile with what it says of rankings, ratings or labels."""
+        if kind == "rankings":
+            return self
+        said = self.rows.get(kind, RowConventions())
+        return replace(
+            self,
+            policies=said.policies,
+            metrics=said.metrics,
+            differs=said.differs,
+            errors=said.errors,
+        )
 
     def has_metric(self, metric: str, cutoff: int | None) -> bool:
         """Whether the library has the metric."""

@@ -338,7 +338,7 @@ def _of_users(
     """The mean of users' values."""
     mean = WeightedMean()
     values = np.empty(starts.size - 1)
-    request.metric.kernel(starts, ratings, predictions, values)
+    request.metric.kernel(starts, ratings, predictions, *request.encoded, values)
     mean.add(values, np.ones(values.size))
     return mean
 
@@ -349,7 +349,8 @@ def _estimate(name: str, request: Request, total: _Part, by_user: WeightedMean |
         value, error = by_user.value, by_user.std_error
         n_users, n_undefined = by_user.n_defined, by_user.n_undefined
     else:
-        value = total.sums.value(metric)
+        constant = str(dict(request.parameters).get("constant", "undefined"))
+        value = total.sums.value(metric, constant)
         error = total.spread.std_error(SMOOTH[metric]) if math.isfinite(value) else None
         n_users, n_undefined = total.n_users, 0
     return Estimate(

@@ -75,8 +75,11 @@ class PairSums:
         """Pairs that a metric leaves out, as MAPE does where the rating is 0."""
         return self.sums.n_undefined(self.terms.index(NEEDS[metric][0]))
 
-    def value(self, metric: str) -> float:
-        """A metric over all pairs, rounded once or twice; NaN where it is undefined."""
+    def value(self, metric: str, constant: str = "undefined") -> float:
+        """A metric over all pairs, rounded once or twice; NaN where it is undefined.
+
+        `constant` "finite": what explains equal ratings has a value nonetheless.
+        """
         first = self.of(NEEDS[metric][0])
         n = first.count
         if any(self.sums.n_infinite(self.terms.index(term)) for term in NEEDS[metric]):
@@ -92,9 +95,11 @@ class PairSums:
         if metric == "WAPE":
             return float(Fraction(first.scaled, second.scaled)) if second.scaled else math.nan
         spread = n * second.squares - second.scaled * second.scaled
-        if spread == 0:
-            return math.nan
         wrong = n * first.squares
         if metric == "explained-variance":
             wrong -= first.scaled * first.scaled
+        if spread == 0:
+            if constant == "undefined" or (n < 2 and metric == "R2"):
+                return math.nan
+            return 0.0 if wrong else 1.0
         return float(1 - Fraction(wrong, spread))

@@ -531,7 +531,7 @@ class Report:
         asked = [each for each in labels if each.lower() == metric.lower()] or [metric]
         for kind in KINDS:
             try:
-                followed = self._labels_by_profile(metric) if kind == "rankings" else []
+                followed = self._labels_by_profile(metric, kind)
                 requests = parse_metrics([metric], metrics=registry_of(kind))
                 read = followed or self._labels_of(requests)
             except EvalkitError:
@@ -555,15 +555,16 @@ class Report:
             hint=f"did you mean {close!r}?" if close else _it_has(labels),
         )
 
-    def _labels_by_profile(self, metric: str) -> list[str]:
+    def _labels_by_profile(self, metric: str, kind: str) -> list[str]:
         """The labels that the profile gives to a name, where the report has all of them."""
-        from evalkit.metrics import parse_metrics
+        from evalkit.metrics import parse_metrics, registry_of
         from evalkit.profiles import find_profile, profile_names
 
         if self.profile not in profile_names():
             return []
-        conventions = find_profile(self.profile).conventions
-        found = [each.label for each in parse_metrics([metric], conventions=conventions)]
+        conventions = find_profile(self.profile).of(kind).conventions
+        requests = parse_metrics([metric], metrics=registry_of(kind), conventions=conventions)
+        found = [each.label for each in requests]
         return found if set(found) <= set(self.labels) else []
 
     def _labels_of(self, requests: Sequence[Request]) -> list[str]:

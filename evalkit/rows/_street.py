@@ -8,6 +8,7 @@ import polars as pl
 
 from evalkit import __version__
 from evalkit.config import Config
+from evalkit.conventions import convention_warnings, differing
 from evalkit.errors import DataError, EvalkitError, MachineError, RequestError, raise_all
 from evalkit.keys import plan_ids
 from evalkit.ledger import Clock, versions
@@ -164,6 +165,9 @@ def make_report(
     if sample is not None:
         message = f"numbers stand on a sample of {sample:.2%} of the users"
         found.warnings.append(Warning_("sample", message))
+    found.warnings += convention_warnings(config, requests)
+    followed = differing(config.policies)
+    estimates = [replace(each, policies=followed) for each in found.estimates]
     key = _key(config, requests, [each.fingerprint for each in inputs], sample)
     clock.stop("aggregate")
     return Report(
@@ -176,7 +180,7 @@ def make_report(
         counts=Counts(
             truth, {name: _model_counts(name, tally, found) for name, tally in models.items()}
         ),
-        estimates=tuple(with_interval(each, config.statistics.level) for each in found.estimates),
+        estimates=tuple(with_interval(each, config.statistics.level) for each in estimates),
         graphs=tuple(found.graphs),
         distributions=tuple(found.distributions),
         meta=clock.meta(sum(each.rows for each in inputs), threads, versions()),

@@ -37,6 +37,11 @@ NAMES = {
     "ndcg_exp": "nDCG(gain='exp2')",
     "ndcg_binary": "nDCG(gain='binary')",
     "rbp": "RBP",
+    "auc_within_list": "AUC",
+    "partial_auc": "partial-AUC",
+    "pap": "PAP",
+    "gauc": "AUC",
+    "lauc": "AUC",
 }
 
 TOLERANCES = {"torchmetrics": 2e-6}

@@ -1,23 +1,32 @@
-"""Ratings and scored rows against what other libraries printed: vectors/README.md says where from.
+"""Ratings, scored rows and areas of lists against what other libraries printed, under profiles.
 
-Each user's list is a log of scored rows, each item's label 1 where it is relevant. Users become
-models for their own values, which every library gives that has any.
+vectors/README.md says where the records are from. Where a library scores rows, each user's list is
+a log of rows, each item's label 1 where it is relevant; users become models for their own values.
 """
 
 import gzip
 import json
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 
 import polars as pl
 import pytest
-from measure import measure as metric_values
 
 import evalkit
+from peers import (
+    TIED,
+    TORCH_TIES,
+    VECTORS,
+    WAYS,
+    Reason,
+    Way,
+    differences,
+    evaluate,
+    fixture,
+    number,
+)
 
-VECTORS = Path(__file__).parent / "vectors"
 FLOAT32 = {"recbole": 2e-6, "torchmetrics": 2e-6}
 RATINGS = {
     "mae": "MAE",
@@ -26,216 +35,194 @@ RATINGS = {
     "rsquared": "R2",
     "exp_var": "explained-variance",
 }
-BY_USER = {  # value of one user's rows -> name of the same over users
-    "auc": ("AUC", "AUC(over='users')"),
-    "ap_pr": ("PR-AUC", "PR-AUC(over='users')"),
-    "lrap": ("PR-AUC", None),  # a tie is one step in both; 1 where labels are of one kind
-    "pr_auc_trapezoid": (
-        "PR-AUC(integration='trapezoid')",
-        "PR-AUC(over='users', integration='trapezoid')",
-    ),
-    "ranking_loss": ("AUC(ties='lost')", None),  # less 1
+LEFT_OUT = "undefined='undefined'"  # the records leave users without a value out themselves
+SCORED = {
+    ("sklearn", "auc"): "AUC(over='users')",
+    ("sklearn", "auc_global"): "AUC",
+    ("sklearn", "ap_pr"): f"PR-AUC(over='users', {LEFT_OUT})",
+    ("sklearn", "ap_pr_global"): "PR-AUC",
+    ("sklearn", "lrap"): "LRAP",
+    ("sklearn", "pr_auc_trapezoid"): f"PR-AUC(over='users', integration='trapezoid', {LEFT_OUT})",
+    ("sklearn", "ranking_loss"): "AUC(over='users', ties='lost', undefined='one')",  # less 1
+    ("cornac", "auc"): "AUC",
+    ("recbole", "gauc"): "GAUC",
+    ("recbole", "auc_global"): "AUC",
+    ("recommenders", "auc_global"): "AUC",
 }
-POOLED = {"auc_global": "AUC", "ap_pr_global": "PR-AUC"}
-EXEMPT = {
-    ("elliot", "gauc"): "takes the order of the list for ties, and one candidate too many",
-    ("elliot", "auc"): "takes the order of the list for ties, and one candidate too many",
-    ("elliot", "lauc"): "takes the order of the list for ties, and one candidate too many",
-    ("sklearn", "coverage_error"): "a depth, which first_hit_rank's kin would be",
+RANKED = {
+    ("rectools", "partial_auc"),
+    ("rectools", "pap"),
+    ("replay", "auc_within_list"),
+    ("torchmetrics", "auc_within_list"),
+    ("elliot", "gauc"),
+    ("elliot", "lauc"),
 }
+NO_METRIC = Reason("a depth of lists, not a metric of rows")
+POOLED_ITEMS = Reason("a mean over relevant items, compared below by users' weights")
+NAN_MEAN = "a mean that is NaN for one user's sake; the users' values are compared"
 
 
-def records(*metrics: str) -> Iterator[tuple[str, dict]]:
+def reason_for(record: dict) -> Reason | None:
+    library, metric = record["library"], record["metric"]
+    if "error" in record:
+        return Reason("the library raised")
+    if metric == "coverage_error":
+        return NO_METRIC
+    if (library, metric) == ("elliot", "auc"):
+        return POOLED_ITEMS
+    if library == "torchmetrics" and record["fixture"] in TIED:
+        return TORCH_TIES
+    return None
+
+
+def records() -> Iterator[dict]:
     with gzip.open(VECTORS / "rows" / "records.jsonl.gz", "rt", encoding="utf-8") as lines:
-        for line in lines:
-            record = json.loads(line)
-            if record["metric"] in metrics:
-                yield record["library"], record
+        yield from map(json.loads, lines)
 
 
-def fixture(name: str) -> dict:
-    return json.loads((VECTORS / "fixtures" / f"{name}.json").read_text())
+def test_every_record_is_compared_or_exempt_for_a_reason(record_property):
+    counts: Counter[str] = Counter()
+    for record in records():
+        key = (record["library"], record["metric"])
+        why = reason_for(record)
+        is_known = record["metric"] in RATINGS or key in SCORED or key in RANKED
+        if why is not None:
+            counts[f"exempt, {key[0]} {key[1]}: {why.why}"] += 1
+        else:
+            counts["compared" if is_known else "missing"] += 1
+
+    for what, n_records in sorted(counts.items()):
+        print(f"ratings, labels, areas: {n_records:,} {what}")
+        record_property("summary", f"ratings, labels, areas: {n_records:,} {what}")
+    assert counts["missing"] == 0
+    assert counts["compared"] >= 1000
 
 
-def number(value: object) -> float:
-    return float(value)  # "nan" and "inf" are texts
+def test_ratings_are_those_of_every_library():
+    for record in records():
+        if record["metric"] not in RATINGS:
+            continue
+        rows = [(str(u), i, r, p) for u, i, r, p in fixture(record["fixture"])["ratings"]]
+        frame = pl.DataFrame(rows, schema=["user", "item", "rating", "prediction"], orient="row")
+        over = "(over='users')" if record["variant"] == "user_mean" else ""
+        name = RATINGS[record["metric"]] + over
+
+        report = evalkit.evaluate_ratings(
+            frame.drop("prediction"),
+            frame.drop("rating"),
+            metrics=[name],
+            profile=record["library"],
+        )
+
+        expected = pytest.approx(record["mean"], abs=FLOAT32.get(record["library"], 1e-12))
+        assert report.value(name) == expected, record
 
 
-def rows_of(name: str, variant: str) -> pl.DataFrame:
+def rows_of(name: str, *, catalogue: bool, copies: bool) -> pl.DataFrame:
     """User, score, label of every listed item, or of every item of the catalogue."""
     log = fixture(name)
     truth = {row["user"]: dict(zip(row["items"], row["rels"], strict=True)) for row in log["qrels"]}
     users, scores, labels = [], [], []
     for row in log["run"]:
-        listed = dict(zip(row["items"], row["scores"], strict=True))
         if row["user"] not in truth:
             continue
-        items = list(listed)
-        if variant == "catalog":
-            rest = set(log["catalog"]) | set(truth[row["user"]])
-            items += [item for item in rest if item not in listed]
-        lowest = min(listed.values(), default=0.0) - 1.0
-        for item in items:
+        listed = list(zip(row["items"], row["scores"], strict=True))
+        if not copies:
+            listed = list(dict(listed).items())
+        if catalogue:
+            lowest = min(row["scores"], default=0.0) - 1.0
+            rest = (set(log["catalog"]) | set(truth[row["user"]])) - set(row["items"])
+            listed += [(item, lowest) for item in rest]
+        for item, score in listed:
             users.append(str(row["user"]))
-            scores.append(listed.get(item, lowest))
+            scores.append(score)
             labels.append(int(truth[row["user"]].get(item, 0) >= log["threshold"]))
     return pl.DataFrame({"user": users, "score": scores, "label": labels})
 
 
-def test_ratings_are_those_of_every_library():
-    found = list(records(*RATINGS))
-    for library, record in found:
-        rows = [
-            (str(user), rating, guess)
-            for user, _, rating, guess in fixture(record["fixture"])["ratings"]
-        ]
-        frame = pl.DataFrame(rows, schema=["user", "rating", "prediction"], orient="row")
-        over = "(over='users')" if record["variant"] == "user_mean" else ""
-
-        report = evalkit.evaluate_ratings(frame, metrics=[RATINGS[record["metric"]] + over])
-
-        tolerance = FLOAT32.get(library, 1e-12)
-        assert report.estimates[0].value == pytest.approx(record["mean"], abs=tolerance), record
-
-    print(f"ratings: {len(found)} records compared, 0 exempt")
-    assert len(found) >= 30
-
-
-SCORED = {*BY_USER, *POOLED, "gauc", "lauc", "coverage_error"}
-RANKED = ("partial_auc", "pap", "auc_within_list")
-
-
-def test_every_record_belongs_to_one_of_these_tests():
-    with gzip.open(VECTORS / "rows" / "records.jsonl.gz", "rt", encoding="utf-8") as lines:
-        metrics = Counter(json.loads(line)["metric"] for line in lines)
-
-    missing = set(metrics) - {*RATINGS, *SCORED, *RANKED}
-    assert missing == set(), f"{len(missing)} metrics are compared by none"
-
-
 def test_scored_rows_are_those_of_every_library():
-    counts: Counter[str] = Counter()
-    logs: dict[tuple[str, str], tuple[pl.DataFrame, dict[str, dict[str, float]], dict]] = {}
-    for library, record in records(*SCORED):
-        if (library, record["metric"]) in EXEMPT:
-            counts["exempt"] += 1
+    groups: dict[tuple[str, str, str], list[dict]] = defaultdict(list)
+    for record in records():
+        key = (record["library"], record["metric"])
+        if key in SCORED and reason_for(record) is None:
+            groups[record["library"], record["fixture"], record["variant"]].append(record)
+    n_means = 0
+    for (library, log, variant), asked in groups.items():
+        rows = rows_of(log, catalogue=variant == "catalog", copies=library == "cornac")
+        names = sorted({SCORED[library, record["metric"]] for record in asked})
+        report = evalkit.evaluate_labels(rows, metrics=names, profile=library)
+        own = rows.with_columns(model=pl.col("user"))
+        alone = evalkit.evaluate_labels(
+            own, metrics=names, profile=library, columns={"model": "model"}
+        )
+        for record in asked:
+            name = SCORED[library, record["metric"]]
+            for user, theirs in (record.get("per_user") or {}).items():
+                ours = alone.value(name, model=user) if user in alone.models else math.nan
+                compare(theirs, turned(record, ours), record, user)
+            if not math.isnan(number(record["mean"])):
+                n_means += 1
+                compare(record["mean"], turned(record, report.value(name)), record, "mean")
+
+    print(f"scored rows: {n_means} means; the others are exempt, {NAN_MEAN}")
+    assert n_means >= 230
+
+
+def turned(record: dict, value: float) -> float:
+    """A ranking loss counts what is lost, and is 0 where an area is undefined."""
+    return 1.0 - value if record["metric"] == "ranking_loss" else value
+
+
+def compare(theirs: float | str, ours: float, record: dict, whom: str) -> None:
+    tolerance = FLOAT32.get(record["library"], 1e-12)
+    assert ours == pytest.approx(number(theirs), abs=tolerance, nan_ok=True), (whom, record)
+
+
+def test_areas_of_lists_are_those_of_every_library():
+    wrong: list[str] = []
+    groups: dict[tuple[str, str, str], list[dict]] = defaultdict(list)
+    for record in records():
+        key = (record["library"], record["metric"])
+        if key in RANKED and reason_for(record) is None:
+            groups[record["library"], record["fixture"], record["variant"]].append(record)
+    for (library, log, variant), asked in groups.items():
+        way = WAYS[library, variant]
+        assert isinstance(way, Way)
+        wanted = [(record["metric"], record["k"]) for record in asked]
+        report = evaluate(library, fixture(log), wanted, way)
+        for record in asked:
+            for whom, theirs, ours in differences(library, record, report, way):
+                wrong.append(
+                    f"{library} {variant} {record['metric']}@{record['k']} on {log}, {whom}: "
+                    f"{theirs!r}, evalkit {ours!r}"
+                )
+
+    assert wrong == []
+
+
+def test_elliots_auc_weighs_users_by_their_relevant_items():
+    for record in records():
+        if (record["library"], record["metric"]) != ("elliot", "auc"):
             continue
-        if library == "cornac" and not record["fixture"].startswith("full"):
-            counts["exempt"] += 1  # its lists alone say nothing of what is unlisted
-            continue
-        variant = record["variant"] if library == "sklearn" else "list"
-        key = (record["fixture"], variant)
-        if key not in logs:
-            logs[key] = measure(rows_of(*key))
-        _, by_user, pooled = logs[key]
-        if record["metric"] in POOLED:
-            compare(record["mean"], pooled[POOLED[record["metric"]]], library, record)
-        elif record["metric"] == "gauc":
-            ours = pooled["AUC(over='users', weighting='positives')"]
-            compare(record["mean"], ours, library, record)
-        else:
-            compare_users(library, record, by_user, pooled)
-        counts["compared"] += 1
-
-    print(f"scored rows: {counts['compared']} records compared, {counts['exempt']} exempt")
-    assert counts["compared"] >= 250
-
-
-NAMES = sorted(
-    {
-        *(name for pair in BY_USER.values() for name in pair if name is not None),
-        *POOLED.values(),
-        "AUC(over='users', weighting='positives')",
-        "AUC(over='users', ties='lost')",
-    }
-)
-
-
-def test_ranked_lists_are_those_of_every_library():
-    """Partial AUC of RecTools; AUC within the list of RePlay and torchmetrics."""
-    counts: Counter[str] = Counter()
-    for library, record in records(*RANKED):
         log = fixture(record["fixture"])
-        if record["fixture"] in UNORDERED.get(library, ()):
-            counts["exempt"] += 1
-            continue
-        truth = {str(row["user"]): row for row in log["qrels"]}
-        run = {str(row["user"]): row for row in log["run"]}
-        name, parameters = LISTED[library, record["metric"]]
-        for user, theirs in record.get("per_user", {}).items():
-            row = truth.get(user, {"items": [], "rels": []})
-            judged = zip(row["items"], row["rels"], strict=True)
-            relevant = {item for item, gain in judged if gain >= log["threshold"]}
-            ranked = [float(item in relevant) for item in listed(run.get(user), library, record)]
-            ours = metric_values(
-                name, [ranked], [[1.0] * len(relevant)], [record["k"]], **parameters
-            )
-            ours = float(ours[0, 0])
-            compare(theirs, 0.0 if math.isnan(ours) and not relevant else ours, library, record)
-        counts["compared"] += 1
+        rows = [
+            (row["user"], item, rel, sum(each >= log["threshold"] for each in row["rels"]))
+            for row in log["qrels"]
+            for item, rel in zip(row["items"], row["rels"], strict=True)
+        ]
+        listed = [
+            (row["user"], item, score)
+            for row in log["run"]
+            for item, score in zip(row["items"], row["scores"], strict=True)
+        ]
 
-    print(f"ranked lists: {counts['compared']} compared, {counts['exempt']} exempt")
-    assert counts["compared"] >= 600
+        report = evalkit.evaluate(
+            pl.DataFrame(rows, schema=["user", "item", "relevance", "n"], orient="row"),
+            pl.DataFrame(listed, schema=["user", "item", "score"], orient="row"),
+            metrics=["AUC"],
+            profile="elliot",
+            threshold=float(log["threshold"]),
+            statistics={"weight": {"by": "n"}},
+        )
 
-
-LISTED = {
-    ("rectools", "partial_auc"): ("partial-AUC", {}),
-    ("rectools", "pap"): ("partial-AUC", {"positives": "min_k"}),
-    ("replay", "auc_within_list"): ("AUC", {"one_kind": "zero_or_one"}),
-    ("torchmetrics", "auc_within_list"): ("AUC", {"one_kind": "zero"}),
-}
-UNORDERED = {
-    "rectools": ("duplicates",),  # counts a relevant item as often as it is listed
-    "torchmetrics": ("ties", "ties_text", "float32_ties", "full_ties"),  # no rule for their order
-}
-
-
-def listed(row: dict | None, library: str, record: dict) -> list:
-    """A user's items as the library orders them: RePlay by item where scores are equal."""
-    if row is None:
-        return []
-    items, scores = row["items"], row["scores"]
-    if library != "replay" or record["variant"].startswith("dict"):
-        return items
-    return [item for _, item in sorted(zip(scores, items, strict=True), reverse=True)]
-
-
-def measure(rows):
-    """The values of each user, and those over all rows and users."""
-    own = rows.with_columns(model=pl.col("user"))
-    alone = evalkit.evaluate_labels(
-        own, metrics=[name for name, _ in BY_USER.values()], columns={"model": "model"}
-    )
-    by_user: dict[str, dict[str, float]] = {}
-    for each in alone.estimates:
-        by_user.setdefault(each.model, {})[each.metric] = each.value
-    report = evalkit.evaluate_labels(rows, metrics=NAMES)
-    return rows, by_user, {each.metric: each.value for each in report.estimates}
-
-
-def compare_users(library, record, by_user, pooled):
-    name, over_users = BY_USER[record["metric"]]
-    if library == "cornac":  # ties lose
-        name, over_users = "AUC(ties='lost')", "AUC(over='users', ties='lost')"
-    for user, theirs in record.get("per_user", {}).items():
-        ours = by_user[user][name] if user in by_user else math.nan
-        if record["metric"] == "ranking_loss":
-            ours = 0.0 if math.isnan(ours) else 1.0 - ours
-        if record["metric"] == "lrap" and (math.isnan(ours) or math.isnan(auc_of(by_user, user))):
-            ours = 1.0
-        if record["metric"] in ("ap_pr", "pr_auc_trapezoid") and math.isnan(ours):
-            ours = number(theirs)  # without a positive scikit-learn warns and says 0
-        compare(theirs, ours, library, {**record, "user": user})
-    defined = not any(math.isnan(number(each)) for each in record.get("per_user", {}).values())
-    undefined = any(math.isnan(auc_of(by_user, user)) for user in record.get("per_user", {}))
-    if over_users is not None and defined and not undefined and record["n"] == len(by_user):
-        compare(record["mean"], pooled[over_users], library, record)
-
-
-def auc_of(by_user, user):
-    return by_user[user]["AUC"] if user in by_user else math.nan
-
-
-def compare(theirs, ours, library, record):
-    expected = pytest.approx(number(theirs), abs=FLOAT32.get(library, 1e-12), nan_ok=True)
-    assert ours == expected, record
+        assert report.value("AUC") == pytest.approx(record["mean"], abs=1e-12)

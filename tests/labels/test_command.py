@@ -56,6 +56,18 @@ def test_a_run_writes_its_report_and_curves(folder):
     assert written["metrics"] == document["metrics"]
 
 
+def test_a_run_follows_a_profile_and_refuses_one_that_says_nothing(folder):
+    done = evalkit(folder, "run", "job.toml", "--profile", "recbole", "--json")
+    refused = evalkit(folder, "run", "job.toml", "--profile", "ranx")
+
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["profile"] == "recbole"
+    assert "AUC(over='users', weighting='positives')" in [e["metric"] for e in document["metrics"]]
+    assert refused.returncode == 2
+    assert "profile-without-kind" in refused.stderr
+
+
 def test_a_report_is_read_back_with_its_graphs(folder):
     import evalkit as package
 

@@ -25,6 +25,9 @@ GOLDENS = [
     ("candidates, no hit",  [0, 0],       [1],       None, {"candidates": 4}, (1 / 2) / 3),
     ("candidates, no list", [],           [1],       None, {"candidates": 5}, 1 / 2),
     ("candidates, all",     [0, 1],       [1],       None, {"candidates": 2}, 0),
+    ("one more",            [0, 1, 0],    [1],       None, {"others": "one_more"}, 2 / 3),
+    ("one more, worst",     [0, 0, 1],    [1],       None, {"others": "one_more"}, 1 / 3),
+    ("one more, cut",       [0, 1, 0, 1], [1, 1],    3,    {"others": "one_more"}, 2 / 6),
     ("too few candidates",  [0, 0, 1],    [1],       None, {"candidates": 2}, nan),
 ]  # fmt: skip
 

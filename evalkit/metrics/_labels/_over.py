@@ -1,6 +1,13 @@
-"""Over what a metric of labels is taken, and at which threshold."""
+# mypy: disable-error-code="no-untyped-def"
+"""Over what a metric of labels is taken, at which threshold, and what it is where it is not."""
 
-from evalkit.metrics import Parameter, choice, number
+import math
+
+import numpy as np
+
+from evalkit.metrics import Parameter, choice, kernel, number
+
+UNDEFINED, ZERO, ONE = 0, 1, 2
 
 
 def over_rows_or_groups() -> tuple[Parameter, Parameter]:
@@ -27,10 +34,21 @@ def over_rows_or_groups() -> tuple[Parameter, Parameter]:
     )
 
 
-def at_threshold() -> tuple[Parameter, Parameter]:
-    """`threshold` and `at`, for metrics of rows that are called positive or negative."""
+def at_threshold() -> tuple[Parameter, Parameter, Parameter]:
+    """`threshold`, `rule` and `at`, for metrics of rows that are called positive or negative.
+
+    They stand last: a kernel of counts is given those before them alone.
+    """
     return (
         number("threshold", 0.5, doc="A row is called positive from this score on."),
+        choice(
+            "rule",
+            {
+                "from": "a row of exactly the threshold is called positive",
+                "above": "it is called negative",
+            },
+            doc="What a score at the threshold is.",
+        ),
         choice(
             "at",
             {
@@ -41,3 +59,25 @@ def at_threshold() -> tuple[Parameter, Parameter]:
             doc="Which threshold is taken.",
         ),
     )
+
+
+def where_undefined(*, one: bool = False) -> Parameter:
+    """`undefined`: what libraries say where there is no value."""
+    choices = {
+        "undefined": "undefined; users without a value are left out and counted",
+        "zero": "0",
+        **({"one": "1"} if one else {}),
+    }
+    return choice("undefined", choices, doc="The value where there is none.")
+
+
+@kernel(allocates=False)
+def or_zero(value, undefined):
+    """`value`, or 0 where it is NaN and the choice says so; of arrays or of numbers."""
+    return np.where(value == value, value, 0.0) if undefined == ZERO else value
+
+
+@kernel(allocates=False)
+def instead(undefined):
+    """What stands for a value that does not exist."""
+    return math.nan if undefined == UNDEFINED else (0.0 if undefined == ZERO else 1.0)

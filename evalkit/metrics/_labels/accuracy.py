@@ -17,7 +17,7 @@ from evalkit.metrics._labels._over import at_threshold
     source="Sokolova and Lapalme 2009, A systematic analysis of performance measures, table 2",
     bounds=(0.0, 1.0),
     undefined="without rows",
-    parameters=(*at_threshold(),),
+    parameters=at_threshold(),
     higher_is_better=True,
     monotone=False,
     cutoff="never",

@@ -1,10 +1,8 @@
 # mypy: disable-error-code="no-untyped-def"
 """Area under the ROC curve."""
 
-import math
-
 from evalkit.metrics import choice, kernel, metric
-from evalkit.metrics._labels._over import over_rows_or_groups
+from evalkit.metrics._labels._over import instead, over_rows_or_groups, where_undefined
 
 HALF, LOST = 0, 1
 
@@ -38,13 +36,14 @@ HALF, LOST = 0, 1
             },
             doc="What equal scores are worth.",
         ),
+        where_undefined(one=True),
     ),
     higher_is_better=True,
     monotone=False,
     cutoff="never",
 )
 @kernel(allocates=False)
-def auc(starts, scores, labels, weights, over, weighting, ties, out):
+def auc(starts, scores, labels, weights, over, weighting, ties, undefined, out):
     """Weighted pairs in which the 1 scores higher, over all pairs of each group."""
     for group in range(out.size):
         row, end = starts[group], starts[group + 1]
@@ -62,4 +61,4 @@ def auc(starts, scores, labels, weights, over, weighting, ties, out):
             positives += here
             negatives += there
         both = positives > 0.0 and negatives > 0.0
-        out[group] = won / (2.0 * positives * negatives) if both else math.nan
+        out[group] = won / (2.0 * positives * negatives) if both else instead(undefined)

@@ -1,8 +1,12 @@
 # mypy: disable-error-code="no-untyped-def"
 """Balanced accuracy."""
 
-from evalkit.metrics import kernel, metric
+import numpy as np
+
+from evalkit.metrics import choice, kernel, metric
 from evalkit.metrics._labels._over import at_threshold
+
+OTHER = 1
 
 
 @metric(
@@ -14,12 +18,25 @@ from evalkit.metrics._labels._over import at_threshold
     source="Brodersen et al. 2010, The balanced accuracy and its posterior distribution",
     bounds=(0.0, 1.0),
     undefined="with labels of one kind only",
-    parameters=(*at_threshold(),),
+    parameters=(
+        choice(
+            "one_kind",
+            {"undefined": "undefined", "other": "the one that is there, alone"},
+            doc="With labels of one kind, where recall or specificity is undefined.",
+        ),
+        *at_threshold(),
+    ),
     higher_is_better=True,
     monotone=False,
     cutoff="never",
 )
 @kernel(allocates=False)
-def balanced_accuracy(tp, fp, tn, fn):
+def balanced_accuracy(tp, fp, tn, fn, one_kind):
     """Of float64 arrays of (weighted) counts, or of numbers."""
-    return (tp / (tp + fn) + tn / (tn + fp)) / 2.0
+    recall, specificity = tp / (tp + fn), tn / (tn + fp)
+    if one_kind == OTHER:
+        recall, specificity = (
+            np.where(recall == recall, recall, specificity),
+            np.where(specificity == specificity, specificity, recall),
+        )
+    return (recall + specificity) / 2.0

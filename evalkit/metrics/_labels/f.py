@@ -2,7 +2,7 @@
 """F measure of rows called positive."""
 
 from evalkit.metrics import kernel, metric, number
-from evalkit.metrics._labels._over import at_threshold
+from evalkit.metrics._labels._over import at_threshold, or_zero, where_undefined
 
 
 @metric(
@@ -19,6 +19,7 @@ from evalkit.metrics._labels._over import at_threshold
     undefined="without labels 1 and rows called positive",
     parameters=(
         number("beta", 1.0, doc="Recall counts beta times as much as precision.", above=0.0),
+        where_undefined(),
         *at_threshold(),
     ),
     higher_is_better=True,
@@ -27,7 +28,8 @@ from evalkit.metrics._labels._over import at_threshold
     suffix="beta",
 )
 @kernel(allocates=False)
-def f(tp, fp, tn, fn, beta):
+def f(tp, fp, tn, fn, beta, undefined):
     """Of float64 arrays of (weighted) counts, or of numbers."""
     weight = beta * beta
-    return (1.0 + weight) * tp / ((1.0 + weight) * tp + weight * fn + fp)
+    value = (1.0 + weight) * tp / ((1.0 + weight) * tp + weight * fn + fp)
+    return or_zero(value, undefined)

@@ -2,7 +2,7 @@
 """Matthews correlation coefficient."""
 
 from evalkit.metrics import kernel, metric
-from evalkit.metrics._labels._over import at_threshold
+from evalkit.metrics._labels._over import at_threshold, or_zero, where_undefined
 
 
 @metric(
@@ -20,14 +20,14 @@ from evalkit.metrics._labels._over import at_threshold
     ),
     bounds=(-1.0, 1.0),
     undefined="where a row or a column of the confusion matrix is empty",
-    parameters=(*at_threshold(),),
+    parameters=(where_undefined(), *at_threshold()),
     higher_is_better=True,
     monotone=False,
     cutoff="never",
 )
 @kernel(allocates=False)
-def mcc(tp, fp, tn, fn):
+def mcc(tp, fp, tn, fn, undefined):
     """Of float64 arrays of (weighted) counts, or of numbers."""
     above = tp / (tp + fp) * (tn / (tn + fn)) - fp / (tp + fp) * (fn / (tn + fn))
     below = (tp + fn) / (tp + fp) * ((tn + fp) / (tn + fn))
-    return above / below**0.5
+    return or_zero(above / below**0.5, undefined)

@@ -1,10 +1,8 @@
 # mypy: disable-error-code="no-untyped-def"
 """Area under the precision-recall curve."""
 
-import math
-
 from evalkit.metrics import choice, kernel, metric
-from evalkit.metrics._labels._over import over_rows_or_groups
+from evalkit.metrics._labels._over import instead, over_rows_or_groups, where_undefined
 
 STEP, TRAPEZOID = 0, 1
 
@@ -15,6 +13,7 @@ STEP, TRAPEZOID = 0, 1
         "AP",
         "average_precision",
         "average_precision_score",
+        "LRAP(over='users', undefined='one')",
     ),
     summary=(
         "Area under the precision-recall curve over all thresholds; by steps it is the average "
@@ -41,13 +40,14 @@ STEP, TRAPEZOID = 0, 1
             },
             doc="How the points are joined.",
         ),
+        where_undefined(one=True),
     ),
     higher_is_better=True,
     monotone=False,
     cutoff="never",
 )
 @kernel(allocates=False)
-def pr_auc(starts, scores, labels, weights, over, weighting, integration, out):
+def pr_auc(starts, scores, labels, weights, over, weighting, integration, undefined, out):
     """Sum of the recall that each distinct score adds, times precision."""
     for group in range(out.size):
         row, end = starts[group], starts[group + 1]
@@ -66,4 +66,4 @@ def pr_auc(starts, scores, labels, weights, over, weighting, integration, out):
             height = precision if integration == STEP else (precision + before) / 2.0
             area += here * height
             before = precision
-        out[group] = area / positives if positives > 0.0 else math.nan
+        out[group] = area / positives if positives > 0.0 else instead(undefined)

@@ -2,7 +2,7 @@
 """Precision of rows called positive."""
 
 from evalkit.metrics import kernel, metric
-from evalkit.metrics._labels._over import at_threshold
+from evalkit.metrics._labels._over import at_threshold, or_zero, where_undefined
 
 
 @metric(
@@ -17,12 +17,12 @@ from evalkit.metrics._labels._over import at_threshold
     source="Sokolova and Lapalme 2009, A systematic analysis of performance measures, table 2",
     bounds=(0.0, 1.0),
     undefined="where no row is called positive",
-    parameters=(*at_threshold(),),
+    parameters=(where_undefined(), *at_threshold()),
     higher_is_better=True,
     monotone=False,
     cutoff="never",
 )
 @kernel(allocates=False)
-def precision(tp, fp, tn, fn):
+def precision(tp, fp, tn, fn, undefined):
     """Of float64 arrays of (weighted) counts, or of numbers."""
-    return tp / (tp + fp)
+    return or_zero(tp / (tp + fp), undefined)

@@ -4,7 +4,7 @@
 import math
 
 from evalkit.metrics import kernel, metric
-from evalkit.metrics._ratings._over import over_rows_or_users
+from evalkit.metrics._ratings._errors import over_rows_or_users
 
 
 @metric(
@@ -25,7 +25,7 @@ from evalkit.metrics._ratings._over import over_rows_or_users
     cutoff="never",
 )
 @kernel(allocates=False)
-def bias(starts, ratings, predictions, out):
+def bias(starts, ratings, predictions, over, out):
     """Mean of prediction - rating of each group of rows."""
     for group in range(out.size):
         total = 0.0

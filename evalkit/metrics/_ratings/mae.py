@@ -4,7 +4,7 @@
 import math
 
 from evalkit.metrics import kernel, metric
-from evalkit.metrics._ratings._over import over_rows_or_users
+from evalkit.metrics._ratings._errors import HERLOCKER, over_rows_or_users
 
 
 @metric(
@@ -13,10 +13,7 @@ from evalkit.metrics._ratings._over import over_rows_or_users
     summary="Mean distance between predicted and true rating.",
     formula="mean of |prediction - rating|",
     latex=r"\frac{1}{n} \sum |\hat r - r|",
-    source=(
-        "Herlocker, Konstan, Terveen and Riedl 2004, Evaluating collaborative filtering "
-        "recommender systems, 4.1"
-    ),
+    source=HERLOCKER,
     bounds=(0.0, math.inf),
     undefined="without a predicted pair",
     parameters=(over_rows_or_users(),),
@@ -25,7 +22,7 @@ from evalkit.metrics._ratings._over import over_rows_or_users
     cutoff="never",
 )
 @kernel(allocates=False)
-def mae(starts, ratings, predictions, out):
+def mae(starts, ratings, predictions, over, out):
     """Mean of |prediction - rating| of each group of rows."""
     for group in range(out.size):
         total = 0.0

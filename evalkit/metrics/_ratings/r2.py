@@ -4,7 +4,11 @@
 import math
 
 from evalkit.metrics import kernel, metric
-from evalkit.metrics._ratings._over import over_rows_or_users
+from evalkit.metrics._ratings._errors import (
+    explained_shares,
+    over_rows_or_users,
+    where_constant,
+)
 
 
 @metric(
@@ -21,25 +25,13 @@ from evalkit.metrics._ratings._over import over_rows_or_users
     latex=r"1 - \frac{\sum (\hat r - r)^2}{\sum (r - \bar r)^2}",
     source="Draper and Smith 1998, Applied regression analysis, 1.3",
     bounds=(-math.inf, 1.0),
-    undefined="where all ratings are equal",
-    parameters=(over_rows_or_users(),),
+    undefined="where all ratings are equal, and of fewer than two",
+    parameters=(over_rows_or_users(), where_constant()),
     higher_is_better=True,
     monotone=False,
     cutoff="never",
 )
 @kernel(allocates=False)
-def r_squared(starts, ratings, predictions, out):
+def r_squared(starts, ratings, predictions, over, constant, out):
     """1 - squared errors over squared distances from the group's mean rating."""
-    for group in range(out.size):
-        first, end = starts[group], starts[group + 1]
-        total = 0.0
-        for row in range(first, end):
-            total += ratings[row]
-        mean = total / (end - first) if end > first else math.nan
-        wrong = spread = 0.0
-        for row in range(first, end):
-            error = predictions[row] - ratings[row]
-            wrong += error * error
-            spread += (ratings[row] - mean) * (ratings[row] - mean)
-        same = end == first or ratings[first] == ratings[end - 1]  # ratings ascend
-        out[group] = math.nan if same else 1.0 - wrong / spread
+    explained_shares(starts, ratings, predictions, False, 2, constant, out)

@@ -4,7 +4,7 @@
 import math
 
 from evalkit.metrics import kernel, metric
-from evalkit.metrics._ratings._over import over_rows_or_users
+from evalkit.metrics._ratings._errors import HERLOCKER, mean_squares, over_rows_or_users
 
 
 @metric(
@@ -13,10 +13,7 @@ from evalkit.metrics._ratings._over import over_rows_or_users
     summary="Root of the mean squared difference of predicted and true rating.",
     formula="square root of the mean of (prediction - rating)^2",
     latex=r"\sqrt{\frac{1}{n} \sum (\hat r - r)^2}",
-    source=(
-        "Herlocker, Konstan, Terveen and Riedl 2004, Evaluating collaborative filtering "
-        "recommender systems, 4.1"
-    ),
+    source=HERLOCKER,
     bounds=(0.0, math.inf),
     undefined="without a predicted pair",
     parameters=(over_rows_or_users(),),
@@ -25,12 +22,8 @@ from evalkit.metrics._ratings._over import over_rows_or_users
     cutoff="never",
 )
 @kernel(allocates=False)
-def rmse(starts, ratings, predictions, out):
+def rmse(starts, ratings, predictions, over, out):
     """Root of the mean of (prediction - rating)^2 of each group of rows."""
+    mean_squares(starts, ratings, predictions, out)
     for group in range(out.size):
-        total = 0.0
-        for row in range(starts[group], starts[group + 1]):
-            error = predictions[row] - ratings[row]
-            total += error * error
-        n = starts[group + 1] - starts[group]
-        out[group] = math.sqrt(total / n) if n > 0 else math.nan
+        out[group] = math.sqrt(out[group])

@@ -4,7 +4,7 @@
 import math
 
 from evalkit.metrics import kernel, metric
-from evalkit.metrics._ratings._over import over_rows_or_users
+from evalkit.metrics._ratings._errors import over_rows_or_users
 
 
 @metric(
@@ -25,7 +25,7 @@ from evalkit.metrics._ratings._over import over_rows_or_users
     cutoff="never",
 )
 @kernel(allocates=False)
-def wape(starts, ratings, predictions, out):
+def wape(starts, ratings, predictions, over, out):
     """Sum of |prediction - rating| over sum of |rating| of each group."""
     for group in range(out.size):
         wrong = size = 0.0
