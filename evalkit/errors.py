@@ -1,6 +1,7 @@
 """What evalkit says when it cannot go on: one clear error with a code, a place and a hint."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
@@ -23,6 +24,23 @@ def masked(text: str) -> str:
     if "://" not in text:
         return text
     return _QUERY.sub(r"\1***", _USER_INFO.sub("***@", text))
+
+
+def clean(text: str) -> str:
+    """`text` on one line without control, format or unassigned characters; these become U+FFFD."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join("\ufffd" if _is_control(each) else each for each in text)
+
+
+def _is_control(character: str) -> bool:
+    category = unicodedata.category(character)
+    return category[0] == "C" or category in ("Zl", "Zp")
+
+
+def _on_one_line(text: str) -> str:
+    """`text` as a terminal or a log may show it: names of the data stand in it as they are."""
+    return clean(" ".join(text.splitlines()))
 
 
 class EvalkitError(Exception):
@@ -48,12 +66,13 @@ class EvalkitError(Exception):
         return _rebuild, (type(self), self.message, self.code, self.at, self.hint)
 
     def __str__(self) -> str:
-        lines = [f"error[{self.code}]: {self.message}"]
-        if self.at:
-            lines.append(f"  at:   {self.at}")
-        if self.hint:
-            lines.append(f"  hint: {self.hint}")
-        return "\n".join(lines)
+        return in_lines("error", self.code, self.message, at=self.at, hint=self.hint)
+
+
+def in_lines(kind: str, code: str, message: str, *, at: str, hint: str) -> str:
+    """An error or a warning in up to three lines, whatever names of the data it holds."""
+    parts = [(f"{kind}[{code}]: ", message), ("  at:   ", at), ("  hint: ", hint)]
+    return "\n".join(label + _on_one_line(text) for label, text in parts if text)
 
 
 def _rebuild(kind: type[EvalkitError], message: str, code: str, at: str, hint: str) -> EvalkitError:

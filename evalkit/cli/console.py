@@ -8,7 +8,7 @@ from itertools import pairwise
 from threading import Lock
 from typing import Protocol
 
-from evalkit.errors import Errors, EvalkitError
+from evalkit.errors import Errors, EvalkitError, clean, in_lines
 
 REDRAW_SECONDS = 0.1
 
@@ -62,10 +62,7 @@ def warn(code: str, message: str, *, at: str = "", hint: str = "") -> None:
     if _is_json:
         _log("warning", message, code=code, at=at, hint=hint)
         return
-    lines = [f"warning[{code}]: {message}"]
-    lines += [f"  at:   {at}"] if at else []
-    lines += [f"  hint: {hint}"] if hint else []
-    tell_line("\n".join(lines))
+    tell_line(in_lines("warning", code, message, at=at, hint=hint))
 
 
 def note(message: str) -> None:
@@ -75,7 +72,7 @@ def note(message: str) -> None:
     if _is_json:
         _log("info", message)
     else:
-        tell_line(message)
+        tell_line(clean(message))
 
 
 def name_run(run_id: str) -> None:
@@ -91,7 +88,7 @@ def log(level: str, message: str) -> None:
     if _is_json:
         _log(level, message)
     else:
-        tell_line(f"{_now()} {level} {_run_id or '-'} {message}")
+        tell_line(f"{_now()} {level} {_run_id or '-'} {clean(message)}")
 
 
 def _now() -> str:

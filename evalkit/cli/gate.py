@@ -7,7 +7,7 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.options import Json, LogFormat, Overrides, Quiet, RunsFolder, Variables
-from evalkit.errors import FINE, GATE_FAILED, DataError, RequestError
+from evalkit.errors import FINE, GATE_FAILED, DataError, RequestError, clean
 
 if TYPE_CHECKING:
     from evalkit.config import GateRule
@@ -72,7 +72,7 @@ def gate(
         console.say_json([asdict(each) for each in found])
     else:
         for each in found:
-            console.say(f"{each.outcome}: {each.message}")
+            console.say(f"{each.outcome}: {clean(each.message)}")
     for each in found:
         if each.fails:
             console.tell(DataError(each.message, code="gate-failed", at=report.run_id))

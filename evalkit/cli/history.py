@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.options import Json, LogFormat, Quiet, RunsFolder, Wait
-from evalkit.errors import RequestError
+from evalkit.errors import RequestError, clean
 
 Name = Annotated[
     str | None, Option("--name", metavar="NAME", help="Runs of that job. Default: of all.")
@@ -122,7 +122,7 @@ def show(
 
         console.say_json([asdict(each) for each in trends])
         return
-    from evalkit.report.text import clean, show_values, sparkline
+    from evalkit.report.text import show_values, sparkline
 
     rows = []
     for trend in trends:
@@ -287,7 +287,7 @@ def _plain(value: str | int | float | bytes | None) -> str | int | float | None:
 def _table(
     head: Sequence[str], rows: Sequence[Sequence[str]], *, right: AbstractSet[int] = frozenset()
 ) -> str:
-    from evalkit.report.text import clean, display_width, pad
+    from evalkit.report.text import display_width, pad
 
     cells = [[clean(cell) for cell in row] for row in (head, *rows)]
     widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalkit.cli import console
-from evalkit.errors import FINE, GATE_FAILED, DataError, MachineError, RequestError
+from evalkit.errors import FINE, GATE_FAILED, DataError, MachineError, RequestError, clean
 
 if TYPE_CHECKING:
     from evalkit.config import Config
@@ -141,7 +141,7 @@ def _show(done: "Done", format: str, *, summary: bool) -> int:
             console.warn(warning.code, warning.message, at=where)
     follow: Callable[[str], None] = console.say if format == "table" else console.note
     for gate in report.gates if format == "table" and not summary else ():
-        console.say(f"gate {gate.outcome}: {gate.message}")
+        console.say(f"gate {gate.outcome}: {clean(gate.message)}")
     if path is not None and not summary:
         follow(f"report: {path}")
         follow(f"verdict: {verdict}")

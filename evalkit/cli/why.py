@@ -7,7 +7,7 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.options import Json, LogFormat, Quiet, RunsFolder
-from evalkit.errors import RequestError
+from evalkit.errors import RequestError, clean
 
 if TYPE_CHECKING:
     from evalkit.explaining import Explained
@@ -79,7 +79,7 @@ def _document(explained: "list[Explained]") -> str:
 
 
 def _table(explained: "list[Explained]") -> str:
-    from evalkit.report.text import clean, display_width, pad, shorten, shorten_all
+    from evalkit.report.text import display_width, pad, shorten, shorten_all
 
     header = ["model", "metric", "before", "after", "delta", "mix", "truth", "coverage", "within"]
     models = list(dict.fromkeys(each.model for each in explained))

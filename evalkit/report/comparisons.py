@@ -3,8 +3,9 @@
 import math
 from collections.abc import Sequence
 
+from evalkit.errors import clean
 from evalkit.report.record import Comparison, Report, StatisticsUsed
-from evalkit.report.text import clean, display_width, pad, shorten, shorten_all
+from evalkit.report.text import display_width, pad, shorten, shorten_all
 
 GAP = "  "
 TESTS = {

@@ -3,8 +3,9 @@
 import math
 import re
 
+from evalkit.errors import clean
 from evalkit.report.record import Report
-from evalkit.report.text import Group, clean, groups, show_values
+from evalkit.report.text import Group, groups, show_values
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",

@@ -2,16 +2,9 @@
 
 import re
 
+from evalkit.errors import clean
 from evalkit.report.record import Report
-from evalkit.report.text import (
-    Group,
-    clean,
-    count_noun,
-    groups,
-    model_notes,
-    show_values,
-    truth_notes,
-)
+from evalkit.report.text import Group, count_noun, groups, model_notes, show_values, truth_notes
 from evalkit.report.verdict import PASS, verdict_of
 
 # An underscore or an @ inside a word is plain text: first_hit_rank@5 stays readable.

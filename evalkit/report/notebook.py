@@ -2,8 +2,9 @@
 
 from html import escape
 
+from evalkit.errors import clean
 from evalkit.report.record import Estimate, Report
-from evalkit.report.text import clean, groups, show_values
+from evalkit.report.text import groups, show_values
 from evalkit.report.verdict import verdict_of
 
 

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
+from evalkit.errors import clean
 from evalkit.report.comparisons import comparison_lines, finding_lines, searches
 from evalkit.report.record import Report
 from evalkit.report.text import (
     Group,
-    clean,
     count_noun,
     display_width,
     groups,

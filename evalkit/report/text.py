@@ -6,21 +6,10 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from evalkit.errors import clean
 from evalkit.report.record import Estimate, ModelCounts, Report, TruthCounts
 
 UNDEFINED = "-"
-
-
-def clean(text: str) -> str:
-    """`text` on one line without control, format or unassigned characters; these become U+FFFD."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join("\ufffd" if _is_control(each) else each for each in text)
-
-
-def _is_control(character: str) -> bool:
-    category = unicodedata.category(character)
-    return category[0] == "C" or category in ("Zl", "Zp")
 
 
 def display_width(text: str) -> int:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from evalkit.errors import clean
 from evalkit.report.record import Gate, Report, readable
-from evalkit.report.text import clean, count_noun, show_values
+from evalkit.report.text import count_noun, show_values
 
 PASS, FAIL, UNCLEAR = "pass", "fail", "cannot tell"
 

@@ -40,6 +40,7 @@ RAISED = [
     (OSError(28, "No space left on device", "/a"),        4,      "error[disk-full]: the disk"),
     (OSError(5, "Input/output error"),                    4,      "error[machine]"),
     (PermissionError(13, "Permission denied", "/a"),      3,      "error[bad-path]: a path"),
+    (DataError("a\nb\x1b[31m", code="y"),                  3,      "error[y]: a b\ufffd[31m\n"),
     (KeyboardInterrupt(),                                 130,    "interrupted"),
     (ZeroDivisionError("division by zero"),               4,      "error[internal]: ZeroDiv"),
     (SystemExit(7),                                       7,      ""),

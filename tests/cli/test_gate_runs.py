@@ -45,6 +45,21 @@ def test_gates_decide_the_exit_status(evalkit, job, logs):
     assert "**fail**" in (logs / "runs" / "latest" / "report.md").read_text()
 
 
+def test_names_in_gate_lines_cannot_command_a_terminal(evalkit, job, logs):
+    config, _ = job
+    config('[[gates]]\nmetric = "recall@1"\nmin = 0.1\n')
+    text = (logs / "job.toml").read_text()
+    (logs / "job.toml").write_text(text.replace('"bad"', r'"bad\n::error::\u001b[31m"'))
+
+    outcomes = [evalkit("run", "job.toml"), evalkit("gate", "last")]
+
+    for outcome in outcomes:
+        assert outcome.status == 0
+        assert "\n::error" not in outcome.out + outcome.err
+        assert "\x1b" not in outcome.out + outcome.err
+        assert "recall@1 of bad\ufffd::error::" in outcome.out
+
+
 def test_drop_against_the_last_run_is_judged_user_by_user(evalkit, job, logs):
     config, rank = job
     config(DROP)

@@ -1,5 +1,6 @@
 """The page: complete, small, safe with any name, and whole in a real browser."""
 
+import math
 import os
 import re
 from dataclasses import replace
@@ -11,6 +12,7 @@ from pages import page_report
 
 from evalkit.report import Report, Warning_, render
 from evalkit.report.html import render_html, render_trends
+from evalkit.report.html._plots import Line, Mark, Row, curve_plot, dot_plot
 from evalkit.report.trend import Point, Trend
 from evalkit.report.verdict import render_prometheus, summarize
 
@@ -140,6 +142,16 @@ def test_undefined_values_are_a_page(report):
 
     assert Page(text).open == []
     assert not re.search(r"\bnan\b", re.sub("<script>.*", "", text, flags=re.DOTALL))
+
+
+def test_values_without_an_interval_are_drawn_without_one():
+    marks = (Mark(0.5, 0.4, 0.6), Mark(0.2, math.nan, math.nan), Mark(0.3, None, None))
+    line = Line("a", 0, (1, 2, 3), (0.1, 0.2, 0.3), (0.0, math.nan, 0.1), (0.2, math.nan, 0.5))
+
+    for plot in (dot_plot([Row("all", marks)], "values"), curve_plot([line], "curve", "cutoff")):
+        drawn = re.findall(r' d="([^"]*)"', str(plot))
+        assert drawn
+        assert all(re.fullmatch(r"[-MLHVhZ0-9. ]+", each) for each in drawn)
 
 
 def test_hostile_names_are_text():

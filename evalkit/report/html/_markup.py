@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import TypeAlias
 
-from evalkit.report.text import clean
+from evalkit.errors import clean
 
 
 class Html(str):

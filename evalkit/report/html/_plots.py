@@ -6,6 +6,7 @@ Marks of one model are one path, so that a plot of hundreds of intervals stays s
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from evalkit.report.html._markup import Html, el, number, raw
 from evalkit.report.html._scale import Scale, spanning, tick_texts
@@ -95,10 +96,14 @@ def _x_axis(scale: Scale, top: float, bottom: float) -> list[Html]:
 
 
 def _interval(scale: Scale, mark: Mark, y: float) -> str:
-    if mark.low is None or mark.high is None:
+    if not (_is_known(mark.low) and _is_known(mark.high)):
         return ""
     left, right = scale(mark.low), scale(mark.high)
     return f"M{number(left)} {number(y)}H{number(right)}"
+
+
+def _is_known(limit: float | None) -> TypeGuard[float]:
+    return limit is not None and math.isfinite(limit)
 
 
 def dot_plot(
@@ -231,7 +236,7 @@ def _curve(line: Line, x: Scale, y: Scale) -> list[Html]:
     limits = [
         (x(line.xs[place]), low, high)
         for place in known
-        if (low := line.low[place]) is not None and (high := line.high[place]) is not None
+        if _is_known(low := line.low[place]) and _is_known(high := line.high[place])
     ]
     if len(limits) > 1:
         above = [f"{number(at)} {number(y(high))}" for at, _, high in limits]
