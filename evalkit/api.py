@@ -246,6 +246,7 @@ def evaluate_ratings(
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     columns: Columns | None = None,
+    statistics: Mapping[str, object] | None = None,
     sample: float | None = None,
     threads: int | None = None,
     memory_limit: int | None = None,
@@ -262,6 +263,7 @@ def evaluate_ratings(
         policies: what to do at edges, as under `[policies]` of a config.
         columns: our names (user, item, rating, prediction, model) to the tables' columns, where
             they differ; user may be several.
+        statistics: intervals and comparisons, as under `[statistics]`.
         sample: share of the users to look at, drawn by a hash of their ids.
         threads: usable cores by default.
         memory_limit: bytes that the run may take.
@@ -279,15 +281,8 @@ def evaluate_ratings(
             "ratings": [_Listed(None, ratings, _of(named, ("user", "item", "rating")))],
             "predictions": _listed(predictions, ("user", "item", "prediction", "model"), named),
         }
-    return _evaluate_rows(
-        sections,
-        {"names": list(metrics), "profile": profile},
-        policies,
-        sample,
-        threads,
-        memory_limit,
-        name,
-    )
+    tree = _rows_tree(metrics, profile, policies, statistics)
+    return _evaluate_rows(sections, tree, sample, threads, memory_limit, name)
 
 
 def evaluate_labels(
@@ -298,6 +293,7 @@ def evaluate_labels(
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
     columns: Columns | None = None,
+    statistics: Mapping[str, object] | None = None,
     sample: float | None = None,
     threads: int | None = None,
     memory_limit: int | None = None,
@@ -314,6 +310,7 @@ def evaluate_labels(
         threshold: labels are 1 from here on; labels are 0 and 1 by default.
         columns: our names (user, session, score, label, weight, model) to the tables' columns,
             where they differ; weight and session are only read when named here.
+        statistics: intervals and comparisons, as under `[statistics]`.
         sample: share of the users to look at, drawn by a hash of their ids.
         threads: usable cores by default.
         memory_limit: bytes that the run may take.
@@ -325,16 +322,8 @@ def evaluate_labels(
     keys = ("user", "session", "score", "label", "weight", "model")
     sections = {"labels": _listed(labels, keys, dict(columns or {}))}
     extra = {} if threshold is None else {"threshold": threshold}
-    return _evaluate_rows(
-        sections,
-        {"names": list(metrics), "profile": profile},
-        policies,
-        sample,
-        threads,
-        memory_limit,
-        name,
-        extra=extra,
-    )
+    tree = _rows_tree(metrics, profile, policies, statistics)
+    return _evaluate_rows(sections, tree, sample, threads, memory_limit, name, extra=extra)
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,10 +348,23 @@ def _listed(tables: object, keys: Sequence[str], named: Columns) -> list[_Listed
     return [_Listed(None if "model" in named else "model", tables, _of(named, keys))]
 
 
+def _rows_tree(
+    metrics: Sequence[str],
+    profile: str,
+    policies: Mapping[str, str | int] | None,
+    statistics: Mapping[str, object] | None,
+) -> dict[str, object]:
+    """What a config says besides its tables."""
+    return {
+        "metrics": {"names": list(metrics), "profile": profile},
+        "policies": dict(policies or {}),
+        "statistics": dict(statistics or {}),
+    }
+
+
 def _evaluate_rows(
     sections: Mapping[str, Sequence[_Listed]],
-    metrics: Mapping[str, object],
-    policies: Mapping[str, str | int] | None,
+    tree: dict[str, object],
     sample: float | None,
     threads: int | None,
     memory_limit: int | None,
@@ -370,10 +372,6 @@ def _evaluate_rows(
     *,
     extra: Mapping[str, object] | None = None,
 ) -> Report:
-    tree: dict[str, object] = {
-        "metrics": dict(metrics),
-        "policies": dict(policies or {}),
-    }
     held: list[object | None] = []
     for section, listed in sections.items():
         tables = []

@@ -97,7 +97,8 @@ class Inference:
             power=chosen.power,
         )
         warnings = (
-            *_warnings(totals, requests, models),
+            *_small(totals),
+            *(_few_users(estimates) if known else _few(totals, requests, models)),
             *(() if known else _tie_warnings(config, estimates, totals, measured)),
         )
         findings = tuple(_findings(config, totals, requests)) if chosen.search else ()
@@ -581,15 +582,11 @@ def verdict_of(
     return "cannot tell"
 
 
-def _warnings(
-    totals: GrandTotals,
-    requests: Sequence[Request],
-    models: Sequence[str],
-) -> Iterator[Warning_]:
+def _small(totals: GrandTotals) -> Iterator[Warning_]:
+    """One warning for each segmentation whose small segments stand as one."""
     for name, n_pooled in Counter(name for name, _ in totals.pooled).items():
         message = f"{n_pooled:,} segments of {name!r} have too few users and stand as {SMALL}"
         yield Warning_("small-segments", message)
-    yield from _few(totals, requests, models)
 
 
 def _tie_warnings(
@@ -639,8 +636,19 @@ def _few(
                 least, where = share, f"{request.label} of {model!r}"
     weak = [f"they stand on {n_fewest:,} users"] if n_fewest < MANY_USERS else []
     weak += [f"{where} is 0 for {1.0 - least:.1%} of the users"] if where else []
-    if weak:
-        yield Warning_("few-users", f"intervals may be too narrow: {', and '.join(weak)}")
+    yield from _too_narrow(weak)
+
+
+def _few_users(estimates: Sequence[Estimate]) -> Iterator[Warning_]:
+    """The same of numbers whose values of users are not known."""
+    overall = [each for each in estimates if each.segment is None and each.low is not None]
+    n_fewest = min((each.n_users for each in overall), default=MANY_USERS)
+    yield from _too_narrow([f"they stand on {n_fewest:,} users"] if n_fewest < MANY_USERS else [])
+
+
+def _too_narrow(reasons: Sequence[str]) -> Iterator[Warning_]:
+    if reasons:
+        yield Warning_("few-users", f"intervals may be too narrow: {', and '.join(reasons)}")
 
 
 def _nan(value: float | None) -> float:

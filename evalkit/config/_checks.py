@@ -236,13 +236,16 @@ def _check_kind(has: set[str], tree: Mapping[str, object], problems: Problems) -
         missing = "[[rankings]]" if "truth" in has else "[truth]"
         problems.add((), "missing-key", f"{missing} is not given", hint="or [log] instead of both")
     if kind in ("ratings", "labels"):
-        _refuse_comparisons(kind, tree, problems)
+        _refuse_of_rankings(kind, tree, problems)
     if kind == "ratings":
         _check_ratings(has, tree, problems)
 
 
-def _refuse_comparisons(kind: str, tree: Mapping[str, object], problems: Problems) -> None:
-    """Segments and comparisons of models are for rankings alone."""
+_OF_RANKINGS = ("cluster", "weight", "curves", "distributions")
+
+
+def _refuse_of_rankings(kind: str, tree: Mapping[str, object], problems: Problems) -> None:
+    """Refuse what is for rankings alone."""
     if tree.get("segments"):
         problems.add(
             ("segments",),
@@ -251,12 +254,12 @@ def _refuse_comparisons(kind: str, tree: Mapping[str, object], problems: Problem
             hint=f"""where = "segment = 'new'" under [{kind}] takes one of them""",
         )
     statistics = tree.get("statistics")
-    for name in statistics if isinstance(statistics, dict) else ():
-        if name != "level":
+    for name in _OF_RANKINGS:
+        if isinstance(statistics, dict) and statistics.get(name):
             problems.add(
                 ("statistics", name),
                 "conflicting-keys",
-                f"[{kind}] has intervals of its means at a level, and nothing else of [statistics]",
+                f"{name} is for rankings, not for {kind}",
                 hint="leave it out",
             )
 
@@ -408,9 +411,7 @@ def check_statistics(tree: Mapping[str, object], problems: Problems) -> None:
     section = tree.get("statistics")
     if not isinstance(section, dict):
         return
-    tables = tree.get("rankings")
-    rows = tables if isinstance(tables, list) else []
-    models = [table.get("model") for table in rows if isinstance(table, dict)]
+    models = [table.get("model") for table in _ranking_tables(tree)]
     known = [model for model in models if isinstance(model, str)]
     baseline = section.get("baseline")
     if isinstance(baseline, str) and known and len(known) == len(models) and baseline not in known:
@@ -435,9 +436,9 @@ def check_statistics(tree: Mapping[str, object], problems: Problems) -> None:
     names = metrics.get("names") if isinstance(metrics, dict) else None
     if not isinstance(asked, list) or not isinstance(names, list):
         return
-    labels = labels_of(names)
+    labels = labels_of(names, tree)
     for number, name in enumerate(asked):
-        missing = [label for label in labels_of([name]) if label not in labels]
+        missing = [label for label in labels_of([name], tree) if label not in labels]
         if labels and missing:
             close = nearest(missing[0], labels)
             problems.add(
@@ -446,6 +447,16 @@ def check_statistics(tree: Mapping[str, object], problems: Problems) -> None:
                 f"{missing[0]} is not among metrics.names",
                 hint=f"did you mean {close!r}?" if close else "add it there",
             )
+
+
+def _ranking_tables(tree: Mapping[str, object]) -> list[Mapping[str, object]]:
+    """The tables that models are named by."""
+    for name in ("rankings", "predictions", "ratings", "labels"):
+        tables = tree.get(name)
+        if tables:
+            listed = tables if isinstance(tables, list) else [tables]
+            return [table for table in listed if isinstance(table, dict)]
+    return []
 
 
 def _check_ratios(

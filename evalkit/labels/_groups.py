@@ -15,6 +15,7 @@ from evalkit.rows import (
     Column,
     Floats,
     Grouping,
+    KeptParts,
     Smooth,
     Store,
     Term,
@@ -23,6 +24,7 @@ from evalkit.rows import (
     number_groups,
     sort_rows,
     values_of,
+    weighting,
 )
 from evalkit.threads import ordered_map
 
@@ -65,17 +67,21 @@ class GroupRows:
             self.known[asked] = values
         return self.known[asked]
 
-    def weigh(self, weighting: str) -> Floats:
+    def weigh(self, how: str) -> Floats:
         """How much each group counts."""
-        if weighting == "equal":
+        if how == "equal":
             return np.ones(self.n_groups)
-        return self.term(ROWS if weighting == "impressions" else POSITIVES)
+        return self.term(ROWS if how == "impressions" else POSITIVES)
 
     def term(self, term: Term) -> Floats:
         """float64[n_groups], the sum of a term over each group's rows."""
         if term not in self.sums:
             self.sums.update(self._add_up(term))
         return self.sums[term]
+
+    def columns(self, found: Sequence[Floats]) -> Floats:
+        """float64[n_groups, n_columns]."""
+        return np.stack(found, axis=1) if found else np.empty((self.n_groups, 0))
 
     def _add_up(self, term: Term) -> dict[Term, Floats]:
         if term in (ROWS, POSITIVES, PREDICTED):
@@ -114,10 +120,12 @@ class GroupResults:
         spread: what standard errors of numbers over all rows are made of.
         heaviest: weight of the rows of one group; 0 where the order of rows is not kept.
         starts: of the rows of each part's groups, where their order is kept.
+        kept: values of these groups, where somebody needs them.
     """
 
     means: list[WeightedMean]
     spread: TermSums
+    kept: KeptParts = field(default_factory=KeptParts)
     n_groups: int = 0
     most_rows: int = 0
     heaviest: float = 0.0
@@ -128,6 +136,7 @@ class GroupResults:
         for one, more in zip(self.means, other.means, strict=True):
             one.merge(more)
         self.spread.merge(other.spread)
+        self.kept.merge(other.kept)
         self.n_groups += other.n_groups
         self.most_rows = max(self.most_rows, other.most_rows)
         self.heaviest = max(self.heaviest, other.heaviest)
@@ -142,6 +151,7 @@ def measure_groups(
     *,
     placements: Placements | None = None,
     keep_order: bool = False,
+    keep: bool = False,
     threads: int,
 ) -> GroupResults:
     """Means over groups, and sums for the standard errors of numbers over all rows.
@@ -151,6 +161,7 @@ def measure_groups(
         placements: for those of them that are areas.
         keep_order: leave the store's rows in the order of groups and scores, and say where each
             group starts; the keys of groups are not needed any more then.
+        keep: values of the groups too.
 
     Raises:
         KeyCollisionError: two ids share a key.
@@ -167,12 +178,12 @@ def measure_groups(
         results = GroupResults(
             [WeightedMean() for _ in requests],
             TermSums(smooth),
-            groups.n_groups,
+            n_groups=groups.n_groups,
             starts=[np.zeros(1, dtype=np.uint32)],
         )
         if not keys.size:
             return results
-        if not requests and not smooth and not keep_order:
+        if not requests and not smooth and not keep and not keep_order:
             results.most_rows = int(np.bincount(groups.numbers).max())
             return results
         starts, columns = sort_rows(groups, store.part(part, names))
@@ -185,11 +196,16 @@ def measure_groups(
             results.starts[0] = starts.astype(np.uint32)
             results.heaviest = float(rows.term(ROWS).max())
         for request, mean in zip(requests, results.means, strict=True):
-            weighting = str(dict(request.parameters)["weighting"])
-            mean.add(rows.measure(request), rows.weigh(weighting))
-        if smooth:
-            terms = results.spread.terms
-            results.spread.add(np.stack([rows.term(term) for term in terms], axis=1))
+            mean.add(rows.measure(request), rows.weigh(weighting(request)))
+        terms = rows.columns([rows.term(term) for term in results.spread.terms])
+        results.spread.add(terms)
+        if keep:
+            results.kept.add(
+                groups.keys,
+                rows.columns([rows.measure(request) for request in requests]),
+                rows.columns([rows.weigh(weighting(request)) for request in requests]),
+                terms,
+            )
         return results
 
     parts = ordered_map(work, range(store.n_parts), threads=threads)

@@ -22,24 +22,30 @@ from evalkit.labels._walk import Walked
 from evalkit.labels._wanted import Wanted, is_best
 from evalkit.ledger import Clock
 from evalkit.metrics import Request
-from evalkit.report import Estimate, Report, TruthCounts, Warning_
+from evalkit.report import Report, TruthCounts, Warning_
 from evalkit.rows import (
     Findings,
     Grouping,
+    Measured,
     ModelRows,
     Models,
+    Number,
     Reading,
     RowTally,
     Smooth,
     Store,
     check_memory,
+    check_resampled,
     check_rows,
+    compares,
     group_by,
     inputs_of,
     make_report,
     open_all,
+    over,
     refuse_per_user,
 )
+from evalkit.segments import ALL
 from evalkit.sources import Table, open_labels
 
 SEEDS = range(1, 17)
@@ -75,6 +81,7 @@ def run_labels(
     refuse_policies(config.policies)
     requests = config.requests
     _check_sessions(config, requests)
+    check_resampled(config)
     opened = open_labels_of(config, given)
     models = [(table.model, each) for table, each in zip(config.labels, opened, strict=True)]
     clock.line.tables = opened
@@ -103,12 +110,8 @@ def open_labels_of(config: Config, given: Sequence[object | None] = ()) -> list[
     )
 
 
-def _over(request: Request) -> str:
-    return str(dict(request.parameters).get("over", "rows"))
-
-
 def _check_sessions(config: Config, requests: Sequence[Request]) -> None:
-    asked = [request.label for request in requests if _over(request) == "sessions"]
+    asked = [request.label for request in requests if over(request) == "sessions"]
     if asked and not all(table.columns.session for table in config.labels):
         raise RequestError(
             f"{', '.join(asked)} needs a session column",
@@ -123,7 +126,7 @@ def _bytes_a_row(table: Table, requests: Sequence[Request]) -> int:
     found = BYTES_A_ROW
     found -= BYTES_SAVED if str(schema["score"]) in ("Float32", "Float16") else 0
     found += BYTES_A_WEIGHT if "weight" in schema else 0
-    return found + (BYTES_A_SESSION if any(_over(r) == "sessions" for r in requests) else 0)
+    return found + (BYTES_A_SESSION if any(over(r) == "sessions" for r in requests) else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,7 @@ class _Run:
         found = Findings()
         tables = [table for _, table in self.models]
         kinds = ["user"]
-        if any(_over(request) == "sessions" for request in self.requests):
+        if any(over(request) == "sessions" for request in self.requests):
             kinds.append("session")
         groupings = [group_by(kind, tables, seed) for kind in kinds]
         reader = LabelReader(config.policies, self.thresholds)
@@ -199,10 +202,11 @@ class _Run:
             by_kind[kind] = measure_groups(
                 rows.stores[grouping.name],
                 grouping,
-                [request for request in self.requests if _over(request) == kind],
+                [request for request in self.requests if over(request) == kind],
                 list(smooth.values()) if kind == "users" else [],
                 placements=placements,
                 keep_order=kind == "users" and leading is not None,
+                keep=compares(self.config),
                 threads=self.threads,
             )
             names = [each for each in (grouping.key, grouping.check) if each is not None]
@@ -226,7 +230,7 @@ class _Run:
             drawing = Drawing(name, pool.totals, walked, pool.score_range[0])
             found.graphs += drawing.graphs(self._bands(drawing, by_user, by_kind["users"]))
             self.clock.stop("bands")
-        self._estimate(name, values, by_kind, smooth, found)
+        found.measured.setdefault(ALL, {})[name] = self._numbers(values, by_kind, smooth)
 
     def _bands(self, drawing: Drawing, by_user: Store, users: GroupResults) -> Bands:
         ruler = Ruler.make(
@@ -261,45 +265,38 @@ class _Run:
                 hint='if they are logits: score = "1 / (1 + exp(-score))" under [labels.columns]',
             )
 
-    def _estimate(
+    def _numbers(
         self,
-        name: str,
         values: Values | None,
         by_kind: Mapping[str, GroupResults],
         smooth: Mapping[Request, Smooth],
-        found: Findings,
-    ) -> None:
-        places = dict.fromkeys(by_kind, 0)
-        n_best = 0
+    ) -> Measured:
+        """Numbers in the order of the requests, and columns of users where they are needed."""
+        level, users = self.config.statistics.level, by_kind["users"]
+        means = {kind: iter(results.means) for kind, results in by_kind.items()}
+        numbers, n_best = [], 0
         for request in self.requests:
-            kind = _over(request)
-            if kind != "rows":
-                mean = by_kind[kind].means[places[kind]]
-                places[kind] += 1
-                value, error = mean.value, mean.std_error
-                n_users, n_undefined = mean.n_defined, mean.n_undefined
-            else:
-                assert values is not None
-                value = values.of(request, n_best)
-                n_best += is_best(request)
-                error = None
-                if math.isfinite(value) and request in smooth:
-                    error = by_kind["users"].spread.std_error(smooth[request])
-                n_users, n_undefined = by_kind["users"].n_groups, 0
-            found.estimates.append(
-                Estimate(
-                    model=name,
-                    metric=request.label,
-                    name=request.metric.name,
-                    cutoff=None,
-                    parameters=dict(request.parameters),
-                    value=value,
-                    std_error=error,
-                    n_users=n_users,
-                    n_undefined=n_undefined,
-                    higher_is_better=request.metric.higher_is_better,
-                )
+            if over(request) != "rows":
+                mean = next(means[over(request)])
+                numbers.append(Number.of_mean(request, mean, level=level))
+                continue
+            assert values is not None
+            value = values.of(request, n_best)
+            n_best += is_best(request)
+            error = users.spread.std_error(smooth[request]) if request in smooth else None
+            numbers.append(Number.of_rows(value, error, users.n_groups, level=level))
+        if not compares(self.config):
+            return Measured(numbers)
+        columns = {}
+        for kind, results in by_kind.items():
+            own = [request for request in self.requests if over(request) == kind]
+            rows = [request for request in self.requests if over(request) == "rows"]
+            columns[kind] = results.kept.columns(
+                list(zip(own, results.means, strict=True)),
+                results.spread,
+                [smooth.get(request) for request in rows] if kind == "users" else [],
             )
+        return Measured(numbers, columns)
 
 
 def _smooth(wanted: Wanted, placements: Placements | None) -> dict[Request, Smooth]:

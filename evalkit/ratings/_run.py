@@ -26,7 +26,6 @@ from evalkit.ratings._smooth import SMOOTH, user_sums
 from evalkit.ratings._sums import PairSums
 from evalkit.report import (
     Distribution,
-    Estimate,
     Graph,
     Input,
     Report,
@@ -36,8 +35,11 @@ from evalkit.report import (
 from evalkit.rows import (
     Findings,
     Floats,
+    KeptParts,
+    Measured,
     ModelRows,
     Models,
+    Number,
     Reading,
     RowTally,
     Store,
@@ -45,17 +47,21 @@ from evalkit.rows import (
     WeightedMean,
     bin_of,
     check_memory,
+    check_resampled,
     check_rows,
+    compares,
     group_by,
     inputs_of,
     make_report,
     nice_edges,
     number_groups,
     open_all,
+    over,
     refuse_per_user,
     sort_rows,
     values_of,
 )
+from evalkit.segments import ALL
 from evalkit.sources import Table, open_predictions, open_ratings
 from evalkit.threads import ordered_map
 
@@ -91,6 +97,7 @@ def run_ratings(
     refuse_per_user(per_user)
     refuse_policies(config.policies)
     requests = config.requests
+    check_resampled(config)
     tables = _open(config, given)
     clock.line.tables = [table for _, table in tables.all]
     cost = BYTES_A_JOINED_ROW if tables.truth is not None else BYTES_A_ROW
@@ -142,8 +149,9 @@ class _Part:
     """What one part of the users gives."""
 
     sums: PairSums
-    by_user: list[WeightedMean]  # of requests over users
+    means: list[WeightedMean]  # of requests over users
     spread: TermSums
+    kept: KeptParts
     residuals: npt.NDArray[np.int64]
     rating_bins: ExactSums  # error, distance, rating of each bin
     n_users: int
@@ -262,7 +270,8 @@ class _Run:
         store = rows.stores["user"]
         edges = _edges_of_residuals(store, self.threads)
         rated = _edges_of_ratings(store)
-        pooled = tuple(dict.fromkeys(r.metric.name for r in self.requests if _over(r) == "rows"))
+        own = [request for request in self.requests if over(request) == "users"]
+        pooled = tuple(dict.fromkeys(r.metric.name for r in self.requests if over(r) == "rows"))
         middle = float((rated[0] + rated[-1]) / 2.0) if math.isfinite(rated[0]) else 0.0
 
         def work(part: int) -> _Part:
@@ -277,27 +286,34 @@ class _Run:
             sums = PairSums(pooled)
             sums.add(ratings, predictions)
             sizes = np.diff(starts)
-            by_user = [
-                _of_users(r, starts, ratings, predictions)
-                for r in self.requests
-                if _over(r) == "users"
-            ]
-            spread = TermSums([SMOOTH[name] for name in pooled])
-            spread.add(user_sums(spread.terms, starts, ratings, predictions, middle))
+            values, means = np.empty((sizes.size, len(own))), [WeightedMean() for _ in own]
+            for place, (request, mean) in enumerate(zip(own, means, strict=True)):
+                value = np.empty(sizes.size)
+                request.metric.kernel(starts, ratings, predictions, *request.encoded, value)
+                mean.add(value, np.ones(sizes.size))
+                values[:, place] = value
+            spread, kept = TermSums([SMOOTH[name] for name in pooled]), KeptParts()
+            terms = user_sums(spread.terms, starts, ratings, predictions, middle)
+            spread.add(terms)
+            if compares(self.config):
+                kept.add(groups.keys, values, np.ones(values.shape), terms)
             errors = predictions - ratings
             counts = np.bincount(bin_of(errors, edges), minlength=edges.size - 1)
             bins = _sum_by_bin(bin_of(ratings, rated), rated.size - 1, errors, ratings)
             most = int(sizes.max()) if sizes.size else 0
-            return _Part(sums, by_user, spread, counts, bins, groups.n_groups, most, groups.keys)
+            return _Part(
+                sums, means, spread, kept, counts, bins, groups.n_groups, most, groups.keys
+            )
 
         parts = ordered_map(work, range(store.n_parts), threads=self.threads)
         total = next(parts)
         users = [total.users]
         for part in parts:
             total.sums.merge(part.sums)
-            for mine, theirs in zip(total.by_user, part.by_user, strict=True):
+            for mine, theirs in zip(total.means, part.means, strict=True):
                 mine.merge(theirs)
             total.spread.merge(part.spread)
+            total.kept.merge(part.kept)
             total.residuals += part.residuals
             total.rating_bins.merge(part.rating_bins)
             total.n_users += part.n_users
@@ -305,17 +321,32 @@ class _Run:
             users.append(part.users)
         found.users[name] = total.n_users
         found.most_rows[name] = total.most_rows
-        by_user = iter(total.by_user)
-        found.estimates += [
-            _estimate(name, each, total, next(by_user) if _over(each) == "users" else None)
-            for each in self.requests
-        ]
+        found.measured.setdefault(ALL, {})[name] = self._numbers(total)
         if rows.tally.rows_used:
             found.distributions.append(
                 Distribution(name, "residual", tuple(edges), tuple(map(int, total.residuals)))
             )
             found.graphs += _errors_by_rating(name, total.rating_bins)
         self._count_lost_users(rows, np.concatenate(users))
+
+    def _numbers(self, total: _Part) -> Measured:
+        """Numbers in the order of the requests, and columns of users where they are needed."""
+        level, means = self.config.statistics.level, iter(total.means)
+        numbers = []
+        for request in self.requests:
+            if over(request) == "users":
+                numbers.append(Number.of_mean(request, next(means), level=level))
+                continue
+            constant = str(dict(request.parameters).get("constant", "undefined"))
+            value = total.sums.value(request.metric.name, constant)
+            error = total.spread.std_error(SMOOTH[request.metric.name])
+            numbers.append(Number.of_rows(value, error, total.n_users, level=level))
+        if not compares(self.config):
+            return Measured(numbers)
+        own = [request for request in self.requests if over(request) == "users"]
+        rows = [SMOOTH[each.metric.name] for each in self.requests if over(each) == "rows"]
+        columns = total.kept.columns(list(zip(own, total.means, strict=True)), total.spread, rows)
+        return Measured(numbers, {"users": columns})
 
     def _count_lost_users(self, rows: ModelRows, users: npt.NDArray[np.uint64]) -> None:
         """Users with ratings but no predicted pair, and the other way round."""
@@ -326,45 +357,6 @@ class _Run:
             seen = rows.tally.users.get(reason, [])
             lost = np.unique(np.concatenate(seen)) if seen else np.empty(0, dtype=np.uint64)
             rows.tally.noted[key] = int((~np.isin(lost, users)).sum())
-
-
-def _over(request: Request) -> str:
-    return str(dict(request.parameters)["over"])
-
-
-def _of_users(
-    request: Request, starts: npt.NDArray[np.int64], ratings: Floats, predictions: Floats
-) -> WeightedMean:
-    """The mean of users' values."""
-    mean = WeightedMean()
-    values = np.empty(starts.size - 1)
-    request.metric.kernel(starts, ratings, predictions, *request.encoded, values)
-    mean.add(values, np.ones(values.size))
-    return mean
-
-
-def _estimate(name: str, request: Request, total: _Part, by_user: WeightedMean | None) -> Estimate:
-    metric = request.metric.name
-    if by_user is not None:
-        value, error = by_user.value, by_user.std_error
-        n_users, n_undefined = by_user.n_defined, by_user.n_undefined
-    else:
-        constant = str(dict(request.parameters).get("constant", "undefined"))
-        value = total.sums.value(metric, constant)
-        error = total.spread.std_error(SMOOTH[metric]) if math.isfinite(value) else None
-        n_users, n_undefined = total.n_users, 0
-    return Estimate(
-        model=name,
-        metric=request.label,
-        name=metric,
-        cutoff=None,
-        parameters=dict(request.parameters),
-        value=value,
-        std_error=error,
-        n_users=n_users,
-        n_undefined=n_undefined,
-        higher_is_better=request.metric.higher_is_better,
-    )
 
 
 # ---------------------------------------------------------------- residuals

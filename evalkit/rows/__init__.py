@@ -5,8 +5,17 @@ together; each part of it is sorted whole, so nothing depends on the order of ro
 """
 
 from evalkit.rows._bins import bin_of, nice_edges
+from evalkit.rows._comparing import Measured, check_resampled, compares, conclude
 from evalkit.rows._kernels import count_leading, place_by_table
 from evalkit.rows._means import WeightedMean, product_and_rest
+from evalkit.rows._numbers import (
+    KeptParts,
+    Number,
+    UserColumns,
+    is_plain_mean,
+    over,
+    weighting,
+)
 from evalkit.rows._reading import Grouping, ModelRows, Reading, Rows, RowTally
 from evalkit.rows._spread import Floats, Smooth, Term, TermSums
 from evalkit.rows._store import (
@@ -41,8 +50,11 @@ __all__ = [
     "Findings",
     "Floats",
     "Grouping",
+    "KeptParts",
+    "Measured",
     "ModelRows",
     "Models",
+    "Number",
     "Numbered",
     "Placing",
     "Reading",
@@ -53,23 +65,30 @@ __all__ = [
     "Store",
     "Term",
     "TermSums",
+    "UserColumns",
     "WeightedMean",
     "bin_of",
     "check_memory",
+    "check_resampled",
     "check_rows",
+    "compares",
+    "conclude",
     "count_leading",
     "float_column",
     "group_by",
     "inputs_of",
+    "is_plain_mean",
     "key_of_rows",
     "make_report",
     "nice_edges",
     "number_groups",
     "open_all",
     "order_keys",
+    "over",
     "place_by_table",
     "product_and_rest",
     "refuse_per_user",
     "sort_rows",
     "values_of",
+    "weighting",
 ]

@@ -1,14 +1,14 @@
 """What ratings and labels share of a run: tables, groupings, counts, the report."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import polars as pl
 
 from evalkit import __version__
 from evalkit.config import Config
-from evalkit.conventions import convention_warnings, differing
+from evalkit.conventions import convention_warnings
 from evalkit.errors import DataError, EvalkitError, MachineError, RequestError, raise_all
 from evalkit.keys import plan_ids
 from evalkit.ledger import Clock, versions
@@ -16,7 +16,6 @@ from evalkit.metrics import Request
 from evalkit.report import (
     Counts,
     Distribution,
-    Estimate,
     Graph,
     Input,
     ModelCounts,
@@ -24,10 +23,12 @@ from evalkit.report import (
     TruthCounts,
     Warning_,
 )
+from evalkit.rows._comparing import Measured, conclude
 from evalkit.rows._reading import Grouping, ModelRows, RowTally
 from evalkit.runs import new_run_id, run_key
+from evalkit.segments import Segment
 from evalkit.sources import Table
-from evalkit.statistics.intervals import mean_interval
+from evalkit.totals import GrandTotals
 
 BYTES_AT_REST = 360 << 20  # interpreter, libraries, kernels, row groups on the way
 
@@ -62,7 +63,8 @@ class RowsKind:
 class Findings:
     """Everything that a run of rows found."""
 
-    estimates: list[Estimate] = field(default_factory=list)
+    measured: dict[Segment, dict[str, Measured]] = field(default_factory=dict)
+    totals: GrandTotals = field(default_factory=GrandTotals)
     graphs: list[Graph] = field(default_factory=list)
     distributions: list[Distribution] = field(default_factory=list)
     warnings: list[Warning_] = field(default_factory=list)
@@ -166,9 +168,8 @@ def make_report(
         message = f"numbers stand on a sample of {sample:.2%} of the users"
         found.warnings.append(Warning_("sample", message))
     found.warnings += convention_warnings(config, requests)
-    followed = differing(config.policies)
-    estimates = [replace(each, policies=followed) for each in found.estimates]
     key = _key(config, requests, [each.fingerprint for each in inputs], sample)
+    inference = conclude(config, requests, found.measured, found.totals, threads=threads)
     clock.stop("aggregate")
     return Report(
         evalkit=__version__,
@@ -180,11 +181,16 @@ def make_report(
         counts=Counts(
             truth, {name: _model_counts(name, tally, found) for name, tally in models.items()}
         ),
-        estimates=tuple(with_interval(each, config.statistics.level) for each in estimates),
+        estimates=inference.estimates,
+        comparisons=inference.comparisons,
+        statistics=inference.used,
+        standings=inference.standings,
+        findings=inference.findings,
+        macros=inference.macros,
         graphs=tuple(found.graphs),
         distributions=tuple(found.distributions),
         meta=clock.meta(sum(each.rows for each in inputs), threads, versions()),
-        warnings=tuple(found.warnings),
+        warnings=(*found.warnings, *inference.warnings),
         config=config.dump(),
     )
 
@@ -209,14 +215,6 @@ def _key(
         for request in requests
     ]
     return run_key({**asked, "sample": sample}, fingerprints, {"evalkit": __version__}, definitions)
-
-
-def with_interval(estimate: Estimate, level: float) -> Estimate:
-    """The estimate with the interval of Student's t around it, where it has a standard error."""
-    if estimate.std_error is None or estimate.n_users < 2:
-        return estimate
-    interval = mean_interval(estimate.value, estimate.std_error, estimate.n_users, level=level)
-    return replace(estimate, low=interval.low, high=interval.high)
 
 
 def _model_counts(name: str, tally: RowTally, found: Findings) -> ModelCounts:

@@ -99,7 +99,7 @@ def test_an_infinite_loss_is_infinite_and_counted():
     assert report.estimates[1].value == pytest.approx(
         -(math.log(0.01) + math.log(0.99) + math.log(0.5)) / 3
     )
-    (warning,) = report.warnings
+    warning = report.warnings[0]
     assert (warning.code, warning.message[:6]) == ("infinite-loss", "1 rows")
 
 

@@ -120,7 +120,7 @@ def test_labels_of_one_kind_have_no_auc(label):
 
     assert all(math.isnan(each.value) for each in report.estimates)
     assert report.estimates[1].n_undefined == 2
-    assert [warning.code for warning in report.warnings] == ["one-class"]
+    assert "one-class" in [warning.code for warning in report.warnings]
 
 
 def test_the_roc_curve_goes_through_points_of_scikit_learn():

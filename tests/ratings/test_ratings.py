@@ -101,7 +101,9 @@ def test_what_is_not_predicted_or_not_rated_is_counted():
     assert (counts.rows, counts.rows_used, counts.rows_dropped["unrated"]) == (4, 2, 2)
     assert (counts.users, counts.users_without_ranking, counts.users_without_truth) == (2, 1, 1)
     assert (report.counts.truth.rows, report.counts.truth.users) == (4, 3)
-    assert [warning.code for warning in report.warnings] == ["unpredicted", "unrated"]
+    assert [warning.code for warning in report.warnings] == [
+        "unpredicted", "unrated", "few-users",
+    ]  # fmt: skip
     assert report.warnings[0].message.startswith("2 true ratings")
 
 

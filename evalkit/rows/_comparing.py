@@ -1,0 +1,244 @@
+"""Models of ratings or of labels compared, user by user or by the users' influence."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from evalkit.aggregate import GivenValues, measure_models
+from evalkit.config import Config
+from evalkit.conventions import differing
+from evalkit.errors import RequestError
+from evalkit.inference import Inference
+from evalkit.keys import Keys
+from evalkit.metrics import Request
+from evalkit.report import Warning_
+from evalkit.resampling import Resampling, resamples
+from evalkit.rows._numbers import NO_NUMBER, Number, UserColumns, is_plain_mean, over
+from evalkit.rows._spread import Floats
+from evalkit.segments import ALL, CellSet, Segment
+from evalkit.totals import GrandTotals, Pair, pairs_among
+
+
+def compares(config: Config) -> bool:
+    """Whether values of users are needed, beyond what sums say."""
+    statistics = config.statistics
+    return statistics.baseline is not None or statistics.pairs == "all" or resamples(statistics)
+
+
+def check_resampled(config: Config) -> list[Request]:
+    """The requests that are resampled, tested by ranks or searched: means over users.
+
+    Raises:
+        RequestError: what was asked for holds for means of users' values alone
+            [not-a-mean-of-users].
+    """
+    chosen = config.statistics
+    asked = [
+        f"{key} = {value}"
+        for key, value, is_asked in (
+            ("method", "'bootstrap'", chosen.method == "bootstrap"),
+            ("test", repr(chosen.test), chosen.test != "t"),
+            ("search", "true", chosen.search),
+        )
+        if is_asked
+    ]
+    requests = list(config.read_metrics(chosen.metrics) if chosen.metrics else config.requests)
+    others = [each.label for each in requests if not is_plain_mean(each) or over(each) != "users"]
+    if asked and others:
+        raise RequestError(
+            f"{' and '.join(asked)} takes the values of users, and {', '.join(others)} "
+            f"{'has' if len(others) == 1 else 'have'} none of one user",
+            code="not-a-mean-of-users",
+            at=config.at("statistics"),
+            hint="name means under [statistics], such as metrics = [\"log-loss(over='users')\"], "
+            "or leave it out",
+        )
+    return requests
+
+
+@dataclass(slots=True)
+class Measured:
+    """What the rows of one model give, of all users or of a segment's.
+
+    Args:
+        numbers: one a request.
+        columns: of users and of sessions, where they are needed.
+    """
+
+    numbers: list[Number]
+    columns: Mapping[str, UserColumns] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Total:
+    count: int
+    mean: float
+    std_error: float | None
+
+
+@dataclass(slots=True)
+class RowTotals:
+    """Numbers over all rows, weighted means, and their differences.
+
+    Users have no values of such a number. A difference is that of the numbers as they are
+    reported; its error is that of the differences of the users' influences.
+    """
+
+    requests: Sequence[Request]
+    measured: Mapping[Segment, Mapping[str, Measured]]
+    totals: GrandTotals
+
+    @property
+    def has_outcomes(self) -> bool:
+        """Users have no values by which models win or lose."""
+        return False
+
+    def total(self, segment: Segment, target: str | Pair, column: int) -> _Total | None:
+        """One request of one model or pair; None where it is a finite mean of users' values."""
+        known_models = self.measured[segment]
+        is_infinite = any(math.isinf(m.numbers[column].value) for m in known_models.values())
+        if is_plain_mean(self.requests[column]) and not is_infinite:
+            return None
+        if isinstance(target, str):
+            one = _number(known_models, target, column)
+            return _Total(one.n_users, one.value, one.std_error)
+        old, new = (_number(known_models, model, column) for model in target)
+        sums = self.totals.pairs[segment, target].deltas.sum_of(column)
+        known = old.std_error is not None and new.std_error is not None
+        if not known:
+            return _Total(max(old.n_users, new.n_users), new.value - old.value, None)
+        return _Total(sums.count, new.value - old.value, sums.std_error)
+
+
+def _number(models: Mapping[str, Measured], model: str, column: int) -> Number:
+    return models[model].numbers[column] if model in models else NO_NUMBER
+
+
+def conclude(
+    config: Config,
+    requests: Sequence[Request],
+    measured: Mapping[Segment, Mapping[str, Measured]],
+    totals: GrandTotals,
+    *,
+    threads: int,
+) -> Inference:
+    """Estimates, and comparisons where the config asks for them.
+
+    Args:
+        measured: of each segment, ALL among them, and model.
+        totals: knows the segments and their users; sums are added.
+    """
+    models = tuple(measured.get(ALL, {}))
+    pairs = pairs_among(models, config.statistics, at=config.at("statistics", "baseline"))
+    resampling = Resampling.of(config, _of_users(requests), in_passes=False)
+    warnings: list[Warning_] = []
+    for segment in totals.segments if pairs or resampling is not None else ():
+        units = _Units.of(requests, models, measured[segment])
+        if pairs and segment == ALL:
+            warnings += _lonely_users(units.users, measured[ALL])
+        given = GivenValues(units.values, [bool(r.metric.higher_is_better) for r in requests])
+        cells = CellSet.of_one(units.n_units, segment)
+        (found,) = measure_models(given, models, cell_sets=[cells], pairs=pairs, threads=threads)
+        totals.take(found, cells.members, given.columns)
+        if resampling is not None:
+            wanted = [requests.index(request) for request in resampling.requests]
+            users = slice(0, units.users.size)
+            drawn = GivenValues(
+                {name: each[users, wanted] for name, each in units.values.items()},
+                [bool(request.metric.higher_is_better) for request in resampling.requests],
+            )
+            one = CellSet.of_one(units.users.size, segment)
+            resampling.add(drawn, units.users, models, pairs, [one], threads)
+    followed, estimates = differing(config.policies), []
+    for model in models:
+        for segment in totals.segments:
+            for column, request in enumerate(requests):
+                number = _number(measured[segment], model, column)
+                estimates.append(number.estimate(model, request, segment, followed))
+    known = RowTotals(requests, measured, totals)
+    inference = Inference.of(config, requests, models, totals, resampling, known, estimates)
+    return replace(inference, warnings=(*warnings, *inference.warnings))
+
+
+def _lonely_users(users: Keys, measured: Mapping[str, Measured]) -> Iterator[Warning_]:
+    """Users whom one of the models has no rows of."""
+    has_rows = [np.isin(users, each.columns["users"].keys) for each in measured.values()]
+    n_lonely = int(np.count_nonzero(~np.all(has_rows, axis=0)))
+    if n_lonely:
+        message = (
+            f"{n_lonely:,} users have rows of some models alone: means over users are compared "
+            "over the users of both, numbers over rows as each model has them"
+        )
+        yield Warning_("different-users", message)
+
+
+@dataclass(frozen=True, slots=True)
+class _Units:
+    """Users, then sessions, of all models, and a column a request.
+
+    Args:
+        users: keys of the users, ascending.
+        values: for each model float64[n_units, n_requests], NaN where a user has none; numbers
+            over all rows, and weighted means, plus what the users move them by times their number.
+    """
+
+    users: Keys
+    n_units: int
+    values: dict[str, Floats]
+
+    @classmethod
+    def of(
+        cls, requests: Sequence[Request], models: Sequence[str], measured: Mapping[str, Measured]
+    ) -> "_Units":
+        """Users of any model stand in one row for all."""
+        kinds = [
+            kind
+            for kind in ("users", "sessions")
+            if any(kind in each.columns for each in measured.values())
+        ]
+        blocks: dict[str, list[Floats]] = {model: [] for model in models}
+        users = np.empty(0, dtype=np.uint64)
+        for kind in kinds:
+            own = {name: each.columns[kind] for name, each in measured.items()}
+            keys = np.unique(np.concatenate([each.keys for each in own.values()]))
+            users = keys if kind == "users" else users
+            for model in models:
+                block = np.full((keys.size, len(requests)), np.nan)
+                if model in own:
+                    _fill(block, requests, measured[model], kind, keys)
+                blocks[model].append(block)
+        empty = np.empty((0, len(requests)))
+        values = {model: np.concatenate([empty, *found]) for model, found in blocks.items()}
+        return cls(users, next(iter(values.values())).shape[0], values)
+
+
+def _fill(
+    block: Floats, requests: Sequence[Request], measured: Measured, kind: str, keys: Keys
+) -> None:
+    """The columns of one model's users or sessions, at their places among all of them."""
+    own = measured.columns[kind]
+    rows = np.searchsorted(keys, own.keys)
+    for place, column in enumerate(columns_of(requests, kind)):
+        if is_plain_mean(requests[column]):
+            block[rows, column] = own.values[:, place]
+            continue
+        if not keys.size:
+            continue
+        influence = np.zeros(keys.size)  # who has no rows moves nothing
+        influence[rows] = own.values[:, place]
+        value = measured.numbers[column].value
+        block[:, column] = value + (influence - influence.mean()) * keys.size
+
+
+def columns_of(requests: Sequence[Request], kind: str) -> list[int]:
+    """Which requests have a column of users, or of sessions; those over all rows come last."""
+    own = [place for place, each in enumerate(requests) if over(each) == kind]
+    if kind == "users":
+        own += [place for place, each in enumerate(requests) if over(each) == "rows"]
+    return own
+
+
+def _of_users(requests: Sequence[Request]) -> list[Request]:
+    return [each for each in requests if is_plain_mean(each) and over(each) == "users"]
