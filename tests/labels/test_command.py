@@ -93,7 +93,9 @@ def test_a_table_shows_the_numbers(folder):
     [
         ("[truth]\npath = 'x'\n", ["conflicting-keys"], 2),
         ("[segments]\na = { by = 'x' }\n", ["conflicting-keys"], 2),
-        ("[statistics]\nbaseline = 'x'\n", ["conflicting-keys"], 2),
+        ("[statistics]\nbaseline = 'x'\n", ["unknown-model"], 2),
+        ("[statistics]\ncurves = true\n", ["conflicting-keys"], 2),
+        ("[statistics]\nmethod = 'bootstrap'\n", ["not-a-mean-of-users"], 2),
         ("[policies]\nbad_scores = 'last'\n", ["bad-policy"], 2),
         ("where = 'score > 2'\n", ["empty-input"], 3),
         ("threshhold = 1\n", ["unknown-key"], 2),
