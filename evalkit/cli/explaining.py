@@ -28,13 +28,13 @@ def entry(title: str, text: str, width: int = 11) -> list[str]:
     )
 
 
-def profiles_record(request: "Request", followed: "LibraryProfile") -> dict[str, object]:
+def profiles_record(request: "Request", followed: "LibraryProfile", kind: str) -> dict[str, object]:
     """What each profile sets; the one that is followed."""
     from evalkit.profiles import find_profile, profile_names
 
-    all_of_them = [find_profile(each) for each in profile_names()]
+    all_of_them = [find_profile(each).of(kind) for each in profile_names()]
     if followed.name not in profile_names():
-        all_of_them.append(followed)
+        all_of_them.append(followed.of(kind))
     return {
         "profiles": {
             each.name: {**dict(each.policies), **each.conventions(request.metric.name, 1)}
@@ -46,7 +46,7 @@ def profiles_record(request: "Request", followed: "LibraryProfile") -> dict[str,
     }
 
 
-def all_profiles(request: "Request") -> Iterator[str]:
+def all_profiles(request: "Request", kind: str) -> Iterator[str]:
     """What every library that has the metric sets of it."""
     from evalkit.profiles import DEFAULT, find_profile, profile_names
 
@@ -54,7 +54,7 @@ def all_profiles(request: "Request") -> Iterator[str]:
     yield "Profiles, as far as they differ in the metric's own parameters and policies"
     yield from entry(DEFAULT, "the defaults above", 14)
     for name in profile_names():
-        profile = find_profile(name)
+        profile = find_profile(name).of(kind)
         if name == DEFAULT or not profile.has_metric(metric.name, 1):
             continue
         said = _different(metric, profile.conventions(metric.name, None))
@@ -62,6 +62,10 @@ def all_profiles(request: "Request") -> Iterator[str]:
         text = ", ".join(said) or "as the default"
         if at_cutoff != said:
             text += f"; with a cutoff {', '.join(at_cutoff)}"
+        for alias in _fixing_aliases(metric):
+            if alias in profile.metrics:
+                of_alias = _different(metric, profile.metrics[alias])
+                text += f"; {alias}: {', '.join(of_alias) or 'as the alias says'}"
         yield from entry(name, text, 14)
     yield from textwrap.wrap(
         f"evalkit explain {metric.name} --profile NAME has a library's policies, errors and "
@@ -70,6 +74,10 @@ def all_profiles(request: "Request") -> Iterator[str]:
         initial_indent=INDENT,
         subsequent_indent=INDENT,
     )
+
+
+def _fixing_aliases(metric: "Metric") -> list[str]:
+    return [alias.partition("(")[0] for alias in metric.aliases if "(" in alias]
 
 
 def _different(metric: "Metric", values: "Values") -> list[str]:
@@ -83,10 +91,10 @@ def spelled(value: "Value") -> str:
     return repr(value) if isinstance(value, str) else f"{value:g}"
 
 
-def one_profile(request: "Request", profile: "LibraryProfile") -> Iterator[str]:
+def one_profile(request: "Request", profile: "LibraryProfile", kind: str) -> Iterator[str]:
     """A library's conventions for the metric, and what it gets wrong."""
     from evalkit.config import Policies
-    from evalkit.metrics import POLICIES
+    from evalkit.metrics import policies_of_kind
 
     defaults = {**Policies().model_dump(), **request.metric.defaults}
     metric = request.metric
@@ -94,20 +102,24 @@ def one_profile(request: "Request", profile: "LibraryProfile") -> Iterator[str]:
     if not profile.has_metric(metric.name, request.cutoff):
         yield from entry("metric", f"{profile.name} has none; these are its policies", 22)
     own = {**profile.policies, **profile.conventions(metric.name, request.cutoff)}
+    if kind != "rankings":  # where an alias may have conventions of its own
+        own |= {name: value for name, value in request.parameters if value != defaults[name]}
     told = False
     for name, value in own.items():
         default = defaults[name]
         if default == value:
             continue
         told = True
-        known = {each.name: each for each in metric.parameters}.get(name, POLICIES.get(name))
+        parameters = {each.name: each for each in metric.parameters}
+        known = parameters.get(name, policies_of_kind(kind).get(name))
         meaning = ""
         if known is not None and known.choices:
             meaning = f"; {known.meanings[known.choices.index(str(value))]}"
         yield from entry(name, f"{spelled(value)} instead of {spelled(default)}{meaning}", 22)
     if not told:
         yield from entry("nothing", "it computes the default", 22)
-    yield from entry("path", f"read by way of {profile.path}", 22)
+    if kind == "rankings":
+        yield from entry("path", f"read by way of {profile.path}", 22)
     if profile.differs:
         yield ""
         yield "What no parameter reproduces"

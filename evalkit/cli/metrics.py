@@ -23,9 +23,10 @@ from evalkit.cli.explaining import (
     spelled,
 )
 from evalkit.cli.options import Json, LogFormat, Profile, Quiet, choose_format
+from evalkit.cli.row_examples import row_example
 
 if TYPE_CHECKING:
-    from evalkit.metrics import Conventions, Metric, Parameter, Request, Value
+    from evalkit.metrics import Metric, Parameter, Request, Value
     from evalkit.profiles import Profile as LibraryProfile
 
 ListFormat = Annotated[Literal["table", "json"] | None, Option("--format", help="Default: table.")]
@@ -88,12 +89,13 @@ def explain(
     from evalkit.profiles import DEFAULT, find_profile
 
     followed = find_profile(profile or DEFAULT, at="--profile")
-    found = _find(name, followed.conventions if profile else None)
+    found = _find(name, followed if profile else None)
+    spoken = [each for each in found if followed.speaks_of(each[0])]
+    found = (spoken or found) if profile else found
     if shown == "json":
         console.say_json(
             [
-                _record(request.metric, kind)
-                | (profiles_record(request, followed) if kind == "rankings" else {})
+                _record(request.metric, kind) | profiles_record(request, followed, kind)
                 for kind, request in found
             ]
         )
@@ -104,15 +106,24 @@ def explain(
             console.say("")
         if several or kind != "rankings":
             console.say(f"Of {kind}:")
-        chosen = followed if profile and kind == "rankings" else None
+        chosen = followed.of(kind) if profile and followed.speaks_of(kind) else None
+        if profile and chosen is None:
+            text = f"{followed.name} says nothing of {kind}; these do: {_speaking_of(kind)}."
+            console.say(textwrap.fill(text, WIDTH))
         for line in _explanation(name, request, kind, chosen, latex=latex):
             console.say(line)
 
 
-def _find(name: str, conventions: "Conventions | None") -> "list[tuple[str, Request]]":
-    """The metrics of that name, of every kind of table; conventions are those of rankings."""
+def _speaking_of(kind: str) -> str:
+    from evalkit.profiles import speaking_of
+
+    return ", ".join(speaking_of(kind))
+
+
+def _find(name: str, followed: "LibraryProfile | None") -> "list[tuple[str, Request]]":
+    """The metrics of that name, of every kind of table, as a profile has them."""
     from evalkit.errors import RequestError
-    from evalkit.metrics import KINDS, parse_metrics, registry_of
+    from evalkit.metrics import KINDS, parse_metrics, policies_of_kind, registry_of
 
     found: dict[tuple[str, str], Request] = {}
     first: RequestError | None = None
@@ -121,7 +132,8 @@ def _find(name: str, conventions: "Conventions | None") -> "list[tuple[str, Requ
             requests = parse_metrics(
                 [name],
                 metrics=registry_of(kind),
-                conventions=conventions if kind == "rankings" else None,
+                conventions=None if followed is None else followed.of(kind).conventions,
+                policies=policies_of_kind(kind),
                 at=lambda number: f"evalkit explain {name}",
             )
         except RequestError as error:
@@ -204,14 +216,15 @@ def _explanation(
             yield from _parameter_lines(parameter, values[parameter.name])
     else:
         yield "No parameters"
-    if kind != "rankings":
-        return
     yield ""
     if followed is None:
-        yield from all_profiles(request)
+        yield from all_profiles(request, kind)
     else:
-        yield from one_profile(request, followed)
+        yield from one_profile(request, followed, kind)
     yield ""
+    if kind != "rankings":
+        yield from row_example(request, kind)
+        return
     yield from _example(request)
     if followed is not None and followed.has_metric(metric.name, request.cutoff or 1):
         yield from example_by_profile(request, followed)

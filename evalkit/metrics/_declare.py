@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from numpy import float64, int32, int64
     from numpy.typing import NDArray
 
+BELOW_ZERO = -5e-324  # what is above it is 0 or more
 NO_CUTOFF = 2**62  # "no cutoff" as kernels see it
 
 Value = str | float
@@ -92,6 +93,8 @@ class Parameter:
             for word, limit in (("above", self.above), ("below", self.below))
             if math.isfinite(limit)
         ]
+        if self.above == BELOW_ZERO:
+            limits[0] = "of 0 or above"
         kind = "a whole number" if self.is_whole else "a number"
         return " ".join([kind, " and ".join(limits)]).strip()
 
