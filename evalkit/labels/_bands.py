@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.labels._kernels import add_up_bins, add_up_points
-from evalkit.rows import Column, Store, order_keys, values_of
+from evalkit.rows import Column, order_keys
 from evalkit.statistics.distributions import t_quantile
-from evalkit.threads import ordered_map
 
 N_PRODUCTS = 7  # of a point: rows with label 1 and 0 above it, and each by the user's own of both
 UNIT_BITS = 60  # of the largest sum
@@ -36,7 +35,7 @@ class Ruler:
         keys: turned-round order keys of their scores, which ascend; of the scores' width.
         shares: float64[n_marks].
         edges: keys of the lower edge of each bin, which ascend; empty without bins.
-        factor: a power of two that weights are multiplied by; a user's weight then is below 1.
+        factor: a power of two that weights are multiplied by; that of all rows then is below 1.
         scale: one that products of such weights are multiplied by, before they become whole.
     """
 
@@ -52,19 +51,18 @@ class Ruler:
         cls,
         marks: Sequence[Mark],
         edges: Sequence[float],
-        dtype: np.dtype[np.unsignedinteger],
+        dtype: type,
         *,
         weight: float,
-        heaviest: float,
     ) -> "Ruler":
         """A ruler for scores whose keys have `dtype`.
 
         Args:
             edges: lower edges of bins, which descend.
-            weight, heaviest: of all rows, and of the user that has most.
+            weight: of all rows.
         """
         ordered = tuple(sorted(set(marks), key=lambda mark: (-mark[0], mark[1])))
-        factor = 2.0 ** min(-math.frexp(heaviest)[1], LARGEST_EXPONENT)
+        factor = 2.0 ** min(-math.frexp(weight)[1], LARGEST_EXPONENT)
         scale = 2.0 ** (UNIT_BITS - math.frexp(weight * factor)[1])
         return cls(
             ordered,
@@ -76,7 +74,7 @@ class Ruler:
         )
 
 
-def _turned(scores: Sequence[float], dtype: np.dtype[np.unsignedinteger]) -> Column:
+def _turned(scores: Sequence[float], dtype: type) -> Column:
     """Keys of the least number of the scores' width that is not below each score."""
     wide = np.array(scores, dtype=np.float64)
     if dtype == np.uint32:
@@ -112,6 +110,16 @@ class Spread:
             np.zeros((ruler.edges.size, 3), dtype=np.int64),
         )
 
+    def add(
+        self, starts: Ints, keys: Column, labels: Column, weights: npt.NDArray[np.float64]
+    ) -> None:
+        """Some users more: where the rows of each start, which ascend by key."""
+        ruler = self.ruler
+        rows = (starts, keys, labels, weights * ruler.factor)
+        add_up_points(*rows, ruler.keys, ruler.shares, ruler.scale, self.points, self.totals)
+        if ruler.edges.size:
+            add_up_bins(*rows, ruler.edges, ruler.scale, self.bins)
+
     def merge(self, other: "Spread") -> None:
         """Add the sums of other users."""
         for mine, theirs in (
@@ -120,34 +128,6 @@ class Spread:
             (self.bins, other.bins),
         ):
             mine += theirs
-
-
-def count_spread(
-    store: Store, starts: Sequence[npt.NDArray[np.uint32]], ruler: Ruler, *, threads: int
-) -> Spread:
-    """The sums over the users of a store, whose parts `measure_groups` has left in order.
-
-    Args:
-        starts: of the users' rows in each part.
-    """
-    weighted = "weight" in store.dtypes
-    names = ["score", "label", *(["weight"] if weighted else [])]
-
-    def work(part: int) -> Spread:
-        found = Spread.of_nothing(ruler)
-        columns = store.part(part, names)
-        weights = values_of(columns[2]) if weighted else np.ones(columns[0].size)
-        rows = (starts[part], columns[0], columns[1], weights * ruler.factor)
-        scale = ruler.scale
-        add_up_points(*rows, ruler.keys, ruler.shares, scale, found.points, found.totals)
-        if ruler.edges.size:
-            add_up_bins(*rows, ruler.edges, scale, found.bins)
-        return found
-
-    total = Spread.of_nothing(ruler)
-    for found in ordered_map(work, range(store.n_parts), threads=threads):
-        total.merge(found)
-    return total
 
 
 class Bands:

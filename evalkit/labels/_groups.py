@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.keys import KeyCollisionError
+from evalkit.labels._bands import Ruler, Spread
 from evalkit.labels._kernels import add_up_called, add_up_influence, add_up_weights
 from evalkit.labels._placements import Placements
 from evalkit.labels._smooth import POSITIVES, PREDICTED, ROWS
@@ -118,8 +119,7 @@ class GroupResults:
     Args:
         means: one a request over these groups.
         spread: what standard errors of numbers over all rows are made of.
-        heaviest: weight of the rows of one group; 0 where the order of rows is not kept.
-        starts: of the rows of each part's groups, where their order is kept.
+        bands: what the bands of curves are made of; None where nobody asks.
         kept: values of these groups, where somebody needs them.
     """
 
@@ -128,8 +128,7 @@ class GroupResults:
     kept: KeptParts = field(default_factory=KeptParts)
     n_groups: int = 0
     most_rows: int = 0
-    heaviest: float = 0.0
-    starts: list[npt.NDArray[np.uint32]] = field(default_factory=list)
+    bands: Spread | None = None
 
     def merge(self, other: "GroupResults") -> None:
         """Take over the results of other groups."""
@@ -139,8 +138,8 @@ class GroupResults:
         self.kept.merge(other.kept)
         self.n_groups += other.n_groups
         self.most_rows = max(self.most_rows, other.most_rows)
-        self.heaviest = max(self.heaviest, other.heaviest)
-        self.starts += other.starts
+        if self.bands is not None and other.bands is not None:
+            self.bands.merge(other.bands)
 
 
 def measure_groups(
@@ -150,8 +149,8 @@ def measure_groups(
     smooth: Sequence[Smooth],
     *,
     placements: Placements | None = None,
-    keep_order: bool = False,
     keep: bool = False,
+    ruler: Ruler | None = None,
     threads: int,
 ) -> GroupResults:
     """Means over groups, and sums for the standard errors of numbers over all rows.
@@ -159,8 +158,7 @@ def measure_groups(
     Args:
         smooth: numbers over all rows.
         placements: for those of them that are areas.
-        keep_order: leave the store's rows in the order of groups and scores, and say where each
-            group starts; the keys of groups are not needed any more then.
+        ruler: where rows are counted for the bands of curves.
         keep: values of the groups too.
 
     Raises:
@@ -179,11 +177,11 @@ def measure_groups(
             [WeightedMean() for _ in requests],
             TermSums(smooth),
             n_groups=groups.n_groups,
-            starts=[np.zeros(1, dtype=np.uint32)],
+            bands=None if ruler is None else Spread.of_nothing(ruler),
         )
         if not keys.size:
             return results
-        if not requests and not smooth and not keep and not keep_order:
+        if not requests and not smooth and not keep and ruler is None:
             results.most_rows = int(np.bincount(groups.numbers).max())
             return results
         starts, columns = sort_rows(groups, store.part(part, names))
@@ -191,10 +189,8 @@ def measure_groups(
         scores = values_of(~columns[0])
         weights = values_of(columns[2]) if weighted else np.ones(scores.size)
         rows = GroupRows(starts, columns[0], scores, columns[1], weights, placements)
-        if keep_order:
-            store.put(part, dict(zip(names, columns, strict=True)))
-            results.starts[0] = starts.astype(np.uint32)
-            results.heaviest = float(rows.term(ROWS).max())
+        if results.bands is not None:
+            results.bands.add(starts, columns[0], columns[1], weights)
         for request, mean in zip(requests, results.means, strict=True):
             mean.add(rows.measure(request), rows.weigh(weighting(request)))
         terms = rows.columns([rows.term(term) for term in results.spread.terms])

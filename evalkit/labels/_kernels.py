@@ -141,17 +141,6 @@ def area_up_to(positives, negatives, above_1, above_0, most, out):
 
 
 @kernel(allocates=False)
-def sum_labels(starts, labels, out):
-    """Rows and rows with label 1 of each part, on top of `out` int64[n_parts, 2]."""
-    for part in range(out.shape[0]):
-        good = 0
-        for row in range(starts[part], starts[part + 1]):
-            good += np.int64(labels[row])  # plain Python would add up in 8 bits
-        out[part, 0] += starts[part + 1] - starts[part]
-        out[part, 1] += good
-
-
-@kernel(allocates=False)
 def find_ends(keys, least, shift, ends):
     """The smallest and the largest key of each cell of their leading bits, into `ends`[n, 2]."""
     for row in range(keys.size):

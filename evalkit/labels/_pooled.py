@@ -1,138 +1,90 @@
 """All rows of a model in the order of their scores, part by part, exactly.
 
-The stored rows are scattered once more, by the leading bits of their scores, into parts of about
-as many rows each, whatever the scores look like. Each part is sorted alone; the weight of the rows
-in the parts above it is known, so parts are walked side by side, and what they give is put
-together in the order of scores.
+Rows are scattered by their scores into parts of about as many rows each. Each part is sorted
+alone; the weight of the rows in the parts above it is known, so parts are walked side by side, or
+in several passes over the rows, and what they give is put together in the order of scores.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.labels._kernels import cumulate, find_ends, sum_labels, tie_groups
+from evalkit.exact import SCALE_BITS, CellRows, ExactSums
+from evalkit.labels._kernels import tie_groups
+from evalkit.labels._parts import ScoreParts
 from evalkit.labels._walk import Totals, Walked, walk
 from evalkit.labels._wanted import Wanted
-from evalkit.rows import (
-    Batch,
-    Column,
-    Store,
-    count_leading,
-    place_by_table,
-    sort_rows,
-    values_of,
-)
+from evalkit.rows import Column, Columns, ModelRows, Store, bytes_of, sort_rows, values_of
 from evalkit.threads import ordered_map
-
-LEADING_BITS = 17
-ROWS_A_PART = 1 << 17
-LARGEST_KEY = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Leading:
-    """How many rows have each value of the leading bits of their score's key.
-
-    Args:
-        least, most: the smallest and the largest key; the smallest is that of the highest score.
-        shift: bits below the leading ones.
-        counts: int64[n, 2], rows with label 0 and 1.
-    """
-
-    least: int
-    most: int
-    shift: int
-    counts: npt.NDArray[np.int64]
-
-    @classmethod
-    def of(cls, store: Store, *, threads: int) -> "Leading":
-        """The leading bits of a store's rows; cells ascend as scores descend."""
-        least, most = _extremes(store)
-        spread = max(0, most - least)
-        shift = max(0, spread.bit_length() - LEADING_BITS)
-        n_cells = (spread >> shift) + 1
-        first = np.uint64(min(least, most))
-
-        def count(batch: Batch) -> npt.NDArray[np.int64]:
-            counts = np.zeros((n_cells, 2), dtype=np.int64)
-            keys, labels = store.rows(batch, "score"), store.rows(batch, "label")
-            count_leading(keys, labels, first, np.uint64(shift), counts)
-            return counts
-
-        total = np.zeros((n_cells, 2), dtype=np.int64)
-        for counts in ordered_map(count, store.batches, threads=threads):
-            total += counts
-        return cls(least, most, shift, total)
-
-    def find_mixed(self, store: Store, *, threads: int) -> npt.NDArray[np.bool_]:
-        """bool[n_cells], cells of the leading bits whose rows have more than one score."""
-        first, shift = np.uint64(min(self.least, self.most)), np.uint64(self.shift)
-        n_cells = self.counts.shape[0]
-
-        def look(batch: Batch) -> npt.NDArray[np.uint64]:
-            ends = np.zeros((n_cells, 2), dtype=np.uint64)
-            ends[:, 0] = LARGEST_KEY
-            find_ends(store.rows(batch, "score"), first, shift, ends)
-            return ends
-
-        lowest, highest = np.full(n_cells, LARGEST_KEY), np.zeros(n_cells, dtype=np.uint64)
-        for ends in ordered_map(look, store.batches, threads=threads):
-            np.minimum(lowest, ends[:, 0], out=lowest)
-            np.maximum(highest, ends[:, 1], out=highest)
-        mixed: npt.NDArray[np.bool_] = lowest < highest
-        return mixed
-
-
 class Pooled:
-    """The rows of a store as parts of descending scores.
+    """The rows of a model in parts of descending scores.
 
     Args:
-        store: with columns `score` (turned round), `label`, and `weight` if rows have one; they
-            are taken out of it, to save memory.
-        leading: of its scores.
+        rows: with columns `score` (turned round), `label`, and `weight` if rows have one.
+        dtypes: of these columns.
+        parts: of the scores.
         threads: kernels that run side by side.
     """
 
-    def __init__(self, store: Store, leading: Leading, *, threads: int) -> None:
-        self.threads = threads
-        self.weighted = "weight" in store.dtypes
-        self.names = ("score", "label", *(("weight",) if self.weighted else ()))
-        self.least, self.most = leading.least, leading.most
-        self.store, counts = self._scatter(store, leading)
-        self.above, self.totals = self._count(counts)
+    def __init__(
+        self, rows: ModelRows, dtypes: Mapping[str, type], parts: ScoreParts, *, threads: int
+    ) -> None:
+        self.rows, self.dtypes, self.parts, self.threads = rows, dtypes, parts, threads
+        self.weighted = "weight" in dtypes
+        if self.weighted:
+            self.sums, self.above = self._weigh()
+        else:
+            self.sums = parts.counts[:, ::-1].astype(np.float64)
+            self.above = np.concatenate([np.zeros((1, 2)), np.cumsum(self.sums, axis=0)])
+        positives, negatives = map(float, self.above[-1])
+        self.totals = Totals(positives, negatives, self.weighted)
 
     @property
     def score_range(self) -> tuple[float, float]:
         """The lowest and the highest score; NaN without rows."""
-        if self.least > self.most:
+        leading = self.parts.leading
+        if leading.is_empty:
             return np.nan, np.nan
-        dtype = self.store.dtypes["score"]
-        high, low = values_of(~np.array([self.least, self.most], dtype=np.uint64).astype(dtype))
+        keys = np.array([leading.least, leading.most], dtype=np.uint64)
+        high, low = values_of(~keys.astype(self.dtypes["score"]))
         return float(low), float(high)
 
     def walk(self, wanted: Wanted) -> Walked:
         """What the walk over all distinct scores gives."""
+        total = Walked()
+        for held in self.rows.cut(self.parts.stored, bytes_of(self.dtypes)):
+            store = self._scatter(held)
 
-        def work(part: int) -> Walked:
-            scores, positives, negatives = self._groups(part)
-            above = (float(self.above[part, 0]), float(self.above[part, 1]))
-            if not scores.size:
-                return Walked()
-            return walk(scores, positives, negatives, above, self.totals, wanted)
+            def work(part: int, first: int = held.start, store: Store = store) -> Walked:
+                scores, positives, negatives = self._groups(part, store, part - first)
+                above = (float(self.above[part, 0]), float(self.above[part, 1]))
+                return walk(scores, positives, negatives, above, self.totals, wanted)
 
-        parts = ordered_map(work, range(self.store.n_parts), threads=self.threads)
-        total = next(parts)
-        for part in parts:
-            total.merge(part)
+            for part in ordered_map(work, held, threads=self.threads):
+                total.merge(part)
         return total
 
-    def _groups(self, part: int) -> tuple[Floats, Floats, Floats]:
+    def _scatter(self, held: range) -> Store:
+        n_rows = int(self.parts.stored[held.start : held.stop].sum())
+        store, placing = Store(self.dtypes, len(held), n_rows), self.parts.placing(held)
+        if n_rows:
+            for _ in self.rows.look(lambda rows: store.fill(rows, placing)):
+                pass
+        store.seal()
+        return store
+
+    def _groups(self, part: int, store: Store, slot: int) -> tuple[Floats, Floats, Floats]:
         """Distinct scores of a part, and the weight of rows with label 1 and 0 at each."""
-        _, columns = sort_rows(None, self.store.part(part, self.names))
+        if self.parts.is_counted[part]:
+            key: Column = self.parts.firsts[part : part + 1].astype(self.dtypes["score"])
+            return values_of(~key), self.sums[part, :1], self.sums[part, 1:]
+        _, columns = sort_rows(None, store.part(slot, list(self.dtypes)))
         keys = columns[0]
         weights = values_of(columns[2]) if self.weighted else np.empty(0)
         distinct = np.empty(keys.size, dtype=keys.dtype)
@@ -140,73 +92,27 @@ class Pooled:
         n = tie_groups(keys, columns[1], weights, distinct, positives, negatives)
         return values_of(~distinct[:n]), positives[:n], negatives[:n]
 
-    def _scatter(self, store: Store, leading: Leading) -> tuple[Store, npt.NDArray[np.int64]]:
-        shift, least = np.uint64(leading.shift), np.uint64(min(leading.least, leading.most))
-        table = _parts_of(leading.counts.sum(axis=1))
-        n_parts = int(table[-1]) + 1
-        n_rows = sum(batch.n_rows for batch in store.batches)
-        dtypes = {name: store.dtypes[name] for name in self.names}
-        pooled = Store(dtypes, n_parts, n_rows)
-        sums = np.zeros((n_parts, 2), dtype=np.int64)
+    def _weigh(self) -> tuple[Floats, Floats]:
+        """Weight of the rows with label 1 and 0 of each part, and of all above it, rounded once."""
+        n_parts = self.parts.firsts.size
 
-        def place(
-            rows: Mapping[str, Column], starts: npt.NDArray[np.int32], places: npt.NDArray[np.int32]
-        ) -> None:
-            place_by_table(rows["score"], least, shift, table, starts, places)
+        def weigh(rows: Columns) -> ExactSums:
+            sums = ExactSums(2, n_parts)
+            is_good, weights = rows["label"] != 0, values_of(rows["weight"])
+            columns = np.stack([weights * is_good, weights * ~is_good], axis=1)
+            sums.add(columns, rows=CellRows.of(self.parts.part_of(rows["score"]), n_parts))
+            return sums
 
-        def scatter(item: tuple[Batch, tuple[int, int]]) -> Batch:
-            batch, where = item
-            rows = {name: store.rows(batch, name) for name in self.names}
-            return pooled.fill(where, rows, place)
-
-        places = ((batch, pooled.reserve(batch.n_rows)) for batch in store.batches)
-        for batch in ordered_map(scatter, places, threads=self.threads):
-            pooled.batches.append(batch)
-            if batch.n_rows:
-                sum_labels(batch.starts, pooled.rows(batch, "label"), sums)
-        pooled.seal()
-        return pooled, sums
-
-    def _count(self, sums: npt.NDArray[np.int64]) -> tuple[Floats, Totals]:
-        """The weight of the rows above each part, and of all."""
-        if self.weighted:
-            values = self._weigh_parts()
-        else:
-            values = np.stack([sums[:, 1], sums[:, 0] - sums[:, 1]], axis=1).astype(np.float64)
-        above = np.zeros((values.shape[0] + 1, 2))
-        for column in range(2):
-            cumulate_from_zero(values[:, column].copy(), above[1:, column])
-        totals = Totals(float(above[-1, 0]), float(above[-1, 1]), self.weighted)
-        return above[:-1], totals
-
-    def _weigh_parts(self) -> Floats:
-        def weigh(part: int) -> tuple[float, float]:
-            _, positives, negatives = self._groups(part)
-            room = np.empty(positives.size)
-            return float(cumulate(positives, 0.0, room)), float(cumulate(negatives, 0.0, room))
-
-        found = ordered_map(weigh, range(self.store.n_parts), threads=self.threads)
-        return np.array(list(found)).reshape(-1, 2)
+        total = ExactSums(2, n_parts)
+        for each in self.rows.look(weigh):
+            total.merge(each)
+        scaled = [
+            [total.sum_of(2 * part + label).scaled for part in range(n_parts)] for label in (0, 1)
+        ]
+        above = [list(accumulate(each, initial=0)) for each in scaled]
+        return _rounded(scaled), _rounded(above)
 
 
-def cumulate_from_zero(values: Floats, out: npt.NDArray[np.float64]) -> None:
-    """Sums up to and with each value."""
-    room = np.empty(values.size)
-    cumulate(values, 0.0, room)
-    out[:] = room
-
-
-def _extremes(store: Store) -> tuple[int, int]:
-    found = [store.rows(batch, "score") for batch in store.batches if batch.n_rows]
-    if not found:
-        return 1, 0
-    return min(int(each.min()) for each in found), max(int(each.max()) for each in found)
-
-
-def _parts_of(leading: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """The part of each value of the leading bits: neighbours share one until it is full."""
-    before = np.cumsum(leading) - leading
-    parts = before // ROWS_A_PART
-    heavy = leading >= ROWS_A_PART  # a part of its own, and so is what follows
-    fresh = np.concatenate([[0], (parts[1:] != parts[:-1]) | heavy[1:] | heavy[:-1]])
-    return np.cumsum(fresh).astype(np.int32)
+def _rounded(scaled: list[list[int]]) -> Floats:
+    unit = 1 << SCALE_BITS
+    return np.array([[each / unit for each in column] for column in scaled]).T

@@ -10,6 +10,7 @@ import polars as pl
 from evalkit.config import Policies
 from evalkit.errors import DataError, RequestError
 from evalkit.keys import as_array
+from evalkit.labels._parts import Leading
 from evalkit.rows import Rows, float_column, order_keys
 from evalkit.sources import Table
 
@@ -108,6 +109,11 @@ class LabelReader:
         rows.tally.noted["positives"] = int(rows.columns["label"].sum())
         if "weight" in rows.frame.columns:
             rows.columns["weight"] = _weights(rows.frame["weight"], table)
+
+
+def mark_scores(rows: Rows) -> None:
+    """Notes how the scores are spread."""
+    rows.tally.marks["scores"] = Leading.of(rows.columns)
 
 
 def _floats(series: pl.Series) -> npt.NDArray[np.floating]:

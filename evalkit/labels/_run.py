@@ -10,12 +10,13 @@ import numpy.typing as npt
 from evalkit.config import Config
 from evalkit.errors import DataError, MachineError, RequestError
 from evalkit.keys import KeyCollisionError
-from evalkit.labels._bands import Bands, Ruler, count_spread
+from evalkit.labels._bands import Bands, Ruler
 from evalkit.labels._graphs import Drawing
 from evalkit.labels._groups import GroupResults, measure_groups
+from evalkit.labels._parts import Leading, ScoreParts
 from evalkit.labels._placements import AREAS, Placements, place_rows
-from evalkit.labels._pooled import Leading, Pooled
-from evalkit.labels._rows import LabelReader, refuse_policies
+from evalkit.labels._pooled import Pooled
+from evalkit.labels._rows import LabelReader, mark_scores, refuse_policies
 from evalkit.labels._smooth import smooth_of
 from evalkit.labels._values import Values
 from evalkit.labels._walk import Walked
@@ -31,10 +32,9 @@ from evalkit.rows import (
     Models,
     Number,
     Reading,
+    Room,
     RowTally,
     Smooth,
-    Store,
-    check_memory,
     check_resampled,
     check_rows,
     compares,
@@ -49,8 +49,6 @@ from evalkit.segments import ALL
 from evalkit.sources import Table, open_labels
 
 SEEDS = range(1, 17)
-BYTES_A_ROW = 26  # user 8, score 8 and label 1 in one store, score and label again in the next
-BYTES_A_WEIGHT, BYTES_A_SESSION, BYTES_SAVED = 16, 17, 8  # saved where scores are float32
 
 
 def run_labels(
@@ -85,13 +83,12 @@ def run_labels(
     opened = open_labels_of(config, given)
     models = [(table.model, each) for table, each in zip(config.labels, opened, strict=True)]
     clock.line.tables = opened
-    check_memory(opened, max(_bytes_a_row(table, requests) for table in opened), memory_limit)
     thresholds = {
         id(each): table.threshold for table, each in zip(config.labels, opened, strict=True)
     }
     clock.start()
     for seed in SEEDS:
-        run = _Run(config, requests, models, thresholds, threads, sample, clock)
+        run = _Run(config, requests, models, thresholds, threads, memory_limit, sample, clock)
         try:
             return run.report(seed)
         except KeyCollisionError:
@@ -121,14 +118,6 @@ def _check_sessions(config: Config, requests: Sequence[Request]) -> None:
         )
 
 
-def _bytes_a_row(table: Table, requests: Sequence[Request]) -> int:
-    schema = table.frame.collect_schema()
-    found = BYTES_A_ROW
-    found -= BYTES_SAVED if str(schema["score"]) in ("Float32", "Float16") else 0
-    found += BYTES_A_WEIGHT if "weight" in schema else 0
-    return found + (BYTES_A_SESSION if any(over(r) == "sessions" for r in requests) else 0)
-
-
 @dataclass(frozen=True, slots=True)
 class _Run:
     config: Config
@@ -136,6 +125,7 @@ class _Run:
     models: Models
     thresholds: Mapping[int, float | None]
     threads: int
+    memory_limit: int | None
     sample: float | None
     clock: Clock
 
@@ -157,19 +147,20 @@ class _Run:
             self.threads,
             self.sample,
             clock.line.advance,
+            Room(self.memory_limit, self.threads),
+            mark_scores if Wanted.of(self.requests).requests else None,
         )
         tallies: dict[str, RowTally] = {}
         for model, table in self.models:  # one after the other: only one is in memory
-            read = reading.read([(model, table)])
-            clock.stop("read")
-            for name, rows in read.items():
+            for name, rows in reading.models_of(model, table):
+                clock.stop("read")
                 if name in tallies:
                     raise DataError(
                         f"two tables have rows of {name!r}", code="duplicate-model", at=table.at
                     )
                 tallies[name] = rows.tally
                 found.warnings += check_rows(config, {name: rows}, {name: table.at})
-                self._measure(name, rows, groupings, table, found)
+                self._measure(name, rows, reader.dtypes(table), groupings, table, found)
         return make_report(
             config,
             self.requests,
@@ -186,73 +177,66 @@ class _Run:
         self,
         name: str,
         rows: ModelRows,
+        dtypes: Mapping[str, type],
         groupings: Sequence[Grouping],
         table: Table,
         found: Findings,
     ) -> None:
-        by_kind: dict[str, GroupResults] = {}
-        pool = None
         wanted = Wanted.of(self.requests)
-        store = rows.stores["user"]
-        leading = Leading.of(store, threads=self.threads) if wanted.requests else None
-        placements = self._place(store, leading, wanted)
-        smooth = _smooth(wanted, placements)
-        for grouping in groupings:
-            kind = f"{grouping.name}s"
-            by_kind[kind] = measure_groups(
-                rows.stores[grouping.name],
-                grouping,
-                [request for request in self.requests if over(request) == kind],
-                list(smooth.values()) if kind == "users" else [],
-                placements=placements,
-                keep_order=kind == "users" and leading is not None,
-                keep=compares(self.config),
-                threads=self.threads,
-            )
-            names = [each for each in (grouping.key, grouping.check) if each is not None]
-            rows.stores[grouping.name].forget(names)
-        self.clock.stop("users")
-        if leading is not None:
-            pool = Pooled(rows.stores["user"], leading, threads=self.threads)
-        by_user = rows.stores.pop("user")
-        rows.stores.clear()
-        found.users[name] = by_kind["users"].n_groups
-        found.most_rows[name] = by_kind["users"].most_rows
-        found.pairs[name] = rows.tally.noted.get("positives", 0)
-        values = None
-        if pool is not None:
+        values = placements = drawing = ruler = None
+        if wanted.requests:
+            leading = rows.tally.marks.pop("scores", Leading.nothing())
+            assert isinstance(leading, Leading)
+            pool = Pooled(rows, dtypes, ScoreParts.of(leading, rows), threads=self.threads)
             self._check_probabilities(pool, wanted, table)
-            self.clock.stop("scatter")
             walked = pool.walk(wanted)
             values = Values(pool.totals, walked)
             found.warnings += _warnings(name, wanted, walked, pool)
-            self.clock.stop("scores")
             drawing = Drawing(name, pool.totals, walked, pool.score_range[0])
-            found.graphs += drawing.graphs(self._bands(drawing, by_user, by_kind["users"]))
-            self.clock.stop("bands")
+            ruler = Ruler.make(
+                drawing.marks(), drawing.edges(), dtypes["score"], weight=pool.totals.rows
+            )
+            if "weight" not in dtypes:
+                placements = self._place(rows, leading, wanted)
+            self.clock.stop("scores")
+        smooth = _smooth(wanted, placements)
+        by_kind: dict[str, GroupResults] = {}
+        for grouping in groupings:
+            kind = f"{grouping.name}s"
+            for store in rows.shares(grouping):
+                results = measure_groups(
+                    store,
+                    grouping,
+                    [request for request in self.requests if over(request) == kind],
+                    list(smooth.values()) if kind == "users" else [],
+                    placements=placements,
+                    keep=compares(self.config),
+                    ruler=ruler if kind == "users" else None,
+                    threads=self.threads,
+                )
+                if kind in by_kind:
+                    by_kind[kind].merge(results)
+                else:
+                    by_kind[kind] = results
+        rows.forget()
+        users = by_kind["users"]
+        if drawing is not None and users.bands is not None:
+            bands = Bands(users.bands, users.n_groups, level=self.config.statistics.level)
+            found.graphs += drawing.graphs(bands)
+        found.users[name] = users.n_groups
+        found.most_rows[name] = users.most_rows
+        found.pairs[name] = rows.tally.noted.get("positives", 0)
         found.measured.setdefault(ALL, {})[name] = self._numbers(values, by_kind, smooth)
+        self.clock.stop("users")
 
-    def _bands(self, drawing: Drawing, by_user: Store, users: GroupResults) -> Bands:
-        ruler = Ruler.make(
-            drawing.marks(),
-            drawing.edges(),
-            by_user.dtypes["score"],
-            weight=drawing.totals.rows,
-            heaviest=users.heaviest,
-        )
-        spread = count_spread(by_user, users.starts, ruler, threads=self.threads)
-        return Bands(spread, users.n_groups, level=self.config.statistics.level)
-
-    def _place(self, store: Store, leading: Leading | None, wanted: Wanted) -> Placements | None:
-        """What rows do to areas; None where nobody asks, or where rows have weights."""
-        if leading is None or "weight" in store.dtypes:
-            return None
+    def _place(self, rows: ModelRows, leading: Leading, wanted: Wanted) -> Placements | None:
+        """What rows do to areas; None where nobody asks."""
         areas = [request for request in wanted.requests if request.metric.name in AREAS]
 
         def find_mixed() -> npt.NDArray[np.bool_]:
-            return leading.find_mixed(store, threads=self.threads)
+            return leading.find_mixed(rows)
 
-        return place_rows(leading.least, leading.shift, leading.counts, areas, find_mixed)
+        return place_rows(leading.first, leading.shift, leading.counts, areas, find_mixed)
 
     def _check_probabilities(self, pool: Pooled, wanted: Wanted, table: Table) -> None:
         low, high = pool.score_range

@@ -35,12 +35,14 @@ from evalkit.report import (
 from evalkit.rows import (
     Findings,
     Floats,
+    HeldRows,
     KeptParts,
     Measured,
     ModelRows,
     Models,
     Number,
     Reading,
+    Room,
     RowTally,
     Store,
     TermSums,
@@ -186,9 +188,14 @@ class _Run:
             self.threads,
             self.sample,
             clock.line.advance,
-            N_PREDICTED if pairs.joined else None,
+            Room(None, self.threads),
+            counted_by=N_PREDICTED if pairs.joined else None,
         )
-        models = reading.read(pairs.models)
+        models = {
+            name: rows
+            for model, table in pairs.models
+            for name, rows in reading.models_of(model, table)
+        }
         clock.stop("read")
         places = {name: table.at for name, table in pairs.models if name is not None}
         found.warnings += check_rows(config, models, places)
@@ -267,6 +274,7 @@ class _Run:
     # ---------------------------------------------------------------- measuring
 
     def _measure(self, name: str, rows: ModelRows, check: str | None, found: Findings) -> None:
+        assert isinstance(rows, HeldRows)
         store = rows.stores["user"]
         edges = _edges_of_residuals(store, self.threads)
         rated = _edges_of_ratings(store)

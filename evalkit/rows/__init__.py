@@ -6,7 +6,7 @@ together; each part of it is sorted whole, so nothing depends on the order of ro
 
 from evalkit.rows._bins import bin_of, nice_edges
 from evalkit.rows._comparing import Measured, check_resampled, compares, conclude
-from evalkit.rows._kernels import count_leading, place_by_table
+from evalkit.rows._kernels import count_leading, count_within, find_ranges, place_ranges
 from evalkit.rows._means import WeightedMean, product_and_rest
 from evalkit.rows._numbers import (
     KeptParts,
@@ -16,7 +16,8 @@ from evalkit.rows._numbers import (
     over,
     weighting,
 )
-from evalkit.rows._reading import Grouping, ModelRows, Reading, Rows, RowTally
+from evalkit.rows._passes import Columns, HeldRows, ModelRows, Room, bytes_of
+from evalkit.rows._reading import Reading, names_of_models
 from evalkit.rows._spread import Floats, Smooth, Term, TermSums
 from evalkit.rows._store import (
     Batch,
@@ -43,13 +44,16 @@ from evalkit.rows._street import (
     open_all,
     refuse_per_user,
 )
+from evalkit.rows._tally import Grouping, Rows, RowTally
 
 __all__ = [
     "Batch",
     "Column",
+    "Columns",
     "Findings",
     "Floats",
     "Grouping",
+    "HeldRows",
     "KeptParts",
     "Measured",
     "ModelRows",
@@ -58,6 +62,7 @@ __all__ = [
     "Numbered",
     "Placing",
     "Reading",
+    "Room",
     "RowTally",
     "Rows",
     "RowsKind",
@@ -68,24 +73,28 @@ __all__ = [
     "UserColumns",
     "WeightedMean",
     "bin_of",
+    "bytes_of",
     "check_memory",
     "check_resampled",
     "check_rows",
     "compares",
     "conclude",
     "count_leading",
+    "count_within",
+    "find_ranges",
     "float_column",
     "group_by",
     "inputs_of",
     "is_plain_mean",
     "key_of_rows",
     "make_report",
+    "names_of_models",
     "nice_edges",
     "number_groups",
     "open_all",
     "order_keys",
     "over",
-    "place_by_table",
+    "place_ranges",
     "product_and_rest",
     "refuse_per_user",
     "sort_rows",

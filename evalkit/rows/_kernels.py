@@ -46,23 +46,58 @@ def order_keys_64(bits, keys, counts):
 
 
 @kernel(allocates=False)
-def place_by_hash(keys, n_bits, starts, places):
-    """Rows of one part, chosen by the top bits of the key's hash, get neighbouring places."""
+def place_by_hash(keys, n_bits, first, n_held, starts, places):
+    """Rows of one part, chosen by the top bits of the key's hash, get neighbouring places.
+
+    Parts from `first` on are held, `n_held` of them; rows of others come last.
+    """
     shift = np.uint64(64 - n_bits)
     for row in range(keys.size):
         part = np.int64(mix(keys[row]) >> shift) if n_bits > 0 else np.int64(0)
-        places[row] = part
-        starts[part + 1] += 1
+        slot = part - first
+        slot = slot if 0 <= slot < n_held else n_held
+        places[row] = slot
+        starts[slot + 1] += 1
     settle(starts, places)
 
 
 @kernel(allocates=False)
-def place_by_table(keys, least, shift, table, starts, places):
-    """Rows of one part, as `table` says of the leading bits of their key, become neighbours."""
+def count_hashes(keys, n_bits, counts):
+    """Rows of each part, as `place_by_hash` chooses them, into `counts`[n]."""
+    shift = np.uint64(64 - n_bits)
     for row in range(keys.size):
-        part = np.int64(table[np.int64((np.uint64(keys[row]) - least) >> shift)])
-        places[row] = part
-        starts[part + 1] += 1
+        counts[np.int64(mix(keys[row]) >> shift) if n_bits > 0 else np.int64(0)] += 1
+
+
+@kernel(allocates=False)
+def find_ranges(keys, least, shift, table, firsts, out):
+    """The range of keys that each row lies in.
+
+    Args:
+        least, shift: of cells of keys.
+        table: int32[n_cells, 2], the first and the last range that has keys of a cell.
+        firsts: the first key of each range; they ascend.
+    """
+    for row in range(keys.size):
+        key = np.uint64(keys[row])
+        cell = np.int64((key - least) >> shift)
+        found, last = np.int64(table[cell, 0]), np.int64(table[cell, 1])
+        while found < last:
+            middle = (found + last + 1) >> 1
+            if firsts[middle] <= key:
+                found = middle
+            else:
+                last = middle - 1
+        out[row] = found
+
+
+@kernel(allocates=False)
+def place_ranges(ranges, slots, starts, places):
+    """Rows of one part become neighbours, `slots` being the part of each range."""
+    for row in range(ranges.size):
+        slot = slots[ranges[row]]
+        places[row] = slot
+        starts[slot + 1] += 1
     settle(starts, places)
 
 
@@ -82,9 +117,10 @@ def settle(starts, places):
 
 @kernel(allocates=False)
 def scatter(values, places, out):
-    """`values` at their places."""
+    """`values` at their places; those behind the end are left out."""
     for row in range(values.size):
-        out[places[row]] = values[row]
+        if places[row] < out.size:
+            out[places[row]] = values[row]
 
 
 @kernel(allocates=False)
@@ -95,6 +131,32 @@ def count_leading(keys, labels, least, shift, counts):
 
 
 @kernel(allocates=False)
+def count_within(keys, labels, lows, highs, shifts, counts, least, most):
+    """Rows with label 0 and 1 in equal pieces of some ranges of keys, and the keys' extremes.
+
+    Args:
+        lows, highs: first and last key of each range; they ascend.
+        shifts: a piece of a range has as many bits.
+        counts: int64[n_ranges, n_pieces, 2], on top of which rows are counted.
+        least, most: uint64[n_ranges, n_pieces], which start as the largest and as 0.
+    """
+    for row in range(keys.size):
+        key = np.uint64(keys[row])
+        found, last = np.int64(0), lows.size - 1
+        while found < last:
+            middle = (found + last + 1) >> 1
+            if lows[middle] <= key:
+                found = middle
+            else:
+                last = middle - 1
+        if lows[found] <= key <= highs[found]:
+            piece = np.int64((key - lows[found]) >> shifts[found])
+            counts[found, piece, np.int64(labels[row] != 0)] += 1
+            least[found, piece] = min(least[found, piece], key)
+            most[found, piece] = max(most[found, piece], key)
+
+
+@kernel(allocates=False)
 def gather(column, firsts, starts, part, out):
     """The rows of one part out of every batch, one batch after the other."""
     place = 0
@@ -102,17 +164,6 @@ def gather(column, firsts, starts, part, out):
         first = firsts[batch]
         for row in range(first + starts[batch, part], first + starts[batch, part + 1]):
             out[place] = column[row]
-            place += 1
-
-
-@kernel(allocates=False)
-def put_back(values, firsts, starts, part, column):
-    """Overwrite the rows of one part in every batch, in the order in which `gather` reads them."""
-    place = 0
-    for batch in range(firsts.size):
-        first = firsts[batch]
-        for row in range(first + starts[batch, part], first + starts[batch, part + 1]):
-            column[row] = values[place]
             place += 1
 
 

@@ -1,123 +1,35 @@
-"""Tables of rows on their way into a store: policies, counts, keys of groups."""
+"""Tables of rows on their way into stores, or to whoever looks at them: policies and counts."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import Policies
 from evalkit.errors import DataError
-from evalkit.keys import USER_KEY, IdPlan, Keys, Sample, as_array, as_keys, hash_ids
-from evalkit.rows._store import Batch, Column, Store, by_hash, parts_for
+from evalkit.keys import USER_KEY, Sample
+from evalkit.rows._passes import (
+    PASSES_OF_HELD,
+    Counts,
+    HeldRows,
+    ModelRows,
+    Room,
+    StreamedRows,
+    bytes_of,
+)
+from evalkit.rows._store import MOST_BITS, Store, by_hash, count_by_hash, parts_for
+from evalkit.rows._tally import Grouping, Rows, RowTally
 from evalkit.sources import Table, reading
 from evalkit.threads import ordered_map
 
 BATCH_ROWS = 1 << 19
-OTHER_SEED = 0x9E3779B9
 UNKNOWN_ROWS = 1 << 22
 
-
-@dataclass(frozen=True, slots=True)
-class Grouping:
-    """How rows are grouped: the columns of an id, and its keys.
-
-    Args:
-        name: "user" or "session"; columns of the table are `<name>_0`, `<name>_1`, ...
-        plan: of the keys.
-    """
-
-    name: str
-    plan: IdPlan
-
-    @property
-    def key(self) -> str:
-        return f"{self.name}_key"
-
-    @property
-    def check(self) -> str | None:
-        """The column of a second hash, where the key is one itself and might be shared."""
-        return f"{self.name}_check" if self.plan.hashed else None
-
-    def select(self) -> list[pl.Expr]:
-        """The key as it is stored, and the check."""
-        found = [self.plan.key().alias(self.key)]
-        if self.check is not None:
-            exprs = self.plan.canonical()
-            whole = exprs[0] if len(exprs) == 1 else pl.struct(exprs)
-            check = hash_ids(whole, self.plan.seed + OTHER_SEED) // (1 << 32)
-            found.append(check.cast(pl.UInt32).alias(self.check))
-        return found
-
-    def dtypes(self) -> dict[str, type]:
-        found: dict[str, type] = {self.key: np.uint64}
-        return found if self.check is None else {**found, self.check: np.uint32}
-
-
-@dataclass(slots=True)
-class RowTally:
-    """What became of the rows of one model."""
-
-    rows: int = 0
-    dropped: dict[str, int] = field(default_factory=dict)
-    noted: dict[str, int] = field(default_factory=dict)
-    users: dict[str, list[Keys]] = field(default_factory=dict)  # of rows that were left out
-
-    @property
-    def rows_used(self) -> int:
-        return self.rows - sum(self.dropped.values())
-
-    def add(self, other: "RowTally") -> None:
-        """What became of some rows more."""
-        self.rows += other.rows
-        for mine, theirs in ((self.dropped, other.dropped), (self.noted, other.noted)):
-            for reason, number in theirs.items():
-                mine[reason] = mine.get(reason, 0) + number
-        for reason, keys in other.users.items():
-            self.users.setdefault(reason, []).extend(keys)
-
-
-@dataclass(slots=True)
-class Rows:
-    """Some rows of one model as arrays, while faulty ones are sorted out."""
-
-    frame: pl.DataFrame
-    tally: RowTally
-    columns: dict[str, Column] = field(default_factory=dict)
-
-    def drop(self, bad: npt.NDArray[np.bool_] | pl.Series, reason: str) -> None:
-        """Leave out the rows of a mask, and count them."""
-        mask = bad if isinstance(bad, pl.Series) else pl.Series(bad)
-        number = int(mask.sum() or 0)
-        self.tally.dropped[reason] = self.tally.dropped.get(reason, 0) + number
-        if number:
-            self.frame = self.frame.filter(~mask)
-
-    def drop_nulls(self, names: Sequence[str], reason: str) -> None:
-        """Leave out rows in which one of these columns is null."""
-        having = [name for name in names if self.frame[name].null_count()]
-        if not having:
-            self.tally.dropped.setdefault(reason, 0)
-            return
-        self.drop(
-            self.frame.select(pl.any_horizontal(pl.col(having).is_null())).to_series(), reason
-        )
-
-    def take_groups(self, groupings: Sequence[Grouping]) -> None:
-        """The keys of rows as columns."""
-        for each in groupings:
-            self.columns[each.key] = as_keys(self.frame[each.key])
-            if each.check is not None:
-                self.columns[each.check] = as_array(self.frame[each.check])
-
-
-@dataclass(slots=True)
-class ModelRows:
-    """One model's rows: a store for each grouping, and counts."""
-
-    tally: RowTally
-    stores: dict[str, Store]
+Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +37,12 @@ class Reading:
     """How the tables of a run are read.
 
     Args:
-        groupings: a store is filled for each of them.
+        groupings: by each of them rows can be brought together.
         columns: the expressions to read of a table, without ids.
         prepare: sorts faulty rows out and makes the columns of the store.
         dtypes: of the store's columns besides keys, by table.
-        counted_by: the column that says how many rows of a log each row stands for.
+        room: for rows, in memory.
+        mark: notes in the tally what is to be remembered of good rows, when they are first read.
     """
 
     groupings: Sequence[Grouping]
@@ -140,84 +53,141 @@ class Reading:
     threads: int
     sample: float | None
     progress: Callable[[int], None]
+    room: Room
+    mark: Callable[[Rows], None] | None = None
     counted_by: str | None = None
 
-    def read(self, models: Sequence[tuple[str | None, Table]]) -> dict[str, ModelRows]:
-        """All rows of all models, models in the order in which they come.
+    def models_of(self, model: str | None, table: Table) -> Iterator[tuple[str, ModelRows]]:
+        """The rows of each model of a table, models in the order in which they come.
+
+        They are held where they fit into memory, and read again and again otherwise.
 
         Raises:
             DataError: a row is faulty and its policy is to refuse.
         """
-        found: dict[str, ModelRows] = {}
-        for model, table in models:
-            if model is not None:
-                found[model] = self._fresh(table)
-            with reading(table):
-                self._read_table(model, table, found)
-        for rows in found.values():
-            for store in rows.stores.values():
-                store.seal()
-        return found
+        if self.room.holds(table.n_rows_hint(), self.bytes_a_row(table)):
+            yield from self._hold(model, table).items()
+            return
+        if model is not None:
+            yield model, self._survey(table, None)
+            return
+        for name in names_of_models(table):
+            yield name, self._survey(table, name)
 
-    def _fresh(self, table: Table) -> ModelRows:
-        hint = table.n_rows_hint()
-        n_rows = UNKNOWN_ROWS if hint is None else hint
-        dtypes = dict(self.dtypes(table))
-        return ModelRows(
-            RowTally(),
-            {
-                each.name: Store({**each.dtypes(), **dtypes}, parts_for(n_rows), n_rows)
-                for each in self.groupings
-            },
-        )
+    def bytes_a_row(self, table: Table) -> int:
+        """Bytes of a row in all stores, and of its share of those in another order."""
+        again = -(-bytes_of(self.dtypes(table)) // PASSES_OF_HELD)
+        return again + sum(bytes_of(self.dtypes_of(table, each)) for each in self.groupings)
 
-    def _read_table(self, model: str | None, table: Table, found: dict[str, ModelRows]) -> None:
-        sample = None
+    def dtypes_of(self, table: Table, grouping: Grouping) -> dict[str, type]:
+        """The columns of a store."""
+        return {**grouping.dtypes(), **self.dtypes(table)}
+
+    def look(self, table: Table, model: str | None, work: Callable[[Rows], Done]) -> Iterator[Done]:
+        """`work` on the good rows of a table, batch by batch, in their order.
+
+        Args:
+            model: whose rows, where the table has a column of models; None: all.
+        """
+        return self._look(table, model, lambda _, rows: work(rows), split=False)
+
+    def _look(
+        self,
+        table: Table,
+        model: str | None,
+        work: Callable[[str, Rows], Done],
+        *,
+        split: bool,
+    ) -> Iterator[Done]:
         columns = list(self.columns(table))
         for each in self.groupings:
             columns += each.select()
+        sample = None
         if self.sample is not None:
             user = self.groupings[0]
             sample = Sample(self.sample, user.plan)
             if user.plan.hashed:
                 columns += user.plan.canonical()
-        if model is None:
+        rows = table.frame
+        if split:
             columns.append(pl.col("model"))
+        elif model is not None:
+            rows = rows.filter(pl.col("model") == model)
 
-        def frames() -> Iterator[tuple[str, pl.DataFrame, dict[str, tuple[int, int]]]]:
-            for frame in table.stream(columns, most=BATCH_ROWS):
+        def frames() -> Iterator[tuple[str, pl.DataFrame]]:
+            for frame in table.with_frame(rows, None).stream(columns, most=BATCH_ROWS):
                 self.progress(frame.height)
-                for name, part in _by_model(model, frame, table):
-                    if name not in found:
-                        found[name] = self._fresh(table)
-                    places = {
-                        each: store.reserve(part.height)
-                        for each, store in found[name].stores.items()
-                    }
-                    yield name, part, places
+                if split:
+                    yield from _by_model(frame, table)
+                else:
+                    yield "", frame
 
-        def work(
-            item: tuple[str, pl.DataFrame, dict[str, tuple[int, int]]],
-        ) -> tuple[str, RowTally, dict[str, Batch]]:
-            name, frame, places = item
+        def prepared(item: tuple[str, pl.DataFrame]) -> Done:
+            name, frame = item
             rows = Rows(frame, RowTally(rows=frame.height))
             self._sort_out(rows, table, sample)
-            batches = {
-                each.name: found[name]
-                .stores[each.name]
-                .fill(
-                    places[each.name],
-                    rows.columns,
-                    by_hash(each.key, found[name].stores[each.name].n_parts),
-                )
-                for each in self.groupings
-            }
-            return name, rows.tally, batches
+            return work(name, rows)
 
-        for name, tally, batches in ordered_map(work, frames(), threads=self.threads):
+        with reading(table):
+            yield from ordered_map(prepared, frames(), threads=self.threads)
+
+    def _hold(self, model: str | None, table: Table) -> dict[str, HeldRows]:
+        """Every model's rows in stores."""
+        hint = table.n_rows_hint()
+        n_rows = UNKNOWN_ROWS if hint is None else hint
+        n_parts = parts_for(n_rows)
+        placings = {each.name: by_hash(each.key, n_parts) for each in self.groupings}
+        found: dict[str, HeldRows] = {}
+        lock = Lock()
+
+        def rows_of(name: str) -> HeldRows:
+            with lock:
+                if name not in found:
+                    stores = {
+                        each.name: Store(self.dtypes_of(table, each), n_parts, n_rows)
+                        for each in self.groupings
+                    }
+                    found[name] = HeldRows(RowTally(), stores, self.threads)
+                return found[name]
+
+        def keep(named: str, rows: Rows) -> tuple[str, RowTally]:
+            name = named if model is None else model
+            for kind, store in rows_of(name).stores.items():
+                store.fill(rows.columns, placings[kind])
+            self._mark(rows)
+            return name, rows.tally
+
+        names = [] if model is None else [model]
+        for name, tally in self._look(table, None, keep, split=model is None):
             found[name].tally.add(tally)
-            for kind, batch in batches.items():
-                found[name].stores[kind].batches.append(batch)
+            names.append(name)
+        models = {name: rows_of(name) for name in dict.fromkeys(names)}
+        for rows in models.values():
+            for store in rows.stores.values():
+                store.seal()
+        return models
+
+    def _survey(self, table: Table, model: str | None) -> StreamedRows:
+        """The rows of one model counted, so that passes can be planned."""
+        smallest = 1 << MOST_BITS
+
+        def count(rows: Rows) -> tuple[RowTally, list[Counts]]:
+            self._mark(rows)
+            counts = [count_by_hash(rows.columns[each.key], smallest) for each in self.groupings]
+            return rows.tally, counts
+
+        dtypes = {each.name: self.dtypes_of(table, each) for each in self.groupings}
+        hashed = {each.name: np.zeros(smallest, dtype=np.int64) for each in self.groupings}
+        tally = RowTally()
+        for some, counts in self.look(table, model, count):
+            tally.add(some)
+            for total, each in zip(hashed.values(), counts, strict=True):
+                total += each
+        return StreamedRows(tally, hashed, dtypes, partial(self.look, table, model), self.room)
+
+    def _mark(self, rows: Rows) -> None:
+        if self.mark is not None:
+            self.mark(rows)
 
     def _sort_out(self, rows: Rows, table: Table, sample: Sample | None) -> None:
         keys = [each.key for each in self.groupings]
@@ -242,19 +212,32 @@ class Reading:
         rows.take_groups(self.groupings)
 
 
-def _by_model(
-    model: str | None, frame: pl.DataFrame, table: Table
-) -> Iterator[tuple[str, pl.DataFrame]]:
-    if model is not None:
-        yield model, frame
-        return
+def _by_model(frame: pl.DataFrame, table: Table) -> Iterator[tuple[str, pl.DataFrame]]:
     for part in frame.partition_by("model", maintain_order=True):
         name = part["model"][0]
         if name is None:
-            raise DataError(
-                f"{part.height:,} rows or more have no model",
-                code="null-model",
-                at=table.at,
-                hint='leave them out: where = "model is not null"',
-            )
+            raise _null_model(f"{part.height:,} rows or more", table)
         yield str(name), part
+
+
+def names_of_models(table: Table) -> list[str]:
+    """The models of a table with a column of them, as they come.
+
+    Raises:
+        DataError: a row has none [null-model].
+    """
+    names = table.frame.select(pl.col("model").unique(maintain_order=True))
+    with reading(table):
+        found = names.collect(engine="streaming")["model"]
+    if found.null_count():
+        raise _null_model("rows", table)
+    return [str(each) for each in found]
+
+
+def _null_model(what: str, table: Table) -> DataError:
+    return DataError(
+        f"{what} have no model",
+        code="null-model",
+        at=table.at,
+        hint='leave them out: where = "model is not null"',
+    )

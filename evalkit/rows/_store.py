@@ -9,6 +9,7 @@ among the part's distinct values.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from evalkit.keys import Keys
 from evalkit.rows._kernels import (
+    count_hashes,
     find_conflict,
     find_starts,
     gather,
@@ -26,7 +28,6 @@ from evalkit.rows._kernels import (
     pop,
     pop_distinct,
     push,
-    put_back,
     rank_densely,
     scatter,
 )
@@ -94,10 +95,25 @@ class Store:
     batches: list[Batch] = field(default_factory=list)
     _room: int = 0
     _used: int = 0
+    _lock: Lock = field(default_factory=Lock, repr=False)
     _tables: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]] = field(default_factory=list)
 
-    def reserve(self, n_rows: int) -> tuple[int, int]:
-        """Segment and first row of a place for `n_rows` rows; called by one thread."""
+    def fill(self, rows: Mapping[str, Column], placing: "Placing") -> Batch:
+        """Scatter a batch of rows into parts; any thread may. Rows of no part are left out."""
+        starts = np.zeros(self.n_parts + 2, dtype=np.int32)
+        places = np.empty(next(iter(rows.values())).size, dtype=np.int32)
+        placing(rows, starts, places)
+        n_kept = int(starts[self.n_parts])
+        with self._lock:
+            segment, first = self._reserve(n_kept)
+            batch = Batch(segment, first, starts[:-1])
+            self.batches.append(batch)
+        for name in self.dtypes:
+            scatter(rows[name], places, self.segments[segment][name][first : first + n_kept])
+        return batch
+
+    def _reserve(self, n_rows: int) -> tuple[int, int]:
+        """Segment and first row of a place for `n_rows` rows."""
         if not self.segments or self._used + n_rows > self._room:
             self._room = max(n_rows, MORE_ROWS if self.segments else self.n_rows)
             self._used = 0
@@ -106,20 +122,6 @@ class Store:
             )
         first, self._used = self._used, self._used + n_rows
         return len(self.segments) - 1, first
-
-    def fill(self, place: tuple[int, int], rows: Mapping[str, Column], chosen: "Placing") -> Batch:
-        """Scatter rows into the place that was reserved for them; any thread may.
-
-        The batch is part of the store once it is in `batches`.
-        """
-        segment, first = place
-        n_rows = int(next(iter(rows.values())).size)
-        starts = np.zeros(self.n_parts + 1, dtype=np.int32)
-        places = np.empty(n_rows, dtype=np.int32)
-        chosen(rows, starts, places)
-        for name in self.dtypes:
-            scatter(rows[name], places, self.segments[segment][name][first : first + n_rows])
-        return Batch(segment, first, starts)
 
     def rows(self, batch: Batch, name: str) -> Column:
         """A column of one batch, part after part."""
@@ -151,22 +153,9 @@ class Store:
             found.append(out)
         return found
 
-    def put(self, number: int, columns: Mapping[str, Column]) -> None:
-        """Overwrite columns of one part, whose rows were brought into another order."""
-        done = 0
-        for segment, (firsts, starts) in zip(self.segments, self._tables, strict=True):
-            size = int((starts[:, number + 1] - starts[:, number]).sum())
-            for name, values in columns.items():
-                put_back(values[done : done + size], firsts, starts, number, segment[name])
-            done += size
 
-    def forget(self, names: Sequence[str]) -> None:
-        """Give the memory of columns back."""
-        for segment in self.segments:
-            for name in names:
-                segment.pop(name, None)
-
-
+# writes int32[n_rows] places of rows, part after part, those of no part last, and int32[n_parts +
+# 2] starts of the parts, the last of which is where the rows of no part end; it starts as 0
 Placing = Callable[[Mapping[str, Column], npt.NDArray[np.int32], npt.NDArray[np.int32]], None]
 
 
@@ -175,16 +164,29 @@ def parts_for(n_rows: int) -> int:
     return 1 << min(MOST_BITS, max(0, n_rows // ROWS_A_PART - 1).bit_length())
 
 
-def by_hash(name: str, n_parts: int) -> Placing:
-    """Rows of one key lie in one part, chosen by its hash."""
+def by_hash(name: str, n_parts: int, held: range | None = None) -> Placing:
+    """Rows of one key lie in one part, chosen by its hash.
+
+    Args:
+        n_parts: of all rows; a power of two.
+        held: those of them that the store has; all by default.
+    """
     n_bits = n_parts.bit_length() - 1
+    held = range(n_parts) if held is None else held
 
     def place(
         rows: Mapping[str, Column], starts: npt.NDArray[np.int32], places: npt.NDArray[np.int32]
     ) -> None:
-        place_by_hash(rows[name], n_bits, starts, places)
+        place_by_hash(rows[name], n_bits, held.start, len(held), starts, places)
 
     return place
+
+
+def count_by_hash(keys: Keys, n_parts: int) -> npt.NDArray[np.int64]:
+    """How many rows `by_hash` puts into each part."""
+    counts = np.zeros(n_parts, dtype=np.int64)
+    count_hashes(keys, n_parts.bit_length() - 1, counts)
+    return counts
 
 
 @dataclass(frozen=True, slots=True)

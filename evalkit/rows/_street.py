@@ -24,13 +24,12 @@ from evalkit.report import (
     Warning_,
 )
 from evalkit.rows._comparing import Measured, conclude
-from evalkit.rows._reading import Grouping, ModelRows, RowTally
+from evalkit.rows._passes import BYTES_AT_REST, ModelRows
+from evalkit.rows._tally import Grouping, RowTally
 from evalkit.runs import new_run_id, run_key
 from evalkit.segments import Segment
 from evalkit.sources import Table
 from evalkit.totals import GrandTotals
-
-BYTES_AT_REST = 360 << 20  # interpreter, libraries, kernels, row groups on the way
 
 Models = Sequence[tuple[str | None, Table]]
 

@@ -71,7 +71,7 @@ def test_labels_are_the_same_for_any_order_and_threads(seed, dtype, columns):
 
 
 def test_many_parts_and_files_give_what_one_does(tmp_path, monkeypatch):
-    from evalkit.labels import _pooled
+    from evalkit.labels import _parts
     from evalkit.rows import _reading, _store
 
     log = impressions(30_000, 4, "float64")
@@ -79,7 +79,7 @@ def test_many_parts_and_files_give_what_one_does(tmp_path, monkeypatch):
     for number, part in enumerate(log.sample(fraction=1.0, shuffle=True, seed=5).iter_slices(7000)):
         part.write_parquet(tmp_path / f"{number}.parquet")
     monkeypatch.setattr(_store, "ROWS_A_PART", 500)
-    monkeypatch.setattr(_pooled, "ROWS_A_PART", 500)
+    monkeypatch.setattr(_parts, "ROWS_A_PART", 500)
     monkeypatch.setattr(_reading, "BATCH_ROWS", 999)
     monkeypatch.setattr(_store, "MORE_ROWS", 5000)
     monkeypatch.setattr(_reading, "UNKNOWN_ROWS", 4000)

@@ -1,0 +1,188 @@
+"""Rows of one model, held in memory, or read again for every pass that looks at them.
+
+A pass holds neighbouring parts: of users, chosen by the hash of their keys, or of scores. What is
+measured of a part does not depend on the parts that are held beside it, and sums are exact, so a
+limit of memory moves no digit.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.errors import MachineError
+from evalkit.rows._store import Batch, Column, Store, by_hash, parts_for
+from evalkit.rows._tally import Grouping, Rows, RowTally
+from evalkit.threads import ordered_map
+
+BYTES_AT_REST = 360 << 20  # interpreter, libraries, kernels, row groups on the way
+BYTES_OF_WORK = 200  # of a row of a part, while the part is sorted and measured
+LEAST_HELD = 1 << 22  # rows
+PASSES_OF_HELD = 4  # over held rows, to bring them into another order
+
+Columns = Mapping[str, Column]
+Counts = npt.NDArray[np.int64]
+Done = TypeVar("Done")
+
+
+class ModelRows(Protocol):
+    """The rows of one model, to be looked at as often as one likes."""
+
+    @property
+    def tally(self) -> RowTally:
+        """What became of them."""
+
+    def look(self, work: Callable[[Columns], Done]) -> Iterator[Done]:
+        """`work` on all rows, batch by batch."""
+
+    def shares(self, grouping: Grouping) -> Iterator[Store]:
+        """Stores in which groups are whole; each group is in one of them."""
+
+    def cut(self, rows: Counts, bytes_a_row: int) -> list[range]:
+        """Neighbouring parts, of so many rows each, that may be held at a time."""
+
+    def forget(self) -> None:
+        """Nobody looks again."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRows:
+    """Rows in memory, a store for each grouping."""
+
+    tally: RowTally
+    stores: dict[str, Store]
+    threads: int
+
+    def look(self, work: Callable[[Columns], Done]) -> Iterator[Done]:
+        """`work` on all rows, batch by batch."""
+        store = next(iter(self.stores.values()))
+
+        def on(batch: Batch) -> Done:
+            return work({name: store.rows(batch, name) for name in store.dtypes})
+
+        return ordered_map(on, store.batches, threads=self.threads)
+
+    def shares(self, grouping: Grouping) -> Iterator[Store]:
+        """The one store."""
+        yield self.stores[grouping.name]
+
+    def cut(self, rows: Counts, bytes_a_row: int) -> list[range]:
+        """Parts of a quarter of the rows, so that few are in memory twice."""
+        most = max(LEAST_HELD, int(rows.sum()) // PASSES_OF_HELD, int(rows.max(initial=0)))
+        return cut(rows, most)
+
+    def forget(self) -> None:
+        """Give the memory back."""
+        self.stores.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Memory that rows may take.
+
+    Args:
+        limit: bytes of the whole process; None: as many as rows need.
+        threads: each works on one part.
+    """
+
+    limit: int | None
+    threads: int
+
+    def holds(self, n_rows: int | None, bytes_a_row: int) -> bool:
+        """Whether all rows can be held; not so where nobody knows how many there are."""
+        if self.limit is None:
+            return True
+        return n_rows is not None and BYTES_AT_REST + n_rows * bytes_a_row <= self.limit
+
+    def cut(self, rows: Counts, bytes_a_row: int, what: str) -> list[range]:
+        """Neighbouring parts, of so many rows each, that fit at a time.
+
+        Raises:
+            MachineError: the largest part does not [memory-limit].
+        """
+        assert self.limit is not None
+        largest = int(rows.max(initial=0))
+        at_work = int(np.sort(rows)[-self.threads :].sum()) * BYTES_OF_WORK
+        room = self.limit - BYTES_AT_REST - at_work
+        if room < largest * bytes_a_row or self.limit < BYTES_AT_REST:
+            needed = (BYTES_AT_REST + at_work + largest * bytes_a_row >> 20) + 1
+            raise MachineError(
+                f"{largest:,} rows of {what} need about {needed:,} MiB at a time, the limit is "
+                f"{self.limit >> 20:,} MiB",
+                code="memory-limit",
+                hint=f"give --memory-limit {needed}MiB",
+            )
+        return cut(rows, room // bytes_a_row)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedRows:
+    """Rows that are read for every pass.
+
+    Args:
+        hashed: by grouping, how many rows `by_hash` puts into each of the smallest parts.
+        dtypes: of the store, by grouping.
+        read: `look` of the table.
+    """
+
+    tally: RowTally
+    hashed: Mapping[str, Counts]
+    dtypes: Mapping[str, Mapping[str, type]]
+    read: Callable[[Callable[[Rows], object]], Iterator[object]]
+    room: Room
+
+    def look(self, work: Callable[[Columns], Done]) -> Iterator[Done]:
+        """`work` on all rows, batch by batch."""
+        return self.read(lambda rows: work(rows.columns))  # type: ignore[return-value]
+
+    def shares(self, grouping: Grouping) -> Iterator[Store]:
+        """As few stores as the memory allows, one after the other."""
+        dtypes, rows = self.dtypes[grouping.name], self.hashed[grouping.name]
+        rows, ranges = self._parts(rows, bytes_of(dtypes), f"a {grouping.name}")
+        for held in ranges:
+            store = Store(dtypes, len(held), int(rows[held.start : held.stop].sum()))
+            placing = by_hash(grouping.key, rows.size, held)
+            for _ in self.look(lambda each, s=store, p=placing: s.fill(each, p)):  # type: ignore[misc]
+                pass
+            store.seal()
+            yield store
+
+    def cut(self, rows: Counts, bytes_a_row: int) -> list[range]:
+        """Parts that the memory holds."""
+        return self.room.cut(rows, bytes_a_row, "neighbouring scores")
+
+    def forget(self) -> None:
+        """Nothing is held."""
+
+    def _parts(self, hashed: Counts, bytes_a_row: int, what: str) -> tuple[Counts, list[range]]:
+        """Rows of parts that are small beside a pass, if that can be."""
+        n_parts = parts_for(int(hashed.sum()))
+        while True:
+            rows = hashed.reshape(n_parts, -1).sum(axis=1)
+            if n_parts == hashed.size:
+                return rows, self.room.cut(rows, bytes_a_row, what)
+            with suppress(MachineError):
+                ranges = self.room.cut(rows, bytes_a_row, what)
+                if 4 * len(ranges) <= n_parts or len(ranges) == 1:
+                    return rows, ranges
+            n_parts *= 2
+
+
+def bytes_of(dtypes: Mapping[str, type]) -> int:
+    """Bytes of a row."""
+    return sum(np.dtype(each).itemsize for each in dtypes.values())
+
+
+def cut(rows: Counts, most: int) -> list[range]:
+    """Neighbouring parts of at most so many rows together, but one part at least."""
+    found: list[range] = []
+    first = held = 0
+    for part, number in enumerate(map(int, rows)):
+        if part > first and held + number > most:
+            found.append(range(first, part))
+            first, held = part, 0
+        held += number
+    return [*found, range(first, rows.size)] if rows.size else found

@@ -1,0 +1,175 @@
+"""Rows that do not fit into memory are read several times, and the report keeps every byte."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evalkit
+from evalkit.errors import MachineError
+from evalkit.labels import _parts
+from evalkit.rows import _passes, _reading
+from evalkit.sources import Table
+
+METRICS = [
+    "AUC",
+    "AUC(ties='lost')",
+    "GAUC",
+    "AUC(over='sessions')",
+    "PR-AUC",
+    "PR-AUC(integration='trapezoid')",
+    "partial-AUC",
+    "log-loss",
+    "log-loss(over='users')",
+    "Brier",
+    "ECE",
+    "ECE(binning='mass')",
+    "calibration",
+    "F1(at='best')",
+    "MCC",
+]
+N_ROWS = 2000
+SCORES = {
+    "spread": lambda rng: rng.beta(0.5, 3, N_ROWS),
+    "one score": lambda rng: np.full(N_ROWS, 0.25),
+    "one score and others": lambda rng: np.where(
+        rng.random(N_ROWS) < 0.6, 0.25, rng.random(N_ROWS)
+    ),
+    "close together": lambda rng: np.concatenate(
+        [[5e-324, 1.0], 0.5 + rng.integers(0, 700, N_ROWS - 2) * 2.0**-50]
+    ),
+}
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """A process that takes no memory for itself, and parts of a few rows."""
+    monkeypatch.setattr(_passes, "BYTES_AT_REST", 0)
+    monkeypatch.setattr(_passes, "BYTES_OF_WORK", 0)
+    monkeypatch.setattr(_passes, "LEAST_HELD", 1)
+    monkeypatch.setattr(_parts, "ROWS_A_PART", 100)
+    monkeypatch.setattr(_reading, "BATCH_ROWS", 800)
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """One entry for every time that a table is read."""
+    found = []
+    stream = Table.stream
+
+    def counted(table, columns, *, most):
+        found.append(table.role)
+        return stream(table, columns, most=most)
+
+    monkeypatch.setattr(Table, "stream", counted)
+    return found
+
+
+def impressions(scores, dtype="float64", seed=1):
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "user": rng.integers(0, 400, N_ROWS),
+            "session": rng.integers(0, N_ROWS // 4, N_ROWS).astype(str),
+            "score": SCORES[scores](rng).astype(dtype),
+            "label": rng.random(N_ROWS) < 0.3,
+            "weight": rng.exponential(size=N_ROWS),
+        }
+    )
+
+
+def numbers(report):
+    document = json.loads(report.to_json())
+    return {key: document[key] for key in ("counts", "metrics", "graphs", "warnings")}
+
+
+@pytest.mark.parametrize("columns", [{}, {"weight": "weight"}], ids=["plain", "weighted"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("scores", sorted(SCORES))
+def test_a_limit_moves_no_byte(scores, dtype, columns, small_parts, reads):
+    log = impressions(scores, dtype)
+    named = {"session": "session", **columns}
+
+    whole = evalkit.evaluate_labels(log, metrics=METRICS, columns=named)
+    n_reads = len(reads)
+    limited = evalkit.evaluate_labels(log, metrics=METRICS, columns=named, memory_limit=15_000)
+
+    assert n_reads == 1
+    assert len(reads) > 6
+    assert numbers(limited) == numbers(whole)
+
+
+@pytest.mark.parametrize("columns", [{}, {"weight": "weight"}], ids=["plain", "weighted"])
+@pytest.mark.parametrize("scores", sorted(SCORES))
+def test_scores_that_are_only_counted_give_what_sorting_gives(scores, columns, monkeypatch):
+    log = impressions(scores)
+    sorted_ = evalkit.evaluate_labels(log, metrics=METRICS[4:], columns=columns)
+    monkeypatch.setattr(_parts, "ROWS_A_PART", 50)
+
+    counted = evalkit.evaluate_labels(log, metrics=METRICS[4:], columns=columns)
+
+    np.testing.assert_allclose(
+        [each.value for each in counted.estimates],
+        [each.value for each in sorted_.estimates],
+        rtol=1e-12 if columns else 0,
+    )
+
+
+def test_several_models_policies_and_samples_are_followed_in_every_pass(small_parts, reads):
+    log = pl.concat(
+        [
+            impressions("spread", seed=seed).with_columns(
+                user=pl.format("u{}", pl.col("user")),
+                model=pl.lit(name),
+                score=pl.when(pl.int_range(pl.len()) % 50 == seed).then(None).otherwise("score"),
+            )
+            for seed, name in ((1, "b"), (2, "a"))
+        ]
+    )
+    asked = {
+        "metrics": METRICS[:3],
+        "policies": {"bad_scores": "drop"},
+        "columns": {"model": "model"},
+        "sample": 0.4,
+    }
+
+    whole = evalkit.evaluate_labels(log, **asked)
+    n_reads = len(reads)
+    limited = evalkit.evaluate_labels(log.lazy(), **asked, memory_limit=8_000)
+
+    assert len(reads) > 4 * n_reads
+    assert list(limited.counts.models) == ["b", "a"]
+    assert numbers(limited) == numbers(whole)
+
+
+@pytest.mark.parametrize("order", ["as it is", "turned round"])
+def test_scores_are_counted_in_cells_that_no_order_moves(order):
+    rng = np.random.default_rng(5)
+    scores = np.concatenate([rng.normal(size=3000), [1e300, -1e-300], np.full(3000, 0.5)])
+    keys = scores.view(np.uint64) ^ np.where(scores < 0, 2**64 - 1, 2**63).astype(np.uint64)
+    labels = (rng.random(scores.size) < 0.5).astype(np.uint8)
+    whole = _parts.Leading.of({"score": keys, "label": labels})
+
+    merged = _parts.Leading.nothing()
+    for places in np.array_split(np.arange(keys.size)[:: -1 if order != "as it is" else 1], 13):
+        merged.merge(_parts.Leading.of({"score": keys[places], "label": labels[places]}))
+
+    assert (merged.least, merged.most, merged.shift) == (whole.least, whole.most, whole.shift)
+    np.testing.assert_array_equal(merged.counts, whole.counts)
+    assert whole.counts.sum() == keys.size
+    assert whole.counts.shape[0] <= 1 << _parts.LEADING_BITS
+
+
+def test_one_user_with_all_rows_is_refused_with_what_it_needs(small_parts, monkeypatch):
+    monkeypatch.setattr(_passes, "BYTES_OF_WORK", 200)
+    monkeypatch.setattr(_parts, "ROWS_A_PART", 10)
+    log = impressions("spread").with_columns(user=pl.lit(7))
+
+    with pytest.raises(MachineError) as caught:
+        evalkit.evaluate_labels(log, metrics=["AUC"], memory_limit=36_000)
+
+    assert caught.value.code == "memory-limit"
+    assert caught.value.message.startswith("2,000 rows of a user need about 1 MiB")
+    enough = evalkit.evaluate_labels(log.lazy(), metrics=["AUC"], memory_limit=1 << 20)
+    assert numbers(enough) == numbers(evalkit.evaluate_labels(log, metrics=["AUC"]))
