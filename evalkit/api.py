@@ -65,10 +65,16 @@ def evaluate(
         RequestError: the request is wrong [unknown-metric, bad-value, ...].
         DataError: the data is wrong [missing-column, duplicate-item, no-common-user, ...].
     """
+    if drop_seen and train is None:
+        raise RequestError(
+            "drop_seen drops what train holds, and there is no train",
+            code="missing-key",
+            hint="pass train=table of user and item, or leave drop_seen out",
+        )
     models = rankings if isinstance(rankings, Mapping) else {"model": rankings}
     if not models:
         raise RequestError("there are no rankings", code="no-rankings", hint='pass {"name": table}')
-    named = dict(columns or {})
+    named = _named(columns, ("user", "item", "relevance", "rank", "score", "model"))
     held = {
         "truth": _held(truth, "truth"),
         "train": None if train is None else _held(train, "train"),
@@ -78,7 +84,7 @@ def evaluate(
     truth_columns = _complete(truth, held["truth"], "truth", named)
     tree: dict[str, object] = {
         "truth": {"path": _paths(truth), "columns": truth_columns},
-        "metrics": {"names": list(metrics), "profile": profile},
+        "metrics": {"names": _names(metrics), "profile": profile},
         "policies": dict(policies or {}),
     }
     segment_tables: dict[str, object] = {}
@@ -86,8 +92,12 @@ def evaluate(
         tree["segments"] = {
             name: _named_segments(name, rule, segment_tables) for name, rule in segments.items()
         }
+    weights: dict[str, object] = {}
     if statistics is not None:
         tree["statistics"] = dict(statistics)
+        if "weight" in statistics:
+            weight = _named_segments("weight", statistics["weight"], weights)
+            tree["statistics"] = {**statistics, "weight": weight}
     if threshold is not None:
         tree["truth"] = {"path": _paths(truth), "columns": truth_columns, "threshold": threshold}
     listed = []
@@ -108,7 +118,7 @@ def evaluate(
         }
     return run_config(
         build_config(tree, name=name),
-        given=Given(held["truth"], tables, held["train"], segment_tables),
+        given=Given(held["truth"], tables, held["train"], segment_tables, weights.get("weight")),
         threads=threads,
         memory_limit=memory_limit,
         sample=sample,
@@ -168,6 +178,33 @@ def compare(
         memory_limit=memory_limit,
         name="compare",
     )
+
+
+def _names(metrics: Sequence[str]) -> list[str]:
+    if isinstance(metrics, str):
+        raise RequestError(
+            f"metrics is the text {metrics!r}, not a list",
+            code="wrong-type",
+            hint=f"pass metrics=[{metrics!r}]",
+        )
+    return list(metrics)
+
+
+def _named(columns: Columns | None, keys: Sequence[str]) -> dict[str, str | Sequence[str]]:
+    """The columns as named; every one is a key that the tables can have.
+
+    Raises:
+        RequestError: a name stands for nothing [unknown-key].
+    """
+    for key in columns or {}:
+        if key not in keys:
+            raise RequestError(
+                f"no column is called {key!r} here",
+                code="unknown-key",
+                at="columns",
+                hint=f"the keys are our names: {', '.join(keys)}",
+            )
+    return dict(columns or {})
 
 
 def _named_segments(name: str, rule: object, in_memory: dict[str, object]) -> object:
@@ -272,7 +309,7 @@ def evaluate_ratings(
         RequestError: the request is wrong [unknown-metric, bad-policy, ...].
         DataError: the data is wrong [missing-column, duplicate-pair, bad-score, ...].
     """
-    named = dict(columns or {})
+    named = _named(columns, ("user", "item", "rating", "prediction", "model"))
     if predictions is None:
         keys = ("user", "item", "rating", "prediction", "model")
         sections = {"ratings": _listed(ratings, keys, named)}
@@ -320,7 +357,7 @@ def evaluate_labels(
         DataError: the data is wrong [missing-column, bad-label, not-a-probability, ...].
     """
     keys = ("user", "session", "score", "label", "weight", "model")
-    sections = {"labels": _listed(labels, keys, dict(columns or {}))}
+    sections = {"labels": _listed(labels, keys, _named(columns, keys))}
     extra = {} if threshold is None else {"threshold": threshold}
     tree = _rows_tree(metrics, profile, policies, statistics)
     return _evaluate_rows(sections, tree, sample, threads, memory_limit, name, extra=extra)
@@ -356,7 +393,7 @@ def _rows_tree(
 ) -> dict[str, object]:
     """What a config says besides its tables."""
     return {
-        "metrics": {"names": list(metrics), "profile": profile},
+        "metrics": {"names": _names(metrics), "profile": profile},
         "policies": dict(policies or {}),
         "statistics": dict(statistics or {}),
     }

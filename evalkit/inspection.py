@@ -155,7 +155,7 @@ def _model_oddities(name: str, counts: ModelCounts, policies: Policies) -> Itera
             dropped["bad_rank"],
             policies.bad_ranks == "error",
             "bad-rank",
-            f"ranks that are null or below {policies.first_rank}",
+            f"ranks that are no whole numbers from {policies.first_rank} on",
         ),
         (
             counts.bad_ranks,

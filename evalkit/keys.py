@@ -123,6 +123,10 @@ def _kind(dtype: pl.DataType) -> str | None:
     return None
 
 
+def _section(role: str) -> str:
+    return f"[{role}]" if role.startswith("segments.") else f"[{role}.columns]"
+
+
 def _common_type(what: str, columns: list[tuple[str, str, pl.DataType]]) -> pl.DataType:
     typed = [each for each in columns if each[2] != pl.Null]
     if not typed:
@@ -133,7 +137,7 @@ def _common_type(what: str, columns: list[tuple[str, str, pl.DataType]]) -> pl.D
                 f"{role}.{what} is {dtype}: floats are no ids",
                 code="float-id",
                 at=at,
-                hint=f'write {what} = "cast({what} as bigint)" under [{role}.columns]',
+                hint=f'write {what} = "cast({what} as bigint)" under {_section(role)}',
             )
         if _kind(dtype) is None:
             raise DataError(
@@ -150,7 +154,7 @@ def _common_type(what: str, columns: list[tuple[str, str, pl.DataType]]) -> pl.D
                 code="id-kind",
                 at=at,
                 hint=f"give both one type, here {what} = {_cast_hint(what, first)} "
-                f"under [{role}.columns]",
+                f"under {_section(role)}",
             )
     dtypes = [dtype for _, _, dtype in typed]
     kind = _kind(first)

@@ -35,6 +35,7 @@ class Given:
     rankings: Sequence[object | None] = ()
     train: object | None = None
     segments: Mapping[str, object] = field(default_factory=dict)
+    weight: object | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,8 @@ def _open_tables(config: Config, given: Given) -> Tables:
         rules["cluster"] = Segmentation(by=statistics.cluster)
     for name, rule in rules.items():
         if rule is not None:
-            open_segments({name: rule}, interactions, given.truth, {}, _noting(ratios, problems))
+            held = {name: given.weight} if name == "weight" and given.weight is not None else {}
+            open_segments({name: rule}, interactions, given.truth, held, _noting(ratios, problems))
     raise_all(problems)
     ranked = opened[1 : 1 + len(models)]
     opened[0], threshold = by_relevance_rules(opened[0], threshold, config.policies)

@@ -823,3 +823,21 @@ def test_the_largest_score_there_is_ties_like_any_other():
     assert values(report, "hits@10") == {1: 10.0}  # the smaller item first
     assert values(report, "AP@60") == {1: 1.0}
     assert report.counts.models["als"].ties == 60
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ({"columns": {"usr": "user"}}, "unknown-key"),
+        ({"drop_seen": True}, "missing-key"),
+        ({"metrics": "RR"}, "wrong-type"),
+    ],
+)
+def test_what_would_be_ignored_or_misread_is_refused(more, code):
+    truth = pl.DataFrame({"user": [1], "item": [1]})
+    ranked = truth.with_columns(rank=pl.lit(1))
+
+    with pytest.raises(RequestError) as caught:
+        evalkit.evaluate(truth, ranked, **{"metrics": ["RR"], **more})
+
+    assert caught.value.code == code

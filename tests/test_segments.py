@@ -733,3 +733,49 @@ def test_small_segments_are_weighted_too(logs, tmp_path, more):
         each for each in report.comparisons if (each.metric, each.segmentation) == ("nDCG@8", "ten")
     ]
     assert (delta.std_error is None) == bool(more)
+
+
+def test_weights_may_be_in_memory():
+    import evalkit
+
+    truth = pl.DataFrame({"user": [1, 2], "item": [1, 1]})
+    ranked = pl.DataFrame({"user": [1, 2], "item": [1, 2], "rank": [1, 1]})
+    people = pl.DataFrame({"user": [1, 2], "w": [3.0, 1.0]})
+
+    report = evalkit.evaluate(
+        truth, ranked, metrics=["RR"], statistics={"weight": {"path": people, "by": "w"}}
+    )
+
+    assert report.value("RR") == 0.75
+
+
+@pytest.mark.parametrize("weight", [-1.0, math.nan, None, math.inf, 1e308])
+def test_weights_that_cannot_be_added_up_are_refused(weight):
+    import evalkit
+
+    truth = pl.DataFrame({"user": [1, 2], "item": [1, 1]})
+    people = pl.DataFrame({"user": [1, 2], "w": [1.0, weight]})
+
+    with pytest.raises(DataError) as caught:
+        evalkit.evaluate(
+            truth,
+            truth.with_columns(rank=pl.lit(1)),
+            metrics=["RR"],
+            statistics={"weight": {"path": people, "by": "w"}},
+        )
+
+    assert caught.value.code == "bad-weight"
+
+
+def test_ids_of_segments_that_cannot_match_are_told_where_segments_are_written(logs):
+    folder, _, people = logs
+    people.with_columns(who=pl.col("who").cast(pl.String)).write_parquet(folder / "texts.parquet")
+
+    with pytest.raises(DataError) as caught:
+        run(
+            folder,
+            segments={"kind": {"path": str(folder / "texts.parquet"), "user": "who", "by": "kind"}},
+        )
+
+    assert caught.value.code == "id-kind"
+    assert caught.value.hint.endswith("under [segments.kind]")

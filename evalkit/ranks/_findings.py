@@ -63,7 +63,7 @@ def _place(scan: RankScan, probe: ModelProbe) -> str:
 
 def _low_rank_error(scan: RankScan, probe: ModelProbe, at: str) -> DataError:
     return DataError(
-        f"{probe.bad_rank_rows:,} ranks are null or below {scan.policies.first_rank}",
+        f"{probe.bad_rank_rows:,} ranks are no whole numbers from {scan.policies.first_rank} on",
         code="bad-rank",
         at=at,
         hint="write first_rank = 0 under [policies] if ranks start there, "

@@ -21,6 +21,7 @@ from evalkit.sources import reading
 from evalkit.truth import BATCH_ROWS, Truth
 
 CODE = "code"
+MOST_WEIGHT = 1e150  # times any value, and added up, still a float
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +110,11 @@ def one_value_each(
             if several.height:
                 assert source.table is not None
                 raise DataError(
-                    f"{several.height:,} {what} are in several segments of {name!r}",
+                    f"{several.height:,} {what} have several values of {name!r}",
                     code="segment-conflict",
                     at=source.table.at,
-                    hint='say which value counts: pick = "min" or pick = "max"',
+                    hint='segments take pick = "min" or pick = "max"; a cluster is one for all '
+                    "rows of a user",
                 )
         chosen = "max" if rule.pick == "max" else "min"
         found = groups.select(CODE, pl.col(chosen).alias("value"))
@@ -178,16 +180,16 @@ def read_weights(source: SegmentTable | None, truth: Truth) -> npt.NDArray[np.fl
     """float64[n_users], how much each user counts; None without a table.
 
     Raises:
-        DataError: a user has no weight, or one below 0 [bad-weight].
+        DataError: a user has no weight, one below 0 or above `MOST_WEIGHT` [bad-weight].
     """
     if source is None:
         return None
     at = source.table.at if source.table is not None else "truth"
     weights = as_numbers(read_user_values(source, truth)[0], at)
-    n_bad = int(np.count_nonzero(~(np.isfinite(weights) & (weights >= 0.0))))
+    n_bad = int(np.count_nonzero(~((weights >= 0.0) & (weights <= MOST_WEIGHT))))
     if n_bad:
         raise DataError(
-            f"{n_bad:,} users have no weight, or one that is no number from 0 on",
+            f"{n_bad:,} users have no weight, or one that is no number from 0 to {MOST_WEIGHT:g}",
             code="bad-weight",
             at=at,
             hint='give every user of the truth one, such as by = "coalesce(weight, 1)"',
