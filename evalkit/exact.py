@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.metrics import kernel
-from evalkit.native import float_bits, square_error
+from evalkit.native import float_bits, prefetch, square_error
 
 SCALE_BITS = 1074  # every finite float64 is a whole multiple of 2^-1074
 LIMB_BITS = 32
@@ -23,7 +23,12 @@ ADDS_BEFORE_CARRY = 1 << 26  # a limb takes 2^30 numbers of 33 bits, a value add
 # a value below 1 is cut into multiples of 2^-48 and 2^-97, its square also into one of 2^-146
 GRID_1, GRID_2, GRID_3 = 1.5 * 2.0**4, 1.5 * 2.0**-45, 1.5 * 2.0**-94
 BITS_1, BITS_2, BITS_3 = -48, -97, -146
-TOGETHER = 1 << 13  # values whose cuts, of 48 bits each, an int64 takes
+TOGETHER = 1 << 10  # rows that are added at a time, few enough to stay close to the core
+MOST_WAITING = 1 << 14  # values whose cuts, of 48 bits each, an int64 takes
+N_WAITING = 6
+AHEAD = 16  # rows that are fetched before they are read
+TWO = 1024 << 52  # bits of 2.0: values below it wait for each other
+WAITING_EXPONENT = 1
 WIDEST = 400  # exponents that fit the grids with their squares
 SMALLEST = (1023 - 500) << 52  # bits of 2^-500: smaller values might vanish when scaled
 # values up to 1 are cut to 20 bits for their skewness, whose cubes have 60
@@ -96,7 +101,13 @@ class ExactSums:
         self.counts = np.zeros((n_cells * n_columns, 4), dtype=np.int64)  # finite, NaN, infinite, 0
         self.largest = np.zeros(n_cells * n_columns, dtype=np.int64)  # bits of absolute values
         self.powers = np.zeros((n_cells * n_columns, N_POWERS), dtype=np.int64)
+        # what is not yet in the limbs, which are many times as large and so far from the core
+        self.waiting = np.zeros((n_cells * n_columns, N_WAITING), dtype=np.int64)
         self._adds = 0
+        self._is_settled = True
+        # the limbs that are not all 0, and which they are: what many segments are summed from
+        self._used: Limbs | None = None
+        self._places = np.empty(0, dtype=np.int64)
 
     def add(
         self,
@@ -114,54 +125,65 @@ class ExactSums:
         n_users, n_columns = values.shape
         if n_users == 0 or n_columns == 0:
             return
+        if self._adds + n_users > ADDS_BEFORE_CARRY:
+            self.settle()
         self._adds += n_users
-        if self._adds > ADDS_BEFORE_CARRY:
-            carry(self.limbs)
-            self._adds = n_users
+        self._is_settled, self._used = False, None
         rows = CellRows.in_one(n_users) if rows is None else rows
         values = np.ascontiguousarray(values)  # another layout would be compiled for anew
         add_cells(
             values,
             rows.order,
             rows.begins,
-            np.empty(min(TOGETHER, n_users)),
+            np.empty((n_columns, min(TOGETHER, n_users))),
             first_column,
             self.n_columns,
             self.limbs,
             self.counts,
             self.largest,
             self.powers,
+            self.waiting,
         )
+
+    def settle(self) -> None:
+        """Bring everything that waits into the limbs, and these into 32 bits."""
+        if not self._is_settled:
+            settle_all(self.waiting, self.limbs)
+            carry(self.limbs)
+            self._adds, self._is_settled = 1, True
 
     def merge(self, other: "ExactSums") -> None:
         """Take over another thread's sums."""
-        carry(self.limbs)
-        carry(other.limbs)
+        self.settle()
+        other.settle()
         self.limbs += other.limbs
         self.counts += other.counts
         self.powers += other.powers
         np.maximum(self.largest, other.largest, out=self.largest)
-        self._adds = 1
+        self._is_settled, self._used = False, None
 
     def take(self, columns: npt.NDArray[np.int64]) -> "ExactSums":
         """The same sums with columns in another order."""
+        self.settle()
         taken = ExactSums(columns.size, self.n_cells)
         places = (np.arange(self.n_cells)[:, None] * self.n_columns + columns).ravel()
         taken.limbs, taken.counts = self.limbs[places], self.counts[places]
         taken.largest, taken.powers = self.largest[places], self.powers[places]
-        taken._adds = self._adds
         return taken
 
     def over(self, cells: npt.NDArray[np.int64]) -> "ExactSums":
         """The sums over some of the cells, as those of one."""
-        carry(self.limbs)
+        self.settle()
         found = ExactSums(self.n_columns)
         shape = (self.n_cells, self.n_columns, -1)
-        found.limbs = self.limbs.reshape(shape)[cells].sum(axis=0)
+        if self._used is None:
+            self._places = np.flatnonzero(self.limbs.any(axis=0))
+            self._used = self.limbs[:, self._places]
+        found.limbs[:, self._places] = self._used.reshape(shape)[cells].sum(axis=0)
         found.counts = self.counts.reshape(shape)[cells].sum(axis=0)
         found.largest = self.largest.reshape(shape[:2])[cells].max(axis=0, initial=0)
         found.powers = self.powers.reshape(shape)[cells].sum(axis=0)
-        found._adds = 1
+        found._is_settled = False
         return found
 
     def n_undefined(self, column: int) -> int:
@@ -196,6 +218,7 @@ class ExactSums:
 
     def sum_of(self, column: int) -> ExactSum:
         """The exact sums of a column's finite values."""
+        self.settle()
         limbs = self.limbs[column]
         total, squares = _whole(limbs[:SUM_LIMBS]), _whole(limbs[SUM_LIMBS:])
         return ExactSum(int(self.counts[column, 0]), total, squares)
@@ -282,27 +305,36 @@ def sort_by_cell(cells, order, begins):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=False)
 def add_cells(  # type: ignore[no-untyped-def]
-    values, order, begins, room, first_column, n_columns, limbs, counts, largest, powers
+    values, order, begins, room, first_column, n_columns, limbs, counts, largest, powers, waiting
 ):
     """Add float64[n_values, n_cutoffs] to the limbs of each row's cell."""
+    flat = values.reshape(values.size)
+    is_scattered = begins.size > 2
     for cell in range(begins.size - 1):
         for first in range(begins[cell], begins[cell + 1], TOGETHER):
             n = min(TOGETHER, begins[cell + 1] - first)
+            for row in range(n):
+                if is_scattered:
+                    ahead = order[min(first + row + AHEAD, order.size - 1)]
+                    prefetch(flat, ahead * values.shape[1])
+                    prefetch(flat, (ahead + 1) * values.shape[1] - 1)
+                for column in range(values.shape[1]):
+                    room[column, row] = values[order[first + row], column]
             for column in range(values.shape[1]):
-                for row in range(n):
-                    room[row] = values[order[first + row], column]
                 place = cell * n_columns + first_column + column
-                most = add_some(room[:n], limbs[place], counts[place])
+                some = room[column, :n]
+                most = add_some(some, limbs[place], counts[place], waiting[place])
                 largest[place] = max(largest[place], most)
-                add_powers(room[:n], powers[place])
+                add_powers(some, powers[place])
 
 
 @kernel(allocates=False)
-def add_some(values, limbs, counts):  # type: ignore[no-untyped-def]
+def add_some(values, limbs, counts, waiting):  # type: ignore[no-untyped-def]
     """Add a few thousand values; gives the bits of the largest absolute one.
 
     They are cut along fixed grids into integers, which are added many at a time; where something
-    is left over, because the values differ too much in size, they are added one by one.
+    is left over, because the values differ too much in size, they are added one by one. Values
+    below 2 share their grids, so that their integers wait for those of further values.
     """
     n_nan = n_zero = 0
     largest = np.int64(0)
@@ -317,9 +349,24 @@ def add_some(values, limbs, counts):  # type: ignore[no-untyped-def]
     counts[3] += n_zero
     if largest == 0:
         return largest
+    if largest < TWO:
+        fits, sum_1, sum_2, square_1, square_2, square_3 = cut(values, WAITING_EXPONENT)
+        if fits:
+            if waiting[0] + values.size > MOST_WAITING:
+                settle_one(waiting, limbs)
+            waiting[0] += values.size
+            waiting[1] += sum_1
+            waiting[2] += sum_2
+            waiting[3] += square_1
+            waiting[4] += square_2
+            waiting[5] += square_3
+            return largest
     exponent = (largest >> 52) - 1022  # every value is below 2^exponent
-    if -WIDEST < exponent < WIDEST and add_in_grid(values, exponent, limbs):
-        return largest
+    if -WIDEST < exponent < WIDEST:
+        fits, sum_1, sum_2, square_1, square_2, square_3 = cut(values, exponent)
+        if fits:
+            add_cuts(limbs, exponent, sum_1, sum_2, square_1, square_2, square_3)
+            return largest
     for row in range(values.size):
         bits = float_bits(values[row]) & ABSOLUTE
         if bits == INFINITY:
@@ -358,8 +405,11 @@ def add_powers(values, powers):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def add_in_grid(values, exponent, limbs):  # type: ignore[no-untyped-def]
-    """Add values below 2^exponent and their squares, or none of them and give False."""
+def cut(values, exponent):  # type: ignore[no-untyped-def]
+    """Sums of what the grids cut from values below 2^exponent, two, and from their squares, three.
+
+    Before them whether nothing is left over; otherwise they are worth nothing.
+    """
     unit = math.ldexp(1.0, int(-exponent))
     sum_1 = sum_2 = square_1 = square_2 = square_3 = left_over = np.int64(0)
     zero_1, zero_2, zero_3 = float_bits(GRID_1), float_bits(GRID_2), float_bits(GRID_3)
@@ -388,8 +438,14 @@ def add_in_grid(values, exponent, limbs):  # type: ignore[no-untyped-def]
         cut = rest + GRID_3
         square_3 += float_bits(cut) - zero_3
         left_over |= float_bits(rest - (cut - GRID_3)) & ABSOLUTE
-    if left_over != 0:
-        return False
+    return left_over == 0, sum_1, sum_2, square_1, square_2, square_3
+
+
+@kernel(allocates=False)
+def add_cuts(  # type: ignore[no-untyped-def]
+    limbs, exponent, sum_1, sum_2, square_1, square_2, square_3
+):
+    """Add what was cut from values below 2^exponent."""
     place = SCALE_BITS + exponent
     add_shifted(limbs, sum_1, place + BITS_1)
     add_shifted(limbs, sum_2, place + BITS_2)
@@ -397,7 +453,21 @@ def add_in_grid(values, exponent, limbs):  # type: ignore[no-untyped-def]
     add_shifted(limbs[SUM_LIMBS:], square_1, place + BITS_1)
     add_shifted(limbs[SUM_LIMBS:], square_2, place + BITS_2)
     add_shifted(limbs[SUM_LIMBS:], square_3, place + BITS_3)
-    return True
+
+
+@kernel(allocates=False)
+def settle_one(waiting, limbs):  # type: ignore[no-untyped-def]
+    """Bring what waits in one place into its limbs."""
+    add_cuts(limbs, WAITING_EXPONENT, waiting[1], waiting[2], waiting[3], waiting[4], waiting[5])
+    waiting[:] = 0
+
+
+@kernel(allocates=False)
+def settle_all(waiting, limbs):  # type: ignore[no-untyped-def]
+    """Bring what waits in every place into its limbs."""
+    for place in range(waiting.shape[0]):
+        if waiting[place, 0] > 0:
+            settle_one(waiting[place], limbs[place])
 
 
 @kernel(allocates=False)

@@ -59,16 +59,17 @@ def compare_values(  # type: ignore[no-untyped-def]
     Gives how many have one value alone.
     """
     n_alone = 0
+    more, less = (WINS, LOSSES) if higher_is_better else (LOSSES, WINS)
     for row in range(baseline.shape[0]):
         for column in range(baseline.shape[1]):
+            # no branches: which of two models does better cannot be guessed ahead
             old, new = baseline[row, column], candidate[row, column]
             deltas[row, column] = new - old
-            if np.isnan(old) or np.isnan(new):
-                n_alone += np.isnan(old) != np.isnan(new)
-                continue
-            better = new > old if higher_is_better else new < old
-            outcome = WINS if better else (TIES if new == old else LOSSES)
-            outcomes[cells[row], first_column + column, outcome] += 1
+            n_alone += np.isnan(old) != np.isnan(new)
+            found = outcomes[cells[row], first_column + column]
+            found[more] += new > old
+            found[TIES] += new == old
+            found[less] += new < old
     return n_alone
 
 

@@ -185,7 +185,8 @@ class Request:
     """A metric with all its parameters, in declared order, and one cutoff or none.
 
     `policies`: those of the run that this metric follows another value of, by name. `given`: the
-    parameters and policies that were written by hand.
+    parameters and policies that were written by hand. `label`: the one printed spelling, `nDCG@10`,
+    `precision(over='length')@5`, `F1@10`.
     """
 
     metric: Metric
@@ -193,10 +194,12 @@ class Request:
     cutoff: int | None
     policies: tuple[tuple[str, Value], ...] = ()
     given: frozenset[str] = field(default=frozenset(), compare=False)
+    label: str = field(init=False, compare=False, repr=False)
 
-    @property
-    def label(self) -> str:
-        """The one printed spelling: `nDCG@10`, `precision(over='length')@5`, `F1@10`."""
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", self._spell())
+
+    def _spell(self) -> str:
         defaults = self.metric.defaults
         name = self.metric.name
         if self.metric.suffix is not None:
