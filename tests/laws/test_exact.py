@@ -146,7 +146,7 @@ def test_cancellation_leaves_the_small_value():
 
 
 @pytest.mark.parametrize("odd", [0.0, 5e-324])
-@pytest.mark.parametrize("size", [1.0, 2.0**390, 2.0**420])
+@pytest.mark.parametrize("size", [2.0**-52, 1.0, 2.0**390, 2.0**420])
 def test_many_values_of_one_sign_fill_no_limb_over(monkeypatch, odd, size):
     # values with all 53 bits set, on the grid (odd = 0, size small) and one by one
     monkeypatch.setattr(exact, "ADDS_BEFORE_CARRY", 1 << 20)
