@@ -283,6 +283,7 @@ def evaluate_ratings(
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     columns: Columns | None = None,
+    segments: Mapping[str, object] | None = None,
     statistics: Mapping[str, object] | None = None,
     sample: float | None = None,
     threads: int | None = None,
@@ -300,6 +301,7 @@ def evaluate_ratings(
         policies: what to do at edges, as under `[policies]` of a config.
         columns: our names (user, item, rating, prediction, model) to the tables' columns, where
             they differ; user may be several.
+        segments: users in groups, as under `[segments]` of a config.
         statistics: intervals and comparisons, as under `[statistics]`.
         sample: share of the users to look at, drawn by a hash of their ids.
         threads: usable cores by default.
@@ -319,7 +321,7 @@ def evaluate_ratings(
             "predictions": _listed(predictions, ("user", "item", "prediction", "model"), named),
         }
     tree = _rows_tree(metrics, profile, policies, statistics)
-    return _evaluate_rows(sections, tree, sample, threads, memory_limit, name)
+    return _evaluate_rows(sections, tree, segments, sample, threads, memory_limit, name)
 
 
 def evaluate_labels(
@@ -330,6 +332,7 @@ def evaluate_labels(
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
     columns: Columns | None = None,
+    segments: Mapping[str, object] | None = None,
     statistics: Mapping[str, object] | None = None,
     sample: float | None = None,
     threads: int | None = None,
@@ -347,6 +350,7 @@ def evaluate_labels(
         threshold: labels are 1 from here on; labels are 0 and 1 by default.
         columns: our names (user, session, score, label, weight, model) to the tables' columns,
             where they differ; weight and session are only read when named here.
+        segments: users in groups, as under `[segments]` of a config.
         statistics: intervals and comparisons, as under `[statistics]`.
         sample: share of the users to look at, drawn by a hash of their ids.
         threads: usable cores by default.
@@ -360,7 +364,9 @@ def evaluate_labels(
     sections = {"labels": _listed(labels, keys, _named(columns, keys))}
     extra = {} if threshold is None else {"threshold": threshold}
     tree = _rows_tree(metrics, profile, policies, statistics)
-    return _evaluate_rows(sections, tree, sample, threads, memory_limit, name, extra=extra)
+    return _evaluate_rows(
+        sections, tree, segments, sample, threads, memory_limit, name, extra=extra
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,6 +408,7 @@ def _rows_tree(
 def _evaluate_rows(
     sections: Mapping[str, Sequence[_Listed]],
     tree: dict[str, object],
+    segments: Mapping[str, object] | None,
     sample: float | None,
     threads: int | None,
     memory_limit: int | None,
@@ -410,6 +417,10 @@ def _evaluate_rows(
     extra: Mapping[str, object] | None = None,
 ) -> Report:
     held: list[object | None] = []
+    segment_tables: dict[str, object] = {}
+    tree["segments"] = {
+        name: _named_segments(name, rule, segment_tables) for name, rule in (segments or {}).items()
+    }
     for section, listed in sections.items():
         tables = []
         for each in listed:
@@ -419,7 +430,7 @@ def _evaluate_rows(
         tree[section] = tables
     return run_config(
         build_config(tree, name=name),
-        given=Given(rankings=held),
+        given=Given(rankings=held, segments=segment_tables),
         threads=threads,
         memory_limit=memory_limit,
         sample=sample,

@@ -292,8 +292,9 @@ def _comparisons(
                 if ratios is not None:
                     sums = [ratios.total(segment, each, column) for each in (pair, *pair)]
                     plain = _pair_by_ratio(plain, sums, chosen)
-                    if None not in sums and not ratios.has_outcomes:
-                        plain = replace(plain, wins=None, ties=None, losses=None)
+                    if sums[0] is not None and not ratios.has_outcomes:
+                        n_users = sums[0].count
+                        plain = replace(plain, n_users=n_users, wins=None, ties=None, losses=None)
                 if request.metric.higher_is_better is None:
                     plain = replace(plain, wins=None, ties=None, losses=None)
                 yield plain if resampling is None else _drawn(plain, resampling, segment, chosen)

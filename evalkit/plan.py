@@ -114,9 +114,8 @@ def _open_tables(config: Config, given: Given) -> Tables:
 
     interactions = config.log or config.truth
     assert interactions is not None
-    open_segments(
-        config.segments.named, interactions, given.truth, given.segments, attempt_segments
-    )
+    own = [(interactions, given.truth)]
+    open_segments(config.segments.named, own, given.segments, attempt_segments)
     ratios: dict[str, SegmentTable] = {}
     statistics = config.statistics
     rules = {"weight": statistics.weight}
@@ -125,7 +124,7 @@ def _open_tables(config: Config, given: Given) -> Tables:
     for name, rule in rules.items():
         if rule is not None:
             held = {name: given.weight} if name == "weight" and given.weight is not None else {}
-            open_segments({name: rule}, interactions, given.truth, held, _noting(ratios, problems))
+            open_segments({name: rule}, own, held, _noting(ratios, problems))
     raise_all(problems)
     ranked = opened[1 : 1 + len(models)]
     opened[0], threshold = by_relevance_rules(opened[0], threshold, config.policies)

@@ -136,7 +136,7 @@ def run_config(
         with storing(config.storage):
             return _kind_of_rows(config).run(
                 config,
-                given=(given or Given()).rankings,
+                given=given or Given(),
                 threads=_useful(threads),
                 memory_limit=memory_limit,
                 sample=sample,
@@ -550,9 +550,7 @@ class Evaluation:
         found: dict[str, UserSegments] = {}
         for source in self.tables.segments:
             if not source.of_items:
-                for each in split_users(
-                    source, read_user_values(source, truth), truth, counted, edges
-                ):
+                for each in split_users(source, read_user_values(source, truth), counted, edges):
                     found[each.name] = each
         segments = self.config.segments
         listed = [found[name] for name in segments.named if name in found]

@@ -64,6 +64,15 @@ class Truth:
     is_extra: npt.NDArray[np.bool_] | None = None
 
     @property
+    def n_users(self) -> int:
+        """How many users there are."""
+        return self.pairs.n_users
+
+    def codes_of(self, users: Keys) -> npt.NDArray[np.int64]:
+        """int64[n_rows], the code of each row's user; -1 for a user that is not there."""
+        return self.pairs.codes_of(users)
+
+    @property
     def threshold(self) -> float:
         """The threshold as gains count from it: 1 where none is given."""
         return self.relevant_from if self.relevant_from != SMALLEST_POSITIVE else 1.0

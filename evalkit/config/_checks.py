@@ -246,13 +246,22 @@ _OF_RANKINGS = ("cluster", "weight", "curves", "distributions")
 
 def _refuse_of_rankings(kind: str, tree: Mapping[str, object], problems: Problems) -> None:
     """Refuse what is for rankings alone."""
-    if tree.get("segments"):
-        problems.add(
-            ("segments",),
-            "conflicting-keys",
-            f"[segments] are made of rankings, not of {kind}",
-            hint=f"""where = "segment = 'new'" under [{kind}] takes one of them""",
-        )
+    section = tree.get("segments")
+    for name, table in section.items() if isinstance(section, dict) else ():
+        if isinstance(table, dict) and "item" in table:
+            problems.add(
+                ("segments", name, "item"),
+                "conflicting-keys",
+                f"segments of items are made of rankings, not of {kind}",
+                hint=f"""where = "genre = 'drama'" under [{kind}] takes the rows of one""",
+            )
+        if isinstance(table, dict) and table.get("by") == "n_relevant" and "path" not in table:
+            problems.add(
+                ("segments", name, "by"),
+                "conflicting-keys",
+                f"users of {kind} have no number of relevant items",
+                hint="write a table of users with such a number",
+            )
     statistics = tree.get("statistics")
     for name in _OF_RANKINGS:
         if isinstance(statistics, dict) and statistics.get(name):

@@ -19,6 +19,7 @@ from evalkit.rows import (
     count_within,
     find_ranges,
     place_ranges,
+    values_of,
 )
 
 LEADING_BITS = 17
@@ -57,6 +58,21 @@ class Leading:
     def nothing(cls) -> "Leading":
         """Of no rows."""
         return cls(1, 0, np.zeros((0, 2), dtype=np.int64))
+
+    @classmethod
+    def of_all(cls, rows: ModelRows) -> "Leading":
+        """Of all rows."""
+        total = cls.nothing()
+        for each in rows.look(cls.of):
+            total.merge(each)
+        return total
+
+    def score_range(self, dtype: type) -> tuple[float, float]:
+        """The lowest and the highest score; NaN without rows."""
+        if self.is_empty:
+            return np.nan, np.nan
+        high, low = values_of(~np.array([self.least, self.most], dtype=np.uint64).astype(dtype))
+        return float(low), float(high)
 
     @property
     def is_empty(self) -> bool:

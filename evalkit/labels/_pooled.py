@@ -48,12 +48,7 @@ class Pooled:
     @property
     def score_range(self) -> tuple[float, float]:
         """The lowest and the highest score; NaN without rows."""
-        leading = self.parts.leading
-        if leading.is_empty:
-            return np.nan, np.nan
-        keys = np.array([leading.least, leading.most], dtype=np.uint64)
-        high, low = values_of(~keys.astype(self.dtypes["score"]))
-        return float(low), float(high)
+        return self.parts.leading.score_range(self.dtypes["score"])
 
     def walk(self, wanted: Wanted) -> Walked:
         """What the walk over all distinct scores gives."""

@@ -23,6 +23,7 @@ from evalkit.labels._walk import Walked
 from evalkit.labels._wanted import Wanted, is_best
 from evalkit.ledger import Clock
 from evalkit.metrics import Request
+from evalkit.plan import Given
 from evalkit.report import Report, TruthCounts, Warning_
 from evalkit.rows import (
     Findings,
@@ -33,7 +34,9 @@ from evalkit.rows import (
     Number,
     Reading,
     Room,
+    RowSegments,
     RowTally,
+    RowUsers,
     Smooth,
     check_resampled,
     check_rows,
@@ -42,10 +45,12 @@ from evalkit.rows import (
     inputs_of,
     make_report,
     open_all,
+    open_row_segments,
     over,
     refuse_per_user,
+    tables_of,
 )
-from evalkit.segments import ALL
+from evalkit.segments import ALL, SegmentTable
 from evalkit.sources import Table, open_labels
 
 SEEDS = range(1, 17)
@@ -54,7 +59,7 @@ SEEDS = range(1, 17)
 def run_labels(
     config: Config,
     *,
-    given: Sequence[object | None] = (),
+    given: Given,
     threads: int,
     memory_limit: int | None,
     sample: float | None,
@@ -80,7 +85,10 @@ def run_labels(
     requests = config.requests
     _check_sessions(config, requests)
     check_resampled(config)
-    opened = open_labels_of(config, given)
+    opened = open_labels_of(config, given.rankings)
+    held = [*given.rankings, *([None] * len(config.labels))]
+    own = list(zip(config.labels, held, strict=False))
+    sources = open_row_segments(config, own, given.segments)
     models = [(table.model, each) for table, each in zip(config.labels, opened, strict=True)]
     clock.line.tables = opened
     thresholds = {
@@ -88,7 +96,9 @@ def run_labels(
     }
     clock.start()
     for seed in SEEDS:
-        run = _Run(config, requests, models, thresholds, threads, memory_limit, sample, clock)
+        run = _Run(
+            config, requests, models, sources, thresholds, threads, memory_limit, sample, clock
+        )
         try:
             return run.report(seed)
         except KeyCollisionError:
@@ -107,8 +117,21 @@ def open_labels_of(config: Config, given: Sequence[object | None] = ()) -> list[
     )
 
 
+def open_all_of(config: Config) -> list[Table]:
+    """Every table of labels, then those of segments."""
+    own = [(table, None) for table in config.labels]
+    return [*open_labels_of(config), *tables_of(open_row_segments(config, own, {}))]
+
+
 def _check_sessions(config: Config, requests: Sequence[Request]) -> None:
     asked = [request.label for request in requests if over(request) == "sessions"]
+    if asked and config.segments.named:
+        raise RequestError(
+            f"{', '.join(asked)} is over sessions, and segments are of users",
+            code="sessions-in-segments",
+            at=config.at("segments"),
+            hint="leave one of both out",
+        )
     if asked and not all(table.columns.session for table in config.labels):
         raise RequestError(
             f"{', '.join(asked)} needs a session column",
@@ -123,6 +146,7 @@ class _Run:
     config: Config
     requests: Sequence[Request]
     models: Models
+    sources: Sequence[SegmentTable]
     thresholds: Mapping[int, float | None]
     threads: int
     memory_limit: int | None
@@ -136,7 +160,12 @@ class _Run:
         kinds = ["user"]
         if any(over(request) == "sessions" for request in self.requests):
             kinds.append("session")
-        groupings = [group_by(kind, tables, seed) for kind in kinds]
+        of_users = [*tables, *(each.table for each in self.sources if each.table is not None)]
+        groupings = [group_by(k, of_users if k == "user" else tables, seed) for k in kinds]
+        if self.sources:
+            users = RowUsers.of(tables, groupings[0].plan, self.sample)
+            found.segments = RowSegments.of(config, self.sources, users)
+            clock.stop("segments")
         reader = LabelReader(config.policies, self.thresholds)
         reading = Reading(
             groupings,
@@ -164,7 +193,7 @@ class _Run:
         return make_report(
             config,
             self.requests,
-            inputs_of("labels", self.models, tallies),
+            inputs_of("labels", self.models, tallies, self.sources),
             tallies,
             _truth_counts(tallies, found),
             found,
@@ -182,23 +211,54 @@ class _Run:
         table: Table,
         found: Findings,
     ) -> None:
+        leading = rows.tally.marks.pop("scores", Leading.nothing())
+        assert isinstance(leading, Leading)
         wanted = Wanted.of(self.requests)
-        values = placements = drawing = ruler = None
+        self._check_probabilities(leading, dtypes, wanted, table)
+        if found.segments is not None:
+            for segment, part in found.segments.split(rows, groupings[0], threads=self.threads):
+                seen = self._look(part, dtypes, groupings[:1], Leading.of_all(part))
+                found.measured.setdefault(segment, {})[name] = self._measured(seen)
+            self.clock.stop("segments")
+        seen = self._look(rows, dtypes, groupings, leading, name)
+        rows.forget()
+        users = seen.by_kind["users"]
+        if seen.pool is not None and seen.walked is not None:
+            found.warnings += _warnings(name, wanted, seen.walked, seen.pool)
+        if seen.drawing is not None and users.bands is not None:
+            bands = Bands(users.bands, users.n_groups, level=self.config.statistics.level)
+            found.graphs += seen.drawing.graphs(bands)
+        found.users[name], found.most_rows[name] = users.n_groups, users.most_rows
+        found.pairs[name] = rows.tally.noted.get("positives", 0)
+        found.measured.setdefault(ALL, {})[name] = self._measured(seen)
+
+    def _look(
+        self,
+        rows: ModelRows,
+        dtypes: Mapping[str, type],
+        groupings: Sequence[Grouping],
+        leading: Leading,
+        drawn: str | None = None,
+    ) -> "_Seen":
+        """Everything that numbers are made of, and curves of the model that is named.
+
+        Args:
+            rows: of one model, or of a segment of its users.
+            leading: of their scores.
+        """
+        wanted = Wanted.of(self.requests)
+        pool = walked = placements = drawing = ruler = None
         if wanted.requests:
-            leading = rows.tally.marks.pop("scores", Leading.nothing())
-            assert isinstance(leading, Leading)
             pool = Pooled(rows, dtypes, ScoreParts.of(leading, rows), threads=self.threads)
-            self._check_probabilities(pool, wanted, table)
             walked = pool.walk(wanted)
-            values = Values(pool.totals, walked)
-            found.warnings += _warnings(name, wanted, walked, pool)
-            drawing = Drawing(name, pool.totals, walked, pool.score_range[0])
+            if "weight" not in dtypes:
+                placements = self._place(rows, leading, wanted)
+        if drawn is not None and pool is not None and walked is not None:
+            drawing = Drawing(drawn, pool.totals, walked, pool.score_range[0])
             ruler = Ruler.make(
                 drawing.marks(), drawing.edges(), dtypes["score"], weight=pool.totals.rows
             )
-            if "weight" not in dtypes:
-                placements = self._place(rows, leading, wanted)
-            self.clock.stop("scores")
+        self.clock.stop("scores")
         smooth = _smooth(wanted, placements)
         by_kind: dict[str, GroupResults] = {}
         for grouping in groupings:
@@ -218,16 +278,8 @@ class _Run:
                     by_kind[kind].merge(results)
                 else:
                     by_kind[kind] = results
-        rows.forget()
-        users = by_kind["users"]
-        if drawing is not None and users.bands is not None:
-            bands = Bands(users.bands, users.n_groups, level=self.config.statistics.level)
-            found.graphs += drawing.graphs(bands)
-        found.users[name] = users.n_groups
-        found.most_rows[name] = users.most_rows
-        found.pairs[name] = rows.tally.noted.get("positives", 0)
-        found.measured.setdefault(ALL, {})[name] = self._numbers(values, by_kind, smooth)
         self.clock.stop("users")
+        return _Seen(by_kind, smooth, pool, walked, drawing)
 
     def _place(self, rows: ModelRows, leading: Leading, wanted: Wanted) -> Placements | None:
         """What rows do to areas; None where nobody asks."""
@@ -238,8 +290,10 @@ class _Run:
 
         return place_rows(leading.first, leading.shift, leading.counts, areas, find_mixed)
 
-    def _check_probabilities(self, pool: Pooled, wanted: Wanted, table: Table) -> None:
-        low, high = pool.score_range
+    def _check_probabilities(
+        self, leading: Leading, dtypes: Mapping[str, type], wanted: Wanted, table: Table
+    ) -> None:
+        low, high = leading.score_range(dtypes["score"])
         if wanted.probabilities and not (low >= 0.0 and high <= 1.0) and not math.isnan(low):
             names = [r.label for r in wanted.requests if r.metric.name in _PROBABILITIES]
             raise DataError(
@@ -249,14 +303,13 @@ class _Run:
                 hint='if they are logits: score = "1 / (1 + exp(-score))" under [labels.columns]',
             )
 
-    def _numbers(
-        self,
-        values: Values | None,
-        by_kind: Mapping[str, GroupResults],
-        smooth: Mapping[Request, Smooth],
-    ) -> Measured:
+    def _measured(self, seen: "_Seen") -> Measured:
         """Numbers in the order of the requests, and columns of users where they are needed."""
+        by_kind, smooth = seen.by_kind, seen.smooth
         level, users = self.config.statistics.level, by_kind["users"]
+        values = None
+        if seen.pool is not None and seen.walked is not None:
+            values = Values(seen.pool.totals, seen.walked)
         means = {kind: iter(results.means) for kind, results in by_kind.items()}
         numbers, n_best = [], 0
         for request in self.requests:
@@ -270,7 +323,7 @@ class _Run:
             error = users.spread.std_error(smooth[request]) if request in smooth else None
             numbers.append(Number.of_rows(value, error, users.n_groups, level=level))
         if not compares(self.config):
-            return Measured(numbers)
+            return Measured(numbers, users.n_groups)
         columns = {}
         for kind, results in by_kind.items():
             own = [request for request in self.requests if over(request) == kind]
@@ -280,7 +333,18 @@ class _Run:
                 results.spread,
                 [smooth.get(request) for request in rows] if kind == "users" else [],
             )
-        return Measured(numbers, columns)
+        return Measured(numbers, users.n_groups, columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the rows of one model, or of a segment of its users, were looked through for."""
+
+    by_kind: Mapping[str, GroupResults]
+    smooth: Mapping[Request, Smooth]
+    pool: Pooled | None
+    walked: Walked | None
+    drawing: Drawing | None
 
 
 def _smooth(wanted: Wanted, placements: Placements | None) -> dict[Request, Smooth]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +14,7 @@ from evalkit.exact import SCALE_BITS, ExactSums
 from evalkit.keys import KeyCollisionError
 from evalkit.ledger import Clock
 from evalkit.metrics import Request
+from evalkit.plan import Given
 from evalkit.ratings._pairs import (
     N_PREDICTED,
     PairReader,
@@ -35,6 +36,7 @@ from evalkit.report import (
 from evalkit.rows import (
     Findings,
     Floats,
+    Grouping,
     HeldRows,
     KeptParts,
     Measured,
@@ -43,7 +45,9 @@ from evalkit.rows import (
     Number,
     Reading,
     Room,
+    RowSegments,
     RowTally,
+    RowUsers,
     Store,
     TermSums,
     WeightedMean,
@@ -58,12 +62,14 @@ from evalkit.rows import (
     nice_edges,
     number_groups,
     open_all,
+    open_row_segments,
     over,
     refuse_per_user,
     sort_rows,
+    tables_of,
     values_of,
 )
-from evalkit.segments import ALL
+from evalkit.segments import ALL, SegmentTable
 from evalkit.sources import Table, open_predictions, open_ratings
 from evalkit.threads import ordered_map
 
@@ -75,7 +81,7 @@ BYTES_A_ROW, BYTES_A_JOINED_ROW = 30, 200
 def run_ratings(
     config: Config,
     *,
-    given: Sequence[object | None] = (),
+    given: Given,
     threads: int,
     memory_limit: int | None,
     sample: float | None,
@@ -100,14 +106,17 @@ def run_ratings(
     refuse_policies(config.policies)
     requests = config.requests
     check_resampled(config)
-    tables = _open(config, given)
+    tables = _open(config, given.rankings)
+    held = [*given.rankings, *([None] * len(config.ratings))]
+    own = list(zip(config.ratings, held, strict=False))
+    sources = open_row_segments(config, own, given.segments)
     clock.line.tables = [table for _, table in tables.all]
     cost = BYTES_A_JOINED_ROW if tables.truth is not None else BYTES_A_ROW
     check_memory([table for _, table in tables.all], cost, memory_limit)
     clock.start()
     for seed in SEEDS:
         try:
-            return _Run(config, requests, tables, threads, sample, clock).report(seed)
+            return _Run(config, requests, tables, sources, threads, sample, clock).report(seed)
         except KeyCollisionError:
             continue
     raise MachineError("ids share their keys under every seed", code="key-collision")
@@ -142,8 +151,10 @@ def _open(config: Config, given: Sequence[object | None]) -> _Tables:
 
 
 def open_ratings_of(config: Config) -> list[Table]:
-    """The table of ratings, then those of predictions; or all tables that hold both."""
-    return [table for _, table in _open(config, ()).all]
+    """The table of ratings, then those of predictions, or all tables with both; segments last."""
+    own = [(table, None) for table in config.ratings]
+    segments = tables_of(open_row_segments(config, own, {}))
+    return [*(table for _, table in _open(config, ()).all), *segments]
 
 
 @dataclass(slots=True)
@@ -166,6 +177,7 @@ class _Run:
     config: Config
     requests: Sequence[Request]
     tables: _Tables
+    sources: Sequence[SegmentTable]
     threads: int
     sample: float | None
     clock: Clock
@@ -177,7 +189,15 @@ class _Run:
             pairs = join_pairs(config, self.tables.truth, self.tables.models, seed)
         else:
             pairs = Pairs(self.tables.models, joined=False)
-        user = group_by("user", [table for _, table in pairs.models], seed)
+        of_users = [table for _, table in pairs.models]
+        of_users += [each.table for each in self.sources if each.table is not None]
+        user = group_by("user", of_users, seed)
+        if self.sources:
+            tables = [table for _, table in self.tables.all]
+            found.segments = RowSegments.of(
+                config, self.sources, RowUsers.of(tables, user.plan, self.sample)
+            )
+            clock.stop("segments")
         reader = PairReader(config.policies, pairs.joined, user)
         reading = Reading(
             (user,),
@@ -201,7 +221,7 @@ class _Run:
         found.warnings += check_rows(config, models, places)
         self._find_repeats(models, found)
         for name, rows in models.items():
-            self._measure(name, rows, user.check, found)
+            self._measure(name, rows, user, found)
             found.warnings += _warnings(name, rows.tally)
         if len({rows.tally.rows_used for rows in models.values()}) > 1:
             message = "models predict different numbers of pairs: errors stand on other rows each"
@@ -241,11 +261,11 @@ class _Run:
 
     def _inputs(self, tallies: Mapping[str, RowTally]) -> list[Input]:
         if self.tables.truth is None:
-            return inputs_of("ratings", self.tables.models, tallies)
+            return inputs_of("ratings", self.tables.models, tallies, self.sources)
         truth = self.tables.truth
         rated = max((tally.noted.get("rated", 0) for tally in tallies.values()), default=0)
         first = Input("ratings", None, truth.paths, rated, truth.fingerprint())
-        return [first, *inputs_of("predictions", self.tables.models, tallies)]
+        return [first, *inputs_of("predictions", self.tables.models, tallies, self.sources)]
 
     def _truth_counts(self, tallies: Mapping[str, RowTally], found: Findings) -> TruthCounts:
         """Of the table of ratings; without one, the rated pairs of the model that has most."""
@@ -273,11 +293,28 @@ class _Run:
 
     # ---------------------------------------------------------------- measuring
 
-    def _measure(self, name: str, rows: ModelRows, check: str | None, found: Findings) -> None:
+    def _measure(self, name: str, rows: ModelRows, user: Grouping, found: Findings) -> None:
         assert isinstance(rows, HeldRows)
         store = rows.stores["user"]
-        edges = _edges_of_residuals(store, self.threads)
-        rated = _edges_of_ratings(store)
+        edges = _edges_of_residuals(store, self.threads), _edges_of_ratings(store)
+        if found.segments is not None:
+            for segment, part in found.segments.split(rows, user, threads=self.threads):
+                measured = self._measured(self._add_up(part, user, *edges))
+                found.measured.setdefault(segment, {})[name] = measured
+        total = self._add_up(rows, user, *edges)
+        found.users[name] = total.n_users
+        found.most_rows[name] = total.most_rows
+        found.measured.setdefault(ALL, {})[name] = self._measured(total)
+        if rows.tally.rows_used:
+            found.distributions.append(
+                Distribution(name, "residual", tuple(edges[0]), tuple(map(int, total.residuals)))
+            )
+            found.graphs += _errors_by_rating(name, total.rating_bins)
+        self._count_lost_users(rows, total.users)
+
+    def _add_up(self, rows: ModelRows, user: Grouping, edges: Floats, rated: Floats) -> _Part:
+        """What all pairs give; `edges` are those of errors, `rated` of ratings."""
+        (store,) = rows.shares(user)
         own = [request for request in self.requests if over(request) == "users"]
         pooled = tuple(dict.fromkeys(r.metric.name for r in self.requests if over(r) == "rows"))
         middle = float((rated[0] + rated[-1]) / 2.0) if math.isfinite(rated[0]) else 0.0
@@ -285,7 +322,7 @@ class _Run:
         def work(part: int) -> _Part:
             names = ["user_key", "rating", "prediction"]
             columns = store.part(part, names)
-            checks = store.part(part, [check])[0] if check is not None else None
+            checks = store.part(part, [user.check])[0] if user.check is not None else None
             groups = number_groups(columns[0], checks)
             if groups is None:
                 raise KeyCollisionError
@@ -327,17 +364,9 @@ class _Run:
             total.n_users += part.n_users
             total.most_rows = max(total.most_rows, part.most_rows)
             users.append(part.users)
-        found.users[name] = total.n_users
-        found.most_rows[name] = total.most_rows
-        found.measured.setdefault(ALL, {})[name] = self._numbers(total)
-        if rows.tally.rows_used:
-            found.distributions.append(
-                Distribution(name, "residual", tuple(edges), tuple(map(int, total.residuals)))
-            )
-            found.graphs += _errors_by_rating(name, total.rating_bins)
-        self._count_lost_users(rows, np.concatenate(users))
+        return replace(total, users=np.concatenate(users))
 
-    def _numbers(self, total: _Part) -> Measured:
+    def _measured(self, total: _Part) -> Measured:
         """Numbers in the order of the requests, and columns of users where they are needed."""
         level, means = self.config.statistics.level, iter(total.means)
         numbers = []
@@ -350,11 +379,11 @@ class _Run:
             error = total.spread.std_error(SMOOTH[request.metric.name])
             numbers.append(Number.of_rows(value, error, total.n_users, level=level))
         if not compares(self.config):
-            return Measured(numbers)
+            return Measured(numbers, total.n_users)
         own = [request for request in self.requests if over(request) == "users"]
         rows = [SMOOTH[each.metric.name] for each in self.requests if over(each) == "rows"]
         columns = total.kept.columns(list(zip(own, total.means, strict=True)), total.spread, rows)
-        return Measured(numbers, {"users": columns})
+        return Measured(numbers, total.n_users, {"users": columns})
 
     def _count_lost_users(self, rows: ModelRows, users: npt.NDArray[np.uint64]) -> None:
         """Users with ratings but no predicted pair, and the other way round."""

@@ -18,6 +18,7 @@ from evalkit.rows._numbers import (
 )
 from evalkit.rows._passes import Columns, HeldRows, ModelRows, Room, bytes_of
 from evalkit.rows._reading import Reading, names_of_models
+from evalkit.rows._segments import RowSegments, RowUsers, open_row_segments, tables_of
 from evalkit.rows._spread import Floats, Smooth, Term, TermSums
 from evalkit.rows._store import (
     Batch,
@@ -63,7 +64,9 @@ __all__ = [
     "Placing",
     "Reading",
     "Room",
+    "RowSegments",
     "RowTally",
+    "RowUsers",
     "Rows",
     "RowsKind",
     "Smooth",
@@ -92,12 +95,14 @@ __all__ = [
     "nice_edges",
     "number_groups",
     "open_all",
+    "open_row_segments",
     "order_keys",
     "over",
     "place_ranges",
     "product_and_rest",
     "refuse_per_user",
     "sort_rows",
+    "tables_of",
     "values_of",
     "weighting",
 ]

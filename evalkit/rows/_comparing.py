@@ -64,10 +64,12 @@ class Measured:
 
     Args:
         numbers: one a request.
+        n_users: users who have rows.
         columns: of users and of sessions, where they are needed.
     """
 
     numbers: list[Number]
+    n_users: int
     columns: Mapping[str, UserColumns] = field(default_factory=dict)
 
 

@@ -13,6 +13,7 @@ from evalkit.errors import DataError, EvalkitError, MachineError, RequestError, 
 from evalkit.keys import plan_ids
 from evalkit.ledger import Clock, versions
 from evalkit.metrics import Request
+from evalkit.plan import Given
 from evalkit.report import (
     Counts,
     Distribution,
@@ -25,9 +26,10 @@ from evalkit.report import (
 )
 from evalkit.rows._comparing import Measured, conclude
 from evalkit.rows._passes import BYTES_AT_REST, ModelRows
+from evalkit.rows._segments import RowSegments, tables_of
 from evalkit.rows._tally import Grouping, RowTally
 from evalkit.runs import new_run_id, run_key
-from evalkit.segments import Segment
+from evalkit.segments import Segment, SegmentTable
 from evalkit.sources import Table
 from evalkit.totals import GrandTotals
 
@@ -41,7 +43,7 @@ class RunRows(Protocol):
         self,
         config: Config,
         *,
-        given: Sequence[object | None],
+        given: Given,
         threads: int,
         memory_limit: int | None,
         sample: float | None,
@@ -63,6 +65,7 @@ class Findings:
     """Everything that a run of rows found."""
 
     measured: dict[Segment, dict[str, Measured]] = field(default_factory=dict)
+    segments: RowSegments | None = None
     totals: GrandTotals = field(default_factory=GrandTotals)
     graphs: list[Graph] = field(default_factory=list)
     distributions: list[Distribution] = field(default_factory=list)
@@ -168,6 +171,8 @@ def make_report(
         found.warnings.append(Warning_("sample", message))
     found.warnings += convention_warnings(config, requests)
     key = _key(config, requests, [each.fingerprint for each in inputs], sample)
+    if found.segments is not None:
+        found.segments.note(found.totals, found.measured)
     inference = conclude(config, requests, found.measured, found.totals, threads=threads)
     clock.stop("aggregate")
     return Report(
@@ -233,7 +238,12 @@ def _model_counts(name: str, tally: RowTally, found: Findings) -> ModelCounts:
     )
 
 
-def inputs_of(role: str, models: Models, tallies: Mapping[str, RowTally]) -> list[Input]:
+def inputs_of(
+    role: str,
+    models: Models,
+    tallies: Mapping[str, RowTally],
+    segments: Sequence[SegmentTable] = (),
+) -> list[Input]:
     """A record of every table that was read."""
     found = []
     for model, table in models:
@@ -241,6 +251,9 @@ def inputs_of(role: str, models: Models, tallies: Mapping[str, RowTally]) -> lis
             sum(tally.rows for tally in tallies.values()) if model is None else tallies[model].rows
         )
         found.append(Input(role, model, table.paths, rows, table.fingerprint()))
+    for table in tables_of(segments):
+        n_rows = table.n_rows_hint() or 0
+        found.append(Input("segments", None, table.paths, n_rows, table.fingerprint()))
     return found
 
 

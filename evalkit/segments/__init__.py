@@ -5,6 +5,7 @@ from evalkit.segments._cells import ALL, CellSet, Segment, make_cells, most_cell
 from evalkit.segments._items import ItemPart, ItemSegments, read_item_segments
 from evalkit.segments._opened import SegmentTable, open_segments
 from evalkit.segments._users import (
+    KnownUsers,
     UserSegments,
     cross_segments,
     numbers_of,
@@ -23,6 +24,7 @@ __all__ = [
     "Groups",
     "ItemPart",
     "ItemSegments",
+    "KnownUsers",
     "Segment",
     "SegmentTable",
     "SortKey",

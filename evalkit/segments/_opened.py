@@ -3,8 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from evalkit.config import LogTable, Segmentation, TruthTable
-from evalkit.sources import Table, open_truth_values, open_values
+import polars as pl
+
+from evalkit.config import Segmentation
+from evalkit.sources import OwnTable, Table, open_own_values, open_values
 
 N_RELEVANT = "n_relevant"
 
@@ -29,8 +31,7 @@ class SegmentTable:
 
 def open_segments(
     named: dict[str, Segmentation],
-    truth: TruthTable | LogTable,
-    given: object | None,
+    own: Sequence[tuple[OwnTable, object | None]],
     in_memory: Mapping[str, object],
     attempt: Callable[[Callable[[], SegmentTable]], None],
 ) -> None:
@@ -38,8 +39,8 @@ def open_segments(
 
     Args:
         named: the segmentations by name.
-        truth: the interactions, for values that stand in it.
-        given: the interactions in memory, in place of their path.
+        own: the truth, or the tables of rows, for values that stand in them, each with what is in
+            memory in place of its path.
         in_memory: tables of segmentations, by name, in place of theirs.
         attempt: takes each table, or notes why there is none.
     """
@@ -53,14 +54,13 @@ def open_segments(
         together.setdefault(source, []).append(name)
     for names in together.values():
         held_table = in_memory.get(names[0])
-        attempt(_opening(names, [named[name] for name in names], truth, given, held_table))
+        attempt(_opening(names, [named[name] for name in names], own, held_table))
 
 
 def _opening(
     names: Sequence[str],
     rules: Sequence[Segmentation],
-    truth: TruthTable | LogTable,
-    given: object | None,
+    own: Sequence[tuple[OwnTable, object | None]],
     in_memory: object | None,
 ) -> Callable[[], SegmentTable]:
     bys = [rule.by for rule in rules]
@@ -69,9 +69,17 @@ def _opening(
     def opening() -> SegmentTable:
         table: Table | None = None
         if first.path is not None:
-            table = open_values(names[0], first, bys, truth.columns.user, in_memory)
+            table = open_values(names[0], first, bys, own[0][0].columns.user, in_memory)
         elif first.by != N_RELEVANT:
-            table = open_truth_values(truth, bys, given)
+            table = _together([open_own_values(each, bys, held) for each, held in own])
         return SegmentTable(table, tuple(names), tuple(rules), of_items=first.item is not None)
 
     return opening
+
+
+def _together(tables: Sequence[Table]) -> Table:
+    """The rows of all tables as those of the first."""
+    if len(tables) == 1:
+        return tables[0]
+    frames = [table.frame for table in tables]
+    return tables[0].with_frame(pl.concat(frames, how="vertical_relaxed"), None)

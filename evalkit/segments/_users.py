@@ -2,13 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from evalkit.errors import DataError
-from evalkit.keys import USER_KEY, KeyCollisionError, as_keys, plan_ids, same_ids, stable_hashes
+from evalkit.keys import (
+    USER_KEY,
+    IdPlan,
+    KeyCollisionError,
+    Keys,
+    as_keys,
+    plan_ids,
+    same_ids,
+    stable_hashes,
+)
 from evalkit.segments._buckets import (
     Groups,
     SortKey,
@@ -37,27 +47,46 @@ class UserSegments:
     groups: Groups
 
 
-def read_user_values(source: SegmentTable, truth: Truth) -> list[pl.Series]:
+class KnownUsers(Protocol):
+    """Users by code, such as those of the truth."""
+
+    @property
+    def user_plan(self) -> IdPlan:
+        """How ids become keys."""
+
+    @property
+    def user_ids(self) -> pl.DataFrame:
+        """The id columns of each code; only for hashed ids."""
+
+    @property
+    def n_users(self) -> int:
+        """How many there are."""
+
+    def codes_of(self, keys: Keys) -> npt.NDArray[np.int64]:
+        """The code of each user; -1 of others."""
+
+
+def read_user_values(source: SegmentTable, users: KnownUsers) -> list[pl.Series]:
     """For each segmentation of a table the value of each user code; null where there is none.
 
     Raises:
         DataError: a user has several values [segment-conflict].
         KeyCollisionError: two users share a key.
     """
-    n_users = truth.pairs.n_users
+    n_users, plan = users.n_users, users.user_plan
     if source.table is None:
-        return [pl.Series(truth.pairs.n_relevant) for _ in source.names]
-    plan = truth.user_plan
+        assert isinstance(users, Truth)
+        return [pl.Series(users.pairs.n_relevant) for _ in source.names]
     values = [pl.col(f"value_{place}") for place in range(len(source.names))]
     known: list[pl.DataFrame] = []
     with reading(source.table):
         for rows in source.table.stream([*plan.select(USER_KEY), *values], most=BATCH_ROWS):
             kept = rows.filter(pl.col(USER_KEY).is_not_null())
-            codes = truth.pairs.codes_of(as_keys(kept[USER_KEY]))
+            codes = users.codes_of(as_keys(kept[USER_KEY]))
             is_known = codes >= 0
             kept, codes = kept.filter(pl.Series(is_known)), codes[is_known]
             if plan.hashed and not same_ids(
-                kept.select(plan.columns), truth.user_ids[codes].select(plan.columns)
+                kept.select(plan.columns), users.user_ids[codes].select(plan.columns)
             ):
                 raise KeyCollisionError
             kept = kept.select(pl.Series(CODE, codes), *values)
@@ -128,7 +157,6 @@ def one_value_each(
 def split_users(
     source: SegmentTable,
     values: Sequence[pl.Series],
-    truth: Truth,
     counted: npt.NDArray[np.bool_],
     edges: Mapping[str, Sequence[float]],
 ) -> list[UserSegments]:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import polars as pl
 
@@ -126,13 +126,20 @@ def open_values(
     return replace(opened, role=f"segments.{name}")
 
 
-def open_truth_values(table: TruthTable | LogTable, bys: Sequence[str], given: object) -> Table:
-    """Values of users that stand in the truth itself: user columns and `value_0`, ..."""
+OwnTable: TypeAlias = TruthTable | LogTable | RatingsTable | LabelsTable
+
+
+def open_own_values(table: OwnTable, bys: Sequence[str], given: object) -> Table:
+    """Values of users that stand in the truth, or in rows: user columns and `value_0`, ..."""
     kind: Kind = "run" if isinstance(table, LogTable) else "qrels"
-    source = _open_source("truth", table, given, kind=kind)
+    role = _OWN_ROLES.get(type(table), "truth")
+    source = _open_source(role, table, given, kind=kind)
     values = [Wanted("by", f"value_{place}", text) for place, text in enumerate(bys)]
     wanted = [*_groups("user", table.columns.user), *values]
-    return _open("truth", source, wanted, table.where, table.columns.user)
+    return _open(role, source, wanted, table.where, table.columns.user)
+
+
+_OWN_ROLES = {RatingsTable: "ratings", LabelsTable: "labels"}
 
 
 def open_log(table: LogTable, given: object | None = None) -> tuple[Table, Table]:

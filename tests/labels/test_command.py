@@ -92,7 +92,6 @@ def test_a_table_shows_the_numbers(folder):
     ("more", "codes", "status"),
     [
         ("[truth]\npath = 'x'\n", ["conflicting-keys"], 2),
-        ("[segments]\na = { by = 'x' }\n", ["conflicting-keys"], 2),
         ("[statistics]\nbaseline = 'x'\n", ["unknown-model"], 2),
         ("[statistics]\ncurves = true\n", ["conflicting-keys"], 2),
         ("[statistics]\nmethod = 'bootstrap'\n", ["not-a-mean-of-users"], 2),

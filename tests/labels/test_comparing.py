@@ -89,6 +89,7 @@ def test_a_number_without_standard_error_is_compared_without_a_verdict():
 
     assert math.isfinite(found.delta)
     assert (found.std_error, found.verdict) == (None, "cannot tell")
+    assert found.n_users == N_USERS
 
 
 def test_no_order_of_rows_and_no_thread_moves_a_comparison():

@@ -173,3 +173,27 @@ def test_one_user_with_all_rows_is_refused_with_what_it_needs(small_parts, monke
     assert caught.value.message.startswith("2,000 rows of a user need about 1 MiB")
     enough = evalkit.evaluate_labels(log.lazy(), metrics=["AUC"], memory_limit=1 << 20)
     assert numbers(enough) == numbers(evalkit.evaluate_labels(log, metrics=["AUC"]))
+
+
+def test_a_limit_moves_no_byte_of_segments_and_comparisons(small_parts, reads):
+    log = pl.DataFrame(
+        {
+            "user": np.arange(3000) % 211,
+            "score": (np.arange(3000) * 37 % 1009 + 1) / 1011,
+            "label": np.arange(3000) * 7 % 5 < 2,
+        }
+    ).with_columns(land=pl.col("user") % 3)
+    logs = {"old": log, "new": log.with_columns(score=pl.col("score") ** 2)}
+    asked = {
+        "metrics": ["AUC", "AP", "log-loss", "log-loss(over='users')", "GAUC"],
+        "segments": {"land": {"by": "land"}},
+        "statistics": {"baseline": "old"},
+    }
+
+    whole = evalkit.evaluate_labels(logs, **asked)
+    n_reads = len(reads)
+    limited = evalkit.evaluate_labels(logs, memory_limit=40_000, **asked)
+
+    assert len(reads) - n_reads > 2 * n_reads
+    assert limited.estimates == whole.estimates
+    assert limited.comparisons == whole.comparisons

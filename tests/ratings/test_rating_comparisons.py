@@ -68,3 +68,24 @@ def test_errors_over_all_pairs_are_compared_by_the_influence_of_users():
         assert found.delta == values[1] - values[0]
         assert found.std_error == pytest.approx(error, rel=0.06), found.metric
         assert found.wins is None
+
+
+def test_segments_are_measured_and_compared_as_their_pairs_alone():
+    ratings, models = logs_of_two()
+    people = pl.DataFrame({"user": np.arange(N_USERS), "land": np.arange(N_USERS) % 2})
+    names = [*POOLED, "RMSE(over='users')"]
+    asked = {"metrics": names, "statistics": {"baseline": "svd"}}
+
+    report = evalkit.evaluate_ratings(
+        ratings, models, segments={"land": {"path": people, "by": "land"}}, **asked
+    )
+
+    for land in range(2):
+        own = {name: each.filter(pl.col("user") % 2 == land) for name, each in models.items()}
+        alone = evalkit.evaluate_ratings(ratings.filter(pl.col("user") % 2 == land), own, **asked)
+        found = [each for each in report.estimates if each.segment == str(land)]
+        for each, same in zip(found, alone.estimates, strict=True):
+            assert (each.value, each.n_users) == (same.value, same.n_users)
+            assert each.std_error == pytest.approx(same.std_error, rel=1e-9)
+        deltas = [each.delta for each in report.comparisons if each.segment == str(land)]
+        assert deltas == [each.delta for each in alone.comparisons]

@@ -1,0 +1,285 @@
+"""Segments of the users whom rows are of: each is measured on its own rows, as the whole is."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.config import Config
+from evalkit.errors import EvalkitError, RequestError, raise_all
+from evalkit.keys import USER_KEY, IdPlan, KeyCollisionError, Keys, Sample, as_keys
+from evalkit.rows._comparing import Measured
+from evalkit.rows._passes import Columns, Counts, Done, HeldRows, ModelRows
+from evalkit.rows._store import Column, Placing, Store, by_hash, parts_for
+from evalkit.rows._tally import Grouping, RowTally
+from evalkit.segments import (
+    SMALL,
+    SMALL_KEY,
+    Groups,
+    Segment,
+    SegmentTable,
+    UserSegments,
+    cross_segments,
+    open_segments,
+    read_user_values,
+    split_users,
+)
+from evalkit.sources import OwnTable, Table, reading
+from evalkit.totals import GrandTotals
+
+MOST_SEGMENTS = 1000  # each of them is walked over on its own
+
+
+@dataclass(frozen=True, slots=True)
+class RowUsers:
+    """The users of some tables.
+
+    Args:
+        user_plan: how ids become keys.
+        keys: of the users, ascending.
+        user_ids: their id columns; only for hashed ids, otherwise empty.
+    """
+
+    user_plan: IdPlan
+    keys: Keys
+    user_ids: pl.DataFrame
+
+    @classmethod
+    def of(
+        cls, tables: Sequence[Table], user_plan: IdPlan, sample: float | None = None
+    ) -> "RowUsers":
+        """Every user of any of the tables.
+
+        Raises:
+            KeyCollisionError: two ids share a key.
+        """
+        found = []
+        for table in tables:
+            ids = table.frame.select(user_plan.select(USER_KEY)).unique()
+            with reading(table):
+                found.append(ids.drop_nulls(USER_KEY).collect(engine="streaming"))
+        users = pl.concat(found).unique()
+        if sample is not None:
+            users = users.filter(pl.Series(Sample(sample, user_plan).holds(users)))
+        keys = as_keys(users[USER_KEY])
+        order = np.argsort(keys)
+        keys = keys[order]
+        if np.any(keys[1:] == keys[:-1]):
+            raise KeyCollisionError
+        return cls(user_plan, keys, users[order].select(pl.exclude(USER_KEY)))
+
+    @property
+    def n_users(self) -> int:
+        """How many there are."""
+        return int(self.keys.size)
+
+    def codes_of(self, keys: Keys) -> npt.NDArray[np.int64]:
+        """The place of each user; -1 of others."""
+        found = np.searchsorted(self.keys, keys)
+        found[found == self.keys.size] = 0
+        known = self.keys[found] == keys if self.keys.size else np.zeros(keys.size, dtype=np.bool_)
+        codes: npt.NDArray[np.int64] = np.where(known, found, -1)
+        return codes
+
+
+def open_row_segments(
+    config: Config,
+    own: Sequence[tuple[OwnTable, object | None]],
+    in_memory: Mapping[str, object],
+) -> list[SegmentTable]:
+    """Every table that segments are read from; all that is wrong with any of them at once.
+
+    Args:
+        own: the tables with rows, for values that stand in them, and what holds them in memory.
+        in_memory: tables of segmentations, by name, in place of theirs.
+    """
+    problems: list[EvalkitError] = []
+    opened: list[SegmentTable] = []
+
+    def attempt(action: Callable[[], SegmentTable]) -> None:
+        try:
+            opened.append(action())
+        except EvalkitError as error:
+            problems.append(error)
+
+    open_segments(config.segments.named, own, in_memory, attempt)
+    raise_all(problems)
+    return opened
+
+
+def tables_of(sources: Sequence[SegmentTable]) -> list[Table]:
+    """The tables of users, of those that have any."""
+    tables = [each.table for each in sources if each.table is not None]
+    return [table for table in tables if table.role.startswith("segments")]
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenRows:
+    """The rows of some users, chosen anew whenever somebody looks.
+
+    Args:
+        rows: of all users.
+        members: keys of the users, ascending.
+    """
+
+    rows: ModelRows
+    user: Grouping
+    members: Keys
+    tally: RowTally = field(default_factory=RowTally)
+
+    def look(self, work: Callable[[Columns], Done]) -> Iterator[Done]:
+        """`work` on the rows that were chosen, batch by batch."""
+        return self.rows.look(lambda columns: work(self._choose(columns)))
+
+    def shares(self, grouping: Grouping) -> Iterator[Store]:
+        """Stores in which users are whole."""
+        for store in self.rows.shares(grouping):
+            chosen = Store(store.dtypes, store.n_parts, 0)
+            for part in range(store.n_parts):
+                columns = dict(zip(store.dtypes, store.part(part, list(store.dtypes)), strict=True))
+                chosen.fill(self._choose(columns), _into(part))
+            chosen.seal()
+            yield chosen
+
+    def cut(self, rows: Counts, bytes_a_row: int) -> list[range]:
+        """Neighbouring parts that may be held at a time."""
+        return self.rows.cut(rows, bytes_a_row)
+
+    def forget(self) -> None:
+        """Nothing is held."""
+
+    def _choose(self, columns: Columns) -> Columns:
+        rows = np.flatnonzero(np.isin(columns[self.user.key], self.members))
+        return {name: column[rows] for name, column in columns.items()}
+
+
+def _into(part: int) -> Placing:
+    """All rows lie in one part."""
+
+    def place(
+        rows: Mapping[str, Column], starts: npt.NDArray[np.int32], places: npt.NDArray[np.int32]
+    ) -> None:
+        places[:] = np.arange(places.size)
+        starts[part + 1 :] = places.size
+
+    return place
+
+
+@dataclass(frozen=True, slots=True)
+class RowSegments:
+    """Segmentations of the users of rows; small segments stand as one.
+
+    Args:
+        users: whom there are.
+        listed: segmentations in the order of the config, crosses last.
+        pooled: segments that were too small, and what they went into.
+    """
+
+    users: RowUsers
+    listed: Sequence[UserSegments]
+    pooled: Mapping[Segment, Segment]
+
+    @classmethod
+    def of(cls, config: Config, sources: Sequence[SegmentTable], users: RowUsers) -> "RowSegments":
+        """Read the tables of segments.
+
+        Raises:
+            DataError: a user has several values [segment-conflict].
+            RequestError: more segments than can be measured one by one [too-many-segments].
+        """
+        everyone = np.ones(users.n_users, dtype=np.bool_)
+        found: dict[str, UserSegments] = {}
+        for source in sources:
+            values = read_user_values(source, users)
+            for each in split_users(source, values, everyone, {}):
+                found[each.name] = each
+        section = config.segments
+        listed = [found[name] for name in section.named]
+        listed += [cross_segments(found[one], found[two]) for one, two in section.cross]
+        pooled: dict[Segment, Segment] = {}
+        together = [_pool_small(each, section.min_users, pooled) for each in listed]
+        for each in together:
+            if len(each.groups.labels) > MOST_SEGMENTS:
+                raise RequestError(
+                    f"{len(each.groups.labels):,} segments of {each.name!r} are too many to be "
+                    f"measured one by one, at most {MOST_SEGMENTS:,}",
+                    code="too-many-segments",
+                    at=config.at("segments", each.name),
+                    hint="make buckets of a number: quantiles = 10; or raise min_users",
+                )
+        return cls(users, together, pooled)
+
+    def split(
+        self, rows: ModelRows, user: Grouping, *, threads: int
+    ) -> Iterator[tuple[Segment, ModelRows]]:
+        """The rows of each segment's users.
+
+        Of rows in memory a copy, one segmentation at a time; others are read for each segment.
+        """
+        for each in self.listed:
+            n_segments = len(each.groups.labels)
+            if isinstance(rows, HeldRows):
+                stores = self._split(rows.stores[user.name], user, each.groups)
+                for code in sorted(stores):
+                    held = HeldRows(RowTally(), {user.name: stores.pop(code)}, threads)
+                    yield (each.name, each.groups.labels[code]), held
+                continue
+            present = np.bincount(each.groups.codes, minlength=n_segments) > 0
+            for code in map(int, np.flatnonzero(present)):
+                members = self.users.keys[each.groups.codes == code]
+                chosen = ChosenRows(rows, user, members)
+                yield (each.name, each.groups.labels[code]), chosen
+
+    def _split(self, store: Store, user: Grouping, groups: Groups) -> dict[int, Store]:
+        def codes_of(part: int) -> npt.NDArray[np.int32]:
+            codes = self.users.codes_of(store.part(part, [user.key])[0])
+            found: npt.NDArray[np.int32] = groups.codes[codes]
+            return found
+
+        n_segments = len(groups.labels)
+        sizes = np.zeros(n_segments, dtype=np.int64)
+        for part in range(store.n_parts):
+            sizes += np.bincount(codes_of(part), minlength=n_segments)
+        stores = {
+            int(code): Store(store.dtypes, parts_for(int(sizes[code])), int(sizes[code]))
+            for code in np.flatnonzero(sizes)
+        }
+        for part in range(store.n_parts):
+            codes = codes_of(part)
+            columns = store.part(part, list(store.dtypes))
+            order = np.argsort(codes, kind="stable")
+            ends = np.cumsum(np.bincount(codes, minlength=n_segments))
+            for code, segment in stores.items():
+                rows = order[(ends[code - 1] if code else 0) : ends[code]]
+                if rows.size:
+                    own = {name: c[rows] for name, c in zip(store.dtypes, columns, strict=True)}
+                    segment.fill(own, by_hash(user.key, segment.n_parts))
+        for segment in stores.values():
+            segment.seal()
+        return stores
+
+    def note(self, totals: GrandTotals, measured: Mapping[Segment, Mapping[str, Measured]]) -> None:
+        """Tell the totals of the segments that have rows."""
+        for each in self.listed:
+            for label, key in zip(each.groups.labels, each.groups.keys, strict=True):
+                segment = (each.name, label)
+                if segment in measured:
+                    n_users = max(one.n_users for one in measured[segment].values())
+                    totals.note_segment(segment, key, n_users)
+        totals.pooled.update(self.pooled)
+
+
+def _pool_small(each: UserSegments, min_users: int, pooled: dict[Segment, Segment]) -> UserSegments:
+    """The segmentation with the segments below the minimum as one."""
+    groups = each.groups
+    n_users = np.bincount(groups.codes, minlength=len(groups.labels))
+    is_small = (n_users > 0) & (n_users < min_users)
+    if not is_small.any():
+        return each
+    for code in np.flatnonzero(is_small):
+        pooled[each.name, groups.labels[code]] = (each.name, SMALL)
+    codes = np.where(is_small[groups.codes], len(groups.labels), groups.codes).astype(np.int32)
+    labels, keys = (*groups.labels, SMALL), (*groups.keys, SMALL_KEY)
+    return UserSegments(each.name, Groups(labels, keys, codes))
