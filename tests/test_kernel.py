@@ -1,7 +1,7 @@
 """Kernels: compiled late and once, from a cache that can cost time but never a wrong number."""
 
+import math
 import os
-import pickle
 import re
 import stat
 import subprocess
@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 import time
+from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -72,8 +73,8 @@ def test_an_unused_kernel_is_not_compiled():
     def unused(value):
         return value
 
-    assert unused._dispatcher is None
-    assert unused.dispatcher.overloads == {}
+    assert unused.entries == {}
+    assert unused._part is None
 
 
 @needs_jit
@@ -87,23 +88,95 @@ def test_division_by_zero_is_not_raised_in_kernels():
 
 @needs_jit
 def test_kernels_are_neither_parallel_nor_fast_math():
-    options = sum_of_squares.dispatcher.targetoptions
+    options = sum_of_squares.part.targetoptions
 
     assert not options.get("parallel")
     assert not options.get("fastmath")
-    assert options["nogil"]
     assert options["error_model"] == "numpy"
 
 
-@needs_jit
-def test_a_signature_can_be_compiled_ahead():
+@pytest.mark.parametrize("value", [3, 2**62, np.int64(-3), np.uint64(2**64 - 1), 0.1, -np.inf])
+def test_numbers_go_in_and_out_as_they_are(value):
     @kernel
-    def double(value):
-        return 2 * value
+    def same(value):
+        return value
 
-    double.compile("int64(int64)")
+    assert same(value) == value
 
-    assert len(double.dispatcher.overloads) == 1
+
+def test_truths_stay_truths():
+    @kernel
+    def negate(value):
+        return not value
+
+    assert negate(True) is False
+    assert negate(np.bool_(False)) is True
+
+
+Pair = namedtuple("Pair", ["values", "factor"])
+
+
+def test_tuples_of_arrays_and_numbers_are_read():
+    @kernel
+    def sum_up(pair, bounds, table):
+        total = 0.0
+        for row in range(bounds[0], bounds[1]):
+            for column in range(table.shape[1]):
+                total += pair.factor * pair.values[row] * table[row, column]
+        return total, bounds[1] - bounds[0]
+
+    values = np.array([5.0, 1.0, 2.0])
+    table = np.array([[9, 9], [1, 2], [3, 4]])
+
+    assert sum_up(Pair(values, 2.0), (1, 3), table) == (2 * (3 + 2 * 7), 2)
+
+
+def test_arrays_are_written():
+    @kernel
+    def fill(out, value):
+        for row in range(out.shape[0]):
+            for column in range(out.shape[1]):
+                out[row, column] = value + column
+
+    out = np.zeros((2, 3), dtype=np.int32)
+
+    assert fill(out, 7) is None
+    assert out.tolist() == [[7, 8, 9]] * 2
+
+
+def test_kernels_may_make_arrays():
+    @kernel
+    def add_up_made(n):
+        numbers = np.arange(n)
+        return (numbers[::-1].copy() * 1)[0] + np.zeros(n).size
+
+    assert add_up_made(1000) == 999 + 1000
+    assert sum(add_up_made(n) for n in range(1, 2000)) == sum(2 * n - 1 for n in range(1, 2000))
+
+
+@needs_jit
+@pytest.mark.parametrize("value", ["text", None, np.float32(1), [1], np.arange(9)[::2]])
+def test_what_no_kernel_takes_is_refused(value):
+    with pytest.raises(TypeError, match=r"^a kernel takes (no|arrays in one piece)"):
+        plus_offset(value)
+
+
+@needs_jit
+def test_what_c_does_not_have_is_refused_when_compiling():
+    @kernel
+    def gamma(value):
+        return math.gamma(value)
+
+    with pytest.raises(NotImplementedError, match="'numba_gamma', which C does not have"):
+        gamma(3.0)
+
+
+def test_powers_of_two_are_those_of_c():
+    @kernel
+    def scale(value, exponent):
+        return math.ldexp(value, exponent)
+
+    assert scale(0.75, -1040) == math.ldexp(0.75, -1040)
 
 
 def test_a_table_is_a_sequence():
@@ -137,7 +210,7 @@ MAIN = """
     sys.path.insert(0, ".")
     import one
     from evalkit.metrics import cache_directory
-    print(one.total(3), sum(one.total.dispatcher.stats.cache_hits.values()), cache_directory())
+    print(one.total(3), sum(each.is_kept for each in one.total.entries.values()), cache_directory())
 """
 ONE = """
     from evalkit.metrics import kernel
@@ -200,9 +273,7 @@ def test_the_cache_is_private_and_of_the_user(project):
 
     assert path.parent == project / "cache" / "evalkit"
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
-    assert not list(project.rglob("*.nbi")) or all(
-        path in file.parents for file in project.rglob("*.nbi")
-    )
+    assert [file.name[:6] for file in path.iterdir()] == ["total_"]
 
 
 @pytest.mark.parametrize(
@@ -222,11 +293,11 @@ def test_an_edit_is_seen(project, file, old, new, expected):
     assert run(project)[:2] == (expected, 0)
 
 
-def test_helpers_of_a_cached_kernel_are_not_even_made(project):
-    code = MAIN + "    import two; print(one.total.dispatcher.overloads != {}, two.helper._part)\n"
+def test_cached_kernels_need_no_numba(project):
+    code = MAIN + "    import two; print(two.helper._part, 'numba' in sys.modules)\n"
     run(project)
 
-    assert python(code, project).stdout.splitlines()[-1] == "True None"
+    assert python(code, project).stdout.splitlines()[-1] == "None False"
 
 
 @needs_jit
@@ -237,9 +308,11 @@ def test_a_kernel_that_kernels_call_can_be_called_from_python():
 
 @needs_jit
 def test_the_time_of_compiling_is_counted():
+    unique = time.time()  # so that no cache has it
+
     @kernel
     def triple(value):
-        return 3 * value
+        return unique * value
 
     before = loading.seconds, loading.cpu_seconds
     triple(2)
@@ -290,37 +363,21 @@ def test_a_given_cache_directory_is_the_base(project):
 
 
 DAMAGES = {
-    "truncated": lambda file: file.write_bytes(file.read_bytes()[:100]),
-    "empty": lambda file: file.write_bytes(b""),
-    "flipped": lambda file: file.write_bytes(
-        bytes(byte ^ (place == 2000) for place, byte in enumerate(file.read_bytes()))
-    ),
-    "foreign": lambda file: file.write_bytes(pickle.dumps({"not": "ours"})),
+    "truncated": lambda kept: kept[:100],
+    "empty": lambda kept: b"",
+    "flipped": lambda kept: bytes(byte ^ (place == 500) for place, byte in enumerate(kept)),
+    "foreign": lambda kept: b"not ours",
 }
 
 
-@pytest.mark.parametrize(
-    ("damage", "suffix"),
-    [("truncated", "nbc"), ("empty", "nbi"), ("flipped", "nbc"), ("foreign", "nbi")],
-)
-def test_a_corrupt_cache_is_dropped_and_filled_again(project, damage, suffix):
+@pytest.mark.parametrize("damage", sorted(DAMAGES))
+def test_a_corrupt_file_is_compiled_again(project, damage):
     path = run(project)[2]
-    for file in path.rglob(f"*.{suffix}"):
-        DAMAGES[damage](file)
-        os.utime(file, (1e9, 1e9))  # not fresh: nobody is writing it just now
+    for file in path.iterdir():
+        file.write_bytes(DAMAGES[damage](file.read_bytes()))
 
     assert run(project)[:2] == (40, 0)
     assert run(project) == (40, 1, path)
-
-
-def test_a_cache_without_its_checksums_is_not_trusted(project):
-    path = run(project)[2]
-    (path / "checksums").unlink()
-    for file in path.rglob("*.nb?"):
-        os.utime(file, (1e9, 1e9))
-
-    assert run(project)[:2] == (40, 0)
-    assert run(project)[:2] == (40, 1)
 
 
 def test_an_unwritable_cache_costs_one_warning(project):
@@ -344,16 +401,14 @@ def test_a_cache_that_others_can_write_is_not_used(project):
 
 
 def test_a_cache_that_cannot_be_saved_to_costs_one_warning(project):
-    # numba makes its directory before it compiles; here it is gone when the code is saved
     code = MAIN.replace(
         "print(",
-        "import shutil; one.total.dispatcher; shutil.rmtree(cache_directory()); "
-        "open(cache_directory(), 'w').close(); print(",
+        "import shutil; shutil.rmtree(cache_directory()); print(",
     )
 
     finished = python(code, project)
 
-    assert finished.stdout.split()[:2] == ["40", "0"]
+    assert finished.stdout.split() == ["40", "0", "None"]
     assert finished.stderr.count("warning[no-kernel-cache]") == 1
 
 
@@ -363,12 +418,6 @@ def test_the_cache_serves_when_numba_was_imported_first(project):
 
     assert first.stdout.split()[:2] == ["40", "0"]
     assert second.stdout.split()[:2] == ["40", "1"]
-
-
-def test_the_cache_of_other_numba_code_stays_where_it_was(project):
-    code = MAIN + "    import numba; print(repr(numba.config.CACHE_DIR))\n"
-
-    assert python(code, project).stdout.splitlines()[-1] == "''"
 
 
 def test_without_the_jit_nothing_is_compiled_nor_imported(project):
@@ -389,15 +438,15 @@ def test_threads_compile_a_kernel_once(project):
         import one
         from concurrent.futures import ThreadPoolExecutor
         with ThreadPoolExecutor(8) as pool:
-            print(set(pool.map(one.total, [3] * 64)), len(one.total.dispatcher.overloads))
+            print(set(pool.map(one.total, [3] * 64)), len(one.total.entries))
     """
     assert python(code, project).stdout == "{40} 1\n"
 
 
 def test_processes_that_start_together_on_a_cold_cache_all_succeed(project):
     command = [sys.executable, "-c", textwrap.dedent(MAIN)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(project / "cache")}
-    environment.pop("NUMBA_DISABLE_JIT", None)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    environment = {**kept, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(project / "cache")}
     processes = [
         subprocess.Popen(
             command, cwd=project, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -411,20 +460,15 @@ def test_processes_that_start_together_on_a_cold_cache_all_succeed(project):
     assert run(project)[:2] == (40, 1)
 
 
-def test_a_warm_cache_that_is_read_only_serves_through_a_private_copy(project):
+def test_a_warm_cache_that_is_read_only_serves(project):
     path = run(project)[2]
-    code = f"""
-        import tempfile
-        write = tempfile.TemporaryFile
-        def refuse(*, dir):
-            if str(dir).startswith({str(path)!r}):
-                raise OSError(30, "Read-only file system", str(dir))
-            return write(dir=dir)
-        tempfile.TemporaryFile = refuse
+    code = """
+        import pathlib
+        def refuse(self, content):
+            raise OSError(30, "Read-only file system", str(self))
+        pathlib.Path.write_bytes = refuse
     """
+
     finished = python(textwrap.dedent(code) + textwrap.dedent(MAIN), project)
 
-    value, n_loaded, used = finished.stdout.split()
-    assert (value, n_loaded, finished.stderr) == ("40", "1", "")
-    assert used != str(path)
-    assert not Path(used).exists()  # removed at the end
+    assert (finished.stdout.split(), finished.stderr) == (["40", "1", str(path)], "")

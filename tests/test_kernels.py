@@ -19,6 +19,7 @@ from evalkit.errors import MachineError
 from evalkit.pairs import PairRows, build_user_items, find_item, merge_sort, relevance_at
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks import _scan
+from evalkit.ranks._numba_order import numba_order
 
 laws = settings(
     deadline=None,
@@ -283,6 +284,28 @@ def test_merge_sort_keeps_equals_in_order(values):
     merge_sort(np.array(values, dtype=np.uint64), order, np.empty(len(values), dtype=np.int64))
 
     assert order.tolist() == sorted(range(len(values)), key=values.__getitem__)
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("n_values", [1, 3, 40, 1000])
+def test_lists_are_sorted_as_numba_sorts_them(n_values, backwards):
+    from numba.misc.quicksort import make_py_quicksort
+
+    theirs = make_py_quicksort(is_argsort=True).run_quicksort
+    rng = np.random.default_rng(n_values)
+    codes = np.sort(rng.integers(0, 9, 500))
+    scores = rng.integers(0, n_values, 500).astype(np.float64)
+
+    places = numba_order(codes, scores, "numba-reversed" if backwards else "numba")
+
+    for code in range(9):
+        own = codes == code
+        values = scores[own] if backwards else -scores[own]
+        order = np.array(theirs(values))
+        if not backwards:
+            order = order[np.array(theirs(values[order]))]
+        shown = np.argsort(places[own])
+        assert shown.tolist() == (order[::-1] if backwards else order).tolist()
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 63, 64, 65, 200])

@@ -4,34 +4,30 @@ Importing this module loads neither numpy nor numba. A kernel may call other ker
 other modules, and may read tables and intrinsics: its global names are looked up when it is
 compiled. With `NUMBA_DISABLE_JIT=1` a kernel is the plain function.
 
-Compiled code is kept in `<user cache>/evalkit/<key>/`. The key covers every source of this package
-that holds a kernel, the versions, the processor and the NUMBA_* flags that change code; besides,
-the name of a compiled function covers the constants and kernels that it reads, wherever they
-stand. Checksums of all files are verified before the first one is loaded. A cache that is
-corrupt, unwritable or not ours costs time, never a wrong number and never a crash.
+Compiled code is kept in a cache (`_cache.py`), under a name that covers the types of the arguments
+and the constants and kernels that it reads, wherever they stand. Where all comes from there,
+numba is not even imported.
 """
 
 import os
-import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property, partial, update_wrapper
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
+
+from ._cache import Cache
+
+if TYPE_CHECKING:
+    from ._entry import Entry
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Work = TypeVar("Work")
 Done = TypeVar("Done")
-
-MARKS = (b"@kernel", b"@intrinsic")
-WITHOUT_EFFECT_ON_CODE = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER"}
-CHECKSUMS = "checksums"
-FRESH_SECONDS = 5.0  # another process may have written a file and not yet its checksum
 
 _lock = threading.RLock()
 
@@ -101,49 +97,80 @@ class Kernel(Generic[P, R]):
     def __init__(self, function: Callable[P, R], *, allocates: bool = True) -> None:
         self.py_func = cast(FunctionType, function)
         self.allocates = allocates
-        self._dispatcher: Callable[..., Any] | None = None
+        self.entries: dict[tuple[Hashable, ...], Entry] = {}
         self._part: Callable[..., Any] | None = None
-        self._n_overloads = 0
         update_wrapper(self, function)
 
     def __repr__(self) -> str:
         return f"<kernel {self.py_func.__module__}.{self.py_func.__qualname__}>"
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        compiled = self._dispatcher or self.dispatcher
-        try:
-            result = compiled(*args, **kwargs)
-        except OSError as error:  # kernels touch no files: the cache could not be read or written
-            _give_up_cache(error)
-            self._forget()
-            compiled = self.dispatcher
-            result = compiled(*args, **kwargs)
-        if len(getattr(compiled, "overloads", ())) != self._n_overloads:
-            self._log_compiled(compiled)
-        return cast(R, result)
+        if kwargs:
+            raise TypeError("a kernel takes arguments by place")
+        return cast(R, self._call(args))
 
-    @property
-    def dispatcher(self) -> Callable[..., Any]:
-        """The numba dispatcher, or the plain function when the JIT is off."""
-        if self._dispatcher is None:
-            with _lock:
-                if self._dispatcher is None:
-                    with loading:
-                        self._dispatcher = self._silent() if _is_jit_off() else self._build()
-        return self._dispatcher
+    @cached_property
+    def _call(self) -> Callable[[Sequence[object]], object]:
+        if _is_jit_off():
+            return self._call_plain
+        from ._entry import flatten
+
+        return partial(self._call_entry, flatten)
+
+    def _call_entry(self, flatten: Callable[..., None], arguments: Sequence[object]) -> object:
+        types: list[Hashable] = []
+        words: list[int | float | bool] = []
+        flatten(arguments, types, words)
+        key = tuple(types)
+        entry = self.entries.get(key)
+        if entry is None:
+            with loading, _lock:
+                entry = self.entries.get(key) or self._load(arguments, key, words)
+                self.entries[key] = entry
+        return entry(words)
+
+    def _call_plain(self, arguments: Sequence[object]) -> object:
+        """The plain function; integers wrap and numbers overflow without a word, as compiled."""
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            return self.plain(*arguments)
+
+    def _load(
+        self, arguments: Sequence[object], types: Sequence[Hashable], words: Sequence[float]
+    ) -> "Entry":
+        """Machine code for these arguments: out of the cache, or compiled and kept there."""
+        from hashlib import blake2b
+
+        from ._entry import Entry, describe, format_of
+        from ._machine import load_code
+
+        called = f"{self.py_func.__module__}.{self.py_func.__qualname__} {self.digest}"
+        summary = blake2b(f"{called} {describe(types, arguments)}".encode(), digest_size=16)
+        name = f"{self.py_func.__name__}_{summary.hexdigest()}"
+        kept = _cache.load(name)
+        if kept is not None:
+            results, code = kept.split(b"\n", 1)
+        else:
+            from ._compiler import compile_entry
+
+            results, code = compile_entry(self.part, arguments, name)
+            _cache.keep(name, results + b"\n" + code)
+        address = load_code(code, name)
+        return Entry(address, format_of(words), results.decode(), is_kept=kept is not None)
 
     @property
     def part(self) -> Callable[..., Any]:
-        """The numba dispatcher that kernels call: Python cannot, and no cache keeps it.
+        """The numba dispatcher that other kernels and entries call; Python cannot.
 
-        A kernel's cached code holds the code of all that it calls, so these are neither compiled
-        nor made where their callers come from the cache.
+        The code that is kept of an entry holds that of all that it calls, so these are neither
+        compiled nor made where it comes from the cache.
         """
         if self._part is None:  # only numba asks, which compiles one function at a time
-            from ._parts import PartCompiler
+            from ._compiler import make_part
 
-            compile_later = self._compile_later(WITHOUT_WRAPPERS)
-            self._part = compile_later(self._named(), pipeline_class=PartCompiler)
+            function = _with_globals(self.py_func, _as_compiled)
+            self._part = make_part(function, allocates=self.allocates)
         return self._part
 
     @property
@@ -168,73 +195,9 @@ class Kernel(Generic[P, R]):
             summary.update(part)
         for name, value in _read_globals(self.py_func):
             summary.update(f"{name}={_describe_global(value)};".encode())
+        for cell in self.py_func.__closure__ or ():
+            summary.update(f"{_describe_global(cell.cell_contents)};".encode())
         return summary.hexdigest()
-
-    def compile(self, signature: object = None) -> None:
-        """Compile for one numba signature now; without one, only get ready to compile."""
-        compiled = self.dispatcher
-        if signature is not None and hasattr(compiled, "compile"):
-            compiled.compile(signature)
-            self._log_compiled(compiled)
-
-    def _silent(self) -> Callable[..., Any]:
-        """The plain function; integers wrap and numbers overflow without a word, as compiled."""
-        import numpy as np
-
-        return np.errstate(all="ignore")(self.plain)
-
-    def _build(self) -> Callable[..., Any]:
-        import numba
-
-        function = self._named()
-        compile_later = self._compile_later({"no_cfunc_wrapper": True})
-        config: Any = numba.config
-        cache = _open_cache()
-        before = config.CACHE_DIR
-        try:
-            if cache is not None:
-                config.CACHE_DIR = str(cache.path)  # read here and now, not when compiling
-            made = compile_later(function, cache=cache is not None)
-        except (OSError, RuntimeError) as error:
-            _give_up_cache(error)
-            made = compile_later(function)
-        finally:
-            config.CACHE_DIR = before
-        find_code = made._compile_for_args  # numba calls it where it has no code for these types
-
-        def find_code_and_tell(*args: object, **kwargs: object) -> object:
-            with loading:
-                return find_code(*args, **kwargs)
-
-        made._compile_for_args = find_code_and_tell
-        return cast(Callable[..., Any], made)
-
-    def _named(self) -> FunctionType:
-        function = _with_globals(self.py_func, _as_compiled)
-        function.__qualname__ = f"{function.__qualname__}_{self.digest}"
-        return function
-
-    def _compile_later(self, options: Mapping[str, bool]) -> Any:
-        import numba
-
-        # set either way: a kernel would inherit it from the one that calls it first
-        return partial(numba.njit, **OPTIONS, **options, _nrt=self.allocates)
-
-    def _forget(self) -> None:
-        self._dispatcher = self._part = None
-        for _, value in _read_globals(self.py_func):
-            if isinstance(value, Kernel):
-                value._forget()
-
-    def _log_compiled(self, compiled: Callable[..., Any]) -> None:
-        with _lock:
-            self._n_overloads = len(getattr(compiled, "overloads", ()))
-            if isinstance(_cache, _Cache):
-                _cache.log_new_files()
-
-
-OPTIONS = {"nogil": True, "error_model": "numpy"}
-WITHOUT_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 @overload
@@ -383,162 +346,10 @@ def _describe_global(value: object) -> str:
     return repr(value) if isinstance(value, (bool, int, float, str, tuple)) else str(type(value))
 
 
-class _Cache:
-    """A directory of compiled code, verified when opened; its log has the checksum of each file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._logged: dict[Path, tuple[int, int]] = {}
-        self._verify()
-
-    def log_new_files(self) -> None:
-        """Append the checksum of every file that this process has written since."""
-        try:
-            lines = [self._line(file) for file in self._files() if self._is_new(file)]
-            if lines:
-                with open(self.path / CHECKSUMS, "a", encoding="utf-8") as log:
-                    log.write("".join(line + "\n" for line in lines))
-        except OSError:
-            return  # an unlogged file is dropped by the next process
-
-    def _files(self) -> list[Path]:
-        return sorted(self.path.rglob("*.nb[ic]"))
-
-    def _is_new(self, file: Path) -> bool:
-        status = file.stat()
-        stamp = (status.st_mtime_ns, status.st_size)
-        is_new = self._logged.get(file) != stamp
-        self._logged[file] = stamp
-        return is_new
-
-    def _line(self, file: Path) -> str:
-        from hashlib import blake2b
-
-        return f"{blake2b(file.read_bytes()).hexdigest()}  {file.relative_to(self.path)}"
-
-    def _verify(self) -> None:
-        unknown = self._unknown_files()
-        for _ in range(10):
-            if not unknown or not any(_is_fresh(file) for file in unknown):
-                break
-            time.sleep(0.02)
-            unknown = self._unknown_files()
-        if unknown:
-            for file in [*self._files(), self.path / CHECKSUMS]:
-                file.unlink(missing_ok=True)
-        for file in self._files():
-            with suppress(FileNotFoundError):
-                self._is_new(file)
-
-    def _unknown_files(self) -> list[Path]:
-        log = self.path / CHECKSUMS
-        text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-        known = set(text.splitlines())
-        unknown = []
-        for file in self._files():
-            try:
-                if self._line(file) not in known:
-                    unknown.append(file)
-            except FileNotFoundError:  # another process dropped it
-                continue
-        return unknown
-
-
-def _is_fresh(file: Path) -> bool:
-    try:
-        return time.time() - file.stat().st_mtime < FRESH_SECONDS
-    except FileNotFoundError:
-        return False
-
-
-_cache: _Cache | str = "unopened"  # "none" after it was given up
-
-
-def _open_cache() -> _Cache | None:
-    global _cache
-    if _cache == "unopened":
-        try:
-            _cache = _Cache(_prepare_directory(_cache_base() / "evalkit" / _cache_key()))
-        except (OSError, RuntimeError) as error:
-            _give_up_cache(error)
-    return _cache if isinstance(_cache, _Cache) else None
-
-
-def _give_up_cache(error: Exception) -> None:
-    global _cache
-    with _lock:
-        if _cache != "none":
-            sys.stderr.write(f"warning[no-kernel-cache]: kernels are compiled anew: {error}\n")
-        _cache = "none"
+_cache = Cache()
 
 
 def cache_directory() -> Path | None:
     """Where compiled kernels are kept; None when they are not kept."""
     with _lock:
-        cache = None if _is_jit_off() else _open_cache()
-    return cache.path if cache is not None else None
-
-
-def _cache_base() -> Path:
-    if os.environ.get("NUMBA_CACHE_DIR"):
-        return Path(os.environ["NUMBA_CACHE_DIR"])
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    if os.path.isabs(os.environ.get("XDG_CACHE_HOME", "")):
-        return Path(os.environ["XDG_CACHE_HOME"])
-    return Path.home() / ".cache"
-
-
-def _cache_key() -> str:
-    import platform
-    from hashlib import blake2b
-
-    import llvmlite
-    import numba
-
-    summary = blake2b(digest_size=16)
-    package = Path(__file__).parent.parent
-    for file in sorted(package.rglob("*.py")):
-        source = file.read_bytes()
-        if any(mark in source for mark in MARKS):
-            summary.update(f"{file.relative_to(package)}:{len(source)}:".encode() + source)
-    flags = {
-        name: value
-        for name, value in os.environ.items()
-        if name.startswith("NUMBA_") and name not in WITHOUT_EFFECT_ON_CODE
-    }
-    versions = (numba.__version__, llvmlite.__version__, sys.version, platform.machine())
-    summary.update(repr((versions, _processor(), sorted(flags.items()))).encode())
-    return summary.hexdigest()
-
-
-def _processor() -> str:
-    from llvmlite import binding
-
-    return f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
-
-
-def _prepare_directory(path: Path) -> Path:
-    """`path`, made and private; or a private copy of it where it cannot be written."""
-    import atexit
-    import shutil
-    import tempfile
-
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise NotADirectoryError(f"{path} is no directory") from error
-    status = path.stat()
-    if status.st_uid not in (os.getuid(), 0) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise PermissionError(f"{path} can be written by others")
-    try:
-        with tempfile.TemporaryFile(dir=path):
-            return path
-    except OSError:
-        if not (path / CHECKSUMS).exists():
-            raise
-    copy = Path(tempfile.mkdtemp(prefix="evalkit-kernels-"))
-    atexit.register(shutil.rmtree, copy, ignore_errors=True)
-    shutil.copytree(path, copy, dirs_exist_ok=True)
-    copy.chmod(0o700)
-    return copy
+        return None if _is_jit_off() else _cache.path

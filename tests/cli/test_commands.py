@@ -432,19 +432,19 @@ assert kernels
 FIND_UNUSED = """
 for kernel in kernels:
     is_plain = "plain" in vars(kernel)  # of numbers, not of rows: called as plain Python
-    if kernel._dispatcher is None and kernel._part is None and not is_plain:
+    if not kernel.entries and kernel._part is None and not is_plain:
         print("never called:", kernel)
 """
 FIND_COMPILED = """
 for kernel in kernels:
     if kernel._part is not None:
         print("compiled for another kernel:", kernel)
-    if kernel._dispatcher is not None and kernel._dispatcher.stats.cache_misses:
+    if not all(each.is_kept for each in kernel.entries.values()):
         print("compiled:", kernel)
     of_columns = kernel.py_func.__module__ in ("evalkit.rows._kernels", "evalkit.labels._kernels")
     most = 3 if of_columns else 1  # columns of rows are uint8, uint32 or uint64
-    if kernel._dispatcher is not None and len(kernel._dispatcher.overloads) > most:
-        print("several signatures:", kernel, kernel._dispatcher.signatures)
+    if len(kernel.entries) > most:
+        print("several signatures:", kernel, list(kernel.entries))
 """
 
 

@@ -1,6 +1,7 @@
 """Texts about metrics."""
 
 import json
+import os
 import re
 
 import pytest
@@ -74,4 +75,5 @@ def test_describe_is_plain_json(name):
 
 def test_warming_up_compiles_every_metric():
     assert warm_metrics() == len(registry())
-    assert all(metric.kernel.dispatcher for metric in registry().values())
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") == "0":
+        assert all(metric.kernel.entries for metric in registry().values())

@@ -1,0 +1,239 @@
+# mypy: disable-error-code="no-untyped-call"
+"""How kernels become machine code. Imported late, for this loads numba.
+
+Every `@kernel` is compiled to a part, which is neither optimised nor made machine code by itself.
+What Python calls is an entry: one C function that reads its arguments from an array of words and
+calls a part. It is linked with all parts that it needs, optimised once, and kept as object code
+that needs nothing but the C library.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numba
+from llvmlite import binding, ir
+from numba.core import cgutils, types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_lock import global_compiler_lock
+from numba.np import arrayobj
+
+WORD = ir.IntType(64)
+BYTES = ir.IntType(8).as_pointer()
+SIZE_OF_HEADER = 40
+RESULTS: dict[object, str] = {
+    types.int64: "q",
+    types.uint64: "Q",
+    types.float64: "d",
+    types.boolean: "?7x",
+}
+FIELDS = object.__basicsize__ // 8  # words of the head of an object
+TUPLE: Any = types.BaseTuple
+OF_C = {"numba_ldexp": "ldexp", "numba_frexp": "frexp"}  # as numba calls them
+OF_NUMBA = ("numba_", "NRT_", "Py", "_Py", "nrt_")
+
+
+class _Part(JITCodeLibrary):
+    """Code to be linked into that of entries; the engine never sees it."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        """Nothing: the module of the entry is optimised with this one in it."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> "_WithoutEnvironments":
+        return _WithoutEnvironments(self._codegen)
+
+
+class _WithoutEnvironments:
+    """The code generator, for code without addresses."""
+
+    def __init__(self, codegen: object) -> None:
+        self._codegen = codegen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._codegen, name)
+
+    def set_env(self, name: str, environment: object) -> None:
+        """Nothing: there is no variable to set."""
+
+
+class _PartCompiler(CompilerBase):
+    """numba's compiler of functions, for parts."""
+
+    def define_pipelines(self) -> list[Any]:
+        state = self.state
+        state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        return [DefaultPassBuilder.define_nopython_pipeline(state)]
+
+
+def make_part(function: Callable[..., Any], *, allocates: bool) -> Any:
+    """The numba dispatcher of a kernel; `allocates` as `kernel` takes it."""
+    options: dict[str, Any] = {
+        "error_model": "numpy",
+        "no_cpython_wrapper": True,
+        "no_cfunc_wrapper": True,
+        "_nrt": allocates,  # set either way: a part would inherit it from what calls it first
+        "pipeline_class": _PartCompiler,
+    }
+    return numba.njit(**options)(function)
+
+
+class _Whole(_Part):
+    """An entry with all that it calls, optimised, of which nothing but the entry is seen."""
+
+    def _optimize_final_module(self) -> None:
+        module = self._final_module
+        for each in (*module.functions, *module.global_variables):
+            if not each.is_declaration and each.name != self.name:
+                each.linkage = "internal"
+        JITCodeLibrary._optimize_functions(self, module)
+        JITCodeLibrary._optimize_final_module(self)
+
+    def emit(self) -> bytes:
+        for function in self._final_module.functions:
+            name = function.name = OF_C.get(function.name, function.name)
+            if function.is_declaration and not name.startswith("llvm."):
+                if name.startswith(OF_NUMBA) or not binding.address_of_symbol(name):
+                    raise NotImplementedError(f"a kernel needs {name!r}, which C does not have")
+        return bytes(self._codegen._tm.emit_object(self._final_module))
+
+
+@global_compiler_lock  # type: ignore[untyped-decorator]
+def compile_entry(part: Any, arguments: Sequence[object], name: str) -> tuple[bytes, bytes]:
+    """Object code of one function `int32 name(int64 *words)`, and what it gives back.
+
+    Args:
+        part: the numba dispatcher of the kernel.
+        arguments: of a call, for their types.
+    Returns:
+        The format of its results, as `struct` reads them from `words[1:]`, and the code. Where
+        the function does not return 0, `words[0]` is the address of an error.
+    Raises:
+        NotImplementedError: the code would call what C does not have.
+    """
+    signature = tuple(numba.typeof(each) for each in arguments)
+    part.compile(signature)
+    compiled = part.overloads[signature]
+    context = compiled.target_context
+    whole = _Whole(context.codegen(), name)
+    whole.add_linking_library(compiled.library)
+    module = whole.create_ir_module(name)
+    _define_memory(module)
+    _define_entry(module, context, compiled, name)
+    whole.add_ir_module(module)
+    whole.finalize()
+    results = "".join(RESULTS[each] for each in _results_of(compiled.signature))
+    return results.encode(), whole.emit()
+
+
+def _results_of(signature: Any) -> list[Any]:
+    result = signature.return_type
+    if isinstance(result, TUPLE):
+        return list(result.types)
+    return [] if result == types.none else [result]
+
+
+def _define_entry(module: Any, context: Any, compiled: Any, name: str) -> None:
+    function = ir.Function(module, ir.FunctionType(ir.IntType(32), [WORD.as_pointer()]), name)
+    builder = ir.IRBuilder(function.append_basic_block())
+    (words,) = function.args
+    reader = _Reader(context, builder, words)
+    signature = compiled.signature
+    arguments = [reader.read(each) for each in signature.args]
+    called = context.declare_function(module, compiled.fndesc)
+    status, result = context.call_conv.call_function(
+        builder, called, signature.return_type, signature.args, arguments
+    )
+    with builder.if_then(status.is_error):
+        builder.store(builder.ptrtoint(status.excinfoptr, WORD), words)
+        builder.ret(status.code)
+    kinds = _results_of(signature)
+    results = cgutils.unpack_tuple(builder, result) if len(kinds) > 1 else [result]
+    for number, kind in enumerate(kinds):
+        place = builder.gep(words, [WORD(1 + number)])
+        place = builder.bitcast(place, context.get_data_type(kind).as_pointer())
+        context.pack_value(builder, kind, results[number], place)
+    builder.ret(ir.IntType(32)(0))
+
+
+class _Reader:
+    """Reads one argument after the other from the words of a call."""
+
+    def __init__(self, context: Any, builder: Any, words: Any) -> None:
+        self._context, self._builder, self._words = context, builder, words
+        self._place = 0
+
+    def read(self, kind: Any) -> Any:
+        """The value of one argument, as numba's functions take it."""
+        if isinstance(kind, types.Array):
+            return self._read_array(kind)
+        if isinstance(kind, TUPLE):
+            parts = [self.read(each) for each in kind.types]
+            return self._context.make_tuple(self._builder, kind, parts)
+        self._place += 1
+        place = self._builder.gep(self._words, [WORD(self._place)])
+        place = self._builder.bitcast(place, self._context.get_data_type(kind).as_pointer())
+        return self._context.unpack_value(self._builder, kind, place)
+
+    def _read_array(self, kind: Any) -> Any:
+        """Out of the array object, of which NumPy publishes how it begins.
+
+        Source:
+            NumPy C-API, `PyArrayObject_fields`: head, data, dimensions, shape.
+        """
+        context, builder = self._context, self._builder
+        record = self.read(types.CPointer(types.CPointer(types.int64)))
+        fields = [builder.load(builder.gep(record, [WORD(FIELDS + each)])) for each in (0, 2)]
+        shape = [builder.load(builder.gep(fields[1], [WORD(axis)])) for axis in range(kind.ndim)]
+        item_size = WORD(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+        strides = [item_size]
+        for size in reversed(shape[1:]):
+            strides.insert(0, builder.mul(strides[0], size))
+        array = arrayobj.make_array(kind)(context, builder)
+        arrayobj.populate_array(
+            array,
+            data=builder.bitcast(fields[0], array.data.type),
+            shape=shape,
+            strides=strides,
+            itemsize=item_size,
+            meminfo=None,
+        )
+        return array._getvalue()
+
+
+def _define_memory(module: Any) -> None:
+    """The two functions by which numba's arrays come and go, on the memory of C."""
+    bits = ir.IntType(32)
+    make = ir.Function(module, ir.FunctionType(BYTES, [WORD, bits]), "NRT_MemInfo_alloc_aligned")
+    malloc = ir.Function(module, ir.FunctionType(BYTES, [WORD]), "malloc")
+    builder = ir.IRBuilder(make.append_basic_block())
+    n_bytes, alignment = make.args[0], builder.zext(make.args[1], WORD)
+    n_more = builder.add(alignment, WORD(SIZE_OF_HEADER))
+    header = builder.call(malloc, [builder.add(n_bytes, n_more)])
+    with builder.if_then(builder.icmp_unsigned("==", header, ir.Constant(BYTES, None))):
+        builder.ret(header)
+    end = builder.add(builder.ptrtoint(header, WORD), n_more)
+    begin = builder.and_(builder.sub(end, WORD(1)), builder.neg(alignment))
+    fields = builder.bitcast(header, WORD.as_pointer())
+    # references, destructor, its argument, data, size: `_meminfo_struct_type` of numba
+    for number, value in enumerate([WORD(1), WORD(0), WORD(0), begin, n_bytes]):
+        builder.store(value, builder.gep(fields, [WORD(number)]))
+    builder.ret(header)
+
+    drop = ir.Function(module, ir.FunctionType(ir.VoidType(), [BYTES]), "NRT_MemInfo_call_dtor")
+    free = ir.Function(module, drop.function_type, "free")
+    builder = ir.IRBuilder(drop.append_basic_block())
+    builder.call(free, drop.args)
+    builder.ret_void()
