@@ -12,6 +12,14 @@ _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SECRET = re.compile(
     r"secret|password|token|signature|credential|account_key|access_key$|sas", re.I
 )
+_NUMBERS: Mapping[str, type[int] | type[float]] = {
+    "max_retries": int,
+    "retry_timeout_ms": int,
+    "retry_init_backoff_ms": int,
+    "retry_max_backoff_ms": int,
+    "retry_base_multiplier": float,
+    "file_cache_ttl": int,
+}
 _options: ContextVar[Mapping[str, str] | None] = ContextVar("storage_options", default=None)
 
 
@@ -54,6 +62,32 @@ def storing(options: Mapping[str, str]) -> Iterator[None]:
         yield
     finally:
         _options.reset(token)
+
+
+def reader_options() -> dict[str, str | int | float] | None:
+    """What Polars' scans take as `storage_options`: of these, some are numbers.
+
+    Raises:
+        RequestError: such an option is no number [bad-value].
+    """
+    options = current_options()
+    if options is None:
+        return None
+    return {key: _read(key, text) for key, text in options.items()}
+
+
+def _read(key: str, text: str) -> str | int | float:
+    if key not in _NUMBERS:
+        return text
+    try:
+        return _NUMBERS[key](text)
+    except ValueError:
+        raise RequestError(
+            f"{key} is {text!r}, not a number",
+            code="bad-value",
+            at="[storage]",
+            hint=f'such as {key} = "2"',
+        ) from None
 
 
 def current_options() -> dict[str, str] | None:

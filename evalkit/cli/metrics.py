@@ -122,11 +122,11 @@ def _speaking_of(kind: str) -> str:
 
 def _find(name: str, followed: "LibraryProfile | None") -> "list[tuple[str, Request]]":
     """The metrics of that name, of every kind of table, as a profile has them."""
-    from evalkit.errors import RequestError
+    from evalkit.errors import EvalkitError
     from evalkit.metrics import KINDS, parse_metrics, policies_of_kind, registry_of
 
     found: dict[tuple[str, str], Request] = {}
-    first: RequestError | None = None
+    first: EvalkitError | None = None
     for kind in KINDS:
         try:
             requests = parse_metrics(
@@ -136,7 +136,7 @@ def _find(name: str, followed: "LibraryProfile | None") -> "list[tuple[str, Requ
                 policies=policies_of_kind(kind),
                 at=lambda number: f"evalkit explain {name}",
             )
-        except RequestError as error:
+        except EvalkitError as error:
             known = error.code != "unknown-metric"
             if first is None or (known and first.code == "unknown-metric"):
                 first = error

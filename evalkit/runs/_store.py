@@ -382,8 +382,8 @@ def open_store(url: str, options: Mapping[str, str]) -> StoreFolder:
     given = expand(options)
     of_environment = os.environ.get("AWS_ALLOW_HTTP", "false")
     allow_http = given.pop("aws_allow_http", of_environment).lower() == "true"
-    retries = int(given.pop("max_retries", "3"))
     try:
+        retries = int(given.pop("max_retries", "3"))
         store = from_url(
             f"{found['scheme']}://{found['bucket']}",
             config=given or None,

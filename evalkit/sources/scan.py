@@ -11,7 +11,7 @@ from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.paths import File, partitions_of
 from evalkit.sources.trec import Kind, scan_trec, trec_schema
 from evalkit.sources.versions import scan_version
-from evalkit.storage import current_options
+from evalkit.storage import reader_options
 
 Use: TypeAlias = Literal["id", "number", "any"]  # what a column of text files serves as
 Schema: TypeAlias = Mapping[str, pl.DataType]
@@ -156,15 +156,15 @@ def _plain_scan(file: File, types: Schema | None = None) -> pl.LazyFrame:
             glob=file.remote,
             hive_partitioning=file.remote,
             cast_options=pl.ScanCastOptions(integer_cast="upcast"),
-            storage_options=current_options() if file.remote else None,
+            storage_options=reader_options() if file.remote else None,
         )
     if file.format == "ipc":
         if _is_ipc_stream(file):
             return pl.read_ipc_stream(file.path).lazy()
-        options = current_options() if file.remote else None
+        options = reader_options() if file.remote else None
         return pl.scan_ipc(_pattern(file), hive_partitioning=False, storage_options=options)
     if file.format == "ndjson":
-        options = current_options() if file.remote else None
+        options = reader_options() if file.remote else None
         return pl.scan_ndjson(_pattern(file), infer_schema_length=None, storage_options=options)
     return pl.scan_csv(
         file.path,
@@ -172,7 +172,7 @@ def _plain_scan(file: File, types: Schema | None = None) -> pl.LazyFrame:
         infer_schema=False,
         schema_overrides=types,
         glob=file.remote,
-        storage_options=current_options() if file.remote else None,
+        storage_options=reader_options() if file.remote else None,
     )
 
 

@@ -73,3 +73,10 @@ def test_an_unknown_profile_is_a_wrong_request(evalkit, logs):
         outcome = evalkit(*command, "--profile", "rankx")
         assert (outcome.status, outcome.codes) == (2, ["unknown-profile"]), command
         assert "did you mean 'ranx'?" in outcome.err
+
+
+def test_explain_reads_what_only_one_kind_of_table_has(evalkit):
+    outcome = evalkit("explain", "precision(over='length')@5")
+
+    assert outcome.status == 0, outcome.err
+    assert outcome.out.startswith("precision: ")
