@@ -29,7 +29,7 @@ from evalkit.statistics.power import smallest_difference, users_needed
 from evalkit.statistics.search import SegmentDelta, search_segments
 from evalkit.statistics.tukey import group_letters, tukey_test
 from evalkit.totals import GrandTotals, Pair, PairTotal
-from evalkit.views import f_of_means, is_mean_of_users, may_be_undefined, parts_of, rounded
+from evalkit.views import is_mean_of_users, may_be_undefined, number_of_means, parts_of, rounded
 
 MANY_USERS = 1000  # from here on 95 % intervals held the true value 94 to 96 times in 100,
 FEWEST_SEARCHED = 100  # users of a segment that a search looks at (docs/statistics.md)
@@ -253,8 +253,7 @@ def _number(
     if sums.n_infinite(column):
         value = math.nan
     elif parts is not None:
-        precision, recall = (sums.sum_of(measured.index(part)).mean for part in parts)
-        value = f_of_means(request, precision, recall)
+        value = number_of_means(request, [sums.sum_of(measured.index(p)).mean for p in parts])
     elif policies.zeros == "skip" and total.count == 0 and sums.n_undefined(column):
         value = 0.0
     return rounded(value, policies.round_mean)

@@ -4,14 +4,16 @@ What the defaults and most policies need is gathered by kernels in `aggregate`. 
 is the slower way for the others: by arrays, a block at a time, and only where somebody asks.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from evalkit.config import Policies, policies_of
-from evalkit.metrics import BOUNDS, TIED, Hits, Relevant, Request, TiedHits
+from evalkit.metrics import BOUNDS, TIED, Hits, Relevant, Request, TiedHits, most_likely, registry
 from evalkit.ranks import NOT_RANKED, Ranks
 from evalkit.truth import Truth
 
@@ -385,20 +387,30 @@ def may_be_undefined(policies: Policies) -> bool:
 # ---------------------------------------------------------------- numbers that are no mean of users
 
 
-def parts_of(request: Request) -> tuple[Request, Request] | None:
-    """Precision and recall, for an F that is one of their means; None for what is a mean itself."""
-    values = dict(request.parameters)
-    if request.metric.name != "F" or values.get("mean") != "means":
-        return None
-    from evalkit.metrics import registry
+def parts_of(request: Request) -> tuple[Request, ...] | None:
+    """The means that a number is made of; None for what is a mean itself.
 
-    both = []
-    for name, over in (("precision", "precision_over"), ("recall", "recall_over")):
-        metric = registry()[name]
-        both.append(
-            metric.follow(request.cutoff, {"over": values[over]}, dict(request.policies), ())
+    Precision and recall of an F that is one of their means. Of metrics on samples, the shares of
+    users whose item is at each rank in the sample or above it.
+    """
+    values = dict(request.parameters)
+    if request.metric.name == "F" and values.get("mean") == "means":
+        return tuple(
+            _follow(request, name, request.cutoff, {"over": values[over]})
+            for name, over in (("precision", "precision_over"), ("recall", "recall_over"))
         )
-    return both[0], both[1]
+    if request.metric.name == "sampled" and values.get("estimate") == "likelihood":
+        ranks = range(1, int(float(values["sample"])) + 1)
+        return tuple(
+            _follow(request, "sampled", rank, {"sample": values["sample"]}) for rank in ranks
+        )
+    return None
+
+
+def _follow(
+    request: Request, name: str, cutoff: int | None, values: Mapping[str, str | float]
+) -> Request:
+    return registry()[name].follow(cutoff, values, dict(request.policies), ())
 
 
 def is_mean_of_users(request: Request, policies: Policies) -> bool:
@@ -406,12 +418,25 @@ def is_mean_of_users(request: Request, policies: Policies) -> bool:
     return parts_of(request) is None and not may_be_undefined(policies_of(request, policies))
 
 
-def f_of_means(request: Request, precision: float, recall: float) -> float:
+def number_of_means(request: Request, means: Sequence[float]) -> float:
+    """The number that is made of the means of its parts; NaN where it does not exist."""
+    if request.metric.name == "F":
+        return _f_of_means(request, *means)
+    if any(map(math.isnan, means)):
+        return math.nan
+    values = dict(request.parameters)
+    shares = [last - first for first, last in pairwise([0.0, *means, 1.0])]
+    of, *_ = request.encoded
+    catalogue, steps = (int(float(values[name])) for name in ("catalogue", "steps"))
+    return most_likely(shares, int(of), catalogue, steps, request.kernel_cutoff)
+
+
+def _f_of_means(request: Request, precision: float, recall: float) -> float:
     """F of two means; NaN where both are 0."""
     beta = float(dict(request.parameters)["beta"])
     weight = beta * beta
     below = weight * precision + recall
-    return (1.0 + weight) * precision * recall / below if below > 0.0 else float("nan")
+    return (1.0 + weight) * precision * recall / below if below > 0.0 else math.nan
 
 
 def distinct(requests: Sequence[Request]) -> list[Request]:

@@ -228,7 +228,11 @@ def sampled(
     of: str = "recall",
     catalogue: float = 0.0,
     sample: float = 0.0,
+    estimate: str = "rank",
+    gamma: float = 0.01,
+    steps: float = 100.0,
 ) -> float:
+    assert estimate == "rank"  # which needs neither gamma nor steps
     listed = [gain != 0 for gain in ranked]
     others = sample or listed.count(False)
     if len(relevant) != 1 or listed.count(False) > others:

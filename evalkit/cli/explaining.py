@@ -4,6 +4,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from evalkit.metrics import Example
+
 if TYPE_CHECKING:
     from evalkit.metrics import Metric, Request, Value, Values
     from evalkit.profiles import Profile as LibraryProfile
@@ -12,8 +14,7 @@ WIDTH = 80
 INDENT = "  "
 
 # The worked example: relevance of the user's relevant items, and of what each rank shows.
-EXAMPLE_RELEVANT = (3.0, 2.0, 2.0, 1.0)
-EXAMPLE_RANKED = (3.0, 0.0, 1.0, 2.0, 0.0)
+EXAMPLE = Example((3.0, 0.0, 1.0, 2.0, 0.0), (2.0,))
 EXAMPLE_CUTOFFS = (1, 3, 5)
 
 
@@ -138,11 +139,9 @@ def example_by_profile(request: "Request", profile: "LibraryProfile") -> Iterato
 
     from evalkit.api import evaluate
 
-    shown = [(item, gain) for item, gain in enumerate(EXAMPLE_RANKED) if gain > 0]
-    missed = list(EXAMPLE_RELEVANT)
-    for _, gain in shown:
-        missed.remove(gain)
-    rows = [*shown, *enumerate(missed, start=len(EXAMPLE_RANKED))]
+    n = len(EXAMPLE.ranked)
+    shown = [(item, gain) for item, gain in enumerate(EXAMPLE.ranked) if gain > 0]
+    rows = [*shown, *enumerate(EXAMPLE.missed, start=n)]
     truth = pl.DataFrame(
         {
             "user": [1] * len(rows),
@@ -150,7 +149,6 @@ def example_by_profile(request: "Request", profile: "LibraryProfile") -> Iterato
             "relevance": [gain for _, gain in rows],
         }
     )
-    n = len(EXAMPLE_RANKED)
     scores = [float(n - rank) for rank in range(n)]
     rankings = pl.DataFrame({"user": [1] * n, "item": list(range(n)), "score": scores})
     cutoffs = EXAMPLE_CUTOFFS if request.metric.cutoff == "optional" else (None,)

@@ -10,9 +10,8 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.explaining import (
+    EXAMPLE,
     EXAMPLE_CUTOFFS,
-    EXAMPLE_RANKED,
-    EXAMPLE_RELEVANT,
     INDENT,
     WIDTH,
     all_profiles,
@@ -247,12 +246,15 @@ def _example(request: "Request") -> Iterator[str]:
     """What the metric makes of one small ranking, and what each of its choices changes."""
     metric = request.metric
     yield "Example"
-    found = ", ".join(f"{gain:g}" for gain in EXAMPLE_RELEVANT)
-    ranked = ", ".join(f"{gain:g}" if gain else "-" for gain in EXAMPLE_RANKED)
+    example = metric.example or EXAMPLE
+    gains = [gain for gain in (*example.ranked, *example.missed) if gain > 0]
+    found = ", ".join(f"{gain:g}" for gain in sorted(gains, reverse=True))
+    ranked = ", ".join(f"{gain:g}" if gain else "-" for gain in example.ranked)
     yield f"{INDENT}a user's relevant items have the relevance {found};"
     yield f"{INDENT}the ranking shows, from rank 1: {ranked}   (- is not relevant)"
     cutoffs = EXAMPLE_CUTOFFS if metric.cutoff == "optional" else (None,)
-    values = dict(request.parameters)
+    written = {name: value for name, value in request.parameters if name in request.given}
+    values = {**dict(request.parameters), **example.values, **written}
     variants = [metric.request(cutoff, **values) for cutoff in cutoffs]
     for parameter in metric.parameters:
         variants += [
@@ -271,20 +273,19 @@ def _example_value(request: "Request") -> float:
 
     from evalkit.metrics import Hits, Relevant
 
-    shown = [gain for gain in EXAMPLE_RANKED if gain > 0]
-    ranks = [rank for rank, gain in enumerate(EXAMPLE_RANKED, start=1) if gain > 0]
+    example = request.metric.example or EXAMPLE
+    shown = [gain for gain in example.ranked if gain > 0]
+    ranks = [rank for rank, gain in enumerate(example.ranked, start=1) if gain > 0]
+    wanted = sorted([*shown, *example.missed], reverse=True)
     out = np.full((1, 1), np.nan)
-    request.metric.kernel.plain(
-        Hits(
-            np.array([0, len(shown)]),
-            np.array(ranks, dtype=np.int32),
-            np.array(shown),
-            np.array(sorted(shown, reverse=True)),
-        ),
-        Relevant(np.array([0, len(EXAMPLE_RELEVANT)]), np.array(EXAMPLE_RELEVANT)),
-        np.array([len(EXAMPLE_RANKED)]),
-        np.array([request.kernel_cutoff]),
-        *request.encoded,
-        out,
+    hits = Hits(
+        np.array([0, len(shown)]),
+        np.array(ranks, dtype=np.int32),
+        np.array(shown),
+        np.array(sorted(shown, reverse=True)),
     )
+    relevant = Relevant(np.array([0, len(wanted)]), np.array(wanted))
+    lengths, cutoffs = np.array([len(example.ranked)]), np.array([request.kernel_cutoff])
+    arguments = request.arguments(hits, relevant, lengths, cutoffs)
+    request.metric.kernel.plain(hits, relevant, lengths, cutoffs, *arguments, out)
     return float(out[0, 0])

@@ -46,6 +46,7 @@ Numbers used again and again stand in a `Table`. A name that begins with `_` is 
 
 from ._declare import (
     NO_CUTOFF,
+    Example,
     Hits,
     Metric,
     Parameter,
@@ -65,6 +66,7 @@ from ._kinds import KINDS, policies_of_kind, registry_of
 from ._ln import minus_ln, minus_ln_of_rest
 from ._policies import BOUNDS, POLICIES, TIED
 from ._registry import load_metric_files, registry
+from ._sampling import most_likely
 
 __all__ = [
     "BOUNDS",
@@ -73,6 +75,7 @@ __all__ = [
     "POLICIES",
     "TIED",
     "Conventions",
+    "Example",
     "Hits",
     "Kernel",
     "Metric",
@@ -95,6 +98,7 @@ __all__ = [
     "metric",
     "minus_ln",
     "minus_ln_of_rest",
+    "most_likely",
     "number",
     "parse_metrics",
     "policies_of_kind",

@@ -60,6 +60,27 @@ class Relevant(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Example:
+    """A user to show a metric by: gains rank by rank, those the list lacks, parameters."""
+
+    ranked: tuple[float, ...]
+    missed: tuple[float, ...] = ()
+    values: Mapping[str, Value] = field(default_factory=dict)
+
+
+Tables = Callable[
+    [
+        Values,
+        Hits | TiedHits,
+        Relevant,
+        "NDArray[int64]",
+        "NDArray[int64]",
+    ],
+    "tuple[NDArray[Any], ...]",
+]
+
+
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """One choice that somebody may make; `choice` and `number` build it."""
 
@@ -130,7 +151,9 @@ class Metric:
     `view`: which items count, by the parameters. `tied`:
     a second kernel, over `TiedHits`, of the mean value over all orders of equal scores, and
     whether the parameters let it, and the best and the worst order, have a closed form.
-    `needs_rows`: whether the parameters ask for what only `TiedHits` say.
+    `needs_rows`: whether the parameters ask for what only `TiedHits` say. `tables`: arrays that the
+    kernel takes behind its parameters, of the parameters and what it is called with. `example`:
+    where the common one would say nothing.
     """
 
     name: str
@@ -150,6 +173,8 @@ class Metric:
     tied: Kernel[..., Any] | None
     has_closed_form: Callable[[Values], bool]
     needs_rows: Callable[[Values], bool]
+    tables: "Tables | None"
+    example: "Example | None"
     kernel: Kernel[..., Any]
 
     @property
@@ -281,9 +306,22 @@ class Request:
             Relevant(*(_frozen(each) for each in relevant)),
             _frozen(lengths),
             _frozen(cutoffs),
-            *self.encoded,
+            *self.arguments(hits, relevant, lengths, cutoffs),
             out,
         )
+
+    def arguments(
+        self,
+        hits: Hits | TiedHits,
+        relevant: Relevant,
+        lengths: "NDArray[int64]",
+        cutoffs: "NDArray[int64]",
+    ) -> tuple[Any, ...]:
+        """What the kernel takes between the cutoffs and `out`: parameters, then tables."""
+        if self.metric.tables is None:
+            return self.encoded
+        found = self.metric.tables(dict(self.parameters), hits, relevant, lengths, cutoffs)
+        return *self.encoded, *(_frozen(each) for each in found)
 
 
 def _frozen(array: "NDArray[Any]") -> "NDArray[Any]":
@@ -314,6 +352,8 @@ def metric(
     tied: Kernel[..., Any] | None = None,
     has_closed_form: Callable[[Values], bool] | None = None,
     needs_rows: Callable[[Values], bool] | None = None,
+    tables: Tables | None = None,
+    example: Example | None = None,
 ) -> Callable[[Kernel[..., Any]], Metric]:
     """Makes a `Metric` of the kernel below it; the package's docstring shows a whole file."""
 
@@ -336,6 +376,8 @@ def metric(
             tied=tied,
             has_closed_form=has_closed_form or (_yes if tied is not None else _no),
             needs_rows=needs_rows or _no,
+            tables=tables,
+            example=example,
             kernel=kernel,
         )
 

@@ -6,22 +6,24 @@ from textwrap import wrap
 
 from ._declare import (
     NO_CUTOFF,
+    Example,
     Hits,
     Metric,
     Parameter,
     Relevant,
     Request,
     TiedHits,
+    Value,
     View,
     write_value,
 )
 from ._registry import registry
 
 WIDTH = 80
+LABEL = 44
 
 # one user's list, rank by rank, and the relevant items that it lacks
-SHOWN = (0.0, 3.0, 1.0, 2.0)
-MISSED = (2.0, 3.0)
+EXAMPLE = Example((0.0, 3.0, 1.0, 2.0), (2.0, 3.0))
 THRESHOLD = 2.0
 CUTOFFS = (3, 6)
 
@@ -98,9 +100,9 @@ def warm_metrics(metrics: Mapping[str, Metric] | None = None) -> int:
     chosen = (metrics if metrics is not None else registry()).values()
     for metric in chosen:
         request = metric.request()
-        hits, relevant = _rows(request.view)
+        hits, relevant = _rows(EXAMPLE, request.view)
         out = np.zeros((1, 1))
-        lengths = np.array([len(SHOWN)], dtype=np.int64)
+        lengths = np.array([len(EXAMPLE.ranked)], dtype=np.int64)
         cutoffs = np.array([NO_CUTOFF], dtype=np.int64)
         request.measure(hits, relevant, lengths, cutoffs, out)
         if metric.tied is not None:
@@ -126,34 +128,41 @@ def _explain_parameter(parameter: Parameter) -> list[str]:
 
 
 def _example(metric: Metric) -> list[str]:
-    shown = "  ".join(write_value(gain) for gain in SHOWN)
-    ranks = "  ".join(str(rank) for rank in range(1, len(SHOWN) + 1))
-    missed = " and ".join(write_value(gain) for gain in MISSED)
+    example = metric.example or EXAMPLE
+    shown = "  ".join(write_value(gain) for gain in example.ranked)
+    ranks = "  ".join(str(rank) for rank in range(1, len(example.ranked) + 1))
+    missed = " and ".join(write_value(gain) for gain in example.missed)
     cutoffs = CUTOFFS if metric.cutoff == "optional" else (None,)
     lines = [
         "example",
         f"  rank        {ranks}",
         f"  relevance   {shown}   0 is a miss; relevant from {write_value(THRESHOLD)} on",
-        f"  not shown: two items of relevance {missed}",
+        f"  not shown: {f'two items of relevance {missed}' if missed else 'nothing relevant'}",
         "",
-        " " * 46 + "".join(f"{'' if each is None else f'@{each}':>10}" for each in cutoffs),
     ]
-    for request in _variants(metric):
+    variants = list(_variants(metric))
+    width = max(LABEL, *(len(each.label) for each in variants))
+    heads = "".join(f"{'' if each is None else f'@{each}':>10}" for each in cutoffs)
+    lines.append(" " * (width + 2) + heads)
+    for request in variants:
         values = _work_out(request, cutoffs)
         text = "".join(
             f"{'undefined' if value != value else f'{value:.6f}':>10}" for value in values
         )
-        lines.append(f"  {request.label:44}{text}")
+        lines.append(f"  {request.label:{width}}{text}")
     return lines
 
 
 def _variants(metric: Metric) -> Iterable[Request]:
-    yield metric.request()
+    shown = {} if metric.example is None else dict(metric.example.values)
+    yield metric.request(None, **shown)
     for parameter in metric.parameters:
-        others = parameter.choices or (_other_number(parameter),)
+        others: tuple[Value, ...] = parameter.choices or (_other_number(parameter),)
+        if parameter.name in shown:
+            others = (parameter.default,)
         for value in others:
-            if value != parameter.default:
-                yield metric.request(None, **{parameter.name: value})
+            if value != shown.get(parameter.name, parameter.default):
+                yield metric.request(None, **{**shown, parameter.name: value})
 
 
 def _other_number(parameter: Parameter) -> float:
@@ -166,22 +175,26 @@ def _work_out(request: Request, cutoffs: tuple[int | None, ...]) -> list[float]:
     # in plain Python: one user is not worth loading numba for
     import numpy as np
 
-    hits, relevant = _rows(request.view)
+    example = request.metric.example or EXAMPLE
+    hits, relevant = _rows(example, request.view)
     out = np.zeros((1, len(cutoffs)))
     wanted = np.array([each or NO_CUTOFF for each in cutoffs], dtype=np.int64)
-    lengths = np.array([len(SHOWN)], dtype=np.int64)
-    request.metric.kernel.plain(hits, relevant, lengths, wanted, *request.encoded, out)
+    lengths = np.array([len(example.ranked)], dtype=np.int64)
+    arguments = request.arguments(hits, relevant, lengths, wanted)
+    request.metric.kernel.plain(hits, relevant, lengths, wanted, *arguments, out)
     return [float(value) for value in out[0]]
 
 
-def _rows(view: View) -> tuple[Hits, Relevant]:
+def _rows(example: Example, view: View) -> tuple[Hits, Relevant]:
     import numpy as np
 
     least = THRESHOLD if view == "relevant" else 0.5
-    ranks = [rank for rank, gain in enumerate(SHOWN, 1) if gain >= least]
-    gains = [gain for gain in SHOWN if gain >= least]
+    ranks = [rank for rank, gain in enumerate(example.ranked, 1) if gain >= least]
+    gains = [gain for gain in example.ranked if gain >= least]
     ideal = sorted(gains, reverse=True)
-    wanted = sorted([gain for gain in SHOWN + MISSED if gain >= least], reverse=True)
+    wanted = sorted(
+        [gain for gain in example.ranked + example.missed if gain >= least], reverse=True
+    )
     hits = Hits(
         np.array([0, len(ranks)], dtype=np.int64),
         np.array(ranks, dtype=np.int32),

@@ -31,6 +31,8 @@ def lists_of(users):
 
 
 def values_of(parameter: Parameter):
+    if parameter.name == "estimate":  # others refuse what lists of any kind lack: test_sampled.py
+        return (parameter.default,)
     if parameter.choices:
         return parameter.choices
     other = {
@@ -40,6 +42,8 @@ def values_of(parameter: Parameter):
         "candidates": 40.0,
         "catalogue": 1000.0,
         "sample": 60.0,
+        "gamma": 0.5,
+        "steps": 7.0,
     }
     return (parameter.default, other[parameter.name])
 

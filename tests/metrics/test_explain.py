@@ -33,14 +33,18 @@ def test_explain_fits_in_80_columns(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_worked_example_is_what_the_kernel_gives(name):
     metric = registry()[name]
-    line = re.escape(metric.request().label) + r" +(\S+) +(\S+)\n"
+    example = metric.example
+    request = metric.request() if example is None else metric.request(**example.values)
+    line = re.escape(request.label) + r" +(\S+) +(\S+)\n"
     shown = re.search(r"\n  " + line, explain(metric))
 
     # threshold 2 drops the item of relevance 1 unless gains below it count
     least = 2 if metric.request().view == "relevant" else 1
-    ranked = [gain if gain >= least else 0 for gain in (0, 3, 1, 2)]
-    relevant = [gain for gain in (3, 1, 2, 2, 3) if gain >= least]
-    values = measure(name, [ranked], [relevant], [3, 6])[0]
+    gains = (0, 3, 1, 2) if example is None else example.ranked
+    missed = (2, 3) if example is None else example.missed
+    ranked = [gain if gain >= least else 0 for gain in gains]
+    relevant = [gain for gain in (*gains, *missed) if gain >= least]
+    values = measure(name, [ranked], [relevant], [3, 6], **dict(request.parameters))[0]
 
     assert shown is not None
     told = ["undefined" if value != value else f"{value:.6f}" for value in values]
