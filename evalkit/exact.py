@@ -308,16 +308,15 @@ def add_cells(  # type: ignore[no-untyped-def]
     values, order, begins, room, first_column, n_columns, limbs, counts, largest, powers, waiting
 ):
     """Add float64[n_values, n_cutoffs] to the limbs of each row's cell."""
-    flat = values.reshape(values.size)
     is_scattered = begins.size > 2
     for cell in range(begins.size - 1):
         for first in range(begins[cell], begins[cell + 1], TOGETHER):
             n = min(TOGETHER, begins[cell + 1] - first)
             for row in range(n):
                 if is_scattered:
-                    ahead = order[min(first + row + AHEAD, order.size - 1)]
-                    prefetch(flat, ahead * values.shape[1])
-                    prefetch(flat, (ahead + 1) * values.shape[1] - 1)
+                    ahead = values[order[min(first + row + AHEAD, order.size - 1)]]
+                    prefetch(ahead, 0)
+                    prefetch(ahead, ahead.size - 1)
                 for column in range(values.shape[1]):
                     room[column, row] = values[order[first + row], column]
             for column in range(values.shape[1]):
