@@ -6,6 +6,7 @@ of one wide fixed-point number a column; nothing is rounded until the end, and t
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,29 @@ INFINITY = 0x7FF0000000000000
 Limbs = npt.NDArray[np.int64]
 
 
+def rounded(value: Fraction) -> float:
+    """A fraction as a float; infinite where it is too large for one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def root_of(value: Fraction) -> float:
+    """The square root of a fraction, also of one that is too large or too small for a float.
+
+    0 of less than 0; infinite where the root is too large itself.
+    """
+    if value <= 0:
+        return 0.0
+    halved = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
+    scale = Fraction(2) ** (2 * halved)
+    try:
+        return math.ldexp(math.sqrt(value / scale), halved)
+    except OverflowError:
+        return math.inf
+
+
 @dataclass(frozen=True, slots=True)
 class ExactSum:
     """Number, sum and sum of squares of float64 values, all of them exact.
@@ -69,8 +93,8 @@ class ExactSum:
 
     @property
     def total(self) -> float:
-        """The correctly rounded sum, equal to `math.fsum`."""
-        return self.scaled / (1 << SCALE_BITS)
+        """The correctly rounded sum, equal to `math.fsum`; infinite where no float holds it."""
+        return rounded(Fraction(self.scaled, 1 << SCALE_BITS))
 
     @property
     def mean(self) -> float:
@@ -79,12 +103,18 @@ class ExactSum:
 
     @property
     def std_error(self) -> float | None:
-        """Standard error of the mean, s / sqrt(n) with n - 1 in the variance; None below two."""
+        """Standard error of the mean, s / sqrt(n) with n - 1 in the variance.
+
+        None below two values, and where no float holds it.
+        """
         n = self.count
         if n < 2:
             return None
         spread = n * self.squares - self.scaled * self.scaled  # n (n - 1) times the variance
-        return math.sqrt(spread / (n * n * (n - 1) << 2 * SCALE_BITS))
+        try:
+            return math.sqrt(spread / (n * n * (n - 1) << 2 * SCALE_BITS))
+        except OverflowError:
+            return None
 
 
 class ExactSums:

@@ -14,6 +14,7 @@ from evalkit.labels._parts import Leading
 from evalkit.rows import Rows, float_column, order_keys
 from evalkit.sources import Table
 
+LARGEST_WEIGHT = 1e100  # the pairs of two rows weigh as their product
 LARGEST_WHOLE = 2.0**53  # float64 holds every whole number up to it
 SMALL = (pl.Boolean, pl.UInt8)
 
@@ -144,5 +145,14 @@ def _weights(weights: pl.Series, table: Table) -> npt.NDArray[np.uint64]:
             code="bad-weight",
             at=table.at,
             hint='leave such rows out: where = "weight >= 0"',
+        )
+    extreme = (weights > 0) & ~weights.is_between(1 / LARGEST_WEIGHT, LARGEST_WEIGHT)
+    if extreme.any():
+        raise DataError(
+            f"{int(extreme.sum()):,} weights or more are above {LARGEST_WEIGHT:g} or below its "
+            "inverse, whose products are no numbers",
+            code="bad-weight",
+            at=table.at,
+            hint='bring them near 1: weight = "weight / 1e200" under [labels.columns], for one',
         )
     return order_keys(as_array(weights), np.zeros(2, dtype=np.int64))

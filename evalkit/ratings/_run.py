@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from evalkit.config import Config
 from evalkit.errors import DataError, MachineError
-from evalkit.exact import SCALE_BITS, ExactSums
+from evalkit.exact import SCALE_BITS, ExactSums, root_of
 from evalkit.keys import KeyCollisionError
 from evalkit.ledger import Clock
 from evalkit.metrics import Request
@@ -342,7 +342,7 @@ class _Run:
             spread.add(terms)
             if compares(self.config):
                 kept.add(groups.keys, values, np.ones(values.shape), terms)
-            errors = predictions - ratings
+            errors = _errors_of(ratings, predictions)
             counts = np.bincount(bin_of(errors, edges), minlength=edges.size - 1)
             bins = _sum_by_bin(bin_of(ratings, rated), rated.size - 1, errors, ratings)
             most = int(sizes.max()) if sizes.size else 0
@@ -399,6 +399,11 @@ class _Run:
 # ---------------------------------------------------------------- residuals
 
 
+def _errors_of(ratings: Floats, predictions: Floats) -> Floats:
+    with np.errstate(over="ignore"):  # the edges take an infinite one
+        return predictions - ratings
+
+
 def _edges_of_residuals(store: Store, threads: int) -> Floats:
     """Edges around the smallest and the largest error."""
 
@@ -409,7 +414,7 @@ def _edges_of_residuals(store: Store, threads: int) -> Floats:
         )
         if not ratings.size:
             return math.inf, -math.inf
-        errors = predictions - ratings
+        errors = _errors_of(ratings, predictions)
         return float(errors.min()), float(errors.max())
 
     pairs = list(ordered_map(extremes, range(len(store.batches)), threads=threads))
@@ -456,10 +461,8 @@ def _errors_by_rating(name: str, bins: ExactSums) -> list[Graph]:
     for number in range(bins.counts.shape[0] // 3):
         error, distance, rating = (bins.sum_of(3 * number + column) for column in range(3))
         if error.count:
-            mean_square = float(Fraction(error.squares, error.count << 2 * SCALE_BITS))
-            found.append(
-                (rating.mean, distance.mean, math.sqrt(mean_square), error.mean, error.count)
-            )
+            root = root_of(Fraction(error.squares, error.count << 2 * SCALE_BITS))
+            found.append((rating.mean, distance.mean, root, error.mean, error.count))
     x = tuple(each[0] for each in found)
     rows = tuple(float(each[4]) for each in found)
     return [

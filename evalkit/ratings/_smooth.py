@@ -68,7 +68,7 @@ def _values(name: str, ratings: Floats, predictions: Floats, middle: float) -> F
         counted: Floats = (ratings != 0.0).astype(np.float64)
         return counted
     base, _, power = name.partition("^")
-    values = ratings - middle if base == "level" else TERMS[base](ratings, predictions)
     with np.errstate(over="ignore"):  # an infinite sum has no standard error
+        values = ratings - middle if base == "level" else TERMS[base](ratings, predictions)
         found: Floats = values * values if power else values
     return found

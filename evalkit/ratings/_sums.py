@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.exact import SCALE_BITS, ExactSum, ExactSums
+from evalkit.exact import SCALE_BITS, ExactSum, ExactSums, root_of, rounded
 
 Floats = npt.NDArray[np.float64]
 
@@ -59,8 +59,9 @@ class PairSums:
         if not self.terms:
             return
         values = np.empty((ratings.size, len(self.terms)))
-        for column, term in enumerate(self.terms):
-            values[:, column] = TERMS[term](ratings, predictions)
+        with np.errstate(over="ignore"):  # an infinite error is told by its sum
+            for column, term in enumerate(self.terms):
+                values[:, column] = TERMS[term](ratings, predictions)
         self.sums.add(values)
 
     def merge(self, other: "PairSums") -> None:
@@ -89,11 +90,11 @@ class PairSums:
         if metric in ("MAE", "bias", "MAPE", "sMAPE"):
             return first.mean
         if metric in ("MSE", "RMSE"):
-            mean = float(Fraction(first.squares, n << 2 * SCALE_BITS))
-            return math.sqrt(mean) if metric == "RMSE" else mean
+            mean = Fraction(first.squares, n << 2 * SCALE_BITS)
+            return root_of(mean) if metric == "RMSE" else rounded(mean)
         second = self.of(NEEDS[metric][1])
         if metric == "WAPE":
-            return float(Fraction(first.scaled, second.scaled)) if second.scaled else math.nan
+            return rounded(Fraction(first.scaled, second.scaled)) if second.scaled else math.nan
         spread = n * second.squares - second.scaled * second.scaled
         wrong = n * first.squares
         if metric == "explained-variance":
@@ -102,4 +103,4 @@ class PairSums:
             if constant == "undefined" or (n < 2 and metric == "R2"):
                 return math.nan
             return 0.0 if wrong else 1.0
-        return float(1 - Fraction(wrong, spread))
+        return rounded(1 - Fraction(wrong, spread))

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.exact import SCALE_BITS, ExactSums
+from evalkit.exact import SCALE_BITS, ExactSums, root_of
 from evalkit.metrics import kernel
 
 SPLIT = 134217729.0  # 2^27 + 1
@@ -101,4 +101,5 @@ class WeightedMean:
             + at * at * Fraction(weights.squares, unit * unit)
         )
         total = Fraction(weights.scaled, unit)
-        return math.sqrt(max(0.0, float(spread * n / (n - 1) / (total * total))))
+        error = root_of(spread * n / (n - 1) / (total * total))
+        return error if math.isfinite(error) else None

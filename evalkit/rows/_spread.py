@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.exact import SCALE_BITS, ExactSums
+from evalkit.exact import SCALE_BITS, ExactSums, root_of
 from evalkit.rows._means import product_and_rest
 
 Floats = npt.NDArray[np.float64]
@@ -110,10 +110,8 @@ class TermSums:
                 return None
             spread += 2 * slopes[one] * slopes[other] * (product << SCALE_BITS)
         variance = Fraction(n, n - 1) * (spread - total * total / n) / (1 << 2 * SCALE_BITS)
-        try:
-            return math.sqrt(max(Fraction(0), variance))
-        except OverflowError:
-            return None
+        error = root_of(variance)
+        return error if math.isfinite(error) else None
 
     def _product(self, one: int, other: int) -> int | None:
         """The exact sum of products of two terms, times 2^1074; None where one overflows."""

@@ -32,7 +32,7 @@ from evalkit.metrics import kernel, metric, minus_ln, minus_ln_of_rest, number
 @kernel(allocates=False)
 def normalised_entropy(loss, share, clip):
     """`loss` over the entropy of `share`."""
-    if share <= 0.0 or share >= 1.0:
+    if not 0.0 < share < 1.0:  # NaN where no row weighs anything
         return math.nan
     entropy = share * minus_ln(share) + (1.0 - share) * minus_ln_of_rest(share)
     return loss / entropy

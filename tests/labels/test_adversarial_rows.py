@@ -1,0 +1,72 @@
+"""Labels at the edges against scikit-learn, as its profile measures."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evalkit
+
+peer = pytest.importorskip("sklearn.metrics")
+
+N = 40
+RNG = np.random.default_rng(11)
+SCORES = np.round(RNG.random(N), 2)
+LABELS = (RNG.random(N) < 0.4).astype(int)
+PLAIN = np.ones(N)
+CASES = {
+    "all zero": (SCORES, np.zeros(N, dtype=int), PLAIN),
+    "all one": (SCORES, np.ones(N, dtype=int), PLAIN),
+    "nothing called": (SCORES / 4, LABELS, PLAIN),
+    "all called": (0.5 + SCORES / 4, LABELS, PLAIN),
+    "one score": (np.full(N, 0.5), LABELS, PLAIN),
+    "ends": (np.round(SCORES), LABELS, PLAIN),
+    "subnormal": (SCORES * 1e-321, LABELS, PLAIN),
+    "near one": (1 - SCORES * 2.0**-50, LABELS, PLAIN),
+    "huge weights": (SCORES, LABELS, RNG.random(N) * 1e50),
+    "small weights": (SCORES, LABELS, RNG.random(N) * 1e-50),
+    "weights of all sizes": (SCORES, LABELS, 10.0 ** RNG.integers(-12, 12, N)),
+    "zero weights": (SCORES, LABELS, (RNG.random(N) < 0.5).astype(float)),
+}
+COUNTED = {
+    "accuracy": "accuracy_score",
+    "balanced-accuracy": "balanced_accuracy_score",
+    "precision": "precision_score",
+    "recall": "recall_score",
+    "F1": "f1_score",
+    "MCC": "matthews_corrcoef",
+}
+SCORED = {
+    "AUC": "roc_auc_score",
+    "PR-AUC": "average_precision_score",
+    "log-loss": "log_loss",
+    "Brier": "brier_score_loss",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", CASES)
+def test_the_edges_are_those_of_scikit_learn(case):
+    scores, labels, weights = CASES[case]
+    frame = pl.DataFrame({"user": 1, "score": scores, "label": labels, "weight": weights})
+
+    report = evalkit.evaluate_labels(
+        frame, metrics=[*COUNTED, *SCORED], profile="sklearn", columns={"weight": "weight"}
+    )
+
+    extra = {"log_loss": {"labels": [0, 1]}}
+    for metric, name in SCORED.items():
+        theirs = getattr(peer, name)(labels, scores, sample_weight=weights, **extra.get(name, {}))
+        assert report.value(metric) == pytest.approx(theirs, rel=1e-12, nan_ok=True), metric
+    for metric, name in COUNTED.items():
+        theirs = getattr(peer, name)(labels, scores >= 0.5, sample_weight=weights)
+        assert report.value(metric) == pytest.approx(theirs, rel=1e-12, abs=1e-12), metric
+
+
+@pytest.mark.parametrize("weight", [1e101, 1e-101, 5e-324])
+def test_weights_whose_products_are_no_numbers_are_refused(weight):
+    frame = pl.DataFrame({"user": 1, "score": [0.1, 0.2], "label": [0, 1], "weight": [1.0, weight]})
+
+    with pytest.raises(evalkit.EvalkitError) as caught:
+        evalkit.evaluate_labels(frame, metrics=["AUC"], columns={"weight": "weight"})
+
+    assert caught.value.code == "bad-weight"
