@@ -285,6 +285,7 @@ def evaluate_ratings(
     columns: Columns | None = None,
     segments: Mapping[str, object] | None = None,
     statistics: Mapping[str, object] | None = None,
+    per_user: bool = False,
     sample: float | None = None,
     threads: int | None = None,
     memory_limit: int | None = None,
@@ -303,6 +304,7 @@ def evaluate_ratings(
             they differ; user may be several.
         segments: users in groups, as under `[segments]` of a config.
         statistics: intervals and comparisons, as under `[statistics]`.
+        per_user: keep the values of every user, for `report.per_user`, of plain means over users.
         sample: share of the users to look at, drawn by a hash of their ids.
         threads: usable cores by default.
         memory_limit: bytes that the run may take.
@@ -321,7 +323,7 @@ def evaluate_ratings(
             "predictions": _listed(predictions, ("user", "item", "prediction", "model"), named),
         }
     tree = _rows_tree(metrics, profile, policies, statistics)
-    return _evaluate_rows(sections, tree, segments, sample, threads, memory_limit, name)
+    return _evaluate_rows(sections, tree, segments, per_user, sample, threads, memory_limit, name)
 
 
 def evaluate_labels(
@@ -334,6 +336,7 @@ def evaluate_labels(
     columns: Columns | None = None,
     segments: Mapping[str, object] | None = None,
     statistics: Mapping[str, object] | None = None,
+    per_user: bool = False,
     sample: float | None = None,
     threads: int | None = None,
     memory_limit: int | None = None,
@@ -352,6 +355,7 @@ def evaluate_labels(
             where they differ; weight and session are only read when named here.
         segments: users in groups, as under `[segments]` of a config.
         statistics: intervals and comparisons, as under `[statistics]`.
+        per_user: keep the values of every user, for `report.per_user`, of plain means over users.
         sample: share of the users to look at, drawn by a hash of their ids.
         threads: usable cores by default.
         memory_limit: bytes that the run may take.
@@ -365,7 +369,7 @@ def evaluate_labels(
     extra = {} if threshold is None else {"threshold": threshold}
     tree = _rows_tree(metrics, profile, policies, statistics)
     return _evaluate_rows(
-        sections, tree, segments, sample, threads, memory_limit, name, extra=extra
+        sections, tree, segments, per_user, sample, threads, memory_limit, name, extra=extra
     )
 
 
@@ -409,6 +413,7 @@ def _evaluate_rows(
     sections: Mapping[str, Sequence[_Listed]],
     tree: dict[str, object],
     segments: Mapping[str, object] | None,
+    per_user: bool,
     sample: float | None,
     threads: int | None,
     memory_limit: int | None,
@@ -434,4 +439,5 @@ def _evaluate_rows(
         threads=threads,
         memory_limit=memory_limit,
         sample=sample,
+        per_user=per_user,
     )

@@ -12,7 +12,7 @@ from evalkit.config import Config, StatisticsSection, build_config
 from evalkit.errors import DataError, RequestError
 from evalkit.inference import Inference
 from evalkit.keys import USER_KEY, plan_ids, stable_hashes
-from evalkit.metrics import parse_metrics
+from evalkit.metrics import parse_metrics, registry_of
 from evalkit.report import PerUser, Report
 from evalkit.resampling import Resampling
 from evalkit.segments import CellSet
@@ -130,11 +130,15 @@ def _truth_settings(config: Mapping[str, object] | None) -> dict[str, object]:
 
 
 def _common_labels(runs: Sequence[Named], metrics: Sequence[str]) -> list[str]:
-    wanted = [request.label for request in parse_metrics(metrics)] if metrics else None
+    known = registry_of(_kind_of(runs[0][1]))
+    wanted = (
+        [request.label for request in parse_metrics(metrics, metrics=known)] if metrics else None
+    )
     labels = [
         label
         for label in runs[0][1].labels
-        if all(label in report.labels for _, report in runs) and (wanted is None or label in wanted)
+        if all(label in _with_values(report) for _, report in runs)
+        and (wanted is None or label in wanted)
     ]
     if not labels:
         names = " and ".join(name for name, _ in runs)
@@ -146,13 +150,30 @@ def _common_labels(runs: Sequence[Named], metrics: Sequence[str]) -> list[str]:
     return labels
 
 
+def _with_values(report: Report) -> Sequence[str]:
+    """The metrics that users may have values of; of rows those that were kept."""
+    kept = report.per_user_values
+    return report.labels if kept is None or _kind_of(report) == "rankings" else kept.metrics
+
+
+def _kind_of(report: Report) -> str:
+    """Which of `KINDS` a run is of."""
+    known = report.config or {}
+    return next((kind for kind in ("labels", "ratings") if known.get(kind)), "rankings")
+
+
 def _config_of(report: Report, labels: Sequence[str], chosen: StatisticsSection) -> Config:
     """The config of a run, asking for some of its metrics and for other statistics."""
     known = report.config or {}
     asked, policies = known.get("metrics"), known.get("policies")
+    table = {"model": report.name, "path": report.name}  # nothing is read again
+    kind = _kind_of(report)
     tree: dict[str, object] = {
-        "truth": {"path": report.name},  # nothing is read again
-        "rankings": [{"model": report.name, "path": report.name}],
+        **(
+            {"truth": {"path": report.name}, "rankings": [table]}
+            if kind == "rankings"
+            else {kind: [table]}
+        ),
         "metrics": {**(asked if isinstance(asked, dict) else {}), "names": list(labels)},
         "policies": dict(policies) if isinstance(policies, dict) else {},
     }

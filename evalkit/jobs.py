@@ -107,7 +107,8 @@ class Job:
 
         Where a column names the models, a baseline that is no run may still be one of them.
         """
-        rules, tables = self.config.gates, self.config.rankings
+        config, rules = self.config, self.config.gates
+        tables = [*config.rankings, *config.labels, *(config.predictions or config.ratings)]
         named = [table.model for table in tables if table.model is not None]
         is_open = len(named) < len(tables) or self.config.log is not None
         if models is None and is_open:

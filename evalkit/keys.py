@@ -186,6 +186,15 @@ def _cast_hint(what: str, dtype: pl.DataType) -> str:
     return f'"cast({what} as {names.get(_kind(dtype) or "", "varchar")})"'
 
 
+def ids_of_keys(plan: IdPlan, keys: Keys) -> pl.DataFrame:
+    """The ids that are their own keys."""
+    dtype = plan.dtypes[0]
+    physical = pl.Series(plan.columns[0], keys if dtype == pl.UInt64 else keys.view(np.int64))
+    if dtype == pl.Date:
+        physical = physical.cast(pl.Int32)
+    return pl.DataFrame([physical.cast(dtype)])
+
+
 def same_ids(left: pl.DataFrame, right: pl.DataFrame) -> bool:
     """Whether two frames of id columns hold the same ids row by row."""
     return all(

@@ -141,6 +141,7 @@ def run_config(
                 memory_limit=memory_limit,
                 sample=sample,
                 per_user=per_user or per_user_folder is not None,
+                per_user_folder=per_user_folder,
                 clock=Clock(ProgressLine(progress, ())),
             )
     tables = open_tables(config, given or Given())

@@ -22,6 +22,7 @@ from evalkit.keys import (
     Share,
     as_array,
     as_keys,
+    ids_of_keys,
     same_ids,
     stable_hashes,
 )
@@ -81,14 +82,7 @@ class Truth:
         """The id columns of user codes, in their order."""
         if self.user_plan.hashed:
             return self.user_ids[codes]
-        dtype = self.user_plan.dtypes[0]
-        keys = self.pairs.users[codes]
-        physical = pl.Series(
-            self.user_plan.columns[0], keys if dtype == pl.UInt64 else keys.view(np.int64)
-        )
-        if dtype == pl.Date:
-            physical = physical.cast(pl.Int32)
-        return pl.DataFrame([physical.cast(dtype)])
+        return ids_of_keys(self.user_plan, self.pairs.users[codes])
 
     def stable_hashes(self) -> Keys:
         """uint64[n_users], hashes of the users' ids that no version of any library changes."""

@@ -420,7 +420,7 @@ def check_statistics(tree: Mapping[str, object], problems: Problems) -> None:
     section = tree.get("statistics")
     if not isinstance(section, dict):
         return
-    models = [table.get("model") for table in _ranking_tables(tree)]
+    models = [table.get("model") for table in ranking_tables(tree)]
     known = [model for model in models if isinstance(model, str)]
     baseline = section.get("baseline")
     if isinstance(baseline, str) and known and len(known) == len(models) and baseline not in known:
@@ -458,7 +458,7 @@ def check_statistics(tree: Mapping[str, object], problems: Problems) -> None:
             )
 
 
-def _ranking_tables(tree: Mapping[str, object]) -> list[Mapping[str, object]]:
+def ranking_tables(tree: Mapping[str, object]) -> list[Mapping[str, object]]:
     """The tables that models are named by."""
     for name in ("rankings", "predictions", "ratings", "labels"):
         tables = tree.get(name)

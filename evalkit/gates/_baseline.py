@@ -7,6 +7,7 @@ from pathlib import Path
 from evalkit.config import Config, GateRule
 from evalkit.errors import EvalkitError, raise_all
 from evalkit.history import find_run, is_by_time
+from evalkit.metrics import has_user_values
 from evalkit.report import Report
 from evalkit.runs import load_run
 
@@ -78,8 +79,6 @@ def needs_values(config: Config, baselines: Baselines | None = None) -> tuple[st
         baselines: where they are known: the metrics alone that are compared with another run,
             whose values a later run will need.
     """
-    if config.kind != "rankings":
-        return ()  # ratings and labels keep none
     return tuple(
         dict.fromkeys(
             rule.metric
@@ -87,6 +86,14 @@ def needs_values(config: Config, baselines: Baselines | None = None) -> tuple[st
             if rule.metric is not None
             and rule.max_drop is not None
             and rule.segment is None
+            and _has_user_values(config, rule.metric)
             and (baselines is None or baselines.is_run(rule.baseline or ""))
         )
     )
+
+
+def _has_user_values(config: Config, metric: str) -> bool:
+    """Whether the metric is made of values of users, as all of rankings are."""
+    if config.kind == "rankings":
+        return True
+    return all(has_user_values(request) for request in config.read_metrics([metric]))

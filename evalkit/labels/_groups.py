@@ -11,7 +11,7 @@ from evalkit.labels._bands import Ruler, Spread
 from evalkit.labels._kernels import add_up_called, add_up_influence, add_up_weights
 from evalkit.labels._placements import Placements
 from evalkit.labels._smooth import POSITIVES, PREDICTED, ROWS
-from evalkit.metrics import Request, registry_of
+from evalkit.metrics import Request, registry_of, weighting
 from evalkit.rows import (
     Column,
     Floats,
@@ -25,7 +25,6 @@ from evalkit.rows import (
     number_groups,
     sort_rows,
     values_of,
-    weighting,
 )
 from evalkit.threads import ordered_map
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -22,32 +23,30 @@ from evalkit.labels._values import Values
 from evalkit.labels._walk import Walked
 from evalkit.labels._wanted import Wanted, is_best
 from evalkit.ledger import Clock
-from evalkit.metrics import Request
+from evalkit.metrics import Request, over
 from evalkit.plan import Given
 from evalkit.report import Report, TruthCounts, Warning_
 from evalkit.rows import (
     Findings,
     Grouping,
+    Keeping,
     Measured,
     ModelRows,
     Models,
     Number,
     Reading,
     Room,
-    RowSegments,
     RowTally,
-    RowUsers,
     Smooth,
     check_resampled,
     check_rows,
     compares,
+    find_users,
     group_by,
     inputs_of,
     make_report,
     open_all,
     open_row_segments,
-    over,
-    refuse_per_user,
     tables_of,
 )
 from evalkit.segments import ALL, SegmentTable
@@ -64,6 +63,7 @@ def run_labels(
     memory_limit: int | None,
     sample: float | None,
     per_user: bool,
+    per_user_folder: Path | None,
     clock: Clock,
 ) -> Report:
     """The report of a config with [labels].
@@ -73,14 +73,14 @@ def run_labels(
         threads: kernels that run side by side.
         memory_limit: bytes that a run may take.
         sample: share of the users.
-        per_user: refused.
+        per_user: keep the values of every user.
+        per_user_folder: in a Parquet file there; None: in memory.
         clock: of the run; tables are set here.
     Raises:
         RequestError: the request is wrong.
         DataError: the data is wrong.
         MachineError: the rows do not fit into the memory [memory-limit].
     """
-    refuse_per_user(per_user)
     refuse_policies(config.policies)
     requests = config.requests
     _check_sessions(config, requests)
@@ -89,6 +89,9 @@ def run_labels(
     held = [*given.rankings, *([None] * len(config.labels))]
     own = list(zip(config.labels, held, strict=False))
     sources = open_row_segments(config, own, given.segments)
+    keeping = None
+    if per_user:
+        keeping = Keeping.of(requests, opened[0].user_names, per_user_folder)
     models = [(table.model, each) for table, each in zip(config.labels, opened, strict=True)]
     clock.line.tables = opened
     thresholds = {
@@ -97,7 +100,16 @@ def run_labels(
     clock.start()
     for seed in SEEDS:
         run = _Run(
-            config, requests, models, sources, thresholds, threads, memory_limit, sample, clock
+            config,
+            requests,
+            models,
+            sources,
+            keeping,
+            thresholds,
+            threads,
+            memory_limit,
+            sample,
+            clock,
         )
         try:
             return run.report(seed)
@@ -147,25 +159,29 @@ class _Run:
     requests: Sequence[Request]
     models: Models
     sources: Sequence[SegmentTable]
+    keeping: Keeping | None
     thresholds: Mapping[int, float | None]
     threads: int
     memory_limit: int | None
     sample: float | None
     clock: Clock
 
+    @property
+    def keeps(self) -> bool:
+        """Whether values of users are needed, beyond what sums say."""
+        return compares(self.config) or self.keeping is not None
+
     def report(self, seed: int) -> Report:
         config, clock = self.config, self.clock
-        found = Findings()
+        found = Findings(keeping=self.keeping)
         tables = [table for _, table in self.models]
         kinds = ["user"]
         if any(over(request) == "sessions" for request in self.requests):
             kinds.append("session")
         of_users = [*tables, *(each.table for each in self.sources if each.table is not None)]
         groupings = [group_by(k, of_users if k == "user" else tables, seed) for k in kinds]
-        if self.sources:
-            users = RowUsers.of(tables, groupings[0].plan, self.sample)
-            found.segments = RowSegments.of(config, self.sources, users)
-            clock.stop("segments")
+        find_users(config, tables, groupings[0], self.sources, found, sample=self.sample)
+        clock.stop("segments")
         reader = LabelReader(config.policies, self.thresholds)
         reading = Reading(
             groupings,
@@ -270,7 +286,7 @@ class _Run:
                     [request for request in self.requests if over(request) == kind],
                     list(smooth.values()) if kind == "users" else [],
                     placements=placements,
-                    keep=compares(self.config),
+                    keep=self.keeps,
                     ruler=ruler if kind == "users" else None,
                     threads=self.threads,
                 )
@@ -322,7 +338,7 @@ class _Run:
             n_best += is_best(request)
             error = users.spread.std_error(smooth[request]) if request in smooth else None
             numbers.append(Number.of_rows(value, error, users.n_groups, level=level))
-        if not compares(self.config):
+        if not self.keeps:
             return Measured(numbers, users.n_groups)
         columns = {}
         for kind, results in by_kind.items():

@@ -62,7 +62,15 @@ from ._declare import (
 from ._explain import describe, describe_all, explain, warm_metrics
 from ._expression import Conventions, parse_metrics
 from ._kernel import Kernel, Table, cache_directory, intrinsic, kernel, loading
-from ._kinds import KINDS, policies_of_kind, registry_of
+from ._kinds import (
+    KINDS,
+    has_user_values,
+    is_plain_mean,
+    over,
+    policies_of_kind,
+    registry_of,
+    weighting,
+)
 from ._ln import minus_ln, minus_ln_of_rest
 from ._policies import BOUNDS, POLICIES, TIED
 from ._registry import load_metric_files, registry
@@ -91,7 +99,9 @@ __all__ = [
     "describe",
     "describe_all",
     "explain",
+    "has_user_values",
     "intrinsic",
+    "is_plain_mean",
     "kernel",
     "load_metric_files",
     "loading",
@@ -100,9 +110,11 @@ __all__ = [
     "minus_ln_of_rest",
     "most_likely",
     "number",
+    "over",
     "parse_metrics",
     "policies_of_kind",
     "registry",
     "registry_of",
     "warm_metrics",
+    "weighting",
 ]

@@ -10,7 +10,7 @@ import pkgutil
 from collections.abc import Mapping
 from functools import cache
 
-from ._declare import Metric, Parameter
+from ._declare import Metric, Parameter, Request
 from ._policies import POLICIES
 from ._registry import _declared, _joined, _ordered, registry
 
@@ -35,3 +35,23 @@ def registry_of(kind: str) -> Mapping[str, Metric]:
 def policies_of_kind(kind: str) -> Mapping[str, Parameter]:
     """The policies that one metric alone may be given; those of rows hold for a whole run."""
     return POLICIES if kind == "rankings" else {}
+
+
+def over(request: Request) -> str:
+    """What a request of ratings or labels is taken over: rows, users or sessions."""
+    return str(dict(request.parameters).get("over", "rows"))
+
+
+def weighting(request: Request) -> str:
+    """How much each user or session counts in the average."""
+    return str(dict(request.parameters).get("weighting", "equal"))
+
+
+def is_plain_mean(request: Request) -> bool:
+    """Whether a request is the mean of values of users, or sessions, who count equally."""
+    return over(request) != "rows" and weighting(request) == "equal"
+
+
+def has_user_values(request: Request) -> bool:
+    """Whether a request is the plain mean of values of users."""
+    return is_plain_mean(request) and over(request) == "users"

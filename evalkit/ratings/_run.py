@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from evalkit.errors import DataError, MachineError
 from evalkit.exact import SCALE_BITS, ExactSums, root_of
 from evalkit.keys import KeyCollisionError
 from evalkit.ledger import Clock
-from evalkit.metrics import Request
+from evalkit.metrics import Request, over
 from evalkit.plan import Given
 from evalkit.ratings._pairs import (
     N_PREDICTED,
@@ -38,6 +39,7 @@ from evalkit.rows import (
     Floats,
     Grouping,
     HeldRows,
+    Keeping,
     KeptParts,
     Measured,
     ModelRows,
@@ -45,9 +47,7 @@ from evalkit.rows import (
     Number,
     Reading,
     Room,
-    RowSegments,
     RowTally,
-    RowUsers,
     Store,
     TermSums,
     WeightedMean,
@@ -56,6 +56,7 @@ from evalkit.rows import (
     check_resampled,
     check_rows,
     compares,
+    find_users,
     group_by,
     inputs_of,
     make_report,
@@ -63,8 +64,6 @@ from evalkit.rows import (
     number_groups,
     open_all,
     open_row_segments,
-    over,
-    refuse_per_user,
     sort_rows,
     tables_of,
     values_of,
@@ -86,6 +85,7 @@ def run_ratings(
     memory_limit: int | None,
     sample: float | None,
     per_user: bool,
+    per_user_folder: Path | None,
     clock: Clock,
 ) -> Report:
     """The report of a config with [ratings].
@@ -95,14 +95,14 @@ def run_ratings(
         threads: kernels that run side by side.
         memory_limit: bytes that a run may take.
         sample: share of the users.
-        per_user: refused.
+        per_user: keep the values of every user.
+        per_user_folder: in a Parquet file there; None: in memory.
         clock: of the run; tables are set here.
     Raises:
         RequestError: the request is wrong.
         DataError: the data is wrong.
         MachineError: the rows do not fit into the memory [memory-limit].
     """
-    refuse_per_user(per_user)
     refuse_policies(config.policies)
     requests = config.requests
     check_resampled(config)
@@ -113,10 +113,15 @@ def run_ratings(
     clock.line.tables = [table for _, table in tables.all]
     cost = BYTES_A_JOINED_ROW if tables.truth is not None else BYTES_A_ROW
     check_memory([table for _, table in tables.all], cost, memory_limit)
+    keeping = None
+    if per_user:
+        keeping = Keeping.of(requests, tables.all[0][1].user_names, per_user_folder)
     clock.start()
     for seed in SEEDS:
         try:
-            return _Run(config, requests, tables, sources, threads, sample, clock).report(seed)
+            return _Run(config, requests, tables, sources, keeping, threads, sample, clock).report(
+                seed
+            )
         except KeyCollisionError:
             continue
     raise MachineError("ids share their keys under every seed", code="key-collision")
@@ -178,13 +183,19 @@ class _Run:
     requests: Sequence[Request]
     tables: _Tables
     sources: Sequence[SegmentTable]
+    keeping: Keeping | None
     threads: int
     sample: float | None
     clock: Clock
 
+    @property
+    def keeps(self) -> bool:
+        """Whether values of users are needed, beyond what sums say."""
+        return compares(self.config) or self.keeping is not None
+
     def report(self, seed: int) -> Report:
         config, clock = self.config, self.clock
-        found = Findings()
+        found = Findings(keeping=self.keeping)
         if self.tables.truth is not None:
             pairs = join_pairs(config, self.tables.truth, self.tables.models, seed)
         else:
@@ -192,12 +203,9 @@ class _Run:
         of_users = [table for _, table in pairs.models]
         of_users += [each.table for each in self.sources if each.table is not None]
         user = group_by("user", of_users, seed)
-        if self.sources:
-            tables = [table for _, table in self.tables.all]
-            found.segments = RowSegments.of(
-                config, self.sources, RowUsers.of(tables, user.plan, self.sample)
-            )
-            clock.stop("segments")
+        tables = [table for _, table in self.tables.all]
+        find_users(config, tables, user, self.sources, found, sample=self.sample)
+        clock.stop("segments")
         reader = PairReader(config.policies, pairs.joined, user)
         reading = Reading(
             (user,),
@@ -340,7 +348,7 @@ class _Run:
             spread, kept = TermSums([SMOOTH[name] for name in pooled]), KeptParts()
             terms = user_sums(spread.terms, starts, ratings, predictions, middle)
             spread.add(terms)
-            if compares(self.config):
+            if self.keeps:
                 kept.add(groups.keys, values, np.ones(values.shape), terms)
             errors = _errors_of(ratings, predictions)
             counts = np.bincount(bin_of(errors, edges), minlength=edges.size - 1)
@@ -378,7 +386,7 @@ class _Run:
             value = total.sums.value(request.metric.name, constant)
             error = total.spread.std_error(SMOOTH[request.metric.name])
             numbers.append(Number.of_rows(value, error, total.n_users, level=level))
-        if not compares(self.config):
+        if not self.keeps:
             return Measured(numbers, total.n_users)
         own = [request for request in self.requests if over(request) == "users"]
         rows = [SMOOTH[each.metric.name] for each in self.requests if over(each) == "rows"]

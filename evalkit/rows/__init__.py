@@ -6,16 +6,10 @@ together; each part of it is sorted whole, so nothing depends on the order of ro
 
 from evalkit.rows._bins import bin_of, nice_edges
 from evalkit.rows._comparing import Measured, check_resampled, compares, conclude
+from evalkit.rows._kept import Keeping
 from evalkit.rows._kernels import count_leading, count_within, find_ranges, place_ranges
 from evalkit.rows._means import WeightedMean, product_and_rest
-from evalkit.rows._numbers import (
-    KeptParts,
-    Number,
-    UserColumns,
-    is_plain_mean,
-    over,
-    weighting,
-)
+from evalkit.rows._numbers import KeptParts, Number, UserColumns
 from evalkit.rows._passes import Columns, HeldRows, ModelRows, Room, bytes_of
 from evalkit.rows._reading import Reading, names_of_models
 from evalkit.rows._segments import RowSegments, RowUsers, open_row_segments, tables_of
@@ -37,13 +31,13 @@ from evalkit.rows._street import (
     RowsKind,
     check_memory,
     check_rows,
+    find_users,
     float_column,
     group_by,
     inputs_of,
     key_of_rows,
     make_report,
     open_all,
-    refuse_per_user,
 )
 from evalkit.rows._tally import Grouping, Rows, RowTally
 
@@ -55,6 +49,7 @@ __all__ = [
     "Floats",
     "Grouping",
     "HeldRows",
+    "Keeping",
     "KeptParts",
     "Measured",
     "ModelRows",
@@ -85,10 +80,10 @@ __all__ = [
     "count_leading",
     "count_within",
     "find_ranges",
+    "find_users",
     "float_column",
     "group_by",
     "inputs_of",
-    "is_plain_mean",
     "key_of_rows",
     "make_report",
     "names_of_models",
@@ -97,12 +92,9 @@ __all__ = [
     "open_all",
     "open_row_segments",
     "order_keys",
-    "over",
     "place_ranges",
     "product_and_rest",
-    "refuse_per_user",
     "sort_rows",
     "tables_of",
     "values_of",
-    "weighting",
 ]

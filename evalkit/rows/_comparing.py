@@ -1,7 +1,7 @@
 """Models of ratings or of labels compared, user by user or by the users' influence."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,10 +12,10 @@ from evalkit.conventions import differing
 from evalkit.errors import RequestError
 from evalkit.inference import Inference
 from evalkit.keys import Keys
-from evalkit.metrics import Request
+from evalkit.metrics import Request, has_user_values, is_plain_mean, over
 from evalkit.report import Warning_
 from evalkit.resampling import Resampling, resamples
-from evalkit.rows._numbers import NO_NUMBER, Number, UserColumns, is_plain_mean, over
+from evalkit.rows._numbers import NO_NUMBER, Number, UserColumns
 from evalkit.rows._spread import Floats
 from evalkit.segments import ALL, CellSet, Segment
 from evalkit.totals import GrandTotals, Pair, pairs_among
@@ -45,7 +45,7 @@ def check_resampled(config: Config) -> list[Request]:
         if is_asked
     ]
     requests = list(config.read_metrics(chosen.metrics) if chosen.metrics else config.requests)
-    others = [each.label for each in requests if not is_plain_mean(each) or over(each) != "users"]
+    others = [each.label for each in requests if not has_user_values(each)]
     if asked and others:
         raise RequestError(
             f"{' and '.join(asked)} takes the values of users, and {', '.join(others)} "
@@ -124,6 +124,7 @@ def conclude(
     measured: Mapping[Segment, Mapping[str, Measured]],
     totals: GrandTotals,
     *,
+    hash_users: Callable[[Keys], Keys],
     threads: int,
 ) -> Inference:
     """Estimates, and comparisons where the config asks for them.
@@ -131,10 +132,13 @@ def conclude(
     Args:
         measured: of each segment, ALL among them, and model.
         totals: knows the segments and their users; sums are added.
+        hash_users: stable hashes of users by their keys.
     """
     models = tuple(measured.get(ALL, {}))
     pairs = pairs_among(models, config.statistics, at=config.at("statistics", "baseline"))
-    resampling = Resampling.of(config, _of_users(requests), in_passes=False)
+    resampling = Resampling.of(
+        config, [each for each in requests if has_user_values(each)], in_passes=False
+    )
     warnings: list[Warning_] = []
     for segment in totals.segments if pairs or resampling is not None else ():
         units = _Units.of(requests, models, measured[segment])
@@ -152,7 +156,7 @@ def conclude(
                 [bool(request.metric.higher_is_better) for request in resampling.requests],
             )
             one = CellSet.of_one(units.users.size, segment)
-            resampling.add(drawn, units.users, models, pairs, [one], threads)
+            resampling.add(drawn, hash_users(units.users), models, pairs, [one], threads)
     followed, estimates = differing(config.policies), []
     for model in models:
         for segment in totals.segments:
@@ -240,7 +244,3 @@ def columns_of(requests: Sequence[Request], kind: str) -> list[int]:
     if kind == "users":
         own += [place for place, each in enumerate(requests) if over(each) == "rows"]
     return own
-
-
-def _of_users(requests: Sequence[Request]) -> list[Request]:
-    return [each for each in requests if is_plain_mean(each) and over(each) == "users"]

@@ -7,27 +7,12 @@ import numpy as np
 
 from evalkit.inference import interval_of
 from evalkit.keys import Keys
-from evalkit.metrics import Request
+from evalkit.metrics import Request, is_plain_mean
 from evalkit.report import Estimate
 from evalkit.rows._means import WeightedMean
 from evalkit.rows._spread import Floats, Smooth, TermSums
 from evalkit.segments import ALL, Segment
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval
-
-
-def over(request: Request) -> str:
-    """What a request is taken over: rows, users or sessions."""
-    return str(dict(request.parameters).get("over", "rows"))
-
-
-def weighting(request: Request) -> str:
-    """How much each user or session counts in the average."""
-    return str(dict(request.parameters).get("weighting", "equal"))
-
-
-def is_plain_mean(request: Request) -> bool:
-    """Whether a request is the mean of values of users, or sessions, who count equally."""
-    return over(request) != "rows" and weighting(request) == "equal"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,16 @@ import polars as pl
 
 from evalkit.config import Config
 from evalkit.errors import EvalkitError, RequestError, raise_all
-from evalkit.keys import USER_KEY, IdPlan, KeyCollisionError, Keys, Sample, as_keys
+from evalkit.keys import (
+    USER_KEY,
+    IdPlan,
+    KeyCollisionError,
+    Keys,
+    Sample,
+    as_keys,
+    ids_of_keys,
+    stable_hashes,
+)
 from evalkit.rows._comparing import Measured
 from evalkit.rows._passes import Columns, Counts, Done, HeldRows, ModelRows
 from evalkit.rows._store import Column, Placing, Store, by_hash, parts_for
@@ -69,6 +78,18 @@ class RowUsers:
         if np.any(keys[1:] == keys[:-1]):
             raise KeyCollisionError
         return cls(user_plan, keys, users[order].select(pl.exclude(USER_KEY)))
+
+    def ids_of(self, keys: Keys) -> pl.DataFrame:
+        """The id columns of some of the users."""
+        if self.user_plan.hashed:
+            return self.user_ids[self.codes_of(keys)]
+        return ids_of_keys(self.user_plan, keys)
+
+    def hashes_of(self, keys: Keys) -> Keys:
+        """uint64[n_users], hashes of their ids that no version of any library changes."""
+        if self.user_plan.hashed:
+            return stable_hashes(self.ids_of(keys), self.user_plan)
+        return keys.copy()
 
     @property
     def n_users(self) -> int:

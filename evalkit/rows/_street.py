@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import polars as pl
 
 from evalkit import __version__
 from evalkit.config import Config
 from evalkit.conventions import convention_warnings
-from evalkit.errors import DataError, EvalkitError, MachineError, RequestError, raise_all
+from evalkit.errors import DataError, EvalkitError, MachineError, raise_all
 from evalkit.keys import plan_ids
 from evalkit.ledger import Clock, versions
 from evalkit.metrics import Request
@@ -24,12 +26,14 @@ from evalkit.report import (
     TruthCounts,
     Warning_,
 )
+from evalkit.resampling import resamples
 from evalkit.rows._comparing import Measured, conclude
+from evalkit.rows._kept import Keeping, without_values
 from evalkit.rows._passes import BYTES_AT_REST, ModelRows
-from evalkit.rows._segments import RowSegments, tables_of
+from evalkit.rows._segments import RowSegments, RowUsers, tables_of
 from evalkit.rows._tally import Grouping, RowTally
 from evalkit.runs import new_run_id, run_key
-from evalkit.segments import Segment, SegmentTable
+from evalkit.segments import ALL, Segment, SegmentTable
 from evalkit.sources import Table
 from evalkit.totals import GrandTotals
 
@@ -48,6 +52,7 @@ class RunRows(Protocol):
         memory_limit: int | None,
         sample: float | None,
         per_user: bool,
+        per_user_folder: Path | None,
         clock: Clock,
     ) -> Report: ...
 
@@ -66,6 +71,8 @@ class Findings:
 
     measured: dict[Segment, dict[str, Measured]] = field(default_factory=dict)
     segments: RowSegments | None = None
+    keeping: Keeping | None = None
+    row_users: RowUsers | None = None
     totals: GrandTotals = field(default_factory=GrandTotals)
     graphs: list[Graph] = field(default_factory=list)
     distributions: list[Distribution] = field(default_factory=list)
@@ -143,14 +150,24 @@ def check_memory(tables: Sequence[Table], bytes_a_row: int, memory_limit: int | 
         )
 
 
-def refuse_per_user(per_user: bool) -> None:
-    """Values of single users are kept for rankings alone."""
-    if per_user:
-        raise RequestError(
-            "values of single users are kept for rankings, not for ratings or labels",
-            code="per-user-off",
-            hint="leave out per_user; over='users' averages over users",
-        )
+def find_users(
+    config: Config,
+    tables: Sequence[Table],
+    user: Grouping,
+    sources: Sequence[SegmentTable],
+    found: Findings,
+    *,
+    sample: float | None,
+) -> None:
+    """Read the users of the tables, where something is to be said of single ones.
+
+    Segments and values to keep go by their ids, and so do draws where keys are hashes.
+    """
+    draws = resamples(config.statistics) and user.plan.hashed
+    if sources or draws or found.keeping is not None:
+        found.row_users = RowUsers.of(tables, user.plan, sample)
+    if sources and found.row_users is not None:
+        found.segments = RowSegments.of(config, sources, found.row_users)
 
 
 def make_report(
@@ -173,7 +190,18 @@ def make_report(
     key = _key(config, requests, [each.fingerprint for each in inputs], sample)
     if found.segments is not None:
         found.segments.note(found.totals, found.measured)
-    inference = conclude(config, requests, found.measured, found.totals, threads=threads)
+    inference = conclude(
+        config,
+        requests,
+        found.measured,
+        found.totals,
+        hash_users=np.copy if found.row_users is None else found.row_users.hashes_of,
+        threads=threads,
+    )
+    kept = None
+    if found.keeping is not None and found.row_users is not None:
+        kept = found.keeping.keep(requests, found.measured[ALL], found.row_users)
+        found.warnings += without_values(requests)
     clock.stop("aggregate")
     return Report(
         evalkit=__version__,
@@ -196,6 +224,7 @@ def make_report(
         meta=clock.meta(sum(each.rows for each in inputs), threads, versions()),
         warnings=(*found.warnings, *inference.warnings),
         config=config.dump(),
+        per_user_values=kept,
     )
 
 

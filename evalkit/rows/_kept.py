@@ -1,0 +1,81 @@
+"""Values of every user, where somebody wants to keep them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from evalkit.errors import RequestError
+from evalkit.metrics import Request, has_user_values
+from evalkit.report import PerUser, UserWriter, Warning_
+from evalkit.rows._comparing import Measured, columns_of
+from evalkit.rows._segments import RowUsers
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """How values of users are kept.
+
+    Args:
+        user_names: the user columns as they were given.
+        folder: where a Parquet file goes; None keeps them in memory.
+    """
+
+    user_names: tuple[str, ...]
+    folder: Path | None
+
+    @classmethod
+    def of(
+        cls, requests: Sequence[Request], user_names: tuple[str, ...], folder: Path | None
+    ) -> "Keeping":
+        """Raises:
+        RequestError: no request has values of users [per-user-off].
+        """
+        if not any(map(has_user_values, requests)):
+            raise RequestError(
+                f"users have no values of {', '.join(each.label for each in requests)}",
+                code="per-user-off",
+                hint="leave out per_user, or name a mean over users, as AUC(over='users')",
+            )
+        return cls(user_names, folder)
+
+    def keep(
+        self, requests: Sequence[Request], measured: Mapping[str, Measured], users: RowUsers
+    ) -> PerUser:
+        """Every user of any model, ordered by id; NaN where a model has no value of a user."""
+        keys = np.unique(np.concatenate([each.columns["users"].keys for each in measured.values()]))
+        ids = users.ids_of(keys)
+        order = ids.select(pl.arg_sort_by(ids.columns)).to_series().to_numpy()
+        ids = ids[order]
+        ids.columns = list(self.user_names)
+        frames = {}
+        places = [columns_of(requests, "users").index(place) for place in _kept(requests)]
+        labels = tuple(requests[place].label for place in _kept(requests))
+        for model, each in measured.items():
+            own = each.columns["users"]
+            values = np.full((keys.size, len(labels)), np.nan)
+            values[np.searchsorted(keys, own.keys)] = own.values[:, places]
+            values[np.isinf(values)] = np.nan
+            series = [pl.Series(label, values[order, n]) for n, label in enumerate(labels)]
+            frames[model] = ids.hstack(series)
+        if self.folder is None:
+            return PerUser(self.user_names, labels, frames)
+        writer = UserWriter(self.folder, self.user_names, labels)
+        for model, frame in frames.items():
+            writer.add(model, frame)
+        return writer.finish(in_order=True)
+
+
+def _kept(requests: Sequence[Request]) -> list[int]:
+    return [place for place, request in enumerate(requests) if has_user_values(request)]
+
+
+def without_values(requests: Sequence[Request]) -> list[Warning_]:
+    """A warning that names the requests of which users have no values."""
+    names = [request.label for request in requests if not has_user_values(request)]
+    if not names:
+        return []
+    message = f"users have no values of {', '.join(names)}: they are no plain means over users"
+    return [Warning_("no-user-values", message)]
