@@ -11,6 +11,7 @@ from evalkit.comparing import compare_runs
 from evalkit.config import StatisticsSection, load_config
 from evalkit.errors import RequestError
 from evalkit.jobs import Job
+from evalkit.runs import load_run
 
 LOG = pl.DataFrame(
     {
@@ -130,7 +131,7 @@ def test_gates_compare_with_the_last_run_by_user(two_runs):
 
 
 def test_runs_are_compared_by_their_users(two_runs):
-    reports = [evalkit.load_run(done.path) for done in two_runs]
+    reports = [load_run(done.path) for done in two_runs]
     named = list(zip(("last~1", "last"), reports, strict=True))
 
     report = compare_runs(named, StatisticsSection(), threads=1)
