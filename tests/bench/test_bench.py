@@ -156,6 +156,17 @@ def test_simulations_print_how_often_intervals_hold(tmp_path):
     assert "| report |" in done.stdout
 
 
+def test_errors_of_metrics_on_samples_are_printed(tmp_path):
+    sizes = ["--items", "200", "--others", "9", "--users", "300", "--draws", "2"]
+
+    done = run_script("sampled", tmp_path, *sizes)
+
+    assert done.returncode == 0, done.stderr
+    rows = read_record(tmp_path, "sampled")["rows"]
+    assert len(rows) == 16
+    assert all(each["errors"]["steps=100"] < each["errors"]["plain"] for each in rows)
+
+
 def test_labels_are_checked_and_held_against_the_floor(tmp_path):
     done = run_script("labels", tmp_path, "--rows", "3e4", "--rounds", "1")
 
