@@ -32,11 +32,12 @@ def _geometric(rng: np.random.Generator, items: int, users: int) -> Ranks:
 
 
 def _pareto(rng: np.random.Generator, items: int, users: int) -> Ranks:
-    return np.minimum(np.floor(3 * rng.pareto(0.5, users)) + 1, items).astype(np.int64)
+    ranks: Ranks = np.minimum(3 * rng.pareto(0.5, users) + 1, items).astype(np.int64)
+    return ranks
 
 
 def _beta(rng: np.random.Generator, items: int, users: int) -> Ranks:
-    return np.ceil(rng.beta(0.3, 1.5, users) * items).clip(1).astype(np.int64)
+    return np.maximum(np.ceil(rng.beta(0.3, 1.5, users) * items), 1).astype(np.int64)
 
 
 def _uniform(rng: np.random.Generator, items: int, users: int) -> Ranks:
@@ -80,22 +81,24 @@ def measure(
     tables = {g: bias_variance(place, items, others, g, (cutoff,))[:, 0] for g in GAMMAS}
     found: dict[str, list[float]] = {}
     above = np.arange(others + 1)
+    by_rank = {
+        "plain": _values(above + np.float64(1), of, cutoff),
+        "rank": _values(1 + above * np.float64((items - 1) / others), of, cutoff),
+        **{f"gamma={gamma:g}": table for gamma, table in tables.items()},
+    }
     for _ in range(draws):
         drawn = rng.binomial(others, (ranks - 1) / (items - 1))
         shares = np.bincount(drawn, minlength=others + 1) / users
-        estimates = {
-            "plain": shares @ _values(1.0 + above, of, cutoff),
-            "rank": shares @ _values(1.0 + above * ((items - 1) / others), of, cutoff),
-            **{f"gamma={g:g}": shares @ table for g, table in tables.items()},
-            **{f"steps={n}": most_likely(shares, place, items, n, cutoff) for n in STEPS},
-        }
-        for each, value in estimates.items():
-            found.setdefault(each, []).append(float(value) - true)
-    errors = {each: math.sqrt(np.mean(np.square(values))) for each, values in found.items()}
+        for each, values in by_rank.items():
+            found.setdefault(each, []).append(float(np.dot(shares, values)) - true)
+        for steps in STEPS:
+            value = most_likely(shares.tolist(), place, items, steps, cutoff)
+            found.setdefault(f"steps={steps}", []).append(value - true)
+    errors = {each: math.hypot(*wrong) / math.sqrt(draws) for each, wrong in found.items()}
     return Row(name, f"{of}@{cutoff}", true, errors)
 
 
-def _values(ranks: npt.NDArray[np.float64], of: str, cutoff: int) -> npt.NDArray[np.float64]:
+def _values(ranks: npt.NDArray[np.floating], of: str, cutoff: int) -> npt.NDArray[np.float64]:
     gains = np.ones(ranks.size) if of == "recall" else 1.0 / np.log2(1.0 + ranks)
     return np.where(ranks <= cutoff, gains, 0.0)
 
@@ -123,7 +126,9 @@ def main() -> None:
     asked = parser.parse_args()
     sizes = (asked.items, asked.others, asked.users, asked.draws, asked.seed)
     rows = [measure(n, of, cutoff, *sizes) for n in DRAWN for of in OF for cutoff in CUTOFFS]
-    write(asked.out, "sampled", Record(describe_machine(), rows), show(rows))
+    record = Record(describe_machine(), rows)
+    stamp = record.machine.when.replace(":", "").replace("-", "")
+    write(asked.out, f"sampled-{stamp}", record, show(rows))
 
 
 if __name__ == "__main__":
