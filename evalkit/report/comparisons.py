@@ -1,13 +1,15 @@
 """Comparisons as a terminal shows them, and what they are corrected for."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from evalkit.errors import clean
 from evalkit.report.record import Comparison, Report, StatisticsUsed
 from evalkit.report.text import display_width, pad, shorten, shorten_all
 
 GAP = "  "
+SHORTEST_NAME, LONGEST_NAME = 6, 24
+LEFT_OUT_FIRST = (("low", "high"), ("p",), ("users needed",), ("would see",))  # of narrow terminals
 TESTS = {
     "t": "paired t test",
     "wilcoxon": "Wilcoxon's signed-rank test",
@@ -88,38 +90,60 @@ def _how(rows: Sequence[Comparison], used: StatisticsUsed | None) -> str:
 
 
 def _table(rows: Sequence[Comparison], *, width: int, power: bool) -> list[str]:
-    candidates = list(dict.fromkeys(each.candidate for each in rows))
-    short = dict(zip(candidates, shorten_all(candidates, 24), strict=True))
-    names = [short[each.candidate] for each in rows]
-    metrics = [shorten(clean(each.metric), 24) for each in rows]
-    header = ["model", "metric", "delta", "low", "high", "p", "verdict"]
-    cells = [
-        [name, metric, *_numbers(each), show_p(each.p_adjusted), each.verdict]
-        for name, metric, each in zip(names, metrics, rows, strict=True)
-    ]
+    """A row a comparison; names are cut and columns left out before a number would be cut."""
+    columns = {
+        "delta": [_signed(each.delta, each) for each in rows],
+        "low": [_signed(each.low, each) for each in rows],
+        "high": [_signed(each.high, each) for each in rows],
+        "p": [show_p(each.p_adjusted) for each in rows],
+    }
     if power:
-        header.insert(6, "would see")
-        for row, each in zip(cells, rows, strict=True):
-            row.insert(6, _signed(each.smallest_difference, each).lstrip("+"))
+        seen = [_signed(each.smallest_difference, each).lstrip("+") for each in rows]
+        columns["would see"] = seen
         if any(each.users_needed is not None for each in rows):
-            header.insert(7, "users needed")
-            for row, each in zip(cells, rows, strict=True):
-                row.insert(7, "-" if each.users_needed is None else f"{each.users_needed:,}")
-    columns = list(zip(header, *cells, strict=True))
-    widths = [max(display_width(cell) for cell in column) for column in columns]
-    right = set(range(2, len(header) - 1))
+            columns["users needed"] = [_count(each.users_needed) for each in rows]
+    columns["verdict"] = [each.verdict for each in rows]
+    widths = {head: max(map(display_width, [head, *cells])) for head, cells in columns.items()}
+    for heads in LEFT_OUT_FIRST:
+        if _room(widths, width) < 2 * SHORTEST_NAME:
+            widths = {head: each for head, each in widths.items() if head not in heads}
+    models, metrics = _names(rows, max(_room(widths, width), 2 * SHORTEST_NAME))
     lines = []
     before = ""
-    for row in [header, *cells]:
-        shown = [("" if place == 0 and cell == before else cell) for place, cell in enumerate(row)]
-        before = row[0]
-        parts = [pad(cell, widths[place], right=place in right) for place, cell in enumerate(shown)]
+    for place in range(len(rows) + 1):
+        model = "" if models[place] == before else models[place]
+        before = models[place]
+        parts = [pad(model, display_width(models[0])), metrics[place]]
+        for head, size in widths.items():
+            cell = [head, *columns[head]][place]
+            parts.append(pad(cell, size, right=head != "verdict"))
         lines.append(shorten(GAP.join(parts).rstrip(), width))
     return lines
 
 
-def _numbers(each: Comparison) -> list[str]:
-    return [_signed(number, each) for number in (each.delta, each.low, each.high)]
+def _room(widths: Mapping[str, int], width: int) -> int:
+    """What is left for names beside columns of these widths."""
+    return width - sum(widths.values()) - (len(widths) + 1) * len(GAP)
+
+
+def _names(rows: Sequence[Comparison], room: int) -> tuple[list[str], list[str]]:
+    """Heads and cells of model and metric, padded, which share `room`."""
+    candidates = list(dict.fromkeys(each.candidate for each in rows))
+    metrics = [clean(each.metric) for each in rows]
+    wanted = [
+        min(max(map(display_width, cells)), LONGEST_NAME)
+        for cells in (["model", *map(clean, candidates)], ["metric", *metrics])
+    ]
+    of_model = max(min(wanted[0], room - wanted[1]), min(wanted[0], room // 2))
+    of_metric = min(wanted[1], room - of_model)
+    short = dict(zip(candidates, shorten_all(candidates, of_model), strict=True))
+    models = ["model", *(short[each.candidate] for each in rows)]
+    shown = ["metric", *(shorten(each, of_metric) for each in metrics)]
+    return [pad(each, of_model) for each in models], [pad(each, of_metric) for each in shown]
+
+
+def _count(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"
 
 
 def _signed(number: float | None, each: Comparison) -> str:

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from evalkit.errors import RequestError
-from evalkit.report import FORMATS, Warning_, render, write_metrics_parquet
+from evalkit.report import FORMATS, Comparison, Warning_, render, write_metrics_parquet
+from evalkit.report.comparisons import comparison_lines
 from evalkit.report.text import display_width
 
 HOSTILE = [
@@ -260,3 +261,29 @@ def test_unknown_format_names_the_nearest(report):
 def test_text_of_a_report_is_its_table(report):
     assert f"{report}\n" == render(report, "table")
     assert len(repr(report)) < 200
+
+
+@pytest.mark.parametrize("power", [False, True])
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_names_are_cut_in_a_table_of_differences_and_numbers_are_not(make_report, width, power):
+    names = ("a", "a model with a name that is longer than any that one should give it")
+    metrics = ("nDCG@20", "precision(over='length', gain='exp2')@20")
+    rows = [
+        Comparison(
+            "base", name, metric, None, None, -0.02051, 0.001, -0.0253, -0.01572, -0.1, -0.2, -0.05,
+            0.0004, 0.0008, -0.1, "t", 2000, 1, 2, 3, 0.01, "not inferior", 0.00685, 123_456,
+        )
+        for name in names
+        for metric in metrics
+    ]  # fmt: skip
+
+    lines = comparison_lines(make_report([], comparisons=tuple(rows)), width=width, power=power)
+
+    numbers = {"-0.02051", "-0.02530", "-0.01572", "<0.001"}
+    numbers |= {"0.00685", "123,456"} if power else set()
+    assert max(map(display_width, lines)) <= width
+    assert len(lines) == 3 + len(rows)
+    for line in lines[3:]:
+        found = set(line[line.index("-0.02051") :].removesuffix("not inferior").split())
+        assert found <= numbers
+        assert width < 120 or found == numbers
