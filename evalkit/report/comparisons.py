@@ -55,22 +55,17 @@ def finding_lines(report: Report, *, width: int) -> list[str]:
     if not report.findings:
         return ["", "no segment surely loses or gains"]
     lines = ["", "segments that lose or gain (limits are widened for having been picked)"]
-    header = ["", "metric", "segment", "delta", "low", "high", "users"]
-    rows = [header]
-    for each in report.findings:
-        name = f"{each.segmentation} = {each.segment}"
+    names = [clean(f"{each.segmentation} = {each.segment}") for each in report.findings]
+    rows = [["", "metric", "segment", "delta", "low", "high", "users"]]
+    for each, name in zip(report.findings, names, strict=True):
         numbers = [f"{_plain(number):+.4f}" for number in (each.delta, each.low, each.high)]
-        rows.append(
-            [
-                each.kind,
-                shorten(clean(each.metric), 14),
-                shorten(clean(name), 30),
-                *numbers,
-                f"{each.n_users:,}",
-            ]
-        )
-    widths = [max(display_width(row[place]) for row in rows) for place in range(len(header))]
+        metric = shorten(clean(each.metric), 14)
+        rows.append([each.kind, metric, name, *numbers, f"{each.n_users:,}"])
+    widths = [max(display_width(row[place]) for row in rows) for place in range(len(rows[0]))]
+    room = width - sum(widths) + widths[2] - len(widths) + 1
+    widths[2] = min(widths[2], max(room, SHORTEST_NAME))
     for row in rows:
+        row[2] = shorten(row[2], widths[2])
         cells = [pad(cell, widths[place], right=place > 2) for place, cell in enumerate(row)]
         lines.append(shorten(" ".join(cells).rstrip(), width))
     return lines

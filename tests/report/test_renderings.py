@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from evalkit.errors import RequestError
-from evalkit.report import FORMATS, Comparison, Warning_, render, write_metrics_parquet
-from evalkit.report.comparisons import comparison_lines
+from evalkit.report import FORMATS, Comparison, Finding, Warning_, render, write_metrics_parquet
+from evalkit.report.comparisons import comparison_lines, finding_lines
 from evalkit.report.text import display_width
 
 HOSTILE = [
@@ -287,3 +287,15 @@ def test_names_are_cut_in_a_table_of_differences_and_numbers_are_not(make_report
         found = set(line[line.index("-0.02051") :].removesuffix("not inferior").split())
         assert found <= numbers
         assert width < 120 or found == numbers
+
+
+def test_names_of_segments_found_are_cut_and_numbers_are_not(make_report):
+    found = Finding(
+        "a", "b", "nDCG@20", "country & activity", "Germany & more than ten items a week", "loss",
+        -0.1234, -0.2, -0.01, 0.001, 0.002, 1_234_567, 9,
+    )  # fmt: skip
+
+    lines = finding_lines(make_report([], findings=(found,)), width=60)
+
+    assert max(map(display_width, lines[2:])) <= 60
+    assert lines[-1].split()[-4:] == ["-0.1234", "-0.2000", "-0.0100", "1,234,567"]
