@@ -333,6 +333,7 @@ def evaluate_labels(
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
+    session_every: str | None = None,
     columns: Columns | None = None,
     segments: Mapping[str, object] | None = None,
     statistics: Mapping[str, object] | None = None,
@@ -345,14 +346,15 @@ def evaluate_labels(
     """Classification, calibration and ranking of scored rows with labels.
 
     Args:
-        labels: rows of user, score, label and, where named, session and weight; one table, or
-            model name -> table.
+        labels: rows of user, score, label and, where named, session, item, time and weight; one
+            table, or model name -> table.
         metrics: such as `["AUC", "GAUC", "log-loss", "F1(threshold=0.3)"]`.
         profile: whose conventions to follow, as for `evaluate`; it must say something of them.
         policies: what to do at edges, as under `[policies]` of a config.
         threshold: labels are 1 from here on; labels are 0 and 1 by default.
-        columns: our names (user, session, score, label, weight, model) to the tables' columns,
-            where they differ; weight and session are only read when named here.
+        session_every: sessions of a user's rows within such a span of time, as `1d`.
+        columns: our names (user, session, item, time, score, label, weight, model) to the tables'
+            columns, where they differ; session, item, time and weight are only read when named.
         segments: users in groups, as under `[segments]` of a config.
         statistics: intervals and comparisons, as under `[statistics]`.
         per_user: keep the values of every user, for `report.per_user`, of plain means over users.
@@ -364,9 +366,10 @@ def evaluate_labels(
         RequestError: the request is wrong [unknown-metric, bad-policy, ...].
         DataError: the data is wrong [missing-column, bad-label, not-a-probability, ...].
     """
-    keys = ("user", "session", "score", "label", "weight", "model")
+    keys = ("user", "session", "item", "time", "score", "label", "weight", "model")
     sections = {"labels": _listed(labels, keys, _named(columns, keys))}
-    extra = {} if threshold is None else {"threshold": threshold}
+    own = {"threshold": threshold, "session_every": session_every}
+    extra = {name: value for name, value in own.items() if value is not None}
     tree = _rows_tree(metrics, profile, policies, statistics)
     return _evaluate_rows(
         sections, tree, segments, per_user, sample, threads, memory_limit, name, extra=extra

@@ -196,3 +196,14 @@ def test_what_cannot_be_audited_is_refused(logs, metric, profiles, code):
         audit_config(config, metric, profiles=profiles)
 
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("kind", ["labels", "ratings"])
+def test_rows_are_no_rankings_to_audit(kind):
+    metric = "AUC" if kind == "labels" else "MAE"
+    text = f'[{kind}]\nmodel = "m"\npath = "rows.parquet"\n[metrics]\nnames = ["{metric}"]\n'
+
+    with pytest.raises(RequestError) as caught:
+        audit_config(parse_config(text, source="rows.toml"), metric)
+
+    assert caught.value.code == "audit-of-rows"

@@ -47,9 +47,17 @@ def audit_config(
         profiles: names, or files of a user's own; by default those that evalkit brings.
         given, threads, memory_limit, sample: as `run_config` takes them.
     Raises:
-        RequestError: more than one metric [ambiguous-metric], a profile that there is not
-            [unknown-profile], fewer than two profiles that have the metric [nothing-to-audit].
+        RequestError: ratings or labels [audit-of-rows], more than one metric [ambiguous-metric],
+            a profile that there is not [unknown-profile], fewer than two profiles that have the
+            metric [nothing-to-audit].
     """
+    if config.kind != "rankings":
+        raise RequestError(
+            f"an audit is of rankings, not of {config.kind}",
+            code="audit-of-rows",
+            at=config.at(config.kind),
+            hint="evalkit explain tells what libraries choose; evalkit run --profile measures so",
+        )
     plain = _plain(config)
     requests: dict[str, Request] = {}
     points: dict[str, Point] = {}

@@ -1,6 +1,7 @@
 """What a config must fulfil beyond the types of its keys, in our words."""
 
 import difflib
+import re
 from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import Literal, cast, get_args, get_origin
@@ -14,6 +15,7 @@ from evalkit.errors import EvalkitError, nearest
 from evalkit.metrics import load_metric_files, parse_metrics, policies_of_kind, registry_of
 from evalkit.profiles import find_profile, is_path
 
+SPAN = re.compile(r"[1-9][0-9]{0,5}[mhd]")
 _KINDS = {
     "string_type": "text",
     "int_type": "a whole number",
@@ -239,6 +241,8 @@ def _check_kind(has: set[str], tree: Mapping[str, object], problems: Problems) -
         _refuse_of_rankings(kind, tree, problems)
     if kind == "ratings":
         _check_ratings(has, tree, problems)
+    if kind == "labels":
+        _check_times(tree["labels"], problems)
 
 
 _OF_RANKINGS = ("cluster", "weight", "curves", "distributions")
@@ -271,6 +275,33 @@ def _refuse_of_rankings(kind: str, tree: Mapping[str, object], problems: Problem
                 f"{name} is for rankings, not for {kind}",
                 hint="leave it out",
             )
+
+
+def _check_times(tables: object, problems: Problems) -> None:
+    """Times are for sessions, or for copies of items, and nothing else."""
+    for number, table in enumerate(tables if isinstance(tables, list) else ()):
+        columns = table.get("columns") if isinstance(table, dict) else None
+        given = set(columns if isinstance(columns, dict) else ())
+        every = table.get("session_every") if isinstance(table, dict) else None
+        key: Key = ("labels", number)
+        hint = 'time = "shown_at" under [labels.columns]'
+        if every is not None and "time" not in given:
+            message = "session_every needs times"
+            problems.add((*key, "session_every"), "missing-key", message, hint=hint)
+        if "item" in given and "time" not in given:
+            message = "a user may be shown an item again: copies of rows are told by their time"
+            problems.add((*key, "columns", "item"), "missing-key", message, hint=hint)
+        if "time" in given and every is None and "item" not in given:
+            message = "time is for session_every, and for copies of rows where item is given"
+            hint = 'session_every = "1d" under [labels]'
+            problems.add((*key, "columns", "time"), "missing-key", message, hint=hint)
+        if every is not None and "session" in given:
+            message = "session_every and columns.session exclude each other"
+            problems.add((*key, "session_every"), "conflicting-keys", message)
+        if isinstance(every, str) and not SPAN.fullmatch(every):
+            message = f"{every!r} is no span of time"
+            hint = 'write minutes, hours or days: "30m", "1h", "1d"'
+            problems.add((*key, "session_every"), "out-of-range", message, hint=hint)
 
 
 def _check_ratings(has: set[str], tree: Mapping[str, object], problems: Problems) -> None:

@@ -178,6 +178,12 @@ class LabelsColumns(Record):
     session: Texts = Field(
         default=(), description="Session column, or a list of columns, for over='sessions'."
     )
+    item: str | None = Field(
+        default=None, description="Item; with time, copies of user, item and time are looked for."
+    )
+    time: str | None = Field(
+        default=None, description="Date, datetime or whole seconds; for session_every and copies."
+    )
     score: str = Field(default="score", description="Score, higher is likelier to have label 1.")
     label: str = Field(default="label", description="0 or 1, true or false; see threshold.")
     weight: str | None = Field(default=None, description="Weight of the row, 0 or more.")
@@ -218,6 +224,10 @@ class LabelsTable(Record):
     where: str | None = Field(default=None, description=_WHERE)
     threshold: Threshold | None = Field(
         default=None, description="Label 1 from here on; default: labels are 0 and 1 already."
+    )
+    session_every: str | None = Field(
+        default=None,
+        description="A session is a user's rows of one such span of time: 30m, 1h, 1d, in UTC.",
     )
 
 

@@ -28,6 +28,13 @@ def refuse_policies(policies: Policies) -> None:
             at="[policies]",
             hint='write bad_scores = "drop" or "error"',
         )
+    if policies.duplicates not in ("error", "count"):
+        raise RequestError(
+            f"duplicates = {policies.duplicates!r} says nothing about labels",
+            code="bad-policy",
+            at="[policies]",
+            hint='write duplicates = "count" to keep copies of rows',
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ from evalkit.rows import (
     check_resampled,
     check_rows,
     compares,
+    find_repeats,
     find_users,
     group_by,
     inputs_of,
@@ -144,12 +145,12 @@ def _check_sessions(config: Config, requests: Sequence[Request]) -> None:
             at=config.at("segments"),
             hint="leave one of both out",
         )
-    if asked and not all(table.columns.session for table in config.labels):
+    if asked and not all(each.columns.session or each.session_every for each in config.labels):
         raise RequestError(
             f"{', '.join(asked)} needs a session column",
             code="missing-key",
             at=config.at("labels", 0, "columns"),
-            hint='session = "session_id" under [labels.columns]',
+            hint='session = "session_id" under [labels.columns], or session_every = "1d"',
         )
 
 
@@ -204,6 +205,7 @@ class _Run:
                         f"two tables have rows of {name!r}", code="duplicate-model", at=table.at
                     )
                 tallies[name] = rows.tally
+                self._note_repeats(name, table, rows.tally, found)
                 found.warnings += check_rows(config, {name: rows}, {name: table.at})
                 self._measure(name, rows, reader.dtypes(table), groupings, table, found)
         return make_report(
@@ -217,6 +219,24 @@ class _Run:
             threads=self.threads,
             sample=self.sample,
         )
+
+    def _note_repeats(self, name: str, table: Table, tally: RowTally, found: Findings) -> None:
+        """Rows of a user, an item and a time that are there again: refused, or counted."""
+        if "item" not in table.frame.collect_schema():
+            return
+        repeats = find_repeats(table, ["item", "time"])
+        number = repeats.get(name, 0) if None not in repeats else repeats[None]
+        tally.noted["duplicates"] = number
+        if number and self.config.policies.duplicates == "error":
+            raise DataError(
+                f"{number:,} rows list an item of a user and a time again",
+                code="duplicate-row",
+                at=table.at,
+                hint='write duplicates = "count" under [policies] to keep them',
+            )
+        if number:
+            message = f"{number:,} rows list an item of a user and a time again, and count"
+            found.warnings.append(Warning_("duplicate-row", message, name))
 
     def _measure(
         self,

@@ -237,17 +237,4 @@ def _refused(code: str, number: int, what: str, table: Table) -> DataError:
     )
 
 
-def find_repeats(table: Table) -> int:
-    """Rows that list a user's item a second time, where the table names its items."""
-    schema = table.frame.collect_schema()
-    if "item" not in schema:
-        return 0
-    ids = [name for name in schema if name.startswith("user_")]
-    ids += [name for name in ("item", "model") if name in schema]
-    with reading(table):
-        counted = table.frame.group_by(ids).len().filter(pl.col("len") > 1)
-        extra = counted.select((pl.col("len").cast(pl.Int64) - 1).sum()).collect(engine="streaming")
-    return int(extra.item() or 0)
-
-
-__all__ = ["PairReader", "Pairs", "find_repeats", "join_pairs", "refuse_policies"]
+__all__ = ["PairReader", "Pairs", "join_pairs", "refuse_policies"]

@@ -20,7 +20,6 @@ from evalkit.ratings._pairs import (
     N_PREDICTED,
     PairReader,
     Pairs,
-    find_repeats,
     join_pairs,
     refuse_policies,
 )
@@ -56,6 +55,7 @@ from evalkit.rows import (
     check_resampled,
     check_rows,
     compares,
+    find_repeats,
     find_users,
     group_by,
     inputs_of,
@@ -256,7 +256,7 @@ class _Run:
         for model, table in self.tables.models:
             if "item" not in table.frame.collect_schema():
                 continue
-            repeats = find_repeats(table)
+            repeats = sum(find_repeats(table, ["item"]).values())
             if repeats:
                 raise DataError(
                     f"{repeats:,} rows list a user's item a second time",

@@ -12,6 +12,7 @@ from evalkit.rows._means import WeightedMean, product_and_rest
 from evalkit.rows._numbers import KeptParts, Number, UserColumns
 from evalkit.rows._passes import Columns, HeldRows, ModelRows, Room, bytes_of
 from evalkit.rows._reading import Reading, names_of_models
+from evalkit.rows._repeats import find_repeats
 from evalkit.rows._segments import RowSegments, RowUsers, open_row_segments, tables_of
 from evalkit.rows._spread import Floats, Smooth, Term, TermSums
 from evalkit.rows._store import (
@@ -80,6 +81,7 @@ __all__ = [
     "count_leading",
     "count_within",
     "find_ranges",
+    "find_repeats",
     "find_users",
     "float_column",
     "group_by",

@@ -295,6 +295,13 @@ def _type_fault(
         return DataError(f"by is {dtype}", code="bad-type", at=at, hint=hint)
     if key in ("user", "session", "item", "model"):
         return _id_fault(wanted, dtype, inner, plan.role, at)
+    if key == "time":
+        if isinstance(inner, (pl.Date, pl.Datetime)) or inner.is_integer():
+            return None
+        call = f"strptime({wanted.text}, '%Y-%m-%d %H:%M:%S')"
+        hint = f'time = "{call}" under {_SECTIONS[plan.role]}, if it is text of that form'
+        message = f"time is {dtype}, neither a date nor whole seconds"
+        return DataError(message, code="bad-time", at=at, hint=hint)
     if key == "rank" and (is_list or inner == pl.Boolean):
         hint = "leave rank out: a list is in order" if is_list else "give numbers, 1 the best"
         return DataError(f"rank is {dtype}", code="bad-type", at=at, hint=hint)

@@ -194,11 +194,29 @@ def open_labels(table: LabelsTable, given: object | None = None) -> Table:
     wanted = [
         *_groups("user", columns.user),
         *_groups("session", columns.session),
+        *_optional(item=columns.item, time=columns.time),
         *_optional(
             score=columns.score, label=columns.label, weight=columns.weight, model=columns.model
         ),
     ]
-    return _open("labels", source, wanted, table.where, columns.user)
+    opened = _open("labels", source, wanted, table.where, columns.user)
+    return opened if columns.time is None else _with_times(opened, table.session_every)
+
+
+def _with_times(table: Table, every: str | None) -> Table:
+    """Times as whole numbers; where `every` is given, sessions of a user and such a span."""
+    dtype = table.frame.collect_schema()["time"]
+    time, a_second = pl.col("time"), 1
+    if isinstance(dtype, (pl.Date, pl.Datetime)):
+        time, a_second = time.cast(pl.Datetime("us")).dt.epoch("us"), 1_000_000
+    frame = table.frame.with_columns(time=time.cast(pl.Int64))
+    if every is None:
+        return replace(table, frame=frame)
+    seconds = int(every[:-1]) * {"m": 60, "h": 3600, "d": 86400}[every[-1]]
+    users = [name for name in frame.collect_schema() if name.startswith("user_")]
+    keys = [pl.col(name).alias(f"session_{place}") for place, name in enumerate(users)]
+    span = pl.col("time").floordiv(seconds * a_second).alias(f"session_{len(users)}")
+    return replace(table, frame=frame.with_columns(*keys, span))
 
 
 def read_schema(
