@@ -3,6 +3,7 @@
 import re
 
 from evalkit.errors import clean
+from evalkit.report.comparisons import show_p
 from evalkit.report.record import Report
 from evalkit.report.text import Group, count_noun, groups, model_notes, show_values, truth_notes
 from evalkit.report.verdict import PASS, verdict_of
@@ -70,7 +71,7 @@ def _comparison_lines(report: Report) -> list[str]:
         if each.low is not None and each.high is not None:
             limits = f"{each.low:+.4f} … {each.high:+.4f}"
         names = (escape(each.candidate), escape(each.baseline), escape(each.metric))
-        shown = "-" if p_value is None else "<0.001" if p_value < 0.001 else f"{p_value:.3f}"
+        shown = show_p(p_value)
         lines.append(
             _row([*names, f"{each.delta:+.4f}", limits, escape(shown), escape(each.verdict)])
         )

@@ -210,32 +210,38 @@ class _Units:
             own = {name: each.columns[kind] for name, each in measured.items()}
             keys = np.unique(np.concatenate([each.keys for each in own.values()]))
             users = keys if kind == "users" else users
+            found = {}
             for model in models:
-                block = np.full((keys.size, len(requests)), np.nan)
+                found[model] = np.full((keys.size, len(requests)), np.nan)
                 if model in own:
-                    _fill(block, requests, measured[model], kind, keys)
-                blocks[model].append(block)
+                    rows, columns = (
+                        np.searchsorted(keys, own[model].keys),
+                        columns_of(requests, kind),
+                    )
+                    found[model][rows[:, None], columns] = own[model].values
+            for column in columns_of(requests, kind):
+                if not is_plain_mean(requests[column]):
+                    numbers = {name: each.numbers[column] for name, each in measured.items()}
+                    _stand_in(found, column, numbers)
+            for model in models:
+                blocks[model].append(found[model])
         empty = np.empty((0, len(requests)))
         values = {model: np.concatenate([empty, *found]) for model, found in blocks.items()}
         return cls(users, next(iter(values.values())).shape[0], values)
 
 
-def _fill(
-    block: Floats, requests: Sequence[Request], measured: Measured, kind: str, keys: Keys
-) -> None:
-    """The columns of one model's users or sessions, at their places among all of them."""
-    own = measured.columns[kind]
-    rows = np.searchsorted(keys, own.keys)
-    for place, column in enumerate(columns_of(requests, kind)):
-        if is_plain_mean(requests[column]):
-            block[rows, column] = own.values[:, place]
-            continue
-        if not keys.size:
-            continue
-        influence = np.zeros(keys.size)  # who has no rows moves nothing
-        influence[rows] = own.values[:, place]
-        value = measured.numbers[column].value
-        block[:, column] = value + (influence - influence.mean()) * keys.size
+def _stand_in(found: Mapping[str, Floats], column: int, numbers: Mapping[str, Number]) -> None:
+    """Put in place of influences what has the number as its mean, and the same standard error.
+
+    Who moves one model alone moves the others by nothing.
+    """
+    moves = ~np.all([np.isnan(each[:, column]) for each in found.values()], axis=0)
+    for model, number in numbers.items():
+        influence = found[model][moves, column]
+        if not np.all(np.isnan(influence)):
+            influence = np.nan_to_num(influence, nan=0.0)
+            around = (influence - influence.mean()) * influence.size
+            found[model][moves, column] = number.value + around
 
 
 def columns_of(requests: Sequence[Request], kind: str) -> list[int]:

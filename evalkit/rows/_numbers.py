@@ -153,10 +153,10 @@ class KeptParts:
 
 
 def _influence(values: Floats, weights: Floats, mean: WeightedMean) -> Floats:
-    """What each user moves a weighted mean by; nothing where it has no value."""
+    """What each user moves a weighted mean by; NaN where it has no value."""
     total = mean.sums.sum_of(2).total
     if mean.n_infinite or not total:
         return np.full(values.size, np.nan)
     counted = ~np.isnan(values)
-    found: Floats = np.where(counted, weights * (values - mean.value), 0.0) / total
+    found: Floats = np.where(counted, weights * (values - mean.value) / total, np.nan)
     return found

@@ -183,6 +183,8 @@ def _count_cell(number: int | None) -> Html:
 
 
 def _p(value: float) -> str:
+    if math.isnan(value):
+        return "–"
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
