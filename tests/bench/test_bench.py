@@ -167,6 +167,17 @@ def test_errors_of_metrics_on_samples_are_printed(tmp_path):
     assert all(each["errors"]["steps=100"] < each["errors"]["plain"] for each in rows)
 
 
+def test_simulations_of_rows_print_how_often_intervals_hold(tmp_path):
+    done = run_script(
+        "simulate_rows", tmp_path, "--sizes", "20", "--draws", "2", "--true-users", "50"
+    )
+
+    assert done.returncode == 0, done.stderr
+    record = read_record(tmp_path, "simulate_rows")
+    assert {each["metric"] for each in record["coverage"]} >= {"AUC", "log-loss", "RMSE"}
+    assert all(0 <= each["held"] <= 100 for each in record["coverage"])
+
+
 def test_labels_are_checked_and_held_against_the_floor(tmp_path):
     done = run_script("labels", tmp_path, "--rows", "3e4", "--rounds", "1")
 
