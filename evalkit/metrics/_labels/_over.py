@@ -2,8 +2,7 @@
 """Over what a metric of labels is taken, at which threshold, and what it is where it is not."""
 
 import math
-
-import numpy as np
+from typing import Any
 
 from evalkit.metrics import Parameter, choice, kernel, number
 
@@ -71,10 +70,17 @@ def where_undefined(*, one: bool = False) -> Parameter:
     return choice("undefined", choices, doc="The value where there is none.")
 
 
+def defined_or(value: Any, other: Any) -> Any:
+    """`value`, or `other` where it is NaN; of arrays or of numbers."""
+    import numpy as np  # metrics are listed without it
+
+    return np.where(value == value, value, other)
+
+
 @kernel(allocates=False)
 def or_zero(value, undefined):
     """`value`, or 0 where it is NaN and the choice says so; of arrays or of numbers."""
-    return np.where(value == value, value, 0.0) if undefined == ZERO else value
+    return defined_or(value, 0.0) if undefined == ZERO else value
 
 
 @kernel(allocates=False)

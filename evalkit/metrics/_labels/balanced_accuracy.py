@@ -1,10 +1,8 @@
 # mypy: disable-error-code="no-untyped-def"
 """Balanced accuracy."""
 
-import numpy as np
-
 from evalkit.metrics import choice, kernel, metric
-from evalkit.metrics._labels._over import at_threshold
+from evalkit.metrics._labels._over import at_threshold, defined_or
 
 OTHER = 1
 
@@ -36,7 +34,7 @@ def balanced_accuracy(tp, fp, tn, fn, one_kind):
     recall, specificity = tp / (tp + fn), tn / (tn + fp)
     if one_kind == OTHER:
         recall, specificity = (
-            np.where(recall == recall, recall, specificity),
-            np.where(specificity == specificity, specificity, recall),
+            defined_or(recall, specificity),
+            defined_or(specificity, recall),
         )
     return (recall + specificity) / 2.0
