@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
@@ -81,7 +81,7 @@ class Inference:
         )
         raw = list(_comparisons(config, totals, resampling, ratios, requests))
         comparisons, n_tests = _corrected(raw, chosen)
-        judged = tuple(_with_verdict(each, chosen, requests) for each in comparisons)
+        judged = _with_verdicts(comparisons, chosen, requests)
         standings = _standings(estimates, judged, chosen, requests)
         used = StatisticsUsed(
             level=chosen.level,
@@ -386,19 +386,24 @@ def _corrected(
     """
     if chosen.correction == "tukey":
         return _by_tukey(comparisons, chosen)
+    adjusted = list(comparisons)
+    n_tests = 0
+    for places in _families(comparisons, chosen):
+        p_values = [_nan(comparisons[place].p_value) for place in places]
+        family = adjust(p_values, chosen.correction)
+        n_tests += family.size if comparisons[places[0]].segmentation is None else 0
+        for place, p_value in zip(places, family.p_adjusted, strict=True):
+            adjusted[place] = replace(comparisons[place], p_adjusted=p_value)
+    return adjusted, n_tests
+
+
+def _families(comparisons: Sequence[Comparison], chosen: StatisticsSection) -> list[list[int]]:
+    """The places of comparisons that are corrected together."""
     families: dict[tuple[str | None, str | None], list[int]] = {}
     for place, each in enumerate(comparisons):
         metric = each.metric if chosen.family == "metric" else None
         families.setdefault((each.segmentation, metric), []).append(place)
-    adjusted = list(comparisons)
-    n_tests = 0
-    for (segmentation, _), places in families.items():
-        p_values = [_nan(comparisons[place].p_value) for place in places]
-        family = adjust(p_values, chosen.correction)
-        n_tests += family.size if segmentation is None else 0
-        for place, p_value in zip(places, family.p_adjusted, strict=True):
-            adjusted[place] = replace(comparisons[place], p_adjusted=p_value)
-    return adjusted, n_tests
+    return list(families.values())
 
 
 def _by_tukey(
@@ -548,38 +553,75 @@ def _last_if_nan(value: float) -> float:
     return math.inf if math.isnan(value) else value
 
 
-def _with_verdict(
-    each: Comparison, chosen: StatisticsSection, requests: Sequence[Request]
-) -> Comparison:
+def _with_verdicts(
+    comparisons: Sequence[Comparison], chosen: StatisticsSection, requests: Sequence[Request]
+) -> tuple[Comparison, ...]:
+    """Comparisons with verdicts; tests against the margin are corrected as the others are.
+
+    Tukey's test knows no margin: Holm's correction stands in for it there.
+    """
     better = {request.label: request.metric.higher_is_better for request in requests}
-    return replace(each, verdict=verdict_of(each, chosen, higher_is_better=better[each.metric]))
+    correction = "holm" if chosen.correction == "tukey" else chosen.correction
+    same = [math.nan] * len(comparisons)
+    not_worse = [math.nan] * len(comparisons)
+    if chosen.margin is not None:
+        for places in _families(comparisons, chosen):
+            tests = [_margin_tests(comparisons[place], chosen.margin, better) for place in places]
+            for adjusted, p_values in zip((same, not_worse), zip(*tests, strict=True), strict=True):
+                family = adjust(p_values, correction).p_adjusted
+                for place, p_value in zip(places, family, strict=True):
+                    adjusted[place] = p_value
+    error = 1.0 - chosen.level
+    return tuple(
+        replace(
+            each,
+            verdict=_verdict(
+                each,
+                higher_is_better=better[each.metric],
+                is_same=same[place] <= error,
+                differs=_nan(each.p_adjusted) <= error,
+                is_not_worse=not_worse[place] <= error,
+            ),
+        )
+        for place, each in enumerate(comparisons)
+    )
 
 
-def verdict_of(
-    each: Comparison, chosen: StatisticsSection, *, higher_is_better: bool | None
+def _margin_tests(
+    each: Comparison, margin: float, better: Mapping[str, bool | None]
+) -> tuple[float, float]:
+    """p-values of "they differ by the margin" and of "it is worse by it"; NaN without one."""
+    delta, std_error, n = each.delta, each.std_error, each.n_users
+    same = equivalence_test(delta, std_error, n, margin=margin).p_value
+    higher_is_better = better[each.metric]
+    if higher_is_better is None:
+        return same, math.nan
+    not_worse = non_inferiority_test(
+        delta, std_error, n, margin=margin, higher_is_better=higher_is_better
+    )
+    return same, not_worse.p_value
+
+
+def _verdict(
+    each: Comparison,
+    *,
+    higher_is_better: bool | None,
+    is_same: bool,
+    differs: bool,
+    is_not_worse: bool,
 ) -> str:
-    """What a comparison comes to.
+    """What a comparison comes to, by its corrected tests.
 
     With a margin a difference that is surely smaller than it is called equivalent, be it ever so
-    significant; without one, or beyond it, the adjusted p-value decides.
+    significant; without one, or beyond it, the test of a difference decides.
     """
-    error = 1.0 - chosen.level
-    delta, std_error, n = each.delta, each.std_error, each.n_users
-    if chosen.margin is not None:
-        same = equivalence_test(delta, std_error, n, margin=chosen.margin)
-        if same.p_value <= error:
-            return "equivalent"
-    if _nan(each.p_adjusted) <= error and delta != 0.0:
+    if is_same:
+        return "equivalent"
+    if differs and each.delta != 0.0:
         if higher_is_better is None:
             return "different"
-        return "better" if (delta > 0.0) == higher_is_better else "worse"
-    if chosen.margin is not None and higher_is_better is not None:
-        not_worse = non_inferiority_test(
-            delta, std_error, n, margin=chosen.margin, higher_is_better=higher_is_better
-        )
-        if not_worse.p_value <= error:
-            return "not inferior"
-    return "cannot tell"
+        return "better" if (each.delta > 0.0) == higher_is_better else "worse"
+    return "not inferior" if is_not_worse else "cannot tell"
 
 
 def _small(totals: GrandTotals) -> Iterator[Warning_]:

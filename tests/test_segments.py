@@ -779,3 +779,28 @@ def test_ids_of_segments_that_cannot_match_are_told_where_segments_are_written(l
 
     assert caught.value.code == "id-kind"
     assert caught.value.hint.endswith("under [segments.kind]")
+
+
+@pytest.mark.parametrize("correction", ["none", "bonferroni"])
+def test_verdicts_by_a_margin_are_corrected_like_differences(logs, correction):
+    folder, _, _ = logs
+    models = ("a", "b", "c")
+    margin = 0.06
+    asked = {"pairs": "all", "correction": correction, "margin": margin}
+    report = run(folder, models=models, per_user=True, statistics=asked)
+
+    n_tests = 1 if correction == "none" else len(report.comparisons)
+    for each in report.comparisons:
+        one, other = (
+            report.per_user(each.metric, model=model)["value"].to_numpy()
+            for model in (each.baseline, each.candidate)
+        )
+        worse = stats.ttest_1samp(other - one, -margin, alternative="greater").pvalue
+        better = stats.ttest_1samp(other - one, margin, alternative="less").pvalue
+        if max(worse, better) * n_tests <= 0.05:
+            expected = "equivalent"
+        elif each.p_value * n_tests <= 0.05:
+            expected = "better" if each.delta > 0 else "worse"
+        else:
+            expected = "not inferior" if worse * n_tests <= 0.05 else "cannot tell"
+        assert each.verdict == expected
