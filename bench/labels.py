@@ -2,6 +2,7 @@
 
     python bench/labels.py --rows 1e7
     python bench/labels.py --rows 1e8 --rounds 3
+    python bench/labels.py --rows 1e8 --rounds 1 --memory-limit 1024
 
 Makes a log (user, item, score, label), checks evalkit's numbers against NumPy's, and then times
 both in turns, each in a process of its own. Prints one JSON record: seconds, ratio to the floor,
@@ -33,6 +34,7 @@ def main() -> int:
     parser.add_argument("--rows", type=count, default=10_000_000, help="Impressions.")
     parser.add_argument("--rounds", type=count, default=3, help="Of each, in turns.")
     parser.add_argument("--scores", choices=("float32", "float64"), default="float32")
+    parser.add_argument("--memory-limit", type=count, default=0, help="MiB; none by default.")
     asked = parser.parse_args()
     log = asked.out / "logs" / f"labels-{asked.rows}-{asked.scores}-s{asked.seed}.parquet"
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -45,7 +47,8 @@ def main() -> int:
     for number in range(asked.rounds):
         for name, found in rounds.items():
             tell(f"round {number + 1}: {name}")
-            found.append(call(name, log, asked.threads))
+            limit = [str(asked.memory_limit)] if name == "evalkit" else []
+            found.append(call(name, log, asked.threads, *limit))
     for each in rounds["evalkit"]:
         for metric, value in known.items():
             if abs(each["values"][metric] - value) > TOLERANCE:  # type: ignore[index]
@@ -58,6 +61,7 @@ def main() -> int:
         "rows": asked.rows,
         "scores": asked.scores,
         "threads": asked.threads,
+        "memory_limit_mib": asked.memory_limit or None,
         "metrics": len(METRICS),
         "checked": sorted(known),
         "floor_seconds": floor,
@@ -66,6 +70,7 @@ def main() -> int:
         "floor_cpu_seconds": floor_cpu,
         "cpu_seconds": cpu,
         "times_floor_cpu": cpu / floor_cpu,
+        "stages": rounds["evalkit"][-1]["stages"],
         "peak_mib": max(int(each["peak_mib"]) for each in rounds["evalkit"]),
         "megabytes": log.stat().st_size / 1e6,
     }
@@ -149,18 +154,20 @@ def floor(log: Path, threads: int) -> None:
     _time(decode)
 
 
-def evalkit(log: Path, threads: int) -> None:
+def evalkit(log: Path, threads: int, memory_limit: str) -> None:
     """All metrics in one run; kernels are loaded before the clock starts."""
     import polars as pl
 
     from evalkit import evaluate_labels
 
     small = pl.scan_parquet(log).head(1000).collect()
-    evaluate_labels(small, metrics=METRICS, threads=threads)
+    limit = int(memory_limit) << 20 or None
+    evaluate_labels(small.lazy(), metrics=METRICS, threads=threads, memory_limit=limit)
 
     def measure() -> dict[str, object]:
-        report = evaluate_labels(str(log), metrics=METRICS, threads=threads)
-        return {"values": {each.metric: each.value for each in report.estimates}}
+        report = evaluate_labels(str(log), metrics=METRICS, threads=threads, memory_limit=limit)
+        values = {each.metric: each.value for each in report.estimates}
+        return {"values": values, "stages": report.meta.stages}
 
     _time(measure)
 
