@@ -140,3 +140,5 @@ def _run_rows() -> None:
     names += [f"{name}(over='users')" for name in names]
     columns = {"rating": "weight", "prediction": "score"}
     evaluate_ratings(rows, metrics=names, columns=columns)
+    pairs = rows.with_columns(item=pl.int_range(pl.len()), rating="weight", prediction="score")
+    evaluate_ratings(pairs, pairs, metrics=["MAE"], policies={"truth_duplicates": "max"})

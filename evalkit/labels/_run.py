@@ -193,7 +193,7 @@ class _Run:
             self.threads,
             self.sample,
             clock.line.advance,
-            Room(self.memory_limit, self.threads),
+            Room(self.memory_limit, self.threads, copies=2 if self.sources else 1),
             mark_scores if Wanted.of(self.requests).requests else None,
         )
         tallies: dict[str, RowTally] = {}

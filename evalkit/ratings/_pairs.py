@@ -1,50 +1,44 @@
-"""Rows of a user, a true rating and a prediction, from one table or from two."""
+# mypy: disable-error-code="no-untyped-def"
+"""Pairs of a true rating and a prediction, from one table or from two, part of the users by part.
 
-from collections.abc import Sequence
+Two tables are joined part by part: rows of both lie in the part of their user, and one small hash
+table finds those of one user and item, and those that are there twice.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from evalkit.config import Config, Policies
+from evalkit.config import Policies
 from evalkit.errors import DataError, RequestError
-from evalkit.keys import IdPlan, as_array, as_keys, plan_ids
-from evalkit.rows import Grouping, Rows, order_keys
-from evalkit.sources import Table, reading
+from evalkit.keys import KeyCollisionError, Keys, as_array, mix
+from evalkit.metrics import kernel
+from evalkit.rows import (
+    Column,
+    Grouping,
+    ModelRows,
+    Numbered,
+    Rows,
+    RowTally,
+    Store,
+    by_hash,
+    number_groups,
+    order_keys,
+    parts_for,
+    shares_together,
+    sort_rows,
+    values_of,
+)
+from evalkit.sources import Table
+from evalkit.threads import ordered_map
 
-N_RATED, N_PREDICTED = "n_rated", "n_predicted"
+NOTHING = np.uint64(0)  # the key of a value that is not there; no number has it
+VALUES = ("rating", "prediction")
 
-
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """Tables whose rows hold a rating and a prediction; `models` None reads them from the rows."""
-
-    models: Sequence[tuple[str | None, Table]]
-    joined: bool
-
-
-def join_pairs(
-    config: Config, ratings: Table, predictions: Sequence[tuple[str | None, Table]], seed: int
-) -> Pairs:
-    """Every model's predictions beside the true ratings: one group-by that finds repeats too.
-
-    Raises:
-        DataError: ids of two kinds [id-kind].
-        RequestError: a policy that a join cannot follow [bad-policy].
-    """
-    refuse_policies(config.policies)
-    tables = [ratings, *(table for _, table in predictions)]
-    user, item = _plans(tables, seed)
-    joined: list[tuple[str | None, Table]] = []
-    for model, table in predictions:
-        names = [model] if model is not None else _models_of(table)
-        for name in names:
-            rows = table.frame if model is not None else table.frame.filter(pl.col("model") == name)
-            frame = _join(ratings.frame, rows, user, item)
-            hints = [each.n_rows_hint() for each in (ratings, table)]
-            n_rows = None if None in hints else max(each or 0 for each in hints)
-            joined.append((name, ratings.with_frame(frame, n_rows)))
-    return Pairs(joined, joined=True)
+Floats = npt.NDArray[np.float64]
 
 
 def refuse_policies(policies: Policies) -> None:
@@ -65,155 +59,274 @@ def refuse_policies(policies: Policies) -> None:
         )
 
 
-def _plans(tables: Sequence[Table], seed: int) -> tuple[IdPlan, IdPlan]:
-    users, items = [], []
-    for table in tables:
-        schema = table.frame.collect_schema()
-        ids = {name: dtype for name, dtype in schema.items() if name.startswith("user_")}
-        users.append((table.role, table.at, ids))
-        items.append((table.role, table.at, {"item": schema["item"]}))
-    return plan_ids("user", users, seed=seed), plan_ids("item", items, seed=seed)
+@dataclass(slots=True)
+class Extremes:
+    """The smallest and the largest finite rating and prediction; infinite where there is none."""
 
+    low: Floats
+    high: Floats
 
-def _models_of(table: Table) -> list[str]:
-    with reading(table):
-        found = table.frame.select(pl.col("model").unique(maintain_order=True)).collect(
-            engine="streaming"
-        )["model"]
-    if found.null_count():
-        raise DataError(
-            "rows have no model",
-            code="null-model",
-            at=table.at,
-            hint='leave them out: where = "model is not null"',
-        )
-    return [str(each) for each in found]
+    @classmethod
+    def nothing(cls) -> "Extremes":
+        """Of no rows."""
+        return cls(np.full(2, np.inf), np.full(2, -np.inf))
 
+    @classmethod
+    def of(cls, rows: Rows) -> "Extremes":
+        """Of some rows."""
+        found = cls.nothing()
+        for place, name in enumerate(VALUES):
+            if name in rows.frame.columns:
+                values = rows.frame[name].drop_nulls().to_numpy()
+                values = values[np.isfinite(values)]
+                found.low[place] = values.min(initial=np.inf)
+                found.high[place] = values.max(initial=-np.inf)
+        return found
 
-def _join(
-    ratings: pl.LazyFrame, predictions: pl.LazyFrame, user: IdPlan, item: IdPlan
-) -> pl.LazyFrame:
-    ids = [*user.canonical(), *item.canonical()]
-    one, none = pl.lit(1, pl.UInt32), pl.lit(0, pl.UInt32)
-    rated = ratings.select(
-        *ids,
-        pl.col("rating").cast(pl.Float64),
-        pl.lit(None, pl.Float64).alias("prediction"),
-        one.alias(N_RATED),
-        none.alias(N_PREDICTED),
-    )
-    predicted = predictions.select(
-        *ids,
-        pl.lit(None, pl.Float64).alias("rating"),
-        pl.col("prediction").cast(pl.Float64),
-        none.alias(N_RATED),
-        one.alias(N_PREDICTED),
-    )
-    names = [*user.columns, *item.columns]
-    both = pl.concat([rated, predicted])
-    return both.group_by(names).agg(
-        pl.col("rating").max(),
-        pl.col("prediction").max(),
-        pl.col(N_RATED).sum(),
-        pl.col(N_PREDICTED).sum(),
-    )
+    def merge(self, other: "Extremes") -> None:
+        """Take over those of other rows."""
+        np.minimum(self.low, other.low, out=self.low)
+        np.maximum(self.high, other.high, out=self.high)
 
 
 @dataclass(frozen=True, slots=True)
 class PairReader:
-    """Sorts rows out and makes keys of their ratings and predictions."""
+    """Makes keys of ratings, predictions and items; what is not there becomes `NOTHING`."""
 
     policies: Policies
-    joined: bool
-    user: Grouping
+    item: Grouping | None
 
     def columns(self, table: Table) -> list[pl.Expr]:
         """What is read of a table."""
-        schema = table.frame.collect_schema()
-        found = [
-            pl.col(name).cast(pl.Float64) if schema[name] != pl.Float64 else pl.col(name)
-            for name in ("rating", "prediction")
-        ]
-        if self.joined:
-            found += [
-                pl.col(N_RATED),
-                pl.col(N_PREDICTED),
-                pl.col("item").is_null().alias("no_item"),
-            ]
-        return found
+        found = [pl.col(name).cast(pl.Float64) for name in self._values(table)]
+        item = self._item(table)
+        return found + ([] if item is None else item.select())
 
     def dtypes(self, table: Table) -> dict[str, type]:
-        return {"rating": np.uint64, "prediction": np.uint64}
+        """The columns of the store."""
+        found: dict[str, type] = dict.fromkeys(self._values(table), np.uint64)
+        item = self._item(table)
+        return found if item is None else {**found, **item.dtypes()}
 
     def prepare(self, rows: Rows, table: Table) -> None:
-        """Unpredicted pairs and unrated predictions are counted and left out, or refused."""
-        if self.joined:
-            self._count_joined(rows, table)
-        frame = rows.frame
-        no_rating, no_prediction = frame["rating"].is_null(), frame["prediction"].is_null()
-        alone = no_rating & ~no_prediction if self.joined else no_rating
-        n_unpredicted = int((no_prediction & ~no_rating).sum())
-        n_unrated = int(alone.sum())
-        policies = self.policies
-        if n_unpredicted and policies.unpredicted == "error":
-            raise _refused("unpredicted", n_unpredicted, "ratings have no prediction", table)
-        if n_unrated and policies.unrated == "error":
-            raise _refused("unrated", n_unrated, "predictions have no true rating", table)
-        tally = rows.tally
-        tally.noted["unpredicted"] = n_unpredicted
-        tally.dropped["unrated"] = n_unrated
-        if not self.joined:
-            tally.dropped["unpredicted"] = n_unpredicted
-        for reason, mask in (("unpredicted", no_prediction & ~no_rating), ("unrated", alone)):
-            if mask.any():
-                keys = as_keys(frame[self.user.key].filter(mask))
-                tally.users[reason] = [np.unique(keys)]
-        if n_unpredicted or n_unrated or no_rating.any():
-            rows.frame = frame.filter(~(no_rating | no_prediction))
-        self._check_numbers(rows, table)
+        """Rows without item are refused, or counted and left out."""
+        item = self._item(table)
+        if item is not None:
+            n_before = rows.tally.dropped["null_id"]
+            rows.drop_nulls([item.key], "null_id")
+            n_null = rows.tally.dropped["null_id"] - n_before
+            if n_null and self.policies.null_ids == "error":
+                raise refused("null-id", n_null, "rows or more have no item", table)
+            rows.take_groups((item,))
+        for name in self._values(table):
+            rows.columns[name] = _keys(rows.frame[name])
 
-    def _count_joined(self, rows: Rows, table: Table) -> None:
-        """Rows were pairs; from here on they are counted as predictions."""
-        frame, tally = rows.frame, rows.tally
-        n_rated = int(frame[N_RATED].sum())
-        repeated = int((frame[N_PREDICTED] > 1).sum())
-        truth_repeats = n_rated - int((frame[N_RATED] > 0).sum())
-        n_nulls = tally.dropped["null_id"]
-        if bool(frame["no_item"].any()):
-            n_nulls += int(frame.filter("no_item")[N_PREDICTED].sum())
-            rows.frame = frame = frame.filter(~frame["no_item"])
-            if self.policies.null_ids == "error":
-                raise _refused("null-id", n_nulls, "predictions have no item", table)
-        if repeated:
-            raise _refused("duplicate-pair", repeated, "pairs are predicted twice or more", table)
-        if truth_repeats and self.policies.truth_duplicates == "error":
-            raise _refused("duplicate-truth", truth_repeats, "ratings repeat a pair", table)
-        tally.rows = int(frame[N_PREDICTED].sum()) + n_nulls + tally.dropped["not_sampled"]
-        tally.noted["rated"] = n_rated
-        tally.noted["truth_duplicates"] = truth_repeats
+    def mark(self, rows: Rows) -> None:
+        """Notes between what the values lie."""
+        rows.tally.marks["extremes"] = Extremes.of(rows)
 
-    def _check_numbers(self, rows: Rows, table: Table) -> None:
-        counts = np.zeros(2, dtype=np.int64)
-        keys = {}
-        for name in ("rating", "prediction"):
-            keys[name] = order_keys(as_array(rows.frame[name]), counts)
-        rows.tally.dropped["bad_score"] = 0
-        if counts.any():
-            bad = ~(rows.frame["rating"].is_finite() & rows.frame["prediction"].is_finite())
-            if self.policies.bad_scores == "error":
-                number = int(bad.sum())
-                raise _refused(
-                    "bad-score", number, "rows have a rating or prediction that is no number", table
-                )
-            rows.drop(bad, "bad_score")
-            return self._check_numbers_again(rows)
-        rows.columns.update(keys)
-        return None
+    def _item(self, table: Table) -> Grouping | None:
+        return self.item if "item" in table.frame.collect_schema() else None
 
-    def _check_numbers_again(self, rows: Rows) -> None:
-        counts = np.zeros(2, dtype=np.int64)
-        for name in ("rating", "prediction"):
-            rows.columns[name] = order_keys(as_array(rows.frame[name]), counts)
+    @staticmethod
+    def _values(table: Table) -> list[str]:
+        schema = table.frame.collect_schema()
+        return [name for name in VALUES if name in schema]
+
+
+def _keys(values: pl.Series) -> Column:
+    keys = order_keys(as_array(values.fill_null(0.0)), np.zeros(2, dtype=np.int64))
+    np.maximum(keys, 1, out=keys)  # of a NaN
+    if values.null_count():
+        keys[values.is_null().to_numpy()] = NOTHING
+    return keys
+
+
+@dataclass(frozen=True, slots=True)
+class PairPart:
+    """The rated and predicted pairs of some users, user by user.
+
+    Args:
+        keys: of the users.
+        starts: int64[n_users + 1], where each user's pairs begin.
+        tally: rows without a partner, and what else is wrong with them.
+    """
+
+    keys: Keys
+    starts: npt.NDArray[np.int64]
+    ratings: Floats
+    predictions: Floats
+    tally: RowTally
+
+
+@dataclass(frozen=True, slots=True)
+class PairShare:
+    """Some users' rows, in parts: one store with both values, or one of each."""
+
+    stores: Sequence[Store]
+    user: Grouping
+    item: Grouping | None
+
+    @property
+    def n_parts(self) -> int:
+        return self.stores[0].n_parts
+
+    def part(self, number: int) -> PairPart:
+        """The pairs of one part.
+
+        Raises:
+            KeyCollisionError: two ids share a key.
+        """
+        tally = RowTally()
+        users, values = self._read(number, tally)
+        if self.item is not None and self.item.key in self.stores[0].dtypes:
+            users, values = self._join(self.item, number, users, values, tally)
+        rated, predicted = (each != NOTHING for each in values)
+        alone = ~rated & predicted if len(self.stores) > 1 else ~rated
+        lost = rated & ~predicted
+        ratings, predictions = (values_of(each) for each in values)
+        both = rated & predicted
+        good = both & np.isfinite(ratings) & np.isfinite(predictions)
+        tally.dropped["bad_score"] = int((both & ~good).sum())
+        tally.dropped["unrated"] = int(alone.sum())
+        tally.noted["unpredicted"] = int(lost.sum())
+        if len(self.stores) == 1:
+            tally.dropped["unpredicted"] = tally.noted["unpredicted"]
+        is_used = _mark(users, good)
+        tally.noted["users_without_prediction"] = int((_mark(users, lost) & ~is_used).sum())
+        tally.noted["users_without_rating"] = int((_mark(users, alone) & ~is_used).sum())
+        numbers = (np.cumsum(is_used, dtype=np.int32) - np.int32(1))[users.numbers[good]]
+        groups = Numbered(numbers, users.keys[is_used])
+        starts, columns = np.zeros(1, dtype=np.int64), [each[good] for each in values]
+        if numbers.size:
+            starts, columns = sort_rows(groups, columns)
+        ratings, predictions = (values_of(each) for each in columns)
+        return PairPart(groups.keys, starts, ratings, predictions, tally)
+
+    def join(self, *, threads: int) -> tuple[Store, RowTally]:
+        """The pairs alone, in one store, and what became of the other rows."""
+        names = (self.user.key, *VALUES)
+        n_rows = sum(batch.n_rows for store in self.stores for batch in store.batches)
+        store = Store(dict.fromkeys(names, np.uint64), parts_for(n_rows), 0)
+        placing, counts = by_hash(self.user.key, store.n_parts), np.zeros(2, dtype=np.int64)
+
+        def work(number: int) -> RowTally:
+            pairs = self.part(number)
+            users = np.repeat(pairs.keys, np.diff(pairs.starts))
+            values = [order_keys(each, counts) for each in (pairs.ratings, pairs.predictions)]
+            store.fill(dict(zip(names, (users, *values), strict=True)), placing)
+            return pairs.tally
+
+        total = RowTally()
+        for tally in ordered_map(work, range(self.n_parts), threads=threads):
+            total.add(tally)
+        store.seal()
+        return store, total
+
+    def _read(self, number: int, tally: RowTally) -> tuple[Numbered, list[Column]]:
+        """Users of all rows, one table after the other, and the values of each table."""
+
+        def together(name: str) -> Column:
+            return np.concatenate([store.part(number, [name])[0] for store in self.stores])
+
+        check = self.user.check if self.user.check in self.stores[0].dtypes else None
+        users = number_groups(together(self.user.key), None if check is None else together(check))
+        if users is None:
+            raise KeyCollisionError
+        names = [[name for name in VALUES if name in store.dtypes] for store in self.stores]
+        values = [
+            column
+            for store, wanted in zip(self.stores, names, strict=True)
+            for column in store.part(number, wanted)
+        ]
+        return users, values
+
+    def _join(
+        self, item: Grouping, number: int, users: Numbered, values: list[Column], tally: RowTally
+    ) -> tuple[Numbered, list[Column]]:
+        """Users of all pairs of user and item, and the values of each pair."""
+        n_rows = users.numbers.size
+        n_checks = 0 if item.check is None else n_rows
+        table = np.full(1 << max(4, (2 * n_rows - 1).bit_length()), -1, dtype=np.int32)
+        pair_users, pair_items = np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.uint64)
+        pairs = (table, pair_users, pair_items, np.empty(n_checks, dtype=np.uint32))
+        found = [np.zeros(n_rows, dtype=np.uint64) for _ in self.stores]
+        counts = np.zeros((len(self.stores), 2), dtype=np.int64)
+        n_pairs = first = 0
+        for place, store in enumerate(self.stores):
+            items = store.part(number, [item.key])[0]
+            checks = np.empty(0, dtype=np.uint32)
+            if item.check is not None:
+                checks = store.part(number, [item.check])[0]
+            own = values[place] if len(self.stores) > 1 else np.ones(n_rows, dtype=np.uint64)
+            numbers = users.numbers[first : first + items.size]
+            rows = (numbers, items, checks, own)
+            n_pairs = add_pairs(*rows, *pairs, found[place], n_pairs, counts[place])
+            first += items.size
+        if counts[:, 1].any():
+            raise KeyCollisionError
+        tally.noted["repeats"] = int(counts[-1, 0])
+        if len(self.stores) == 1:
+            return users, values
+        tally.noted["truth_duplicates"] = int(counts[0, 0])
+        tally.dropped["unpredicted"] = int((values[1] == NOTHING).sum())
+        return Numbered(pair_users[:n_pairs], users.keys), [each[:n_pairs] for each in found]
+
+
+def _mark(users: Numbered, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """bool[n_users], users with such rows."""
+    found = np.zeros(users.n_groups, dtype=np.bool_)
+    found[users.numbers[rows]] = True
+    return found
+
+
+@kernel(allocates=False)
+def add_pairs(
+    users, items, item_checks, values, table, pair_users, pair_items, pair_checks, found, n, counts
+):
+    """Find the pair of user and item of each row, and keep its largest value.
+
+    Args:
+        item_checks, pair_checks: second hashes of items; empty where keys are no hashes.
+        table: int32, of pairs by their hash; it starts as -1.
+        pair_users, pair_items: of the first `n` pairs.
+        found: uint64, a value of each pair; 0 where there is none.
+        counts: int64[2], gets rows that repeat a pair, and items that share a key.
+    Returns:
+        How many pairs there are now.
+    """
+    mask = np.uint64(table.size - 1)
+    for row in range(users.size):
+        user, item = users[row], items[row]
+        if values[row] == np.uint64(0):
+            continue
+        slot = mix(mix(item) ^ np.uint64(user)) & mask
+        while True:
+            pair = np.int64(table[slot])
+            if pair < 0 or (pair_items[pair] == item and pair_users[pair] == user):
+                break
+            slot = (slot + np.uint64(1)) & mask
+        if pair < 0:
+            pair = np.int64(n)
+            n += 1
+            table[slot] = pair
+            pair_users[pair] = user
+            pair_items[pair] = item
+            if pair_checks.size > 0:
+                pair_checks[pair] = item_checks[row]
+        elif pair_checks.size > 0 and pair_checks[pair] != item_checks[row]:
+            counts[1] += 1
+        counts[0] += found[pair] != np.uint64(0)
+        found[pair] = max(found[pair], values[row])
+    return n
+
+
+def shares_of(
+    tables: Sequence[ModelRows], user: Grouping, item: Grouping | None
+) -> Iterator[PairShare]:
+    """The pairs of ratings and predictions, or of one table with both, share of users by share."""
+    for stores in shares_together(tables, user):
+        yield PairShare(stores, user, item)
 
 
 _POLICY = {
@@ -225,16 +338,51 @@ _POLICY = {
 }
 
 
-def _refused(code: str, number: int, what: str, table: Table) -> DataError:
-    policy = _POLICY.get(code)
-    return DataError(
-        f"{number:,} {what}",
-        code=code,
-        at=table.at,
-        hint=f"write {policy} under [policies] to leave them out and count them"
-        if policy
-        else "keep one of them: a join that repeats rows moves every number",
-    )
+def check_pairs(tally: RowTally, policies: Policies, table: Table, *, joined: bool) -> None:
+    """Refuse what the policies do not allow.
+
+    Raises:
+        DataError: the first such kind of row [duplicate-pair, duplicate-truth, unpredicted,
+            unrated, bad-score].
+    """
+    repeats = "pairs are predicted twice or more" if joined else "rows list a user's item again"
+    noted, dropped = tally.noted, tally.dropped
+    for code, number, what, is_refused in (
+        ("duplicate-pair", noted.get("repeats", 0), repeats, True),
+        (
+            "duplicate-truth",
+            noted.get("truth_duplicates", 0),
+            "ratings repeat a pair",
+            policies.truth_duplicates == "error",
+        ),
+        (
+            "unpredicted",
+            noted.get("unpredicted", 0),
+            "ratings have no prediction",
+            policies.unpredicted == "error",
+        ),
+        (
+            "unrated",
+            dropped.get("unrated", 0),
+            "predictions have no true rating",
+            policies.unrated == "error",
+        ),
+        (
+            "bad-score",
+            dropped.get("bad_score", 0),
+            "rows have a rating or prediction that is no number",
+            policies.bad_scores == "error",
+        ),
+    ):
+        if number and is_refused:
+            raise refused(code, number, what, table)
 
 
-__all__ = ["PairReader", "Pairs", "join_pairs", "refuse_policies"]
+def refused(code: str, number: int, what: str, table: Table) -> DataError:
+    """Rows that a policy does not allow."""
+    hint = "keep one of them: a pair that is there twice moves every number"
+    if table.role == "ratings":
+        hint = "leave columns.item out to take every row as it stands"
+    if code in _POLICY:
+        hint = f"write {_POLICY[code]} under [policies] to leave them out and count them"
+    return DataError(f"{number:,} {what}", code=code, at=table.at, hint=hint)

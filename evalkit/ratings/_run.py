@@ -1,8 +1,8 @@
 """Ratings from config to report."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,11 +17,12 @@ from evalkit.ledger import Clock
 from evalkit.metrics import Request, over
 from evalkit.plan import Given
 from evalkit.ratings._pairs import (
-    N_PREDICTED,
+    Extremes,
     PairReader,
-    Pairs,
-    join_pairs,
+    PairShare,
+    check_pairs,
     refuse_policies,
+    shares_of,
 )
 from evalkit.ratings._smooth import SMOOTH, user_sums
 from evalkit.ratings._sums import PairSums
@@ -36,7 +37,6 @@ from evalkit.report import (
 from evalkit.rows import (
     Findings,
     Floats,
-    Grouping,
     HeldRows,
     Keeping,
     KeptParts,
@@ -46,35 +46,30 @@ from evalkit.rows import (
     Number,
     Reading,
     Room,
+    RowSegments,
     RowTally,
-    Store,
     TermSums,
     WeightedMean,
     bin_of,
-    check_memory,
     check_resampled,
     check_rows,
     compares,
-    find_repeats,
     find_users,
     group_by,
     inputs_of,
     make_report,
     nice_edges,
-    number_groups,
     open_all,
     open_row_segments,
-    sort_rows,
     tables_of,
-    values_of,
 )
-from evalkit.segments import ALL, SegmentTable
+from evalkit.segments import ALL, Segment, SegmentTable
 from evalkit.sources import Table, open_predictions, open_ratings
 from evalkit.threads import ordered_map
 
 SEEDS = range(1, 17)
 RESIDUAL_BINS, RATING_BINS = 40, 20
-BYTES_A_ROW, BYTES_A_JOINED_ROW = 30, 200
+COPIES = 3  # of rows in memory, where segments are: as they were read, joined, by segment
 
 
 def run_ratings(
@@ -111,17 +106,16 @@ def run_ratings(
     own = list(zip(config.ratings, held, strict=False))
     sources = open_row_segments(config, own, given.segments)
     clock.line.tables = [table for _, table in tables.all]
-    cost = BYTES_A_JOINED_ROW if tables.truth is not None else BYTES_A_ROW
-    check_memory([table for _, table in tables.all], cost, memory_limit)
     keeping = None
     if per_user:
         keeping = Keeping.of(requests, tables.all[0][1].user_names, per_user_folder)
     clock.start()
     for seed in SEEDS:
         try:
-            return _Run(config, requests, tables, sources, keeping, threads, sample, clock).report(
-                seed
+            run = _Run(
+                config, requests, tables, sources, keeping, threads, memory_limit, sample, clock
             )
+            return run.report(seed)
         except KeyCollisionError:
             continue
     raise MachineError("ids share their keys under every seed", code="key-collision")
@@ -174,7 +168,20 @@ class _Part:
     rating_bins: ExactSums  # error, distance, rating of each bin
     n_users: int
     most_rows: int
-    users: npt.NDArray[np.uint64]
+    tally: RowTally
+
+    def merge(self, other: "_Part") -> None:
+        """Take over what other users give."""
+        self.sums.merge(other.sums)
+        for mine, theirs in zip(self.means, other.means, strict=True):
+            mine.merge(theirs)
+        self.spread.merge(other.spread)
+        self.kept.merge(other.kept)
+        self.residuals += other.residuals
+        self.rating_bins.merge(other.rating_bins)
+        self.n_users += other.n_users
+        self.most_rows = max(self.most_rows, other.most_rows)
+        self.tally.add(other.tally)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +192,7 @@ class _Run:
     sources: Sequence[SegmentTable]
     keeping: Keeping | None
     threads: int
+    memory_limit: int | None
     sample: float | None
     clock: Clock
 
@@ -196,17 +204,14 @@ class _Run:
     def report(self, seed: int) -> Report:
         config, clock = self.config, self.clock
         found = Findings(keeping=self.keeping)
-        if self.tables.truth is not None:
-            pairs = join_pairs(config, self.tables.truth, self.tables.models, seed)
-        else:
-            pairs = Pairs(self.tables.models, joined=False)
-        of_users = [table for _, table in pairs.models]
-        of_users += [each.table for each in self.sources if each.table is not None]
-        user = group_by("user", of_users, seed)
         tables = [table for _, table in self.tables.all]
+        of_users = [each.table for each in self.sources if each.table is not None]
+        user = group_by("user", [*tables, *of_users], seed)
         find_users(config, tables, user, self.sources, found, sample=self.sample)
         clock.stop("segments")
-        reader = PairReader(config.policies, pairs.joined, user)
+        named = [table for table in tables if "item" in table.frame.collect_schema()]
+        item = group_by("item", named, seed) if named else None
+        reader = PairReader(config.policies, item)
         reading = Reading(
             (user,),
             reader.columns,
@@ -216,80 +221,76 @@ class _Run:
             self.threads,
             self.sample,
             clock.line.advance,
-            Room(None, self.threads),
-            counted_by=N_PREDICTED if pairs.joined else None,
+            Room(self.memory_limit, self.threads, copies=COPIES if self.sources else 1),
+            reader.mark,
+            tables,
         )
-        models = {
-            name: rows
-            for model, table in pairs.models
-            for name, rows in reading.models_of(model, table)
-        }
-        clock.stop("read")
-        places = {name: table.at for name, table in pairs.models if name is not None}
-        found.warnings += check_rows(config, models, places)
-        self._find_repeats(models, found)
-        for name, rows in models.items():
-            self._measure(name, rows, user, found)
-            found.warnings += _warnings(name, rows.tally)
-        if len({rows.tally.rows_used for rows in models.values()}) > 1:
+        truth, held = self._ratings(reading)
+        tallies: dict[str, RowTally] = {}
+        for model, table in self.tables.models:
+            for name, rows in reading.models_of(model, table, held=held):
+                clock.stop("read")
+                if name in tallies:
+                    raise DataError(
+                        f"two tables have rows of {name!r}", code="duplicate-model", at=table.at
+                    )
+                tallies[name] = rows.tally
+                joined = [rows] if truth is None else [truth, rows]
+                shares = shares_of(joined, user, item)
+                self._measure(name, shares, _extremes(joined), rows.tally, table, found)
+                rows.forget()
+                found.warnings += check_rows(config, {name: rows}, {name: table.at})
+                found.warnings += _warnings(name, rows.tally)
+                clock.stop("measure")
+        if len({tally.rows_used for tally in tallies.values()}) > 1:
             message = "models predict different numbers of pairs: errors stand on other rows each"
             found.warnings.append(Warning_("different-pairs", message))
-        clock.stop("measure")
-        tallies = {name: rows.tally for name, rows in models.items()}
         return make_report(
             config,
             self.requests,
-            self._inputs(tallies),
+            self._inputs(truth, tallies),
             tallies,
-            self._truth_counts(tallies, found),
+            self._truth_counts(truth, tallies, found),
             found,
             clock,
             threads=self.threads,
             sample=self.sample,
         )
 
-    def _find_repeats(self, models: Mapping[str, ModelRows], found: Findings) -> None:
-        if self.tables.truth is not None:
-            for rows in models.values():
-                rows.tally.noted["duplicates"] = 0  # or it were refused
-            return
-        for model, table in self.tables.models:
-            if "item" not in table.frame.collect_schema():
-                continue
-            repeats = sum(find_repeats(table, ["item"]).values())
-            if repeats:
-                raise DataError(
-                    f"{repeats:,} rows list a user's item a second time",
-                    code="duplicate-pair",
-                    at=table.at,
-                    hint="leave columns.item out to take every row as it stands",
-                )
-            for name in models if model is None else [model]:
-                models[name].tally.noted["duplicates"] = 0
-
-    def _inputs(self, tallies: Mapping[str, RowTally]) -> list[Input]:
-        if self.tables.truth is None:
-            return inputs_of("ratings", self.tables.models, tallies, self.sources)
+    def _ratings(self, reading: Reading) -> tuple[ModelRows | None, bool | None]:
+        """The true ratings, where they are a table of their own; whether all tables are held."""
         truth = self.tables.truth
-        rated = max((tally.noted.get("rated", 0) for tally in tallies.values()), default=0)
-        first = Input("ratings", None, truth.paths, rated, truth.fingerprint())
+        if truth is None:
+            return None, None
+        largest = max(
+            (table for _, table in self.tables.models), key=lambda table: table.n_rows_hint() or 0
+        )
+        held = reading.holds([truth, largest])
+        ((_, rows),) = reading.models_of("", truth, held=held)
+        return rows, held
+
+    def _inputs(self, truth: ModelRows | None, tallies: Mapping[str, RowTally]) -> list[Input]:
+        table = self.tables.truth
+        if table is None or truth is None:
+            return inputs_of("ratings", self.tables.models, tallies, self.sources)
+        first = Input("ratings", None, table.paths, truth.tally.rows, table.fingerprint())
         return [first, *inputs_of("predictions", self.tables.models, tallies, self.sources)]
 
-    def _truth_counts(self, tallies: Mapping[str, RowTally], found: Findings) -> TruthCounts:
+    def _truth_counts(
+        self, truth: ModelRows | None, tallies: Mapping[str, RowTally], found: Findings
+    ) -> TruthCounts:
         """Of the table of ratings; without one, the rated pairs of the model that has most."""
-        if self.tables.truth is not None:
-            rated = max((tally.noted.get("rated", 0) for tally in tallies.values()), default=0)
-            repeats = max(
-                (tally.noted.get("truth_duplicates", 0) for tally in tallies.values()), default=0
-            )
-            dropped = {"duplicate": repeats}
+        if truth is not None:
+            repeats = max((t.noted.get("truth_duplicates", 0) for t in tallies.values()), default=0)
+            rated, dropped = truth.tally.rows, {"duplicate": repeats}
+            dropped |= {reason: number for reason, number in truth.tally.dropped.items() if number}
         else:
             rated = max(
                 (t.rows - t.dropped.get("unrated", 0) - t.dropped.get("null_id", 0)
                  for t in tallies.values()),
                 default=0,
             )  # fmt: skip
-            repeats, dropped = 0, {}
+            dropped = {}
         users = max(
             (
                 found.users.get(name, 0) + tally.noted.get("users_without_prediction", 0)
@@ -297,45 +298,66 @@ class _Run:
             ),
             default=0,
         )
-        return TruthCounts(rated, rated - repeats, dropped, users, 0, rated - repeats)
+        used = rated - sum(dropped.values())
+        return TruthCounts(rated, used, dropped, users, 0, used)
 
     # ---------------------------------------------------------------- measuring
 
-    def _measure(self, name: str, rows: ModelRows, user: Grouping, found: Findings) -> None:
-        assert isinstance(rows, HeldRows)
-        store = rows.stores["user"]
-        edges = _edges_of_residuals(store, self.threads), _edges_of_ratings(store)
-        if found.segments is not None:
-            for segment, part in found.segments.split(rows, user, threads=self.threads):
-                measured = self._measured(self._add_up(part, user, *edges))
-                found.measured.setdefault(segment, {})[name] = measured
-        total = self._add_up(rows, user, *edges)
+    def _measure(
+        self,
+        name: str,
+        shares: Iterator[PairShare],
+        extremes: Extremes,
+        tally: RowTally,
+        table: Table,
+        found: Findings,
+    ) -> None:
+        edges = _edges_of_residuals(extremes), _edges_of_ratings(extremes)
+        totals: dict[Segment, _Part] = {}
+        for share in shares:
+            for segment, users in self._split(share, tally, found.segments):
+                for part in self._add_up(users, *edges):
+                    if segment in totals:
+                        totals[segment].merge(part)
+                    else:
+                        totals[segment] = part
+        total = totals[ALL]
+        tally.add(total.tally)
+        check_pairs(tally, self.config.policies, table, joined=self.tables.truth is not None)
+        if tally.noted.pop("repeats", None) is not None:
+            tally.noted["duplicates"] = 0  # or they were refused
         found.users[name] = total.n_users
         found.most_rows[name] = total.most_rows
-        found.measured.setdefault(ALL, {})[name] = self._measured(total)
-        if rows.tally.rows_used:
-            found.distributions.append(
-                Distribution(name, "residual", tuple(edges[0]), tuple(map(int, total.residuals)))
-            )
+        for segment, each in totals.items():
+            found.measured.setdefault(segment, {})[name] = self._measured(each)
+        if tally.rows_used:
+            found.distributions.append(_distribution(name, edges[0], total.residuals))
             found.graphs += _errors_by_rating(name, total.rating_bins)
-        self._count_lost_users(rows, total.users)
 
-    def _add_up(self, rows: ModelRows, user: Grouping, edges: Floats, rated: Floats) -> _Part:
-        """What all pairs give; `edges` are those of errors, `rated` of ratings."""
-        (store,) = rows.shares(user)
+    def _split(
+        self, share: PairShare, tally: RowTally, segments: RowSegments | None
+    ) -> Iterator[tuple[Segment, PairShare]]:
+        """All users of a share, and those of each segment."""
+        if segments is None:
+            yield ALL, share
+            return
+        store, found = share.join(threads=self.threads)
+        tally.add(found)
+        joined = HeldRows(RowTally(), {share.user.name: store}, self.threads)
+        yield ALL, PairShare([store], share.user, None)
+        for segment, rows in segments.split(joined, share.user, threads=self.threads):
+            for own in rows.shares(share.user):
+                yield segment, PairShare([own], share.user, None)
+
+    def _add_up(self, share: PairShare, edges: Floats, rated: Floats) -> Iterator[_Part]:
+        """What each part of some users gives; `edges` are those of errors, `rated` of ratings."""
         own = [request for request in self.requests if over(request) == "users"]
         pooled = tuple(dict.fromkeys(r.metric.name for r in self.requests if over(r) == "rows"))
         middle = float((rated[0] + rated[-1]) / 2.0) if math.isfinite(rated[0]) else 0.0
 
-        def work(part: int) -> _Part:
-            names = ["user_key", "rating", "prediction"]
-            columns = store.part(part, names)
-            checks = store.part(part, [user.check])[0] if user.check is not None else None
-            groups = number_groups(columns[0], checks)
-            if groups is None:
-                raise KeyCollisionError
-            starts, ordered = sort_rows(groups, columns[1:])
-            ratings, predictions = (values_of(each) for each in ordered)
+        def measure(part: int) -> _Part:
+            pairs = share.part(part)
+            starts, ratings, predictions = pairs.starts, pairs.ratings, pairs.predictions
             sums = PairSums(pooled)
             sums.add(ratings, predictions)
             sizes = np.diff(starts)
@@ -349,30 +371,14 @@ class _Run:
             terms = user_sums(spread.terms, starts, ratings, predictions, middle)
             spread.add(terms)
             if self.keeps:
-                kept.add(groups.keys, values, np.ones(values.shape), terms)
+                kept.add(pairs.keys, values, np.ones(values.shape), terms)
             errors = _errors_of(ratings, predictions)
             counts = np.bincount(bin_of(errors, edges), minlength=edges.size - 1)
             bins = _sum_by_bin(bin_of(ratings, rated), rated.size - 1, errors, ratings)
-            most = int(sizes.max()) if sizes.size else 0
-            return _Part(
-                sums, means, spread, kept, counts, bins, groups.n_groups, most, groups.keys
-            )
+            most = int(sizes.max(initial=0))
+            return _Part(sums, means, spread, kept, counts, bins, sizes.size, most, pairs.tally)
 
-        parts = ordered_map(work, range(store.n_parts), threads=self.threads)
-        total = next(parts)
-        users = [total.users]
-        for part in parts:
-            total.sums.merge(part.sums)
-            for mine, theirs in zip(total.means, part.means, strict=True):
-                mine.merge(theirs)
-            total.spread.merge(part.spread)
-            total.kept.merge(part.kept)
-            total.residuals += part.residuals
-            total.rating_bins.merge(part.rating_bins)
-            total.n_users += part.n_users
-            total.most_rows = max(total.most_rows, part.most_rows)
-            users.append(part.users)
-        return replace(total, users=np.concatenate(users))
+        return ordered_map(measure, range(share.n_parts), threads=self.threads)
 
     def _measured(self, total: _Part) -> Measured:
         """Numbers in the order of the requests, and columns of users where they are needed."""
@@ -393,15 +399,14 @@ class _Run:
         columns = total.kept.columns(list(zip(own, total.means, strict=True)), total.spread, rows)
         return Measured(numbers, total.n_users, {"users": columns})
 
-    def _count_lost_users(self, rows: ModelRows, users: npt.NDArray[np.uint64]) -> None:
-        """Users with ratings but no predicted pair, and the other way round."""
-        for reason, key in (
-            ("unpredicted", "users_without_prediction"),
-            ("unrated", "users_without_rating"),
-        ):
-            seen = rows.tally.users.get(reason, [])
-            lost = np.unique(np.concatenate(seen)) if seen else np.empty(0, dtype=np.uint64)
-            rows.tally.noted[key] = int((~np.isin(lost, users)).sum())
+
+def _extremes(tables: Sequence[ModelRows]) -> Extremes:
+    total = Extremes.nothing()
+    for each in tables:
+        found = each.tally.marks.get("extremes")
+        if isinstance(found, Extremes):
+            total.merge(found)
+    return total
 
 
 # ---------------------------------------------------------------- residuals
@@ -412,32 +417,27 @@ def _errors_of(ratings: Floats, predictions: Floats) -> Floats:
         return predictions - ratings
 
 
-def _edges_of_residuals(store: Store, threads: int) -> Floats:
-    """Edges around the smallest and the largest error."""
-
-    def extremes(number: int) -> tuple[float, float]:
-        batch = store.batches[number]
-        ratings, predictions = (
-            values_of(store.rows(batch, name)) for name in ("rating", "prediction")
-        )
-        if not ratings.size:
-            return math.inf, -math.inf
-        errors = _errors_of(ratings, predictions)
-        return float(errors.min()), float(errors.max())
-
-    pairs = list(ordered_map(extremes, range(len(store.batches)), threads=threads))
-    low = min((pair[0] for pair in pairs), default=math.inf)
-    high = max((pair[1] for pair in pairs), default=-math.inf)
+def _edges_of_residuals(extremes: Extremes) -> Floats:
+    """Edges around every error that there can be."""
+    low = float(_errors_of(extremes.high[:1], extremes.low[1:])[0])
+    high = float(_errors_of(extremes.low[:1], extremes.high[1:])[0])
     return _edges(low, high, RESIDUAL_BINS)
 
 
-def _edges_of_ratings(store: Store) -> Floats:
-    found = [store.rows(batch, "rating") for batch in store.batches if batch.n_rows]
-    if not found:
-        return _edges(math.inf, -math.inf, RATING_BINS)
-    low, high = min(each.min() for each in found), max(each.max() for each in found)
-    first, last = values_of(np.array([low, high], dtype=np.uint64))
-    return _edges(float(first), float(last), RATING_BINS)
+def _edges_of_ratings(extremes: Extremes) -> Floats:
+    return _edges(float(extremes.low[0]), float(extremes.high[0]), RATING_BINS)
+
+
+def _distribution(name: str, edges: Floats, counts: npt.NDArray[np.int64]) -> Distribution:
+    """The histogram of residuals, from the first bin that holds one to the last."""
+    there = np.flatnonzero(counts)
+    first, last = int(there[0]), int(there[-1])
+    return Distribution(
+        name,
+        "residual",
+        tuple(edges[first : last + 2]),
+        tuple(map(int, counts[first : last + 1])),
+    )
 
 
 def _edges(low: float, high: float, most: int) -> Floats:

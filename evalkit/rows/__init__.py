@@ -10,8 +10,8 @@ from evalkit.rows._kept import Keeping
 from evalkit.rows._kernels import count_leading, count_within, find_ranges, place_ranges
 from evalkit.rows._means import WeightedMean, product_and_rest
 from evalkit.rows._numbers import KeptParts, Number, UserColumns
-from evalkit.rows._passes import Columns, HeldRows, ModelRows, Room, bytes_of
-from evalkit.rows._reading import Reading, names_of_models
+from evalkit.rows._passes import Columns, HeldRows, ModelRows, Room, bytes_of, shares_together
+from evalkit.rows._reading import Reading
 from evalkit.rows._repeats import find_repeats
 from evalkit.rows._segments import RowSegments, RowUsers, open_row_segments, tables_of
 from evalkit.rows._spread import Floats, Smooth, Term, TermSums
@@ -21,8 +21,10 @@ from evalkit.rows._store import (
     Numbered,
     Placing,
     Store,
+    by_hash,
     number_groups,
     order_keys,
+    parts_for,
     sort_rows,
     values_of,
 )
@@ -30,7 +32,6 @@ from evalkit.rows._street import (
     Findings,
     Models,
     RowsKind,
-    check_memory,
     check_rows,
     find_users,
     float_column,
@@ -72,8 +73,8 @@ __all__ = [
     "UserColumns",
     "WeightedMean",
     "bin_of",
+    "by_hash",
     "bytes_of",
-    "check_memory",
     "check_resampled",
     "check_rows",
     "compares",
@@ -88,14 +89,15 @@ __all__ = [
     "inputs_of",
     "key_of_rows",
     "make_report",
-    "names_of_models",
     "nice_edges",
     "number_groups",
     "open_all",
     "open_row_segments",
     "order_keys",
+    "parts_for",
     "place_ranges",
     "product_and_rest",
+    "shares_together",
     "sort_rows",
     "tables_of",
     "values_of",

@@ -5,9 +5,10 @@ measured of a part does not depend on the parts that are held beside it, and sum
 limit of memory moves no digit.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -86,16 +87,20 @@ class Room:
     Args:
         limit: bytes of the whole process; None: as many as rows need.
         threads: each works on one part.
+        copies: how often a row is in memory.
     """
 
     limit: int | None
     threads: int
+    copies: int = 1
 
     def holds(self, n_rows: int | None, bytes_a_row: int) -> bool:
         """Whether all rows can be held; not so where nobody knows how many there are."""
         if self.limit is None:
             return True
-        return n_rows is not None and BYTES_AT_REST + n_rows * bytes_a_row <= self.limit
+        return n_rows is not None and (
+            BYTES_AT_REST + n_rows * bytes_a_row * self.copies <= self.limit
+        )
 
     def cut(self, rows: Counts, bytes_a_row: int, what: str) -> list[range]:
         """Neighbouring parts, of so many rows each, that fit at a time.
@@ -104,6 +109,7 @@ class Room:
             MachineError: the largest part does not [memory-limit].
         """
         assert self.limit is not None
+        bytes_a_row *= self.copies
         largest = int(rows.max(initial=0))
         at_work = int(np.sort(rows)[-self.threads :].sum()) * BYTES_OF_WORK
         room = self.limit - BYTES_AT_REST - at_work
@@ -140,14 +146,7 @@ class StreamedRows:
 
     def shares(self, grouping: Grouping) -> Iterator[Store]:
         """As few stores as the memory allows, one after the other."""
-        dtypes, rows = self.dtypes[grouping.name], self.hashed[grouping.name]
-        rows, ranges = self._parts(rows, bytes_of(dtypes), f"a {grouping.name}")
-        for held in ranges:
-            store = Store(dtypes, len(held), int(rows[held.start : held.stop].sum()))
-            placing = by_hash(grouping.key, rows.size, held)
-            for _ in self.look(lambda each, s=store, p=placing: s.fill(each, p)):  # type: ignore[misc]
-                pass
-            store.seal()
+        for (store,) in _read_shares([self], grouping):
             yield store
 
     def cut(self, rows: Counts, bytes_a_row: int) -> list[range]:
@@ -157,18 +156,47 @@ class StreamedRows:
     def forget(self) -> None:
         """Nothing is held."""
 
-    def _parts(self, hashed: Counts, bytes_a_row: int, what: str) -> tuple[Counts, list[range]]:
-        """Rows of parts that are small beside a pass, if that can be."""
-        n_parts = parts_for(int(hashed.sum()))
-        while True:
-            rows = hashed.reshape(n_parts, -1).sum(axis=1)
-            if n_parts == hashed.size:
-                return rows, self.room.cut(rows, bytes_a_row, what)
-            with suppress(MachineError):
-                ranges = self.room.cut(rows, bytes_a_row, what)
-                if 4 * len(ranges) <= n_parts or len(ranges) == 1:
-                    return rows, ranges
-            n_parts *= 2
+
+def shares_together(tables: Sequence[ModelRows], grouping: Grouping) -> Iterator[Sequence[Store]]:
+    """Stores of several tables side by side, whose parts have the same groups.
+
+    All tables are held, with as many parts each, or all are read again for every pass.
+    """
+    streamed = [each for each in tables if isinstance(each, StreamedRows)]
+    if streamed:
+        yield from _read_shares(streamed, grouping)
+    else:
+        yield from zip(*(each.shares(grouping) for each in tables), strict=True)
+
+
+def _read_shares(tables: Sequence[StreamedRows], grouping: Grouping) -> Iterator[list[Store]]:
+    hashed = np.stack([each.hashed[grouping.name] for each in tables])
+    n_bytes = max(bytes_of(each.dtypes[grouping.name]) for each in tables)
+    n_parts, ranges = _parts(hashed.sum(axis=0), n_bytes, f"a {grouping.name}", tables[0].room)
+    rows = hashed.reshape(len(tables), n_parts, -1).sum(axis=2)
+    for held in ranges:
+        stores = []
+        for table, own in zip(tables, rows, strict=True):
+            n_rows = int(own[held.start : held.stop].sum())
+            store = Store(table.dtypes[grouping.name], len(held), n_rows)
+            placing = by_hash(grouping.key, n_parts, held)
+            for _ in table.look(partial(store.fill, placing=placing)):
+                pass
+            store.seal()
+            stores.append(store)
+        yield stores
+
+
+def _parts(hashed: Counts, n_bytes: int, what: str, room: Room) -> tuple[int, list[range]]:
+    """How many parts are small beside a pass, if that can be, and those of each pass."""
+    n_parts = parts_for(int(hashed.sum()))
+    while n_parts < hashed.size:
+        with suppress(MachineError):
+            ranges = room.cut(hashed.reshape(n_parts, -1).sum(axis=1), n_bytes, what)
+            if 4 * len(ranges) <= n_parts or len(ranges) == 1:
+                return n_parts, ranges
+        n_parts *= 2
+    return n_parts, room.cut(hashed, n_bytes, what)
 
 
 def bytes_of(dtypes: Mapping[str, type]) -> int:

@@ -43,6 +43,7 @@ class Reading:
         dtypes: of the store's columns besides keys, by table.
         room: for rows, in memory.
         mark: notes in the tally what is to be remembered of good rows, when they are first read.
+        together: tables whose groups are to lie in the same parts, where they are held.
     """
 
     groupings: Sequence[Grouping]
@@ -55,17 +56,27 @@ class Reading:
     progress: Callable[[int], None]
     room: Room
     mark: Callable[[Rows], None] | None = None
-    counted_by: str | None = None
+    together: Sequence[Table] = ()
 
-    def models_of(self, model: str | None, table: Table) -> Iterator[tuple[str, ModelRows]]:
+    def holds(self, tables: Sequence[Table]) -> bool:
+        """Whether the rows of these tables fit into memory side by side."""
+        hints = [table.n_rows_hint() for table in tables]
+        n_rows = None if None in hints else sum(hint or 0 for hint in hints)
+        return self.room.holds(n_rows, max(map(self.bytes_a_row, tables)))
+
+    def models_of(
+        self, model: str | None, table: Table, *, held: bool | None = None
+    ) -> Iterator[tuple[str, ModelRows]]:
         """The rows of each model of a table, models in the order in which they come.
 
-        They are held where they fit into memory, and read again and again otherwise.
+        Args:
+            held: whether they are held, or read again for every pass; by default they are held
+                where they fit into memory.
 
         Raises:
             DataError: a row is faulty and its policy is to refuse.
         """
-        if self.room.holds(table.n_rows_hint(), self.bytes_a_row(table)):
+        if self.holds([table]) if held is None else held:
             yield from self._hold(model, table).items()
             return
         if model is not None:
@@ -133,9 +144,8 @@ class Reading:
 
     def _hold(self, model: str | None, table: Table) -> dict[str, HeldRows]:
         """Every model's rows in stores."""
-        hint = table.n_rows_hint()
-        n_rows = UNKNOWN_ROWS if hint is None else hint
-        n_parts = parts_for(n_rows)
+        n_rows = _expected(table)
+        n_parts = parts_for(max(map(_expected, self.together or [table])))
         placings = {each.name: by_hash(each.key, n_parts) for each in self.groupings}
         found: dict[str, HeldRows] = {}
         lock = Lock()
@@ -204,12 +214,14 @@ class Reading:
         if sample is not None:
             named = rows.frame.rename({keys[0]: USER_KEY}) if keys[0] != USER_KEY else rows.frame
             other = pl.Series(~sample.holds(named))
-            left_out = rows.frame.filter(other)
             rows.drop(other, "not_sampled")
-            if self.counted_by is not None:
-                rows.tally.dropped["not_sampled"] = int(left_out[self.counted_by].sum())
         self.prepare(rows, table)
         rows.take_groups(self.groupings)
+
+
+def _expected(table: Table) -> int:
+    hint = table.n_rows_hint()
+    return UNKNOWN_ROWS if hint is None else hint
 
 
 def _by_model(frame: pl.DataFrame, table: Table) -> Iterator[tuple[str, pl.DataFrame]]:

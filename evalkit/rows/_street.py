@@ -11,7 +11,7 @@ import polars as pl
 from evalkit import __version__
 from evalkit.config import Config
 from evalkit.conventions import convention_warnings
-from evalkit.errors import DataError, EvalkitError, MachineError, raise_all
+from evalkit.errors import DataError, EvalkitError, raise_all
 from evalkit.keys import plan_ids
 from evalkit.ledger import Clock, versions
 from evalkit.metrics import Request
@@ -29,7 +29,7 @@ from evalkit.report import (
 from evalkit.resampling import resamples
 from evalkit.rows._comparing import Measured, conclude
 from evalkit.rows._kept import Keeping, without_values
-from evalkit.rows._passes import BYTES_AT_REST, ModelRows
+from evalkit.rows._passes import ModelRows
 from evalkit.rows._segments import RowSegments, RowUsers, tables_of
 from evalkit.rows._tally import Grouping, RowTally
 from evalkit.runs import new_run_id, run_key
@@ -96,7 +96,7 @@ def open_all(actions: Sequence[Callable[[], Table]]) -> list[Table]:
 
 
 def group_by(name: str, tables: Sequence[Table], seed: int) -> Grouping:
-    """How the rows of all tables are grouped by `user` or `session`."""
+    """How the rows of all tables are grouped by `user`, `session` or `item`."""
     described = [
         (
             table.role,
@@ -104,7 +104,7 @@ def group_by(name: str, tables: Sequence[Table], seed: int) -> Grouping:
             {
                 column: dtype
                 for column, dtype in table.frame.collect_schema().items()
-                if column.startswith(f"{name}_")
+                if column == name or column.startswith(f"{name}_")
             },
         )
         for table in tables
@@ -130,24 +130,6 @@ def check_rows(
             warnings.append(Warning_("empty-input", message, name))
     raise_all(problems)
     return warnings
-
-
-def check_memory(tables: Sequence[Table], bytes_a_row: int, memory_limit: int | None) -> None:
-    """Refuse rows that do not fit, where their number is known beforehand.
-
-    Raises:
-        MachineError: the rows of one model need more than the limit [memory-limit].
-    """
-    rows = [table.n_rows_hint() or 0 for table in tables]
-    needed = BYTES_AT_REST + sum(rows) * bytes_a_row
-    if memory_limit is not None and needed > memory_limit:
-        raise MachineError(
-            f"{sum(rows):,} rows need about {needed >> 20:,} MiB, the limit is "
-            f"{memory_limit >> 20:,} MiB",
-            code="memory-limit",
-            hint=f"give --memory-limit {(needed >> 20) + 1}MiB, or --sample 0.1 for a tenth of the "
-            "users",
-        )
 
 
 def find_users(

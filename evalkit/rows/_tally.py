@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.keys import IdPlan, Keys, as_array, as_keys, hash_ids
+from evalkit.keys import IdPlan, as_array, as_keys, hash_ids
 from evalkit.rows._store import Column
 
 OTHER_SEED = 0x9E3779B9
@@ -19,7 +19,7 @@ class Grouping:
     """How rows are grouped: the columns of an id, and its keys.
 
     Args:
-        name: "user" or "session"; columns of the table are `<name>_0`, `<name>_1`, ...
+        name: "user" or "session", with columns `<name>_0`, `<name>_1`, ... of the table; or "item".
         plan: of the keys.
     """
 
@@ -64,7 +64,6 @@ class RowTally:
     rows: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
     noted: dict[str, int] = field(default_factory=dict)
-    users: dict[str, list[Keys]] = field(default_factory=dict)  # of rows that were left out
     marks: dict[str, Mark] = field(default_factory=dict)
 
     @property
@@ -77,8 +76,6 @@ class RowTally:
         for mine, theirs in ((self.dropped, other.dropped), (self.noted, other.noted)):
             for reason, number in theirs.items():
                 mine[reason] = mine.get(reason, 0) + number
-        for reason, keys in other.users.items():
-            self.users.setdefault(reason, []).extend(keys)
         for name, mark in other.marks.items():
             if name in self.marks:
                 self.marks[name].merge(mark)
