@@ -63,6 +63,7 @@ class Pooled:
 
             for part in ordered_map(work, held, threads=self.threads):
                 total.merge(part)
+            store.forget()
         return total
 
     def _scatter(self, held: range) -> Store:

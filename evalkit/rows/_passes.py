@@ -19,8 +19,8 @@ from evalkit.rows._store import Batch, Column, Store, by_hash, parts_for
 from evalkit.rows._tally import Grouping, Rows, RowTally
 from evalkit.threads import ordered_map
 
-BYTES_AT_REST = 360 << 20  # interpreter, libraries, kernels, row groups on the way
-BYTES_OF_WORK = 200  # of a row of a part, while the part is sorted and measured
+BYTES_AT_REST = 420 << 20  # interpreter, libraries, kernels, row groups on the way
+BYTES_OF_WORK = 400  # of a row of a part, while the part is sorted and measured
 LEAST_HELD = 1 << 22  # rows
 PASSES_OF_HELD = 4  # over held rows, to bring them into another order
 
@@ -185,6 +185,8 @@ def _read_shares(tables: Sequence[StreamedRows], grouping: Grouping) -> Iterator
             store.seal()
             stores.append(store)
         yield stores
+        for store in stores:  # whoever looked at them may still name them
+            store.forget()
 
 
 def _parts(hashed: Counts, n_bytes: int, what: str, room: Room) -> tuple[int, list[range]]:

@@ -153,6 +153,10 @@ class Store:
             found.append(out)
         return found
 
+    def forget(self) -> None:
+        """Give the memory back."""
+        self.segments.clear()
+
 
 # writes int32[n_rows] places of rows, part after part, those of no part last, and int32[n_parts +
 # 2] starts of the parts, the last of which is where the rows of no part end; it starts as 0
