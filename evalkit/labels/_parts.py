@@ -81,6 +81,8 @@ class Leading:
     @property
     def shift(self) -> int:
         """Bits below the leading ones; cells begin at multiples of 2^shift."""
+        if self.is_empty:
+            return 0
         shift = max(0, (self.most - self.least).bit_length() - LEADING_BITS)
         return shift + ((self.most >> shift) - (self.least >> shift) >> LEADING_BITS)
 

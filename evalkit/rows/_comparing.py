@@ -48,8 +48,8 @@ def check_resampled(config: Config) -> list[Request]:
     others = [each.label for each in requests if not has_user_values(each)]
     if asked and others:
         raise RequestError(
-            f"{' and '.join(asked)} takes the values of users, and {', '.join(others)} "
-            f"{'has' if len(others) == 1 else 'have'} none of one user",
+            f"{' and '.join(asked)} takes values of users, of which {', '.join(others)} "
+            f"{'has' if len(others) == 1 else 'have'} none",
             code="not-a-mean-of-users",
             at=config.at("statistics"),
             hint="name means under [statistics], such as metrics = [\"log-loss(over='users')\"], "

@@ -154,6 +154,25 @@ def test_statistics_of_rankings_are_refused(name):
         compare(two_models(), ["AUC"], **{name: "user" if name == "cluster" else True})
 
 
+def test_a_model_without_rows_is_compared_with_nothing():
+    logs = two_models()
+    logs["noisy"] = logs["noisy"].head(0)
+
+    report = evalkit.evaluate_labels(
+        logs,
+        metrics=["AUC", "log-loss(over='users')"],
+        policies={"empty_input": "warn"},
+        statistics={"baseline": "good"},
+        segments={"label": {"by": "user", "edges": [30]}},
+        per_user=True,
+    )
+
+    assert {(each.verdict, math.isnan(each.delta)) for each in report.comparisons} == {
+        ("cannot tell", True)
+    }
+    assert {each.n_users for each in report.estimates if each.model == "noisy"} == {0}
+
+
 def test_a_baseline_is_one_of_the_models():
     with pytest.raises((DataError, EvalkitError), match="no model"):
         compare(two_models(), ["AUC"], baseline="best")

@@ -260,7 +260,7 @@ def distributions_section(report: Report) -> Html | None:
     series = {model: place for place, model in enumerate(report.models)}
     labels = leading_labels(report)
     found = sorted(
-        report.distributions,
+        (each for each in report.distributions if all(map(math.isfinite, each.edges))),
         key=lambda each: labels.index(each.metric) if each.metric in labels else len(labels),
     )
     figures = []
