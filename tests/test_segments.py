@@ -804,3 +804,32 @@ def test_verdicts_by_a_margin_are_corrected_like_differences(logs, correction):
         else:
             expected = "not inferior" if worse * n_tests <= 0.05 else "cannot tell"
         assert each.verdict == expected
+
+
+def test_segments_whose_names_could_be_one_are_apart():
+    import evalkit
+
+    users = list(range(6))
+    truth = pl.DataFrame({"user": users, "item": [1] * 6})
+    ranked = pl.DataFrame({"user": users, "item": [1, 2, 1, 2, 1, 1], "rank": [1] * 6})
+    one = ["x", "x & y", "(unknown)", "(unknown)", None, "(small)"]
+    other = ["y & z", "z", "z", "z", "z", "z"]
+    people = pl.DataFrame({"user": users, "one": one, "other": other})
+    rules = {name: {"path": people, "by": name} for name in ("one", "other")}
+
+    report = evalkit.evaluate(
+        truth, ranked, metrics=["RR"], segments={**rules, "cross": [["one", "other"]]}
+    )
+
+    found = {
+        (each.segmentation, each.segment): (each.n_users, each.value)
+        for each in report.estimates
+        if each.segmentation is not None
+    }
+    assert found["one & other", "x & y && z"] == (1, 1.0)
+    assert found["one & other", "x && y & z"] == (1, 0.0)
+    assert sum(n for (rule, _), (n, _) in found.items() if rule == "one & other") == 6
+    assert found["one", "(unknown)_"] == (2, 0.5)
+    assert found["one", "(unknown)"] == (1, 1.0)
+    (macro,) = [each for each in report.macros if each.segmentation == "one"]
+    assert (macro.n_segments, macro.value) == (4, (1.0 + 0.0 + 0.5 + 1.0) / 4)

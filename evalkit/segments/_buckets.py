@@ -132,17 +132,19 @@ def _by_value(values: pl.Series, at: str) -> Groups:
         codes = values.cast(kind).to_physical().cast(pl.Int32)
     else:
         codes = values.rank("dense").cast(pl.Int32) - 1
-    texts = [_spell(value) for value in distinct.to_list()]
+    texts = [_apart(_spell(value)) for value in distinct.to_list()]
     numeric = values.dtype.is_numeric()
     keys: list[SortKey] = [
         ((0, float(value), text),) if numeric else ((1, 0.0, text),)
         for value, text in zip(distinct.to_list(), texts, strict=True)
     ]
-    unknown = UNKNOWN
-    while unknown in texts:
-        unknown += "_"
     filled: npt.NDArray[np.int32] = codes.fill_null(len(texts)).to_numpy(writable=True)
-    return Groups((*texts, unknown), (*keys, LAST), filled)
+    return Groups((*texts, UNKNOWN), (*keys, LAST), filled)
+
+
+def _apart(text: str) -> str:
+    """`text`, with one more `_` where it could be taken for a name that evalkit gives."""
+    return f"{text}_" if text.rstrip("_") in (UNKNOWN, SMALL) else text
 
 
 def _spell(value: object) -> str:

@@ -185,7 +185,8 @@ def cross_segments(one: UserSegments, other: UserSegments) -> UserSegments:
     keys: list[SortKey] = []
     for code in present:
         first, second = divmod(int(code), n_other)
-        labels.append(f"{one.groups.labels[first]} & {other.groups.labels[second]}")
+        parts = (one.groups.labels[first], other.groups.labels[second])
+        labels.append(" & ".join(part.replace(" &", " &&") for part in parts))
         keys.append(one.groups.keys[first] + other.groups.keys[second])
     groups = Groups(tuple(labels), tuple(keys), codes.astype(np.int32))
     return UserSegments(f"{one.name} & {other.name}", groups)
