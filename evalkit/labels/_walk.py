@@ -253,7 +253,7 @@ def _add_bins(
         ends = np.searchsorted(-scores, -bins.edges[1:], side="right")
     else:  # by the rows above
         before = rows_so_far - rows
-        numbers = np.minimum(before * (n_bins / max(totals.rows, 1e-300)), n_bins - 1)
+        numbers = np.minimum(before * n_bins / max(totals.rows, 1e-300), n_bins - 1)
         ends = np.searchsorted(numbers.astype(np.int64), np.arange(n_bins), side="right")
     ends[-1] = scores.size
     first = 0

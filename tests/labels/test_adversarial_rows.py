@@ -70,3 +70,15 @@ def test_weights_whose_products_are_no_numbers_are_refused(weight):
         evalkit.evaluate_labels(frame, metrics=["AUC"], columns={"weight": "weight"})
 
     assert caught.value.code == "bad-weight"
+
+
+def test_bins_of_equally_many_rows_are_cut_where_whole_numbers_say():
+    n = 154  # 77 * (10 / 154) is below 5 in float64
+    frame = pl.DataFrame({"user": 1, "score": [1 - row / n for row in range(n)]})
+    frame = frame.with_columns(label=pl.Series([int(row >= 77) for row in range(n)]))
+
+    report = evalkit.evaluate_labels(frame, metrics=["ECE(binning='mass')"])
+
+    bins = [[row for row in range(n) if row * 10 // n == number] for number in range(10)]
+    wrong = [abs(sum(frame["score"][row] - frame["label"][row] for row in rows)) for rows in bins]
+    assert report.estimates[0].value == pytest.approx(sum(wrong) / n, rel=1e-12)

@@ -160,10 +160,10 @@ def test_a_whole_weight_is_so_many_rows(rows):
 
 
 @laws
-@given(LABELED, st.floats(1e-30, 1e30))
-def test_the_scale_of_weights_does_not_matter(rows, factor):
+@given(LABELED, st.integers(-100, 100))
+def test_the_scale_of_weights_does_not_matter(rows, power):
     frame = labels_of(rows)
-    scaled = frame.with_columns(pl.col("weight") * factor)
+    scaled = frame.with_columns(pl.col("weight") * 2.0**power)
 
     assert_close(
         measure(scaled, "labels", weighted=True),
