@@ -190,6 +190,13 @@ def test_trend_of_nothing_is_told(folder, asked, code):
     assert caught.value.code == code
 
 
+def test_trend_where_no_run_is_says_so(tmp_path):
+    with pytest.raises(RequestError) as caught:
+        history.read_trends(tmp_path, "RR")
+
+    assert caught.value.hint == "there is no whole run yet"
+
+
 def test_prune_keeps_the_last_of_every_job_and_tagged_ones(folder):
     publish(report("d"), folder, formats=())
     history.tag_run(folder, folder / "a", "prod")

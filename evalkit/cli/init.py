@@ -161,7 +161,7 @@ def _relative(path: str, folder: Path) -> str:
 def _default(key: str, value: str, comment: str) -> str:
     """A commented line, and what it means; a long comment goes on below."""
     line = f"# {key} = {value}" if value else f"# {key}"
-    first, *more = textwrap.wrap(comment, WIDTH - COMMENT_COLUMN - 2)
+    first, *more = textwrap.wrap(comment, WIDTH - COMMENT_COLUMN - 2, break_on_hyphens=False)
     lines = [f"{line:<{COMMENT_COLUMN - 2}}  # {first}"]
     lines += [f"{'#':<{COMMENT_COLUMN}}# {each}" for each in more]
     return "\n".join(lines)

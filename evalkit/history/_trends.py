@@ -71,9 +71,10 @@ def _label(connection: sqlite3.Connection, metric: str, folder: Path) -> str:
     if metric in labels or same:
         return metric if metric in labels else same[0]
     close = nearest(metric, labels)
+    known = f"they have {', '.join(sorted(labels)[:8])}" if labels else "there is no whole run yet"
     raise RequestError(
         f"no run has a metric {metric!r}",
         code="metric-not-in-report",
         at=str(folder),
-        hint=f"did you mean {close!r}?" if close else f"they have {', '.join(sorted(labels)[:8])}",
+        hint=f"did you mean {close!r}?" if close else known,
     )

@@ -363,6 +363,14 @@ def test_init_shows_the_defaults_in_comments(evalkit, logs):
     assert max(map(len, text.splitlines())) <= 100
 
 
+def test_init_cuts_no_choice_in_two(evalkit, logs):
+    evalkit("init", "--truth", "truth.parquet", "--rankings", "good.parquet", "-o", "new.toml")
+
+    lines = (logs / "new.toml").read_text().splitlines()
+
+    assert not [line for line in lines if line.startswith("#") and line.endswith("-")]
+
+
 def test_init_writes_paths_relative_to_the_config(evalkit, logs):
     (logs / "configs").mkdir()
 
