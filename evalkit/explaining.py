@@ -60,7 +60,7 @@ def _parts_of(name: str, report: Report) -> pl.DataFrame:
         raise DataError(
             f"run {name} kept nothing that explains a change",
             code="parts-missing",
-            hint="runs of evalkit run keep it, but those with weights of users: run it again",
+            hint="runs of rankings keep it, but those with weights of users: run it again",
         )
     return report.parts
 
