@@ -70,7 +70,8 @@ def check_config(config: Config, *, threads: int | None = None) -> list[Finding]
     return sorted(_distinct(findings), key=lambda finding: not finding.is_error)
 
 
-LENIENT_ROWS = {"bad_scores": "drop", "bad_labels": "drop", "duplicates": "error"}
+LENIENT_ROWS = {"bad_scores": "drop", "bad_labels": "drop"}
+COPIES = {"labels": "count", "ratings": "error"}  # a pair predicted twice is always refused
 POLICIES_OF_ROWS = {
     "null_id": "null_ids",
     "bad_score": "bad_scores",
@@ -83,7 +84,12 @@ POLICIES_OF_ROWS = {
 def _check_rows(config: Config, lenient: Config, threads: int | None) -> list[Finding]:
     """Of ratings and labels: rows that were left out, and what else may mislead."""
     policies = lenient.policies.model_copy(
-        update={**LENIENT_ROWS, "unpredicted": "skip", "unrated": "skip"}
+        update={
+            **LENIENT_ROWS,
+            "duplicates": COPIES[config.kind],
+            "unpredicted": "skip",
+            "unrated": "skip",
+        }
     )
     try:
         report = run_config(lenient.model_copy(update={"policies": policies}), threads=threads)
@@ -101,6 +107,7 @@ def _check_rows(config: Config, lenient: Config, threads: int | None) -> list[Fi
     for warning in report.warnings:
         if warning.code not in told:
             refused = warning.code == "empty-input" and config.policies.empty_input == "error"
+            refused |= warning.code == "duplicate-row" and config.policies.duplicates == "error"
             refused |= warning.code == "unpredicted" and config.policies.unpredicted == "error"
             at = f"model {warning.model}" if warning.model else ""
             findings.append(_finding(refused, warning.code, warning.message, at))

@@ -6,7 +6,9 @@ import polars as pl
 import pytest
 
 import evalkit
+from evalkit.config import parse_config
 from evalkit.errors import EvalkitError
+from evalkit.inspection import check_config
 
 # user 1: a day of one pair won, a day of one pair lost; user 2: a day of one label
 ROWS = pl.DataFrame(
@@ -137,6 +139,25 @@ def test_copies_are_counted_model_by_model():
 
     found = {name: each.duplicates for name, each in report.counts.models.items()}
     assert found == {"a": 0, "b": 6}
+
+
+@pytest.mark.parametrize(("policy", "is_error"), [("error", True), ("count", False)])
+def test_a_check_finds_copies_whatever_the_policy(tmp_path, policy, is_error):
+    pl.concat([ROWS, ROWS.head(2)]).write_parquet(tmp_path / "rows.parquet")
+    text = f"""
+    [labels]
+    model = "ctr"
+    path = "rows.parquet"
+    columns = {{ item = "item", time = "time" }}
+    [metrics]
+    names = ["AUC"]
+    [policies]
+    duplicates = "{policy}"
+    """
+
+    found = check_config(parse_config(text, source="job.toml", base=tmp_path))
+
+    assert ("duplicate-row", is_error) in [(each.code, each.is_error) for each in found]
 
 
 WRONG = [
