@@ -38,6 +38,7 @@ from evalkit.segments import (
 from evalkit.sources import OwnTable, Table, reading
 from evalkit.totals import GrandTotals
 
+PARTS_A_BATCH = 32  # that are split together; every batch of a segment costs some milliseconds
 MOST_SEGMENTS = 1000  # each of them is walked over on its own
 
 
@@ -254,28 +255,36 @@ class RowSegments:
                 yield (each.name, each.groups.labels[code]), chosen
 
     def _split(self, store: Store, user: Grouping, groups: Groups) -> dict[int, Store]:
-        def codes_of(part: int) -> npt.NDArray[np.int32]:
-            codes = self.users.codes_of(store.part(part, [user.key])[0])
+        def codes_of(keys: Keys) -> npt.NDArray[np.int32]:
+            codes = self.users.codes_of(keys)
+            if np.any(codes < 0):
+                raise AssertionError("rows are of the users of their tables")
             found: npt.NDArray[np.int32] = groups.codes[codes]
             return found
 
         n_segments = len(groups.labels)
         sizes = np.zeros(n_segments, dtype=np.int64)
         for part in range(store.n_parts):
-            sizes += np.bincount(codes_of(part), minlength=n_segments)
+            (keys,) = store.part(part, [user.key])
+            sizes += np.bincount(codes_of(keys), minlength=n_segments)
         stores = {
             int(code): Store(store.dtypes, parts_for(int(sizes[code])), int(sizes[code]))
             for code in np.flatnonzero(sizes)
         }
-        for part in range(store.n_parts):
-            codes = codes_of(part)
-            columns = store.part(part, list(store.dtypes))
+        for first in range(0, store.n_parts, PARTS_A_BATCH):
+            parts = range(first, min(first + PARTS_A_BATCH, store.n_parts))
+            found = [store.part(part, list(store.dtypes)) for part in parts]
+            columns = {
+                name: np.concatenate([each[place] for each in found])
+                for place, name in enumerate(store.dtypes)
+            }
+            codes = codes_of(columns[user.key])
             order = np.argsort(codes, kind="stable")
             ends = np.cumsum(np.bincount(codes, minlength=n_segments))
             for code, segment in stores.items():
                 rows = order[(ends[code - 1] if code else 0) : ends[code]]
                 if rows.size:
-                    own = {name: c[rows] for name, c in zip(store.dtypes, columns, strict=True)}
+                    own = {name: column[rows] for name, column in columns.items()}
                     segment.fill(own, by_hash(user.key, segment.n_parts))
         for segment in stores.values():
             segment.seal()
