@@ -1,6 +1,7 @@
 """The `evalkit` command. Nothing heavy is imported before a command's body runs."""
 
 import gc
+import os
 import sys
 
 OBJECTS_BEFORE_COLLECTING = 100_000  # imports and kernels make many and drop few
@@ -14,6 +15,7 @@ def main() -> None:
 
         sys.stdout.write(f"evalkit {__version__}\n")
         return
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy would start them, for nothing here
     gc.set_threshold(OBJECTS_BEFORE_COLLECTING, 50, 1000)
     from evalkit.cli.outcome import end_with
 
