@@ -72,11 +72,14 @@ def sort_descending(gains):  # type: ignore[no-untyped-def]
 @kernel
 def sort_many_descending(gains):  # type: ignore[no-untyped-def]
     """Sort many gains, the largest first."""
-    order = np.arange(gains.size)
-    merge_sort(-gains, order, np.empty(gains.size, dtype=np.int64))
-    old = gains.copy()
-    for place in range(gains.size):
-        gains[place] = old[order[place]]
+    n = gains.size
+    keys, order, spare = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64)
+    for place in range(n):
+        keys[place] = -gains[place]
+        order[place] = place
+    merge_sort(keys, order, spare)
+    for place in range(n):
+        gains[place] = -keys[order[place]]
 
 
 @kernel(allocates=False)
@@ -102,16 +105,33 @@ def sort_by_rank(ranks, gains, graded):  # type: ignore[no-untyped-def]
 def sort_many_by_rank(ranks, gains, graded):  # type: ignore[no-untyped-def]
     """Sort many hits by rank; hits at one rank, the larger gain first."""
     n = ranks.size
-    order = np.arange(n)
-    spare = np.empty(n, dtype=np.int64)
-    if graded:
-        merge_sort(-gains, order, spare)
-    merge_sort(ranks, order, spare)
-    old_ranks = ranks.copy()
-    old_gains = gains.copy()
+    keys, old_gains = np.empty(n), np.empty(n)
+    order, spare = np.empty(n, np.int64), np.empty(n, np.int64)
     for place in range(n):
-        ranks[place] = old_ranks[order[place]]
+        keys[place] = -gains[place]
+        old_gains[place] = gains[place]
+        order[place] = place
+    if graded:
+        merge_sort(keys, order, spare)
+    for place in range(n):
+        keys[place] = ranks[place]
+    merge_sort(keys, order, spare)
+    for place in range(n):
+        ranks[place] = np.int32(keys[order[place]])
         gains[place] = old_gains[order[place]]
+
+
+@kernel(allocates=False)
+def find_first(places, begin):  # type: ignore[no-untyped-def]
+    """Where the first of ascending places stands that is not before `begin`."""
+    low, high = 0, places.size
+    while low < high:
+        middle = (low + high) >> 1
+        if places[middle] < begin:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @kernel(allocates=False)
@@ -158,7 +178,7 @@ def gather_hits(  # type: ignore[no-untyped-def]
             hit_gains[n_hits] = gain
             n_hits += ranks[place] != NOT_RANKED
         if copy_places.size > 0:
-            copy = np.searchsorted(copy_places, begin)
+            copy = find_first(copy_places, begin)
             while copy < copy_places.size and copy_places[copy] < end:
                 gain = relevance_at(codes, values, own, copy_places[copy])
                 if judged or gain >= relevant_from:

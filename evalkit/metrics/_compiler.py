@@ -39,13 +39,15 @@ class _Part(JITCodeLibrary):
     def _optimize_functions(self, module: Any) -> None:
         module.data_layout = self._codegen._data_layout
 
-    def _optimize_final_module(self) -> None:
-        """Nothing: the module of the entry is optimised with this one in it."""
-
-    def _finalize_final_module(self) -> None:
+    def finalize(self) -> None:
+        """Let others link this; they link what it needs, too."""
+        self._raise_if_finalized()
         self._finalize_dynamic_globals()
-        self._verify_declare_only_symbols()
         self._finalized = True
+
+    def _get_module_for_linking(self) -> Any:
+        self._ensure_finalized()
+        return self._final_module
 
     def get_pointer_to_function(self, name: str) -> int:
         self._ensure_finalized()
@@ -93,13 +95,17 @@ def make_part(function: Callable[..., Any], *, allocates: bool) -> Any:
 class _Whole(_Part):
     """An entry with all that it calls, optimised, of which nothing but the entry is seen."""
 
-    def _optimize_final_module(self) -> None:
+    def finalize(self) -> None:
         module = self._final_module
+        for library in _all_needed_by(self):
+            module.link_in(library._get_module_for_linking(), preserve=True)
         for each in (*module.functions, *module.global_variables):
             if not each.is_declaration and each.name != self.name:
                 each.linkage = "internal"
+        self._verify_declare_only_symbols()
         JITCodeLibrary._optimize_functions(self, module)
         JITCodeLibrary._optimize_final_module(self)
+        super().finalize()
 
     def emit(self) -> bytes:
         for function in self._final_module.functions:
@@ -108,6 +114,18 @@ class _Whole(_Part):
                 if name.startswith(OF_NUMBA) or not binding.address_of_symbol(name):
                     raise NotImplementedError(f"a kernel needs {name!r}, which C does not have")
         return bytes(self._codegen._tm.emit_object(self._final_module))
+
+
+def _all_needed_by(library: Any) -> list[Any]:
+    """What a library calls, and what that calls, each of them once."""
+    found: dict[Any, None] = {}
+    waiting = [library]
+    while waiting:
+        for each in waiting.pop()._linking_libraries:
+            if each not in found:
+                found[each] = None
+                waiting.append(each)
+    return sorted(found, key=lambda each: not isinstance(each, _Part))  # numba's come on request
 
 
 @global_compiler_lock  # type: ignore[untyped-decorator]
