@@ -307,7 +307,7 @@ def evaluate_ratings(
         per_user: keep the values of every user, for `report.per_user`, of plain means over users.
         sample: share of the users to look at, drawn by a hash of their ids.
         threads: usable cores by default.
-        memory_limit: bytes that the run may take.
+        memory_limit: bytes that the run may take; above it rows are read in several passes.
         name: of the job, in reports and run folders.
     Raises:
         RequestError: the request is wrong [unknown-metric, bad-policy, ...].
@@ -360,7 +360,7 @@ def evaluate_labels(
         per_user: keep the values of every user, for `report.per_user`, of plain means over users.
         sample: share of the users to look at, drawn by a hash of their ids.
         threads: usable cores by default.
-        memory_limit: bytes that the run may take.
+        memory_limit: bytes that the run may take; above it rows are read in several passes.
         name: of the job, in reports and run folders.
     Raises:
         RequestError: the request is wrong [unknown-metric, bad-policy, ...].

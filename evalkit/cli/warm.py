@@ -134,7 +134,8 @@ def _run_rows() -> None:
             for columns in ({}, {"weight": "weight"}):
                 asked = {"user": user, "session": "session", **columns}
                 evaluate_labels(table, metrics=names, columns=asked)
-        many = pl.concat([table] * (1 << 17)).lazy()  # of each score more than a part has
+        turned = table.with_columns(label=1 - pl.col("label"))
+        many = pl.concat([table, turned] * (1 << 16)).lazy()  # of each score more than a part has
         evaluate_labels(many, metrics=["AUC"], memory_limit=1 << 30)
     names = list(registry_of("ratings"))
     names += [f"{name}(over='users')" for name in names]
