@@ -259,8 +259,10 @@ def row_lines() -> Iterator[str]:
         "The metrics that a library has of `[ratings]` and `[labels]`, with what they set; "
         "policies stand behind the library's name. `AUC` there is over all rows, `GAUC` over "
         "users. The records hold mean errors, R2, areas under curves and their relatives; "
-        "scikit-learn is asked itself, on adversarial rows, in the tests; everything else was read "
-        "in the libraries' sources."
+        "scikit-learn is asked itself, on adversarial rows, in the tests. The rest was not run: it "
+        "follows the sources of RecBole, recommenders, torchmetrics and Evidently, read in part, "
+        "and LensKit's documentation. Of Spark only MAE, MSE and RMSE were compared; its other "
+        "rows and remarks, and torchmetrics' PR-AUC, are from general knowledge and unverified."
     )
     yield ""
     for kind in ("ratings", "labels"):
