@@ -102,10 +102,15 @@ class Leading:
             self.least, self.most, self.counts = kept.least, kept.most, kept.counts
             return
         both = Leading(min(self.least, other.least), max(self.most, other.most), self.counts)
-        both.counts = np.zeros((both._n_cells, 2), dtype=np.int64)
-        for each in (self, other):
-            cells = np.arange(each.counts.shape[0], dtype=np.uint64)
-            cells += np.uint64(each.first - both.first >> each.shift)
+        added = [other]
+        if (both.first, both.shift, both._n_cells) != (self.first, self.shift, self._n_cells):
+            both.counts, added = np.zeros((both._n_cells, 2), dtype=np.int64), [self, other]
+        for each in added:
+            before = each.first - both.first >> each.shift  # cells of the finer kind
+            if each.shift == both.shift:
+                both.counts[before : before + each.counts.shape[0]] += each.counts
+                continue
+            cells = np.arange(each.counts.shape[0], dtype=np.uint64) + np.uint64(before)
             cells = (cells >> np.uint64(both.shift - each.shift)).astype(np.int64)
             begins = np.flatnonzero(np.diff(cells, prepend=-1))
             both.counts[cells[begins]] += np.add.reduceat(each.counts, begins, axis=0)
