@@ -197,3 +197,20 @@ def test_a_limit_moves_no_byte_of_segments_and_comparisons(small_parts, reads):
     assert len(reads) - n_reads > 2 * n_reads
     assert limited.estimates == whole.estimates
     assert limited.comparisons == whole.comparisons
+
+
+def test_models_are_compared_and_segments_measured_in_passes(small_parts):
+    log = impressions("spread")
+    models = {"a": log, "b": log.with_columns(score=1 - pl.col("score"))}
+    halves = pl.DataFrame({"user": range(400), "half": [user % 2 for user in range(400)]})
+    asked = {
+        "metrics": ["AUC", "log-loss(over='users')"],
+        "statistics": {"baseline": "a"},
+        "segments": {"half": {"path": halves, "by": "half"}},
+    }
+
+    whole = json.loads(evalkit.evaluate_labels(models, **asked).to_json())
+    limited = json.loads(evalkit.evaluate_labels(models, **asked, memory_limit=12_000).to_json())
+
+    assert {key for key in whole if whole[key] != limited[key]} <= {"run_id", "run_key", "meta"}
+    assert len(whole["metrics"]) == 12
