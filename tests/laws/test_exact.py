@@ -158,7 +158,7 @@ def test_many_values_of_one_sign_fill_no_limb_over(monkeypatch, odd, size):
     for _ in range(3):
         sums.add(values)
 
-    scaled, odd_scaled = int(value) << 1074, int(odd > 0)
+    scaled, odd_scaled = int(Fraction(value) * 2**1074), int(odd > 0)
     assert sums.sum_of(0).scaled == 3 * (odd_scaled - (n - 1) * scaled)
     assert sums.sum_of(0).squares == 3 * (odd_scaled + (n - 1) * scaled**2)
 
