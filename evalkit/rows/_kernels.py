@@ -9,6 +9,9 @@ from evalkit.metrics import kernel
 SIGN_32, INFINITE_32 = 0x80000000, 0x7F800000
 SIGN_64, INFINITE_64 = 0x8000000000000000, 0x7FF0000000000000
 ONE = np.uint64(1)
+DIGIT_BITS = 11  # of a key, when it is sorted
+N_VALUES = 1 << DIGIT_BITS
+LAST_VALUE = np.uint64(N_VALUES - 1)
 
 
 @kernel(allocates=False)
@@ -253,3 +256,33 @@ def find_starts(packed, starts):
     """Where each number's rows begin; numbers ascend, and each of them is there."""
     for row in range(packed.size):
         starts[np.int64(packed[row]) + 1] = row + 1
+
+
+@kernel(allocates=False)
+def sort_digits(keys, spare, counts, n_bits):
+    """Sort uint64 keys of so many bits, digit by digit from the lowest.
+
+    `spare` has as many keys, `counts` is int64[n_digits, N_VALUES] of 0.
+    """
+    n_digits = (n_bits + DIGIT_BITS - 1) // DIGIT_BITS
+    for row in range(keys.size):
+        key = keys[row]
+        for digit in range(n_digits):
+            counts[digit, (key >> np.uint64(DIGIT_BITS * digit)) & LAST_VALUE] += 1
+    source, target = keys, spare
+    for digit in range(n_digits):
+        shift = np.uint64(DIGIT_BITS * digit)
+        place = 0
+        for value in range(N_VALUES):
+            count = counts[digit, value]
+            counts[digit, value] = place
+            place += count
+        for row in range(keys.size):
+            key = source[row]
+            value = (key >> shift) & LAST_VALUE
+            target[counts[digit, value]] = key
+            counts[digit, value] += 1
+        source, target = target, source
+    if n_digits % 2 == 1:
+        for row in range(keys.size):
+            keys[row] = spare[row]

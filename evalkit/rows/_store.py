@@ -17,6 +17,8 @@ import numpy.typing as npt
 
 from evalkit.keys import Keys
 from evalkit.rows._kernels import (
+    DIGIT_BITS,
+    N_VALUES,
     count_hashes,
     find_conflict,
     find_starts,
@@ -30,11 +32,13 @@ from evalkit.rows._kernels import (
     push,
     rank_densely,
     scatter,
+    sort_digits,
 )
 
 ROWS_A_PART = 1 << 17
 MOST_BITS = 13
 MORE_ROWS = 1 << 22
+FEW_KEYS = 2000  # which NumPy sorts before digits are counted
 
 Column = npt.NDArray[Any]
 
@@ -226,6 +230,15 @@ class _Packing:
     distinct: npt.NDArray[Any] | None  # None: the value itself is packed
 
 
+def sort_packed(packed: Keys, n_bits: int) -> None:
+    """Sort keys of so many bits where they are."""
+    if packed.size < FEW_KEYS:
+        packed.sort()
+        return
+    counts = np.zeros((-(-n_bits // DIGIT_BITS), N_VALUES), dtype=np.int64)
+    sort_digits(packed, np.empty_like(packed), counts, n_bits)
+
+
 def sort_rows(
     groups: Numbered | None, columns: Sequence[Column]
 ) -> tuple[npt.NDArray[np.int64], list[Column]]:
@@ -258,7 +271,7 @@ def sort_rows(
         push(packed, column, width)
     if group_bits + sum(each.n_bits for each in packings) > 64:
         raise AssertionError("a part is too large to be packed")  # beyond 2^20 rows of 3 columns
-    packed.sort()
+    sort_packed(packed, group_bits + sum(each.n_bits for each in packings))
     found: list[Column] = []
     for column, packing in zip(reversed(columns), reversed(packings), strict=True):
         out = np.empty(n_rows, dtype=column.dtype)
