@@ -28,8 +28,9 @@ TOGETHER = 1 << 10  # rows that are added at a time, few enough to stay close to
 MOST_WAITING = 1 << 14  # values whose cuts, of 48 bits each, an int64 takes
 N_WAITING = 6
 AHEAD = 16  # rows that are fetched before they are read
-TWO = 1024 << 52  # bits of 2.0: values below it wait for each other
+TWO = 1024 << 52  # bits of 2.0: values below it wait for each other, on the grids of that size
 WAITING_EXPONENT = 1
+SMALL = (1023 - 12) << 52  # bits of 2^-12: smaller values would leave too much over
 WIDEST = 400  # exponents that fit the grids with their squares
 SMALLEST = (1023 - 500) << 52  # bits of 2^-500: smaller values might vanish when scaled
 # values up to 1 are cut to 20 bits for their skewness, whose cubes have 60
@@ -378,7 +379,7 @@ def add_some(values, limbs, counts, waiting):  # type: ignore[no-untyped-def]
     counts[3] += n_zero
     if largest == 0:
         return largest
-    if largest < TWO:
+    if SMALL <= largest < TWO:
         fits, sum_1, sum_2, square_1, square_2, square_3 = cut(values, WAITING_EXPONENT)
         if fits:
             if waiting[0] + values.size > MOST_WAITING:
