@@ -187,8 +187,17 @@ def auc(
     k: int | None,
     candidates: float = 0.0,
     one_kind: str = "undefined",
+    others: str = "shown",
 ) -> float:
     listed = [gain != 0 for gain in top(ranked, k)]
+    if others == "one_more":
+        whole = [gain != 0 for gain in ranked]
+        n_others = 1 + (candidates - len(relevant) if candidates else whole.count(False))
+        n_wanted = len(relevant) if k is None else min(k, len(relevant))
+        if n_wanted <= 0 or n_others <= 0:
+            return math.nan
+        won = sum(n_others - listed[:rank].count(False) for rank, hit in enumerate(listed) if hit)
+        return won / (n_others * n_wanted)
     if candidates:
         others = candidates - len(relevant)
         unlisted = others - listed.count(False)
