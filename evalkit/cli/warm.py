@@ -76,7 +76,6 @@ def _run_all(folder: Path) -> None:
         way.run(paths["config"], paths["truth"])
     _split_users()
     warm_metrics()
-    _estimate_catalogue()
     _run_rows()
 
 
@@ -107,13 +106,6 @@ def _split_users() -> None:
     from evalkit.keys import Share
 
     Share(0, 2).holds(np.arange(2, dtype=np.uint64))
-
-
-def _estimate_catalogue() -> None:
-    from evalkit.metrics._sampling import bias_variance, most_likely
-
-    bias_variance(0, 20, 5, 0.01, (3,))
-    most_likely([0.5, 0.5], 0, 20, 1, 3)
 
 
 def _run_rows() -> None:

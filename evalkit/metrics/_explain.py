@@ -18,6 +18,7 @@ from ._declare import (
     write_value,
 )
 from ._registry import registry
+from ._sampling import bias_variance, most_likely
 
 WIDTH = 80
 LABEL = 44
@@ -109,6 +110,8 @@ def warm_metrics(metrics: Mapping[str, Metric] | None = None) -> int:
             ranks = hits.ranks
             tied = TiedHits(*hits, firsts=ranks, lasts=ranks, untils=ranks)
             request.measure(tied, relevant, lengths, cutoffs, out)
+    bias_variance(0, 20, 5, 0.01, (3,))
+    most_likely([0.5, 0.5], 0, 20, 1, 3)
     return len(chosen)
 
 
