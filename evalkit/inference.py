@@ -79,9 +79,9 @@ class Inference:
             if estimates is not None
             else _estimates(config, measured, models, totals, resampling, ratios)
         )
-        raw = list(_comparisons(config, totals, resampling, ratios, requests))
-        comparisons, n_tests = _corrected(raw, chosen)
-        judged = _with_verdicts(comparisons, chosen, requests)
+        compared = list(_comparisons(config, totals, resampling, ratios, requests))
+        comparisons, n_tests = _corrected([each for each, _ in compared], chosen)
+        judged = _with_verdicts(comparisons, [n for _, n in compared], chosen, requests)
         standings = _standings(estimates, judged, chosen, requests)
         used = StatisticsUsed(
             level=chosen.level,
@@ -118,17 +118,16 @@ class RatioTotal(Protocol):
 
 
 class RatioTotals(Protocol):
-    """Such numbers of every segment, model and pair.
-
-    Args:
-        has_outcomes: users have values of their own, by which models win and lose.
-    """
-
-    @property
-    def has_outcomes(self) -> bool: ...
+    """Such numbers of every segment, model and pair."""
 
     def total(self, segment: Segment, target: str | Pair, column: int) -> RatioTotal | None:
         """One request of one target in one segment; None where it is a plain mean of users."""
+
+    def users_without_values(self, segment: Segment, pair: Pair, column: int) -> int | None:
+        """How many users a difference stands on that have no values, by which models win or lose.
+
+        None where users have values.
+        """
 
 
 def _estimates(
@@ -278,7 +277,8 @@ def _comparisons(
     resampling: Resampling | None,
     ratios: RatioTotals | None,
     requests: Sequence[Request],
-) -> Iterator[Comparison]:
+) -> Iterator[tuple[Comparison, int]]:
+    """Every comparison, and how many users, or clusters of them, its error stands on."""
     chosen = config.statistics
     pairs = dict.fromkeys(pair for _, pair in totals.pairs)
     for pair in pairs:
@@ -288,15 +288,19 @@ def _comparisons(
                     continue
                 found = totals.pair_total(segment, pair, column)
                 plain = _comparison(found, chosen, segment, pair, request)
+                n_drawn = found.delta.count
                 if ratios is not None:
                     sums = [ratios.total(segment, each, column) for each in (pair, *pair)]
                     plain = _pair_by_ratio(plain, sums, chosen)
-                    if sums[0] is not None and not ratios.has_outcomes:
-                        n_users = sums[0].count
+                    n_drawn = n_drawn if sums[0] is None else sums[0].count
+                    n_users = ratios.users_without_values(segment, pair, column)
+                    if n_users is not None:
                         plain = replace(plain, n_users=n_users, wins=None, ties=None, losses=None)
                 if request.metric.higher_is_better is None:
                     plain = replace(plain, wins=None, ties=None, losses=None)
-                yield plain if resampling is None else _drawn(plain, resampling, segment, chosen)
+                if resampling is not None:
+                    plain = _drawn(plain, resampling, segment, chosen)
+                yield plain, n_drawn
 
 
 def _comparison(
@@ -366,6 +370,8 @@ def _drawn(
     each: Comparison, resampling: Resampling, segment: Segment, chosen: StatisticsSection
 ) -> Comparison:
     """The comparison with the limits and the p-value that were asked for."""
+    if not math.isfinite(each.delta):
+        return each
     pair = (each.baseline, each.candidate)
     p_value = resampling.p_value(segment, pair, each.metric)
     if p_value is not None:
@@ -554,11 +560,17 @@ def _last_if_nan(value: float) -> float:
 
 
 def _with_verdicts(
-    comparisons: Sequence[Comparison], chosen: StatisticsSection, requests: Sequence[Request]
+    comparisons: Sequence[Comparison],
+    n_drawn: Sequence[int],
+    chosen: StatisticsSection,
+    requests: Sequence[Request],
 ) -> tuple[Comparison, ...]:
     """Comparisons with verdicts; tests against the margin are corrected as the others are.
 
     Tukey's test knows no margin: Holm's correction stands in for it there.
+
+    Args:
+        n_drawn: users, or clusters of them, that each error stands on.
     """
     better = {request.label: request.metric.higher_is_better for request in requests}
     correction = "holm" if chosen.correction == "tukey" else chosen.correction
@@ -566,7 +578,10 @@ def _with_verdicts(
     not_worse = [math.nan] * len(comparisons)
     if chosen.margin is not None:
         for places in _families(comparisons, chosen):
-            tests = [_margin_tests(comparisons[place], chosen.margin, better) for place in places]
+            tests = [
+                _margin_tests(comparisons[place], n_drawn[place], chosen.margin, better)
+                for place in places
+            ]
             for adjusted, p_values in zip((same, not_worse), zip(*tests, strict=True), strict=True):
                 family = adjust(p_values, correction).p_adjusted
                 for place, p_value in zip(places, family, strict=True):
@@ -588,10 +603,10 @@ def _with_verdicts(
 
 
 def _margin_tests(
-    each: Comparison, margin: float, better: Mapping[str, bool | None]
+    each: Comparison, n: int, margin: float, better: Mapping[str, bool | None]
 ) -> tuple[float, float]:
     """p-values of "they differ by the margin" and of "it is worse by it"; NaN without one."""
-    delta, std_error, n = each.delta, each.std_error, each.n_users
+    delta, std_error = each.delta, each.std_error
     same = equivalence_test(delta, std_error, n, margin=margin).p_value
     higher_is_better = better[each.metric]
     if higher_is_better is None:

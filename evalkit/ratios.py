@@ -88,11 +88,6 @@ class Ratios:
     sums: dict[tuple[Segment, Target], ExactSums] = field(default_factory=dict)
     cut: set[Segment] = field(default_factory=set)
 
-    @property
-    def has_outcomes(self) -> bool:
-        """Users have values of their own."""
-        return True
-
     def add(
         self,
         users: BlockValues,
@@ -171,6 +166,10 @@ class Ratios:
         first = 3 * column
         values, weights, both = (found.sum_of(first + place) for place in range(3))
         return RatioSum(values, weights, both, segment not in self.cut)
+
+    def users_without_values(self, segment: Segment, pair: Pair, column: int) -> int | None:
+        """None: users have values."""
+        return None
 
 
 def _by_cluster(

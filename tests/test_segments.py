@@ -597,6 +597,18 @@ def test_weights_and_clusters_give_the_robust_errors_of_statsmodels(
     assert delta.p_value == pytest.approx(2 * stats.t.sf(t, np.unique(groups).size - 1), rel=1e-8)
 
 
+def test_a_margin_is_tested_with_the_degrees_of_freedom_of_clusters(logs):
+    folder, _, _ = logs
+    chosen = {"baseline": "a", "cluster": "user % 3", "correction": "none"}
+    first = run(folder, statistics=chosen).comparisons[0]
+    margin = abs(first.delta) + 2.2 * first.std_error  # of 5 %: at 2.9 from three clusters on
+
+    (found, *_) = run(folder, statistics={**chosen, "margin": margin}).comparisons
+
+    assert stats.t.sf(2.2, 2) > 0.05 > stats.t.sf(2.2, found.n_users - 1)
+    assert found.verdict not in ("equivalent", "not inferior")
+
+
 def test_clusters_and_weights_change_no_byte_with_threads(logs, tmp_path):
     folder, _, _ = logs
     clustered(folder, tmp_path)

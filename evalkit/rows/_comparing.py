@@ -92,11 +92,6 @@ class RowTotals:
     measured: Mapping[Segment, Mapping[str, Measured]]
     totals: GrandTotals
 
-    @property
-    def has_outcomes(self) -> bool:
-        """Users have no values by which models win or lose."""
-        return False
-
     def total(self, segment: Segment, target: str | Pair, column: int) -> _Total | None:
         """One request of one model or pair; None where it is a finite mean of users' values."""
         known_models = self.measured[segment]
@@ -112,6 +107,11 @@ class RowTotals:
         if not known:
             return _Total(max(old.n_users, new.n_users), new.value - old.value, None)
         return _Total(sums.count, new.value - old.value, sums.std_error)
+
+    def users_without_values(self, segment: Segment, pair: Pair, column: int) -> int | None:
+        """Of numbers over all rows, of weighted means and of infinite ones; None of others."""
+        found = self.total(segment, pair, column)
+        return None if found is None else found.count
 
 
 def _number(models: Mapping[str, Measured], model: str, column: int) -> Number:
@@ -152,7 +152,7 @@ def conclude(
             wanted = [requests.index(request) for request in resampling.requests]
             users = slice(0, units.users.size)
             drawn = GivenValues(
-                {name: each[users, wanted] for name, each in units.values.items()},
+                {name: _finite(each[users, wanted]) for name, each in units.values.items()},
                 [bool(request.metric.higher_is_better) for request in resampling.requests],
             )
             one = CellSet.of_one(units.users.size, segment)
@@ -162,10 +162,18 @@ def conclude(
         for segment in totals.segments:
             for column, request in enumerate(requests):
                 number = _number(measured[segment], model, column)
+                if resampling is not None and math.isfinite(number.value):
+                    drawn_limits = resampling.interval(segment, model, request.label, number.value)
+                    number = replace(number, interval=drawn_limits or number.interval)
                 estimates.append(number.estimate(model, request, segment, followed))
     known = RowTotals(requests, measured, totals)
     inference = Inference.of(config, requests, models, totals, resampling, known, estimates)
     return replace(inference, warnings=(*warnings, *inference.warnings))
+
+
+def _finite(values: Floats) -> Floats:
+    """Values to draw from; an infinite mean has no limits, so nothing is drawn for it."""
+    return np.where(np.isinf(values), np.nan, values)
 
 
 def _lonely_users(users: Keys, measured: Mapping[str, Measured]) -> Iterator[Warning_]:

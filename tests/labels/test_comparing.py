@@ -141,6 +141,20 @@ def test_values_of_users_are_resampled_and_ranked(asked):
     )
 
 
+def test_limits_of_a_mean_are_those_of_the_draws():
+    name = "log-loss(over='users')"
+    plain, drawn = (
+        compare(two_models(), [name, "AUC"], metrics=[name], **asked).estimates
+        for asked in ({}, {"method": "bootstrap", "replicates": 2000})
+    )
+
+    for one, other in zip(plain, drawn, strict=True):
+        is_same = (one.low, one.high) == (other.low, other.high)
+        assert is_same == (one.metric == "AUC")
+        assert (other.low, other.high) == pytest.approx((one.low, one.high), rel=0.05)
+        assert (one.value, one.std_error) == (other.value, other.std_error)
+
+
 def test_what_needs_values_of_users_is_refused_for_numbers_over_rows():
     with pytest.raises(RequestError, match="AUC has none") as caught:
         compare(two_models(), ["AUC", "AUC(over='users')"], test="wilcoxon")
@@ -185,3 +199,23 @@ def test_an_infinite_loss_is_compared_with_nothing():
     for found in compare(logs, ["log-loss", "log-loss(over='users')"]).comparisons:
         assert found.delta == math.inf
         assert (found.std_error, found.verdict) == (None, "cannot tell")
+
+
+@pytest.mark.parametrize(
+    "asked", [{"method": "bootstrap"}, {"test": "wilcoxon"}, {"test": "permutation"}]
+)
+def test_nothing_is_drawn_for_an_infinite_mean(asked):
+    logs = two_models()
+    is_wrong = (pl.col("user") == 3) & (pl.col("label") == 1)
+    logs["noisy"] = logs["noisy"].with_columns(
+        score=pl.when(is_wrong).then(0.0).otherwise(pl.col("score"))
+    )
+
+    report = compare(logs, ["log-loss(over='users')"], **asked)
+
+    (found,) = report.comparisons
+    assert (found.delta, found.verdict) == (math.inf, "cannot tell")
+    assert math.isnan(found.low)
+    good, noisy = report.estimates
+    assert good.low < good.value < good.high
+    assert (noisy.value, noisy.low, noisy.high) == (math.inf, None, None)
