@@ -120,8 +120,13 @@ class RatioTotal(Protocol):
 class RatioTotals(Protocol):
     """Such numbers of every segment, model and pair."""
 
-    def total(self, segment: Segment, target: str | Pair, column: int) -> RatioTotal | None:
-        """One request of one target in one segment; None where it is a plain mean of users."""
+    def total(self, segment: Segment, model: str, column: int) -> RatioTotal | None:
+        """One request of one model in one segment; None where it is a plain mean of users."""
+
+    def of_pair(
+        self, segment: Segment, pair: Pair, column: int
+    ) -> tuple[RatioTotal, RatioTotal, RatioTotal] | None:
+        """The difference of two models, and each of both; None where it is that of plain means."""
 
     def users_without_values(self, segment: Segment, pair: Pair, column: int) -> int | None:
         """How many users a difference stands on that have no values, by which models win or lose.
@@ -206,12 +211,12 @@ def _by_ratio(each: Estimate, total: RatioTotal | None, chosen: StatisticsSectio
 
 
 def _pair_by_ratio(
-    each: Comparison, totals: Sequence[RatioTotal | None], chosen: StatisticsSection
+    each: Comparison,
+    totals: tuple[RatioTotal, RatioTotal, RatioTotal],
+    chosen: StatisticsSection,
 ) -> Comparison:
     """The comparison over clusters, or with weights: delta, then baseline and candidate."""
     delta, baseline, candidate = totals
-    if delta is None or baseline is None or candidate is None:
-        return each
     n, mean, error = delta.count, delta.mean, delta.std_error
     interval = mean_interval(mean, error, n, level=chosen.level)
     relative = relative_interval(
@@ -289,10 +294,8 @@ def _comparisons(
                 found = totals.pair_total(segment, pair, column)
                 plain = _comparison(found, chosen, segment, pair, request)
                 n_drawn = found.delta.count
-                if ratios is not None:
-                    sums = [ratios.total(segment, each, column) for each in (pair, *pair)]
-                    plain = _pair_by_ratio(plain, sums, chosen)
-                    n_drawn = n_drawn if sums[0] is None else sums[0].count
+                if ratios is not None and (sums := ratios.of_pair(segment, pair, column)):
+                    plain, n_drawn = _pair_by_ratio(plain, sums, chosen), sums[0].count
                     n_users = ratios.users_without_values(segment, pair, column)
                     if n_users is not None:
                         plain = replace(plain, n_users=n_users, wins=None, ties=None, losses=None)

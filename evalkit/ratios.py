@@ -167,6 +167,13 @@ class Ratios:
         values, weights, both = (found.sum_of(first + place) for place in range(3))
         return RatioSum(values, weights, both, segment not in self.cut)
 
+    def of_pair(
+        self, segment: Segment, pair: Pair, column: int
+    ) -> tuple[RatioSum, RatioSum, RatioSum] | None:
+        """The difference of two models, and each of both; None where there is none."""
+        delta, one, other = (self.total(segment, each, column) for each in (pair, *pair))
+        return None if delta is None or one is None or other is None else (delta, one, other)
+
     def users_without_values(self, segment: Segment, pair: Pair, column: int) -> int | None:
         """None: users have values."""
         return None

@@ -245,7 +245,7 @@ def _check_kind(has: set[str], tree: Mapping[str, object], problems: Problems) -
         _check_times(tree["labels"], problems)
 
 
-_OF_RANKINGS = ("cluster", "weight", "curves", "distributions")
+_OF_RANKINGS = ("weight", "curves", "distributions")
 
 
 def _refuse_of_rankings(kind: str, tree: Mapping[str, object], problems: Problems) -> None:

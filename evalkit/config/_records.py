@@ -454,7 +454,8 @@ class StatisticsSection(Record):
     search: bool = Field(default=False, description="Look for the segments that lose or gain most.")
     cluster: str | None = Field(
         default=None,
-        description="Column of the truth, or SQL over it: users of one value vary together.",
+        description="Column of the truth, of ratings or labels, or SQL over it: users of one value "
+        "vary together.",
     )
     weight: Segmentation | None = Field(
         default=None, description="A number of each user, whose values count so much."

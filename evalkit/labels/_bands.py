@@ -130,6 +130,18 @@ class Spread:
             mine += theirs
 
 
+class NoBands:
+    """Of users who vary together: clusters are cut by the parts in which users are counted."""
+
+    def at(self, mark: Mark, value: Fraction, factors: Sequence[Fraction | int]) -> Limits:
+        """No limits."""
+        return None, None
+
+    def of_bin(self, number: int, positives: Fraction, rows: Fraction) -> Limits:
+        """No limits."""
+        return None, None
+
+
 class Bands:
     """Limits of ratios at the marks of a ruler.
 

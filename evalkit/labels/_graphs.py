@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from evalkit.labels._bands import Bands, Limits, Mark
+from evalkit.labels._bands import Bands, Limits, Mark, NoBands
 from evalkit.labels._walk import START, Bins, Point, Totals, Walked
 from evalkit.labels._wanted import LINE_POINTS
 from evalkit.report import Graph
@@ -35,7 +35,7 @@ class Drawing:
         bins = self._bins
         return [] if bins is None or bins.edges is None else bins.edges[1:].tolist()
 
-    def graphs(self, bands: Bands) -> list[Graph]:
+    def graphs(self, bands: Bands | NoBands) -> list[Graph]:
         """Every curve that these rows have."""
         found = []
         if self.totals.positives and self.totals.negatives:
@@ -72,7 +72,7 @@ class Drawing:
 
     # ---------------------------------------------------------------- curves
 
-    def _draw_roc(self, bands: Bands) -> Graph:
+    def _draw_roc(self, bands: Bands | NoBands) -> Graph:
         points = self._roc()
         good, bad = Fraction(self.totals.positives), Fraction(self.totals.negatives)
         x, y = [NOTHING], [NOTHING]
@@ -95,7 +95,7 @@ class Drawing:
             x_high=_sides(x)[1],
         )
 
-    def _draw_recall(self, bands: Bands) -> Graph:
+    def _draw_recall(self, bands: Bands | NoBands) -> Graph:
         points = self._recall()
         good = Fraction(self.totals.positives)
         x, y = [], []
@@ -119,7 +119,7 @@ class Drawing:
             x_high=_sides(x)[1],
         )
 
-    def _draw_gain_and_lift(self, bands: Bands) -> list[Graph]:
+    def _draw_gain_and_lift(self, bands: Bands | NoBands) -> list[Graph]:
         deciles = self._deciles()
         x = [number / 100 for number in deciles] + [1.0]
         reached = [self.walked.shares[number].positives for number in deciles]
@@ -139,7 +139,7 @@ class Drawing:
             ),
         ]  # fmt: skip
 
-    def _limits_of_gain(self, bands: Bands, number: int) -> Limits:
+    def _limits_of_gain(self, bands: Bands | NoBands, number: int) -> Limits:
         """Limits where the share of rows is given, and so the score that it ends at is not.
 
         Users with more rows above that score move it up, and rows around it are lost, of which
@@ -155,7 +155,7 @@ class Drawing:
         factors = (1 - slope, -slope, slope * share - gain, slope * share)
         return bands.at(cuts[number].mark, gain, tuple(each / good for each in factors))
 
-    def _draw_calibration(self, bins: Bins, bands: Bands) -> Graph:
+    def _draw_calibration(self, bins: Bins, bands: Bands | NoBands) -> Graph:
         numbers = [each for each in reversed(range(bins.rows.size)) if bins.rows[each] > 0]
         y = [
             bands.of_bin(each, Fraction(bins.positives[each]), Fraction(bins.rows[each]))

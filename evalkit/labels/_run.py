@@ -11,7 +11,7 @@ import numpy.typing as npt
 from evalkit.config import Config
 from evalkit.errors import DataError, MachineError, RequestError
 from evalkit.keys import KeyCollisionError
-from evalkit.labels._bands import Bands, Ruler
+from evalkit.labels._bands import Bands, NoBands, Ruler
 from evalkit.labels._graphs import Drawing
 from evalkit.labels._groups import GroupResults, measure_groups
 from evalkit.labels._parts import Leading, ScoreParts
@@ -38,6 +38,7 @@ from evalkit.rows import (
     Room,
     RowTally,
     Smooth,
+    UserSources,
     check_resampled,
     check_rows,
     compares,
@@ -47,10 +48,9 @@ from evalkit.rows import (
     inputs_of,
     make_report,
     open_all,
-    open_row_segments,
-    tables_of,
+    open_user_sources,
 )
-from evalkit.segments import ALL, SegmentTable
+from evalkit.segments import ALL
 from evalkit.sources import Table, open_labels
 
 SEEDS = range(1, 17)
@@ -89,7 +89,7 @@ def run_labels(
     opened = open_labels_of(config, given.rankings)
     held = [*given.rankings, *([None] * len(config.labels))]
     own = list(zip(config.labels, held, strict=False))
-    sources = open_row_segments(config, own, given.segments)
+    sources = open_user_sources(config, own, given.segments)
     keeping = None
     if per_user:
         keeping = Keeping.of(requests, opened[0].user_names, per_user_folder)
@@ -133,16 +133,20 @@ def open_labels_of(config: Config, given: Sequence[object | None] = ()) -> list[
 def open_all_of(config: Config) -> list[Table]:
     """Every table of labels, then those of segments."""
     own = [(table, None) for table in config.labels]
-    return [*open_labels_of(config), *tables_of(open_row_segments(config, own, {}))]
+    return [*open_labels_of(config), *open_user_sources(config, own, {}).inputs]
 
 
 def _check_sessions(config: Config, requests: Sequence[Request]) -> None:
     asked = [request.label for request in requests if over(request) == "sessions"]
-    if asked and config.segments.named:
+    of_users = {
+        "segments": bool(config.segments.named),
+        "clusters": config.statistics.cluster is not None,
+    }
+    for what in [what for what, is_there in of_users.items() if asked and is_there]:
         raise RequestError(
-            f"{', '.join(asked)} is over sessions, and segments are of users",
-            code="sessions-in-segments",
-            at=config.at("segments"),
+            f"{', '.join(asked)} is over sessions, and {what} are of users",
+            code=f"sessions-in-{what}",
+            at=config.at("segments") if what == "segments" else config.at("statistics", "cluster"),
             hint="leave one of both out",
         )
     if asked and not all(each.columns.session or each.session_every for each in config.labels):
@@ -159,7 +163,7 @@ class _Run:
     config: Config
     requests: Sequence[Request]
     models: Models
-    sources: Sequence[SegmentTable]
+    sources: UserSources
     keeping: Keeping | None
     thresholds: Mapping[int, float | None]
     threads: int
@@ -179,7 +183,7 @@ class _Run:
         kinds = ["user"]
         if any(over(request) == "sessions" for request in self.requests):
             kinds.append("session")
-        of_users = [*tables, *(each.table for each in self.sources if each.table is not None)]
+        of_users = [*tables, *self.sources.tables]
         groupings = [group_by(k, of_users if k == "user" else tables, seed) for k in kinds]
         find_users(config, tables, groupings[0], self.sources, found, sample=self.sample)
         clock.stop("segments")
@@ -193,7 +197,7 @@ class _Run:
             self.threads,
             self.sample,
             clock.line.advance,
-            Room(self.memory_limit, self.threads, copies=2 if self.sources else 1),
+            Room(self.memory_limit, self.threads, copies=2 if self.sources.segments else 1),
             mark_scores if Wanted.of(self.requests).requests else None,
         )
         tallies: dict[str, RowTally] = {}
@@ -261,8 +265,10 @@ class _Run:
         users = seen.by_kind["users"]
         if seen.pool is not None and seen.walked is not None:
             found.warnings += _warnings(name, wanted, seen.walked, seen.pool)
-        if seen.drawing is not None and users.bands is not None:
-            bands = Bands(users.bands, users.n_groups, level=self.config.statistics.level)
+        if seen.drawing is not None:
+            bands: Bands | NoBands = NoBands()
+            if users.bands is not None:
+                bands = Bands(users.bands, users.n_groups, level=self.config.statistics.level)
             found.graphs += seen.drawing.graphs(bands)
         found.users[name], found.most_rows[name] = users.n_groups, users.most_rows
         found.pairs[name] = rows.tally.noted.get("positives", 0)
@@ -291,6 +297,7 @@ class _Run:
                 placements = self._place(rows, leading, wanted)
         if drawn is not None and pool is not None and walked is not None:
             drawing = Drawing(drawn, pool.totals, walked, pool.score_range[0])
+        if drawing is not None and pool is not None and self.config.statistics.cluster is None:
             ruler = Ruler.make(
                 drawing.marks(), drawing.edges(), dtypes["score"], weight=pool.totals.rows
             )

@@ -49,6 +49,7 @@ from evalkit.rows import (
     RowSegments,
     RowTally,
     TermSums,
+    UserSources,
     WeightedMean,
     bin_of,
     check_resampled,
@@ -60,10 +61,9 @@ from evalkit.rows import (
     make_report,
     nice_edges,
     open_all,
-    open_row_segments,
-    tables_of,
+    open_user_sources,
 )
-from evalkit.segments import ALL, Segment, SegmentTable
+from evalkit.segments import ALL, Segment
 from evalkit.sources import Table, open_predictions, open_ratings
 from evalkit.threads import ordered_map
 
@@ -104,7 +104,7 @@ def run_ratings(
     tables = _open(config, given.rankings)
     held = [*given.rankings, *([None] * len(config.ratings))]
     own = list(zip(config.ratings, held, strict=False))
-    sources = open_row_segments(config, own, given.segments)
+    sources = open_user_sources(config, own, given.segments)
     clock.line.tables = [table for _, table in tables.all]
     keeping = None
     if per_user:
@@ -152,7 +152,7 @@ def _open(config: Config, given: Sequence[object | None]) -> _Tables:
 def open_ratings_of(config: Config) -> list[Table]:
     """The table of ratings, then those of predictions, or all tables with both; segments last."""
     own = [(table, None) for table in config.ratings]
-    segments = tables_of(open_row_segments(config, own, {}))
+    segments = open_user_sources(config, own, {}).inputs
     return [*(table for _, table in _open(config, ()).all), *segments]
 
 
@@ -189,7 +189,7 @@ class _Run:
     config: Config
     requests: Sequence[Request]
     tables: _Tables
-    sources: Sequence[SegmentTable]
+    sources: UserSources
     keeping: Keeping | None
     threads: int
     memory_limit: int | None
@@ -205,8 +205,7 @@ class _Run:
         config, clock = self.config, self.clock
         found = Findings(keeping=self.keeping)
         tables = [table for _, table in self.tables.all]
-        of_users = [each.table for each in self.sources if each.table is not None]
-        user = group_by("user", [*tables, *of_users], seed)
+        user = group_by("user", [*tables, *self.sources.tables], seed)
         find_users(config, tables, user, self.sources, found, sample=self.sample)
         clock.stop("segments")
         named = [table for table in tables if "item" in table.frame.collect_schema()]
@@ -221,7 +220,7 @@ class _Run:
             self.threads,
             self.sample,
             clock.line.advance,
-            Room(self.memory_limit, self.threads, copies=COPIES if self.sources else 1),
+            Room(self.memory_limit, self.threads, copies=COPIES if self.sources.segments else 1),
             reader.mark,
             tables,
         )

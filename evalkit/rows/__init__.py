@@ -5,15 +5,15 @@ together; each part of it is sorted whole, so nothing depends on the order of ro
 """
 
 from evalkit.rows._bins import bin_of, nice_edges
-from evalkit.rows._comparing import Measured, check_resampled, compares, conclude
+from evalkit.rows._comparing import check_resampled, compares, conclude
 from evalkit.rows._kept import Keeping
 from evalkit.rows._kernels import count_leading, count_within, find_ranges, place_ranges
 from evalkit.rows._means import WeightedMean, product_and_rest
-from evalkit.rows._numbers import KeptParts, Number, UserColumns
+from evalkit.rows._numbers import KeptParts, Measured, Number, UserColumns
 from evalkit.rows._passes import Columns, HeldRows, ModelRows, Room, bytes_of, shares_together
 from evalkit.rows._reading import Reading
 from evalkit.rows._repeats import find_repeats
-from evalkit.rows._segments import RowSegments, RowUsers, open_row_segments, tables_of
+from evalkit.rows._segments import RowSegments, RowUsers, UserSources, open_user_sources
 from evalkit.rows._spread import Floats, Smooth, Term, TermSums
 from evalkit.rows._store import (
     Batch,
@@ -71,6 +71,7 @@ __all__ = [
     "Term",
     "TermSums",
     "UserColumns",
+    "UserSources",
     "WeightedMean",
     "bin_of",
     "by_hash",
@@ -92,13 +93,12 @@ __all__ = [
     "nice_edges",
     "number_groups",
     "open_all",
-    "open_row_segments",
+    "open_user_sources",
     "order_keys",
     "parts_for",
     "place_ranges",
     "product_and_rest",
     "shares_together",
     "sort_rows",
-    "tables_of",
     "values_of",
 ]

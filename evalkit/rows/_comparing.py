@@ -15,7 +15,8 @@ from evalkit.keys import Keys
 from evalkit.metrics import Request, has_user_values, is_plain_mean, over
 from evalkit.report import Warning_
 from evalkit.resampling import Resampling, resamples
-from evalkit.rows._numbers import NO_NUMBER, Number, UserColumns
+from evalkit.rows._clusters import Bundles, Clusters
+from evalkit.rows._numbers import NO_NUMBER, Measured, Number
 from evalkit.rows._spread import Floats
 from evalkit.segments import ALL, CellSet, Segment
 from evalkit.totals import GrandTotals, Pair, pairs_among
@@ -24,7 +25,8 @@ from evalkit.totals import GrandTotals, Pair, pairs_among
 def compares(config: Config) -> bool:
     """Whether values of users are needed, beyond what sums say."""
     statistics = config.statistics
-    return statistics.baseline is not None or statistics.pairs == "all" or resamples(statistics)
+    compares = statistics.baseline is not None or statistics.pairs == "all"
+    return compares or statistics.cluster is not None or resamples(statistics)
 
 
 def check_resampled(config: Config) -> list[Request]:
@@ -58,21 +60,6 @@ def check_resampled(config: Config) -> list[Request]:
     return requests
 
 
-@dataclass(slots=True)
-class Measured:
-    """What the rows of one model give, of all users or of a segment's.
-
-    Args:
-        numbers: one a request.
-        n_users: users who have rows.
-        columns: of users and of sessions, where they are needed.
-    """
-
-    numbers: list[Number]
-    n_users: int
-    columns: Mapping[str, UserColumns] = field(default_factory=dict)
-
-
 @dataclass(frozen=True, slots=True)
 class _Total:
     count: int
@@ -80,38 +67,83 @@ class _Total:
     std_error: float | None
 
 
+_OfPair = tuple[_Total, _Total, _Total]  # a difference, and each of both models
+
+
 @dataclass(slots=True)
 class RowTotals:
-    """Numbers over all rows, weighted means, and their differences.
+    """Numbers over all rows, weighted means, means over clusters, and their differences.
 
-    Users have no values of such a number. A difference is that of the numbers as they are
+    Users have no values of a number over all rows. A difference is that of the numbers as they are
     reported; its error is that of the differences of the users' influences.
+
+    Args:
+        clustered: of pairs, where users vary together.
     """
 
     requests: Sequence[Request]
     measured: Mapping[Segment, Mapping[str, Measured]]
     totals: GrandTotals
+    clustered: dict[tuple[Segment, Pair, int], _OfPair] = field(default_factory=dict)
 
-    def total(self, segment: Segment, target: str | Pair, column: int) -> _Total | None:
-        """One request of one model or pair; None where it is a finite mean of users' values."""
-        known_models = self.measured[segment]
-        is_infinite = any(math.isinf(m.numbers[column].value) for m in known_models.values())
-        if is_plain_mean(self.requests[column]) and not is_infinite:
+    def total(self, segment: Segment, model: str, column: int) -> _Total | None:
+        """One request of one model; None where it is a finite mean of users' values."""
+        if self._has_values(segment, column):
             return None
-        if isinstance(target, str):
-            one = _number(known_models, target, column)
-            return _Total(one.n_users, one.value, one.std_error)
-        old, new = (_number(known_models, model, column) for model in target)
-        sums = self.totals.pairs[segment, target].deltas.sum_of(column)
-        known = old.std_error is not None and new.std_error is not None
-        if not known:
-            return _Total(max(old.n_users, new.n_users), new.value - old.value, None)
-        return _Total(sums.count, new.value - old.value, sums.std_error)
+        one = _number(self.measured[segment], model, column)
+        return _Total(one.n_users, one.value, one.std_error)
+
+    def of_pair(self, segment: Segment, pair: Pair, column: int) -> _OfPair | None:
+        """The difference of two models, and each of both; None where it is one of users' values."""
+        if (segment, pair, column) in self.clustered:
+            return self.clustered[segment, pair, column]
+        one, other = (self.total(segment, model, column) for model in pair)
+        if one is None or other is None:
+            return None
+        error = None
+        if one.std_error is not None and other.std_error is not None:
+            error = self.totals.pairs[segment, pair].deltas.sum_of(column).std_error
+        n_users = self.users_without_values(segment, pair, column) or 0
+        return _Total(n_users, other.mean - one.mean, error), one, other
 
     def users_without_values(self, segment: Segment, pair: Pair, column: int) -> int | None:
         """Of numbers over all rows, of weighted means and of infinite ones; None of others."""
-        found = self.total(segment, pair, column)
-        return None if found is None else found.count
+        if self._has_values(segment, column):
+            return None
+        known = self.totals.pairs[segment, pair].deltas.sum_of(column).count
+        numbers = [_number(self.measured[segment], model, column) for model in pair]
+        has_error = all(each.std_error is not None for each in numbers)
+        return known if has_error else max(each.n_users for each in numbers)
+
+    def note_clusters(
+        self, segment: Segment, pair: Pair, units: "_Units", bundles: Bundles
+    ) -> None:
+        """The errors of a pair, clusters drawn at random."""
+        old, new = (units.values[model] for model in pair)
+        for column in range(len(self.requests)):
+            found = self.totals.pair_total(segment, pair, column)
+            deltas = new[:, column] - old[:, column]
+
+            def total(values: Floats, mean: float, deltas: Floats = deltas) -> _Total:
+                n_users = max(1, int(np.count_nonzero(~np.isnan(deltas))))
+                moves = np.where(np.isnan(deltas), np.nan, (values - mean) / n_users)
+                n_clusters, error = bundles.spread(moves)
+                return _Total(n_clusters, mean, error)
+
+            delta = total(deltas, found.delta.mean)
+            if self._has_values(segment, column):
+                one = total(old[:, column], found.baseline.mean)
+                other = total(new[:, column], found.candidate.mean)
+                self.clustered[segment, pair, column] = delta, one, other
+            elif plain := self.of_pair(segment, pair, column):
+                error = None if plain[0].std_error is None else delta.std_error
+                of_both = _Total(delta.count, plain[0].mean, error)
+                self.clustered[segment, pair, column] = of_both, *plain[1:]
+
+    def _has_values(self, segment: Segment, column: int) -> bool:
+        numbers = [each.numbers[column] for each in self.measured[segment].values()]
+        is_infinite = any(math.isinf(each.value) for each in numbers)
+        return is_plain_mean(self.requests[column]) and not is_infinite
 
 
 def _number(models: Mapping[str, Measured], model: str, column: int) -> Number:
@@ -124,6 +156,7 @@ def conclude(
     measured: Mapping[Segment, Mapping[str, Measured]],
     totals: GrandTotals,
     *,
+    clusters: Clusters | None,
     hash_users: Callable[[Keys], Keys],
     threads: int,
 ) -> Inference:
@@ -132,6 +165,7 @@ def conclude(
     Args:
         measured: of each segment, ALL among them, and model.
         totals: knows the segments and their users; sums are added.
+        clusters: of the users, where they vary together.
         hash_users: stable hashes of users by their keys.
     """
     models = tuple(measured.get(ALL, {}))
@@ -140,6 +174,9 @@ def conclude(
         config, [each for each in requests if has_user_values(each)], in_passes=False
     )
     warnings: list[Warning_] = []
+    if clusters is not None:
+        measured = _by_cluster(requests, measured, clusters, level=config.statistics.level)
+    known = RowTotals(requests, measured, totals)
     for segment in totals.segments if pairs or resampling is not None else ():
         units = _Units.of(requests, models, measured[segment])
         if pairs and segment == ALL:
@@ -148,6 +185,9 @@ def conclude(
         cells = CellSet.of_one(units.n_units, segment)
         (found,) = measure_models(given, models, cell_sets=[cells], pairs=pairs, threads=threads)
         totals.take(found, cells.members, given.columns)
+        if clusters is not None:
+            for pair in pairs:
+                known.note_clusters(segment, pair, units, clusters.bundle(units.users))
         if resampling is not None:
             wanted = [requests.index(request) for request in resampling.requests]
             users = slice(0, units.users.size)
@@ -156,7 +196,8 @@ def conclude(
                 [bool(request.metric.higher_is_better) for request in resampling.requests],
             )
             one = CellSet.of_one(units.users.size, segment)
-            resampling.add(drawn, hash_users(units.users), models, pairs, [one], threads)
+            keys_of = hash_users if clusters is None else clusters.keys_of
+            resampling.add(drawn, keys_of(units.users), models, pairs, [one], threads)
     followed, estimates = differing(config.policies), []
     for model in models:
         for segment in totals.segments:
@@ -166,9 +207,32 @@ def conclude(
                     drawn_limits = resampling.interval(segment, model, request.label, number.value)
                     number = replace(number, interval=drawn_limits or number.interval)
                 estimates.append(number.estimate(model, request, segment, followed))
-    known = RowTotals(requests, measured, totals)
     inference = Inference.of(config, requests, models, totals, resampling, known, estimates)
     return replace(inference, warnings=(*warnings, *inference.warnings))
+
+
+def _by_cluster(
+    requests: Sequence[Request],
+    measured: Mapping[Segment, Mapping[str, Measured]],
+    clusters: Clusters,
+    *,
+    level: float,
+) -> dict[Segment, dict[str, Measured]]:
+    """The same numbers with the errors of clusters drawn at random."""
+    found: dict[Segment, dict[str, Measured]] = {}
+    places = columns_of(requests, "users")
+    for segment, by_model in measured.items():
+        for name, each in by_model.items():
+            users, numbers = each.columns["users"], list(each.numbers)
+            bundles = clusters.bundle(users.keys)
+            for place, column in enumerate(places):
+                moves, number = users.values[:, place], numbers[column]
+                if is_plain_mean(requests[column]):
+                    moves = (moves - number.value) / number.n_users
+                if number.std_error is not None:
+                    numbers[column] = number.with_error(*bundles.spread(moves), level=level)
+            found.setdefault(segment, {})[name] = replace(each, numbers=numbers)
+    return found
 
 
 def _finite(values: Floats) -> Floats:

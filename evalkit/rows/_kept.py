@@ -10,7 +10,8 @@ import polars as pl
 from evalkit.errors import RequestError
 from evalkit.metrics import Request, has_user_values
 from evalkit.report import PerUser, UserWriter, Warning_
-from evalkit.rows._comparing import Measured, columns_of
+from evalkit.rows._comparing import columns_of
+from evalkit.rows._numbers import Measured
 from evalkit.rows._segments import RowUsers
 
 

@@ -1,7 +1,7 @@
 """Numbers of one model, with their limits, and the users' values that comparisons take."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -50,6 +50,11 @@ class Number:
         interval = mean_interval(value, std_error, n_users, level=level)
         return cls(value, std_error, interval, n_users)
 
+    def with_error(self, n: int, std_error: float | None, *, level: float) -> "Number":
+        """The same number with another error, which stands on `n` clusters of users."""
+        interval = mean_interval(self.value, std_error, n, level=level)
+        return replace(self, std_error=std_error, interval=interval)
+
     def estimate(
         self,
         model: str,
@@ -93,6 +98,21 @@ class UserColumns:
 
     keys: Keys
     values: Floats
+
+
+@dataclass(slots=True)
+class Measured:
+    """What the rows of one model give, of all users or of a segment's.
+
+    Args:
+        numbers: one a request.
+        n_users: users who have rows.
+        columns: of users and of sessions, where they are needed.
+    """
+
+    numbers: list[Number]
+    n_users: int
+    columns: Mapping[str, UserColumns] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.config import Config
+from evalkit.config import Config, Segmentation
 from evalkit.errors import EvalkitError, RequestError, raise_all
 from evalkit.keys import (
     USER_KEY,
@@ -19,7 +19,7 @@ from evalkit.keys import (
     ids_of_keys,
     stable_hashes,
 )
-from evalkit.rows._comparing import Measured
+from evalkit.rows._numbers import Measured
 from evalkit.rows._passes import Columns, Counts, Done, HeldRows, ModelRows
 from evalkit.rows._store import Column, Placing, Store, by_hash, parts_for
 from evalkit.rows._tally import Grouping, RowTally
@@ -106,35 +106,55 @@ class RowUsers:
         return codes
 
 
-def open_row_segments(
+@dataclass(frozen=True, slots=True)
+class UserSources:
+    """What says something of users: tables opened, but not read."""
+
+    segments: Sequence[SegmentTable]
+    cluster: SegmentTable | None
+
+    @property
+    def tables(self) -> list[Table]:
+        """All of them, also those that are the rows themselves."""
+        sources = [*self.segments, *([] if self.cluster is None else [self.cluster])]
+        return [each.table for each in sources if each.table is not None]
+
+    @property
+    def inputs(self) -> list[Table]:
+        """Those that are tables of their own."""
+        return [table for table in self.tables if table.role.startswith("segments")]
+
+
+def open_user_sources(
     config: Config,
     own: Sequence[tuple[OwnTable, object | None]],
     in_memory: Mapping[str, object],
-) -> list[SegmentTable]:
-    """Every table that segments are read from; all that is wrong with any of them at once.
+) -> UserSources:
+    """Every table that segments and clusters are read from; all that is wrong with any at once.
 
     Args:
         own: the tables with rows, for values that stand in them, and what holds them in memory.
         in_memory: tables of segmentations, by name, in place of theirs.
     """
     problems: list[EvalkitError] = []
-    opened: list[SegmentTable] = []
 
-    def attempt(action: Callable[[], SegmentTable]) -> None:
-        try:
-            opened.append(action())
-        except EvalkitError as error:
-            problems.append(error)
+    def opened(named: dict[str, Segmentation]) -> list[SegmentTable]:
+        found: list[SegmentTable] = []
 
-    open_segments(config.segments.named, own, in_memory, attempt)
+        def attempt(action: Callable[[], SegmentTable]) -> None:
+            try:
+                found.append(action())
+            except EvalkitError as error:
+                problems.append(error)
+
+        open_segments(named, own, in_memory, attempt)
+        return found
+
+    cluster = config.statistics.cluster
+    segments = opened(config.segments.named)
+    clusters = [] if cluster is None else opened({"cluster": Segmentation(by=cluster)})
     raise_all(problems)
-    return opened
-
-
-def tables_of(sources: Sequence[SegmentTable]) -> list[Table]:
-    """The tables of users, of those that have any."""
-    tables = [each.table for each in sources if each.table is not None]
-    return [table for table in tables if table.role.startswith("segments")]
+    return UserSources(segments, clusters[0] if clusters else None)
 
 
 @dataclass(frozen=True, slots=True)

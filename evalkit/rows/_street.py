@@ -27,13 +27,15 @@ from evalkit.report import (
     Warning_,
 )
 from evalkit.resampling import resamples
-from evalkit.rows._comparing import Measured, conclude
+from evalkit.rows._clusters import Clusters
+from evalkit.rows._comparing import conclude
 from evalkit.rows._kept import Keeping, without_values
+from evalkit.rows._numbers import Measured
 from evalkit.rows._passes import ModelRows
-from evalkit.rows._segments import RowSegments, RowUsers, tables_of
+from evalkit.rows._segments import RowSegments, RowUsers, UserSources
 from evalkit.rows._tally import Grouping, RowTally
 from evalkit.runs import new_run_id, run_key
-from evalkit.segments import ALL, Segment, SegmentTable
+from evalkit.segments import ALL, Segment
 from evalkit.sources import Table
 from evalkit.totals import GrandTotals
 
@@ -71,6 +73,7 @@ class Findings:
 
     measured: dict[Segment, dict[str, Measured]] = field(default_factory=dict)
     segments: RowSegments | None = None
+    clusters: Clusters | None = None
     keeping: Keeping | None = None
     row_users: RowUsers | None = None
     totals: GrandTotals = field(default_factory=GrandTotals)
@@ -136,20 +139,22 @@ def find_users(
     config: Config,
     tables: Sequence[Table],
     user: Grouping,
-    sources: Sequence[SegmentTable],
+    sources: UserSources,
     found: Findings,
     *,
     sample: float | None,
 ) -> None:
     """Read the users of the tables, where something is to be said of single ones.
 
-    Segments and values to keep go by their ids, and so do draws where keys are hashes.
+    Segments, clusters and values to keep go by their ids, and so do draws where keys are hashes.
     """
     draws = resamples(config.statistics) and user.plan.hashed
-    if sources or draws or found.keeping is not None:
+    if sources.tables or draws or found.keeping is not None:
         found.row_users = RowUsers.of(tables, user.plan, sample)
-    if sources and found.row_users is not None:
-        found.segments = RowSegments.of(config, sources, found.row_users)
+    if sources.segments and found.row_users is not None:
+        found.segments = RowSegments.of(config, sources.segments, found.row_users)
+    if sources.cluster is not None and found.row_users is not None:
+        found.clusters = Clusters.read(sources.cluster, found.row_users)
 
 
 def make_report(
@@ -177,6 +182,7 @@ def make_report(
         requests,
         found.measured,
         found.totals,
+        clusters=found.clusters,
         hash_users=np.copy if found.row_users is None else found.row_users.hashes_of,
         threads=threads,
     )
@@ -253,7 +259,7 @@ def inputs_of(
     role: str,
     models: Models,
     tallies: Mapping[str, RowTally],
-    segments: Sequence[SegmentTable] = (),
+    sources: UserSources,
 ) -> list[Input]:
     """A record of every table that was read."""
     found = []
@@ -262,7 +268,7 @@ def inputs_of(
             sum(tally.rows for tally in tallies.values()) if model is None else tallies[model].rows
         )
         found.append(Input(role, model, table.paths, rows, table.fingerprint()))
-    for table in tables_of(segments):
+    for table in sources.inputs:
         n_rows = table.n_rows_hint() or 0
         found.append(Input("segments", None, table.paths, n_rows, table.fingerprint()))
     return found

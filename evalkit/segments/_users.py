@@ -236,11 +236,21 @@ def read_clusters(source: SegmentTable | None, truth: Truth) -> npt.NDArray[np.u
         return None
     values = read_user_values(source, truth)[0]
     if values.null_count():
-        raise DataError(
-            f"{values.null_count():,} users have no cluster",
-            code="no-cluster",
-            at=source.table.at if source.table is not None else "truth",
-            hint="give every user one, or leave cluster out",
-        )
+        raise no_cluster(source, values.null_count())
+    return hash_clusters(values)
+
+
+def no_cluster(source: SegmentTable, n_users: int) -> DataError:
+    """Users whose rows name no cluster."""
+    return DataError(
+        f"{n_users:,} users have no cluster",
+        code="no-cluster",
+        at=source.table.at if source.table is not None else "truth",
+        hint="give every user one, or leave cluster out",
+    )
+
+
+def hash_clusters(values: pl.Series) -> npt.NDArray[np.uint64]:
+    """uint64[n_users], hashes of clusters that no version of any library changes."""
     frame = values.cast(pl.String).alias("user_0").to_frame()
     return stable_hashes(frame, plan_ids("user", [("truth", "", dict(frame.schema))], seed=1))

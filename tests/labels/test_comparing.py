@@ -162,10 +162,10 @@ def test_what_needs_values_of_users_is_refused_for_numbers_over_rows():
     assert caught.value.code == "not-a-mean-of-users"
 
 
-@pytest.mark.parametrize("name", ["cluster", "curves", "distributions"])
+@pytest.mark.parametrize("name", ["curves", "distributions"])
 def test_statistics_of_rankings_are_refused(name):
     with pytest.raises(EvalkitError, match=f"{name} is for rankings"):
-        compare(two_models(), ["AUC"], **{name: "user" if name == "cluster" else True})
+        compare(two_models(), ["AUC"], **{name: True})
 
 
 def test_a_model_without_rows_is_compared_with_nothing():
