@@ -3,19 +3,17 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.config import Config
 from evalkit.errors import DataError, MachineError
-from evalkit.exact import SCALE_BITS, ExactSums, root_of
 from evalkit.keys import KeyCollisionError
 from evalkit.ledger import Clock
 from evalkit.metrics import Request, over
 from evalkit.plan import Given
+from evalkit.ratings._drawing import Drawing, Edges
 from evalkit.ratings._pairs import (
     Extremes,
     PairReader,
@@ -27,8 +25,6 @@ from evalkit.ratings._pairs import (
 from evalkit.ratings._smooth import SMOOTH, user_sums
 from evalkit.ratings._sums import PairSums
 from evalkit.report import (
-    Distribution,
-    Graph,
     Input,
     Report,
     TruthCounts,
@@ -36,7 +32,6 @@ from evalkit.report import (
 )
 from evalkit.rows import (
     Findings,
-    Floats,
     HeldRows,
     Keeping,
     KeptParts,
@@ -51,7 +46,6 @@ from evalkit.rows import (
     TermSums,
     UserSources,
     WeightedMean,
-    bin_of,
     check_resampled,
     check_rows,
     compares,
@@ -59,7 +53,6 @@ from evalkit.rows import (
     group_by,
     inputs_of,
     make_report,
-    nice_edges,
     open_all,
     open_user_sources,
 )
@@ -68,7 +61,6 @@ from evalkit.sources import Table, open_predictions, open_ratings
 from evalkit.threads import ordered_map
 
 SEEDS = range(1, 17)
-RESIDUAL_BINS, RATING_BINS = 40, 20
 COPIES = 3  # of rows in memory, where segments are: as they were read, joined, by segment
 
 
@@ -164,8 +156,7 @@ class _Part:
     means: list[WeightedMean]  # of requests over users
     spread: TermSums
     kept: KeptParts
-    residuals: npt.NDArray[np.int64]
-    rating_bins: ExactSums  # error, distance, rating of each bin
+    drawing: Drawing | None
     n_users: int
     most_rows: int
     tally: RowTally
@@ -177,8 +168,8 @@ class _Part:
             mine.merge(theirs)
         self.spread.merge(other.spread)
         self.kept.merge(other.kept)
-        self.residuals += other.residuals
-        self.rating_bins.merge(other.rating_bins)
+        if self.drawing is not None and other.drawing is not None:
+            self.drawing.merge(other.drawing)
         self.n_users += other.n_users
         self.most_rows = max(self.most_rows, other.most_rows)
         self.tally.add(other.tally)
@@ -311,11 +302,11 @@ class _Run:
         table: Table,
         found: Findings,
     ) -> None:
-        edges = _edges_of_residuals(extremes), _edges_of_ratings(extremes)
+        edges = Edges.around(extremes)
         totals: dict[Segment, _Part] = {}
         for share in shares:
             for segment, users in self._split(share, tally, found.segments):
-                for part in self._add_up(users, *edges):
+                for part in self._add_up(users, edges, is_drawn=segment == ALL):
                     if segment in totals:
                         totals[segment].merge(part)
                     else:
@@ -329,9 +320,9 @@ class _Run:
         found.most_rows[name] = total.most_rows
         for segment, each in totals.items():
             found.measured.setdefault(segment, {})[name] = self._measured(each)
-        if tally.rows_used:
-            found.distributions.append(_distribution(name, edges[0], total.residuals))
-            found.graphs += _errors_by_rating(name, total.rating_bins)
+        if tally.rows_used and total.drawing is not None:
+            found.distributions.append(total.drawing.histogram(name))
+            found.graphs += total.drawing.graphs(name, level=self.config.statistics.level)
 
     def _split(
         self, share: PairShare, tally: RowTally, segments: RowSegments | None
@@ -348,11 +339,12 @@ class _Run:
             for own in rows.shares(share.user):
                 yield segment, PairShare([own], share.user, None)
 
-    def _add_up(self, share: PairShare, edges: Floats, rated: Floats) -> Iterator[_Part]:
-        """What each part of some users gives; `edges` are those of errors, `rated` of ratings."""
+    def _add_up(self, share: PairShare, edges: Edges, *, is_drawn: bool) -> Iterator[_Part]:
+        """What each part of some users gives."""
         own = [request for request in self.requests if over(request) == "users"]
         pooled = tuple(dict.fromkeys(r.metric.name for r in self.requests if over(r) == "rows"))
-        middle = float((rated[0] + rated[-1]) / 2.0) if math.isfinite(rated[0]) else 0.0
+        low, high = float(edges.ratings[0]), float(edges.ratings[-1])
+        middle = (low + high) / 2.0 if math.isfinite(low) else 0.0
 
         def measure(part: int) -> _Part:
             pairs = share.part(part)
@@ -371,11 +363,12 @@ class _Run:
             spread.add(terms)
             if self.keeps:
                 kept.add(pairs.keys, values, np.ones(values.shape), terms)
-            errors = _errors_of(ratings, predictions)
-            counts = np.bincount(bin_of(errors, edges), minlength=edges.size - 1)
-            bins = _sum_by_bin(bin_of(ratings, rated), rated.size - 1, errors, ratings)
+            drawing = None
+            if is_drawn:
+                drawing = Drawing(edges, bands=self.config.statistics.cluster is None)
+                drawing.add(pairs)
             most = int(sizes.max(initial=0))
-            return _Part(sums, means, spread, kept, counts, bins, sizes.size, most, pairs.tally)
+            return _Part(sums, means, spread, kept, drawing, sizes.size, most, pairs.tally)
 
         return ordered_map(measure, range(share.n_parts), threads=self.threads)
 
@@ -406,78 +399,6 @@ def _extremes(tables: Sequence[ModelRows]) -> Extremes:
         if isinstance(found, Extremes):
             total.merge(found)
     return total
-
-
-# ---------------------------------------------------------------- residuals
-
-
-def _errors_of(ratings: Floats, predictions: Floats) -> Floats:
-    with np.errstate(over="ignore"):  # the edges take an infinite one
-        return predictions - ratings
-
-
-def _edges_of_residuals(extremes: Extremes) -> Floats:
-    """Edges around every error that there can be."""
-    low = float(_errors_of(extremes.high[:1], extremes.low[1:])[0])
-    high = float(_errors_of(extremes.low[:1], extremes.high[1:])[0])
-    return _edges(low, high, RESIDUAL_BINS)
-
-
-def _edges_of_ratings(extremes: Extremes) -> Floats:
-    return _edges(float(extremes.low[0]), float(extremes.high[0]), RATING_BINS)
-
-
-def _distribution(name: str, edges: Floats, counts: npt.NDArray[np.int64]) -> Distribution:
-    """The histogram of residuals, from the first bin that holds one to the last."""
-    there = np.flatnonzero(counts)
-    first, last = int(there[0]), int(there[-1])
-    return Distribution(
-        name,
-        "residual",
-        tuple(edges[first : last + 2]),
-        tuple(map(int, counts[first : last + 1])),
-    )
-
-
-def _edges(low: float, high: float, most: int) -> Floats:
-    if not math.isfinite(low) or not math.isfinite(high) or max(abs(low), abs(high)) > 1e300:
-        return np.array([-math.inf, math.inf])
-    return nice_edges(low, high, most)
-
-
-def _sum_by_bin(
-    bins: npt.NDArray[np.intp], n_bins: int, errors: Floats, ratings: Floats
-) -> ExactSums:
-    """Sums of error, distance and rating, three columns a bin."""
-    sums = ExactSums(3 * n_bins)
-    order = np.argsort(bins.astype(np.uint8), kind="stable")
-    ends = np.cumsum(np.bincount(bins, minlength=n_bins))
-    first = 0
-    for number, end in enumerate(ends):
-        rows = order[first:end]
-        if rows.size:
-            columns = np.stack([errors[rows], np.abs(errors[rows]), ratings[rows]], axis=1)
-            sums.add(columns, first_column=3 * number)
-        first = int(end)
-    return sums
-
-
-def _errors_by_rating(name: str, bins: ExactSums) -> list[Graph]:
-    """MAE, RMSE and bias of each bin of true ratings, at its mean rating."""
-    found = []
-    for number in range(bins.counts.shape[0] // 3):
-        error, distance, rating = (bins.sum_of(3 * number + column) for column in range(3))
-        if error.count:
-            root = root_of(Fraction(error.squares, error.count << 2 * SCALE_BITS))
-            found.append((rating.mean, distance.mean, root, error.mean, error.count))
-    x = tuple(each[0] for each in found)
-    rows = tuple(float(each[4]) for each in found)
-    return [
-        Graph(
-            name, "error-by-rating", "rating", metric, x, tuple(e[place] for e in found), rows=rows
-        )
-        for place, metric in ((1, "MAE"), (2, "RMSE"), (3, "bias"))
-    ]
 
 
 def _warnings(name: str, tally: RowTally) -> list[Warning_]:
