@@ -42,6 +42,7 @@ from evalkit.rows import (
     check_resampled,
     check_rows,
     compares,
+    count_lost,
     find_repeats,
     find_users,
     group_by,
@@ -49,6 +50,8 @@ from evalkit.rows import (
     make_report,
     open_all,
     open_user_sources,
+    warn_of_infinite,
+    warn_of_lost,
 )
 from evalkit.segments import ALL
 from evalkit.sources import Table, open_labels
@@ -211,6 +214,7 @@ class _Run:
                 tallies[name] = rows.tally
                 self._note_repeats(name, table, rows.tally, found)
                 found.warnings += check_rows(config, {name: rows}, {name: table.at})
+                found.warnings += warn_of_lost(name, count_lost(rows, groupings[0]))
                 self._measure(name, rows, reader.dtypes(table), groupings, table, found)
         return make_report(
             config,
@@ -265,6 +269,9 @@ class _Run:
         users = seen.by_kind["users"]
         if seen.pool is not None and seen.walked is not None:
             found.warnings += _warnings(name, wanted, seen.walked, seen.pool)
+        for kind, results in seen.by_kind.items():
+            own = [request for request in self.requests if over(request) == kind]
+            found.warnings += warn_of_infinite(name, own, results.means)
         if seen.drawing is not None:
             bands: Bands | NoBands = NoBands()
             if users.bands is not None:

@@ -193,6 +193,7 @@ class PairShare:
         if len(self.stores) == 1:
             tally.dropped["unpredicted"] = tally.noted["unpredicted"]
         is_used = _mark(users, good)
+        tally.noted["users_without_rows"] = int((_mark(users, both) & ~is_used).sum())
         tally.noted["users_without_prediction"] = int((_mark(users, lost) & ~is_used).sum())
         tally.noted["users_without_rating"] = int((_mark(users, alone) & ~is_used).sum())
         numbers = (np.cumsum(is_used, dtype=np.int32) - np.int32(1))[users.numbers[good]]

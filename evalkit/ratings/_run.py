@@ -55,6 +55,8 @@ from evalkit.rows import (
     make_report,
     open_all,
     open_user_sources,
+    warn_of_infinite,
+    warn_of_lost,
 )
 from evalkit.segments import ALL, Segment
 from evalkit.sources import Table, open_predictions, open_ratings
@@ -231,6 +233,8 @@ class _Run:
                 rows.forget()
                 found.warnings += check_rows(config, {name: rows}, {name: table.at})
                 found.warnings += _warnings(name, rows.tally)
+                n_lost = rows.tally.noted.get("users_without_rows", 0)
+                found.warnings += warn_of_lost(name, n_lost)
                 clock.stop("measure")
         if len({tally.rows_used for tally in tallies.values()}) > 1:
             message = "models predict different numbers of pairs: errors stand on other rows each"
@@ -320,6 +324,8 @@ class _Run:
         found.most_rows[name] = total.most_rows
         for segment, each in totals.items():
             found.measured.setdefault(segment, {})[name] = self._measured(each)
+        over_users = [request for request in self.requests if over(request) == "users"]
+        found.warnings += warn_of_infinite(name, over_users, total.means)
         if tally.rows_used and total.drawing is not None:
             found.distributions.append(total.drawing.histogram(name))
             found.graphs += total.drawing.graphs(name, level=self.config.statistics.level)

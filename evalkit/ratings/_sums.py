@@ -79,12 +79,13 @@ class PairSums:
     def value(self, metric: str, constant: str = "undefined") -> float:
         """A metric over all pairs, rounded once or twice; NaN where it is undefined.
 
+        An error that no float holds makes sums of distances infinite, and others undefined.
         `constant` "finite": what explains equal ratings has a value nonetheless.
         """
         first = self.of(NEEDS[metric][0])
         n = first.count
         if any(self.sums.n_infinite(self.terms.index(term)) for term in NEEDS[metric]):
-            return math.inf
+            return math.nan if metric in ("bias", "R2", "explained-variance") else math.inf
         if n == 0:
             return math.nan
         if metric in ("MAE", "bias", "MAPE", "sMAPE"):

@@ -33,6 +33,7 @@ from evalkit.rows._street import (
     Models,
     RowsKind,
     check_rows,
+    count_lost,
     find_users,
     float_column,
     group_by,
@@ -40,6 +41,8 @@ from evalkit.rows._street import (
     key_of_rows,
     make_report,
     open_all,
+    warn_of_infinite,
+    warn_of_lost,
 )
 from evalkit.rows._tally import Grouping, Rows, RowTally
 
@@ -81,6 +84,7 @@ __all__ = [
     "compares",
     "conclude",
     "count_leading",
+    "count_lost",
     "count_within",
     "find_ranges",
     "find_repeats",
@@ -101,4 +105,6 @@ __all__ = [
     "shares_together",
     "sort_rows",
     "values_of",
+    "warn_of_infinite",
+    "warn_of_lost",
 ]

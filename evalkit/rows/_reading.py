@@ -11,7 +11,7 @@ import polars as pl
 
 from evalkit.config import Policies
 from evalkit.errors import DataError
-from evalkit.keys import USER_KEY, Sample
+from evalkit.keys import USER_KEY, Sample, as_keys
 from evalkit.rows._passes import (
     PASSES_OF_HELD,
     Counts,
@@ -22,7 +22,7 @@ from evalkit.rows._passes import (
     bytes_of,
 )
 from evalkit.rows._store import MOST_BITS, Store, by_hash, count_by_hash, parts_for
-from evalkit.rows._tally import Grouping, Rows, RowTally
+from evalkit.rows._tally import Grouping, Lost, Rows, RowTally
 from evalkit.sources import Table, reading
 from evalkit.threads import ordered_map
 
@@ -215,8 +215,11 @@ class Reading:
             named = rows.frame.rename({keys[0]: USER_KEY}) if keys[0] != USER_KEY else rows.frame
             other = pl.Series(~sample.holds(named))
             rows.drop(other, "not_sampled")
+        users = rows.frame[keys[0]]
         self.prepare(rows, table)
         rows.take_groups(self.groupings)
+        if rows.frame.height < users.len():
+            rows.tally.marks["lost"] = Lost.between(as_keys(users), rows.columns[keys[0]])
 
 
 def _expected(table: Table) -> int:

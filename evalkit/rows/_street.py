@@ -14,7 +14,7 @@ from evalkit.conventions import convention_warnings
 from evalkit.errors import DataError, EvalkitError, raise_all
 from evalkit.keys import plan_ids
 from evalkit.ledger import Clock, versions
-from evalkit.metrics import Request
+from evalkit.metrics import Request, over
 from evalkit.plan import Given
 from evalkit.report import (
     Counts,
@@ -30,10 +30,11 @@ from evalkit.resampling import resamples
 from evalkit.rows._clusters import Clusters
 from evalkit.rows._comparing import conclude
 from evalkit.rows._kept import Keeping, without_values
+from evalkit.rows._means import WeightedMean
 from evalkit.rows._numbers import Measured
 from evalkit.rows._passes import ModelRows
 from evalkit.rows._segments import RowSegments, RowUsers, UserSources
-from evalkit.rows._tally import Grouping, RowTally
+from evalkit.rows._tally import Grouping, Lost, RowTally
 from evalkit.runs import new_run_id, run_key
 from evalkit.segments import ALL, Segment
 from evalkit.sources import Table
@@ -133,6 +134,37 @@ def check_rows(
             warnings.append(Warning_("empty-input", message, name))
     raise_all(problems)
     return warnings
+
+
+def count_lost(rows: ModelRows, user: Grouping) -> int:
+    """Users all of whose rows were left out."""
+    lost = rows.tally.marks.pop("lost", None)
+    if not isinstance(lost, Lost):
+        return 0
+    users, has_rows = lost.users, np.zeros(lost.users.size, dtype=np.bool_)
+    for found in rows.look(lambda columns: np.isin(users, columns[user.key])):
+        has_rows |= found
+    return int(np.count_nonzero(~has_rows))
+
+
+def warn_of_lost(model: str, n_users: int) -> list[Warning_]:
+    """Users all of whose rows were left out."""
+    if not n_users:
+        return []
+    message = f"{n_users:,} users have no row left, and count nowhere: all of theirs were dropped"
+    return [Warning_("users-without-rows", message, model)]
+
+
+def warn_of_infinite(
+    model: str, requests: Sequence[Request], means: Sequence[WeightedMean]
+) -> list[Warning_]:
+    """Users, or sessions, whose values make a mean infinite."""
+    found = []
+    for request, mean in zip(requests, means, strict=True):
+        if mean.n_infinite:
+            message = f"{request.label} is infinite for {mean.n_infinite:,} {over(request)}"
+            found.append(Warning_("infinite-value", message, model))
+    return found
 
 
 def find_users(

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.keys import IdPlan, as_array, as_keys, hash_ids
+from evalkit.keys import IdPlan, Keys, as_array, as_keys, hash_ids
 from evalkit.rows._store import Column
 
 OTHER_SEED = 0x9E3779B9
@@ -55,6 +55,26 @@ class Mark(Protocol):
 
     def merge(self, other: Self) -> None:
         """Take over what is remembered of other rows."""
+
+
+@dataclass(slots=True)
+class Lost:
+    """Users of whom some rows were left out, and no other row was seen yet.
+
+    Args:
+        users: keys, ascending.
+    """
+
+    users: Keys
+
+    @classmethod
+    def between(cls, before: Keys, after: Keys) -> "Lost":
+        """Users who had rows before, and have none after."""
+        return cls(np.setdiff1d(before, after))
+
+    def merge(self, other: "Lost") -> None:
+        """Take over those of other rows."""
+        self.users = np.union1d(self.users, other.users)
 
 
 @dataclass(slots=True)

@@ -1,5 +1,7 @@
 """Labels at the edges against scikit-learn, as its profile measures."""
 
+import math
+
 import numpy as np
 import polars as pl
 import pytest
@@ -82,3 +84,35 @@ def test_bins_of_equally_many_rows_are_cut_where_whole_numbers_say():
     bins = [[row for row in range(n) if row * 10 // n == number] for number in range(10)]
     wrong = [abs(sum(frame["score"][row] - frame["label"][row] for row in rows)) for rows in bins]
     assert report.estimates[0].value == pytest.approx(sum(wrong) / n, rel=1e-12)
+
+
+@pytest.mark.parametrize("column", ["label", "score"])
+@pytest.mark.parametrize("limit", [None, 1 << 29])
+def test_users_without_a_good_row_are_told_and_count_nowhere(column, limit):
+    users = np.arange(3000) // 3  # of the last five nothing is left, of five more some rows are
+    log = pl.DataFrame({"user": users, "score": (users * 7 % 10) / 10, "label": users % 2})
+    is_bad = (pl.col("user") >= 995) | ((pl.col("user") < 5) & (pl.int_range(pl.len()) % 3 == 0))
+    log = log.with_columns(pl.when(is_bad).then(None).otherwise(pl.col(column)).alias(column))
+
+    asked = {
+        "metrics": ["AUC", "Brier(over='users')"],
+        "policies": {"bad_labels": "drop", "bad_scores": "drop"},
+    }
+
+    report = evalkit.evaluate_labels(log, memory_limit=limit, **asked)
+
+    alone = evalkit.evaluate_labels(log.drop_nulls(), **asked)
+    assert report.estimates == alone.estimates
+    assert report.counts.models["model"].users == 995
+    (warning,) = [each for each in report.warnings if each.code == "users-without-rows"]
+    assert warning.message.startswith("5 users have no row left")
+
+
+def test_users_with_an_infinite_mean_are_told():
+    log = pl.DataFrame({"user": [1, 1, 2], "score": [0.5, 0.0, 0.5], "label": [1, 1, 0]})
+
+    report = evalkit.evaluate_labels(log, metrics=["log-loss(over='users')", "Brier(over='users')"])
+
+    assert [each.value for each in report.estimates] == [math.inf, 0.4375]
+    (warning,) = [each for each in report.warnings if each.code == "infinite-value"]
+    assert warning.message == "log-loss(over='users') is infinite for 1 users"

@@ -84,3 +84,31 @@ def test_numbers_whose_squares_are_no_floats_do_not_fail(ratings, predictions):
         is_float = squares < Fraction(1.7e308)
         expected = float(squares) if is_float else math.inf
         assert report.value("MSE") == pytest.approx(expected, rel=1e-12)
+
+
+def test_an_error_that_no_float_holds_is_no_good_score():
+    pairs = pl.DataFrame({"user": [1, 2], "rating": [-1e308, 1.0], "prediction": [1e308, 1.0]})
+
+    report = evalkit.evaluate_ratings(pairs, metrics=["MAE", "bias", "R2", "MSE(over='users')"])
+
+    values = [each.value for each in report.estimates]
+    assert values == pytest.approx([math.inf, math.nan, math.nan, math.inf], nan_ok=True)
+    (warning,) = [each for each in report.warnings if each.code == "infinite-value"]
+    assert warning.message == "MSE(over='users') is infinite for 1 users"
+
+
+@pytest.mark.parametrize("two", [False, True])
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_users_without_a_good_pair_are_told(bad, two):
+    predictions = pl.when(pl.col("user") == 3).then(bad).otherwise(pl.col("rating"))
+    pairs = pl.DataFrame({"user": [1, 1, 2, 3, 3], "item": [1, 2, 1, 1, 2], "rating": [3.0] * 5})
+    pairs = pairs.with_columns(prediction=predictions)
+    tables = (pairs.drop("prediction"), {"m": pairs.drop("rating")}) if two else (pairs,)
+
+    report = evalkit.evaluate_ratings(
+        *tables, metrics=["MAE(over='users')"], policies={"bad_scores": "drop"}
+    )
+
+    assert report.estimates[0].n_users == 2
+    (warning,) = [each for each in report.warnings if each.code == "users-without-rows"]
+    assert warning.message.startswith("1 users have no row left")
