@@ -10,7 +10,7 @@ import numpy.typing as npt
 from evalkit.config import Policies, policies_of
 from evalkit.exact import CellRows
 from evalkit.metrics import Hits, Relevant, Request, kernel
-from evalkit.pairs import merge_sort, relevance_at
+from evalkit.pairs import first_gap, relevance_at
 from evalkit.ranks import NOT_RANKED, Ranks
 from evalkit.segments import CellSet
 from evalkit.threads import ordered_map
@@ -19,7 +19,6 @@ from evalkit.truth import Truth
 from evalkit.views import RankSets, Seen, View, look, settle_by_policies, settles_plainly
 
 USERS_A_BLOCK = 8192
-SMALL_SORT = 64  # up to here insertion beats what needs room of its own
 
 Values = npt.NDArray[np.float64]
 
@@ -56,69 +55,40 @@ def group_requests(requests: Sequence[Request], policies: Policies) -> list[Grou
 
 @kernel(allocates=False)
 def sort_descending(gains):  # type: ignore[no-untyped-def]
-    """Sort one user's gains, the largest first."""
-    if gains.size > SMALL_SORT:
-        sort_many_descending(gains)
-        return
-    for place in range(1, gains.size):
-        gain = gains[place]
-        before = place - 1
-        while before >= 0 and gains[before] < gain:
-            gains[before + 1] = gains[before]
-            before -= 1
-        gains[before + 1] = gain
+    """Sort one user's gains in place, the largest first.
 
-
-@kernel
-def sort_many_descending(gains):  # type: ignore[no-untyped-def]
-    """Sort many gains, the largest first."""
-    n = gains.size
-    keys, order, spare = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64)
-    for place in range(n):
-        keys[place] = -gains[place]
-        order[place] = place
-    merge_sort(keys, order, spare)
-    for place in range(n):
-        gains[place] = -keys[order[place]]
+    Source:
+        Shell, CACM 1959, with the gaps of Knuth, The Art of Computer Programming 3, 5.2.1.
+    """
+    gap = first_gap(gains.size)
+    while gap > 0:
+        for place in range(gap, gains.size):
+            gain = gains[place]
+            before = place - gap
+            while before >= 0 and gains[before] < gain:
+                gains[before + gap] = gains[before]
+                before -= gap
+            gains[before + gap] = gain
+        gap //= 3
 
 
 @kernel(allocates=False)
-def sort_by_rank(ranks, gains, graded):  # type: ignore[no-untyped-def]
-    """Sort one user's hits by rank; hits at one rank, the larger gain first."""
-    if ranks.size > SMALL_SORT:
-        sort_many_by_rank(ranks, gains, graded)
-        return
-    for place in range(1, ranks.size):
-        rank, gain = ranks[place], gains[place]
-        before = place - 1
-        while before >= 0 and (
-            ranks[before] > rank or (ranks[before] == rank and gains[before] < gain)
-        ):
-            ranks[before + 1] = ranks[before]
-            gains[before + 1] = gains[before]
-            before -= 1
-        ranks[before + 1] = rank
-        gains[before + 1] = gain
-
-
-@kernel
-def sort_many_by_rank(ranks, gains, graded):  # type: ignore[no-untyped-def]
-    """Sort many hits by rank; hits at one rank, the larger gain first."""
-    n = ranks.size
-    keys, old_gains = np.empty(n), np.empty(n)
-    order, spare = np.empty(n, np.int64), np.empty(n, np.int64)
-    for place in range(n):
-        keys[place] = -gains[place]
-        old_gains[place] = gains[place]
-        order[place] = place
-    if graded:
-        merge_sort(keys, order, spare)
-    for place in range(n):
-        keys[place] = ranks[place]
-    merge_sort(keys, order, spare)
-    for place in range(n):
-        ranks[place] = np.int32(keys[order[place]])
-        gains[place] = old_gains[order[place]]
+def sort_by_rank(ranks, gains):  # type: ignore[no-untyped-def]
+    """Sort one user's hits in place, by rank; hits at one rank, the larger gain first."""
+    gap = first_gap(ranks.size)
+    while gap > 0:
+        for place in range(gap, ranks.size):
+            rank, gain = ranks[place], gains[place]
+            before = place - gap
+            while before >= 0 and (
+                ranks[before] > rank or (ranks[before] == rank and gains[before] < gain)
+            ):
+                ranks[before + gap] = ranks[before]
+                gains[before + gap] = gains[before]
+                before -= gap
+            ranks[before + gap] = rank
+            gains[before + gap] = gain
+        gap //= 3
 
 
 @kernel(allocates=False)
@@ -186,7 +156,7 @@ def gather_hits(  # type: ignore[no-untyped-def]
                     hit_gains[n_hits] = gain
                     n_hits += 1
                 copy += 1
-        sort_by_rank(hit_ranks[first_hit:n_hits], hit_gains[first_hit:n_hits], graded)
+        sort_by_rank(hit_ranks[first_hit:n_hits], hit_gains[first_hit:n_hits])
         for hit in range(first_hit, n_hits):
             hit_ideal[hit] = hit_gains[hit]
         if graded:

@@ -316,7 +316,7 @@ def test_hits_are_sorted_by_rank_then_gain(n, graded):
     gains = rng.integers(-2, 4, n).astype(np.float64) if graded else np.ones(n)
     expected = sorted(zip(ranks.tolist(), gains.tolist(), strict=True), key=lambda h: (h[0], -h[1]))
 
-    sort_by_rank(ranks, gains, graded)
+    sort_by_rank(ranks, gains)
 
     assert list(zip(ranks.tolist(), gains.tolist(), strict=True)) == expected
 

@@ -7,15 +7,19 @@ calls a part. It is linked with all parts that it needs, optimised once, and kep
 that needs nothing but the C library.
 """
 
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Sequence
+from types import FunctionType
 from typing import Any
 
 import numba
 from llvmlite import binding, ir
-from numba.core import cgutils, types
+from numba.core import cgutils, typed_passes, types, untyped_passes
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler import CompilerBase
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager
+from numba.extending import intrinsic, models, register_model
 from numba.np import arrayobj
 
 WORD = ir.IntType(64)
@@ -27,6 +31,21 @@ RESULTS: dict[object, str] = {
     types.float64: "d",
     types.boolean: "?7x",
 }
+PASSES = (
+    untyped_passes.TranslateByteCode,
+    untyped_passes.FixupArgs,
+    untyped_passes.IRProcessing,
+    untyped_passes.GenericRewrites,
+    untyped_passes.ReconstructSSA,
+    typed_passes.NopythonTypeInference,
+    typed_passes.PreLowerStripPhis,
+    typed_passes.InlineOverloads,
+    typed_passes.NoPythonSupportedFeatureValidation,
+    typed_passes.IRLegalization,
+    typed_passes.AnnotateTypes,
+    typed_passes.NativeLowering,
+    typed_passes.NoPythonBackend,
+)
 FIELDS = object.__basicsize__ // 8  # words of the head of an object
 TUPLE: Any = types.BaseTuple
 OF_C = {"numba_ldexp": "ldexp", "numba_frexp": "frexp"}  # as numba calls them
@@ -77,11 +96,51 @@ class _PartCompiler(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         state = self.state
         state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
-        return [DefaultPassBuilder.define_nopython_pipeline(state)]
+        passes = PassManager("kernel")
+        for each in PASSES:
+            passes.add_pass(each, each.__name__)
+        passes.finalize()
+        return [passes]
 
 
-def make_part(function: Callable[..., Any], *, allocates: bool) -> Any:
-    """The numba dispatcher of a kernel; `allocates` as `kernel` takes it."""
+class Callee(types.Dispatcher):
+    """A kernel that another one calls. It is compiled once for all constants that it is given."""
+
+    def get_call_type(self, context: Any, args: Sequence[Any], kws: Any) -> Any:
+        return super().get_call_type(context, tuple(types.unliteral(each) for each in args), kws)
+
+
+register_model(Callee)(models.OpaqueModel)
+
+
+def _make_choice(compare: Any) -> Any:
+    """`min` or `max` of two numbers in place: numba's own are compiled for each pair of types."""
+
+    @intrinsic
+    def choose(typing_context: Any, first: Any, second: Any) -> Any:
+        both = typing_context.unify_types(types.unliteral(first), types.unliteral(second))
+        if not isinstance(both, types.Number):
+            return None
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            compared = context.get_function(compare, types.boolean(both, both))
+            return builder.select(compared(builder, arguments[::-1]), *arguments[::-1])
+
+        return both(both, both), generate
+
+    return choose
+
+
+IN_PLACE = {"min": _make_choice(operator.lt), "max": _make_choice(operator.gt)}
+
+
+def make_part(function: FunctionType, *, allocates: bool) -> Any:
+    """The numba dispatcher of a kernel; `allocates` as `kernel` takes it.
+
+    Args:
+        function: with global names of its own.
+    """
+    function.__globals__.update({**IN_PLACE, **function.__globals__})
     options: dict[str, Any] = {
         "error_model": "numpy",
         "no_cpython_wrapper": True,
@@ -103,7 +162,7 @@ class _Whole(_Part):
             if not each.is_declaration and each.name != self.name:
                 each.linkage = "internal"
         self._verify_declare_only_symbols()
-        JITCodeLibrary._optimize_functions(self, module)
+        module.data_layout = self._codegen._data_layout
         JITCodeLibrary._optimize_final_module(self)
         super().finalize()
 

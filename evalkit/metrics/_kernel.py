@@ -176,9 +176,9 @@ class Kernel(Generic[P, R]):
     @property
     def _numba_type_(self) -> object:
         """How numba sees a kernel that another one calls."""
-        from numba.core.types import Dispatcher
+        from ._compiler import Callee
 
-        return Dispatcher(cast(Any, self.part))
+        return Callee(cast(Any, self.part))
 
     @cached_property
     def plain(self) -> Callable[..., Any]:

@@ -1,6 +1,6 @@
 """Items by user: one compressed array, a hash table to find users, filters to pass items over."""
 
-from evalkit.pairs._build import UserItems, build_user_items, merge_sort
+from evalkit.pairs._build import UserItems, build_user_items, first_gap, merge_sort
 from evalkit.pairs._index import (
     FEW_ITEMS,
     Grades,
@@ -29,6 +29,7 @@ __all__ = [
     "count_of",
     "find_entry",
     "find_item",
+    "first_gap",
     "home_entry",
     "may_hold",
     "merge_sort",

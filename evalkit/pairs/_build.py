@@ -41,7 +41,6 @@ GROUPED_RUNS = 0.7  # runs a row, up to which users are taken to lie together
 MAX_PARTITION_BITS = 12
 TABLE_LOAD = 0.7  # entries a slot of the fullest partition
 SPARE_SLOTS = 128  # of a partition, for entries that met others at its end
-STRETCH = 16  # up to here insertion beats merging
 AHEAD = 16  # users between asking for a table entry and using it
 
 RELEVANT, KEPT, NEGATIVE = 1, 2, 4  # marks of a code
@@ -255,32 +254,31 @@ def merge_sort(keys, order, spare):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def sort_keys(keys, spare):  # type: ignore[no-untyped-def]
-    """Sort keys in place: short stretches by insertion, then merged; `spare` is as long."""
-    n = keys.size
-    for first in range(0, n, STRETCH):
-        for place in range(first + 1, min(first + STRETCH, n)):
+def sort_keys(keys):  # type: ignore[no-untyped-def]
+    """Sort keys in place, in ascending order.
+
+    Source:
+        Shell, CACM 1959, with the gaps of Knuth, The Art of Computer Programming 3, 5.2.1.
+    """
+    gap = first_gap(keys.size)
+    while gap > 0:
+        for place in range(gap, keys.size):
             key = keys[place]
-            before = place - 1
-            while before >= first and keys[before] > key:
-                keys[before + 1] = keys[before]
-                before -= 1
-            keys[before + 1] = key
-    width = STRETCH
-    while width < n:
-        for begin in range(0, n, 2 * width):
-            middle, end = min(begin + width, n), min(begin + 2 * width, n)
-            left, right = begin, middle
-            for place in range(begin, end):
-                if left < middle and (right >= end or keys[left] <= keys[right]):
-                    spare[place] = keys[left]
-                    left += 1
-                else:
-                    spare[place] = keys[right]
-                    right += 1
-        for place in range(n):
-            keys[place] = spare[place]
-        width *= 2
+            before = place - gap
+            while before >= 0 and keys[before] > key:
+                keys[before + gap] = keys[before]
+                before -= gap
+            keys[before + gap] = key
+        gap //= 3
+
+
+@kernel(allocates=False)
+def first_gap(n):  # type: ignore[no-untyped-def]
+    """The distance that Shell's method begins with: the largest (3^k - 1) / 2 below a third."""
+    gap = 1
+    while 9 * gap < n:
+        gap = 3 * gap + 1
+    return gap
 
 
 @kernel(allocates=False)
@@ -293,7 +291,7 @@ def sort_items(lows, highs, codes, own_bits, begin, n, room):  # type: ignore[no
     number = np.uint64(0xFFFFFFFF)  # the half of a key that says where the item stood
     for place in range(n):
         keys[place] = (np.uint64(lows[begin + place]) << np.uint64(32)) | np.uint64(place)
-    sort_keys(keys, other)
+    sort_keys(keys)
     if highs.size > 0:
         for place in range(1, n):
             key = keys[place]
@@ -327,27 +325,28 @@ def sort_items(lows, highs, codes, own_bits, begin, n, room):  # type: ignore[no
 
 @kernel(allocates=False)
 def may_have_copies(lows, begin, n):  # type: ignore[no-untyped-def]
-    """False only where no two of a user's items are equal."""
+    """Whether the low halves of two of a user's items are equal."""
     items = lows[begin : begin + n]
-    if n > FEW_ITEMS:
-        for place in range(1, n):
-            low = items[place]
-            n_equal = 0
-            for before in items[:place]:
-                n_equal += before == low
-            if n_equal > 0:
-                return True
-        return False
-    seen = np.uint64(0)
-    seen_too = np.uint64(0)
-    both = np.uint64(0)
-    for low in items:  # two bits an item, both of which copies find set
-        one, other = few_bits(np.uint64(low))
-        bit, bit_too = np.uint64(1) << one, np.uint64(1) << other
-        both |= np.uint64((seen & bit) != 0) & np.uint64((seen_too & bit_too) != 0)
-        seen |= bit
-        seen_too |= bit_too
-    return both != 0
+    if n <= FEW_ITEMS:
+        seen = np.uint64(0)
+        seen_too = np.uint64(0)
+        both = np.uint64(0)
+        for low in items:  # two bits an item, both of which copies find set
+            one, other = few_bits(np.uint64(low))
+            bit, bit_too = np.uint64(1) << one, np.uint64(1) << other
+            both |= np.uint64((seen & bit) != 0) & np.uint64((seen_too & bit_too) != 0)
+            seen |= bit
+            seen_too |= bit_too
+        if both == 0:
+            return False
+    for place in range(1, n):
+        low = items[place]
+        n_equal = 0
+        for before in items[:place]:
+            n_equal += before == low
+        if n_equal > 0:
+            return True
+    return False
 
 
 @kernel(allocates=False)
@@ -487,70 +486,93 @@ def order_by_code(lows, highs, codes, order, begin, n, room):  # type: ignore[no
 
 
 @kernel(allocates=False)
+def find_unsettled(  # type: ignore[no-untyped-def]
+    starts, counts, lows, grades, marks, first, last, keep, n_relevant, counters, unsettled
+):
+    """Of users first..last those whose items do not stay as they are; gives how many.
+
+    They may have copies, items without gain, or more items than are compared one by one. What is
+    relevant and negative of the others is counted, as `settle_users` does it.
+    """
+    codes, own = grades.codes, grades.own
+    graded = codes.size > 0 or own.size > 0
+    n_unsettled = 0
+    for user in range(first, last):
+        begin = starts[user]
+        n = relevant = n_kept = int(counts[user])
+        n_negative = 0
+        if graded:
+            relevant, n_kept, n_negative = count_kept(marks, codes, own, begin, begin + n, keep)
+        if n > SCANNED_ITEMS or n_kept < n or may_have_copies(lows, begin, n):
+            unsettled[n_unsettled] = user
+            n_unsettled += 1
+        else:
+            n_relevant[user] = relevant
+            counters[1] += n_negative
+    return n_unsettled
+
+
+@kernel(allocates=False)
 def settle_users(  # type: ignore[no-untyped-def]
+    unsettled,
     users,
     starts,
     index,
     grades,
     own_bits,
     marks,
-    order,
     room,
-    first,
-    last,
     policy,
     keep,
-    word,
     n_relevant,
     counters,
     examples,
 ):
-    """Settle the items of users first..last, and write their table entries.
+    """Join copies of some users' items, and leave out what has no gain.
 
-    Copies are joined, items without gain left out. Up to 64 items stand in descending order of
-    their codes' relevance, more in ascending order of their keys; more than 16 have a bit set, from
-    `word` on. `own_bits` is the memory of the relevances without codes, `marks` says which codes
-    are relevant and kept, `order` which is larger. `room` holds two words for every item of the
-    largest user. `counters`: duplicates, negative relevances. `examples` uint64[n, 2] is filled
-    with duplicates.
+    Their items stand in ascending order of their keys then. `own_bits` is the memory of the
+    relevances without codes, `marks` says which codes are relevant and kept. `room` holds two
+    words for every item of the largest user. `counters`: duplicates, negative relevances.
+    `examples` uint64[n, 2] is filled with duplicates.
     """
     codes, values, own = grades.codes, grades.values, grades.own
+    counts, lows, highs = index.counts, index.lows, index.highs
+    for user in unsettled:
+        begin, n = starts[user], int(counts[user])
+        sort_items(lows, highs, codes, own_bits, begin, n, room)
+        relevant = n = join_items(
+            users[user],
+            lows,
+            highs,
+            codes,
+            values,
+            own,
+            begin,
+            n,
+            policy,
+            keep,
+            counters,
+            examples,
+        )
+        if codes.size > 0 or own.size > 0:
+            relevant, _, _ = count_kept(marks, codes, own, begin, begin + n, keep)
+        counts[user] = n
+        n_relevant[user] = relevant
+
+
+@kernel(allocates=False)
+def enter_users(users, starts, index, codes, order, room, first, last, word):  # type: ignore[no-untyped-def]
+    """Complete the table entries of users first..last, whose items are settled.
+
+    Up to 64 items are brought into descending order of their codes' relevance; `order` says which
+    is larger. More than 16 have a bit set, from `word` on.
+    """
     table, shift, slots, stride = index.table, index.shift, index.slots, index.stride
     counts, lows, highs, filters = index.counts, index.lows, index.highs, index.filters
-    graded = codes.size > 0 or own.size > 0
     for user in range(first, last):
         if user + AHEAD < last:
             prefetch(table, home_entry(users[user + AHEAD], shift, slots, stride))
-        begin = starts[user]
-        n = relevant = n_kept = int(counts[user])
-        n_negative = 0
-        is_sorted = n > SCANNED_ITEMS or may_have_copies(lows, begin, n)
-        if is_sorted:
-            sort_items(lows, highs, codes, own_bits, begin, n, room)
-        if graded:
-            relevant, n_kept, n_negative = count_kept(marks, codes, own, begin, begin + n, keep)
-        if is_sorted or n_kept < n:
-            n = join_items(
-                users[user],
-                lows,
-                highs,
-                codes,
-                values,
-                own,
-                begin,
-                n,
-                policy,
-                keep,
-                counters,
-                examples,
-            )
-            relevant = n
-            if graded:
-                relevant, n_kept, _ = count_kept(marks, codes, own, begin, begin + n, keep)
-            counts[user] = n
-        else:
-            counters[1] += n_negative
-        n_relevant[user] = relevant
+        begin, n = starts[user], int(counts[user])
         if codes.size > 0 and n <= SCANNED_ITEMS:
             order_by_code(lows, highs, codes, order, begin, n, room)
         bits = np.uint64(0)
@@ -851,28 +873,46 @@ def _settle(
     kept = reaches | (values > 0.0) | (keep[1] & below)
     order = np.argsort(np.argsort(-values, kind="stable")).astype(np.uint8)
     n_words_of_room = max(2 * int(groups.counts.max(initial=0)), MAX_GRADES + 2 * SCANNED_ITEMS)
-    marks: npt.NDArray[np.int64] = RELEVANT * reaches + KEPT * kept + NEGATIVE * below
+    marks = (RELEVANT * reaches + KEPT * kept + NEGATIVE * below).astype(np.uint8)
 
     def settle(number: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
         counters = np.zeros(2, dtype=np.int64)
         examples = np.zeros((4, 2), dtype=np.uint64)
-        settle_users(
-            groups.users,
+        first, last = pieces[number]
+        unsettled = np.empty(last - first, dtype=np.int64)
+        n_unsettled = find_unsettled(
             groups.starts,
-            index,
+            groups.counts,
+            groups.lows,
             groups.grades,
-            groups.grades.own.view(np.uint64),
-            marks.astype(np.uint8),
-            order,
-            np.empty(n_words_of_room, dtype=np.uint64),
-            *pieces[number],
-            policy,
+            marks,
+            first,
+            last,
             keep,
-            sum(n_words[:number]),
             n_relevant,
             counters,
-            examples,
+            unsettled,
         )
+        room = np.empty(n_words_of_room, dtype=np.uint64)
+        if n_unsettled > 0:
+            settle_users(
+                unsettled[:n_unsettled],
+                groups.users,
+                groups.starts,
+                index,
+                groups.grades,
+                groups.grades.own.view(np.uint64),
+                marks,
+                room,
+                policy,
+                keep,
+                n_relevant,
+                counters,
+                examples,
+            )
+        word = sum(n_words[:number])
+        codes = groups.grades.codes
+        enter_users(groups.users, groups.starts, index, codes, order, room, first, last, word)
         return counters, examples[: min(4, int(counters[0]))]
 
     settled = list(ordered_map(settle, range(len(pieces)), threads=threads))
