@@ -128,7 +128,7 @@ def _run_rows() -> None:
     small = rows.with_columns(pl.col("score").cast(pl.Float32))
     names = list(registry_of("labels"))
     names += ["AUC(over='users')", "AUC(over='sessions')", "PR-AUC(over='users')", "F1(at='best')"]
-    names += ["log-loss(over='users')", "Brier(over='users')"]
+    names += ["log-loss(over='users')", "Brier(over='users')", "ECE(binning='mass')"]
     for table in (rows, small):
         for user in ("user", "text"):
             for columns in ({}, {"weight": "weight"}):

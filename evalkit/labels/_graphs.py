@@ -166,7 +166,7 @@ class Drawing:
             "calibration",
             "mean score",
             "share of labels 1",
-            tuple(bins.scores.sum_of(each).total / float(bins.rows[each]) for each in numbers),
+            tuple(bins.scores[each].total / float(bins.rows[each]) for each in numbers),
             tuple(float(bins.positives[each] / bins.rows[each]) for each in numbers),
             *_sides(y),
             rows=tuple(float(bins.rows[each]) for each in numbers),

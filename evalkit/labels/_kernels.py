@@ -5,11 +5,52 @@ import math
 
 import numpy as np
 
+from evalkit.exact import LIMB_BITS, add_shifted
 from evalkit.metrics import kernel, minus_ln, minus_ln_of_rest
-from evalkit.native import prefetch
+from evalkit.native import float_bits, prefetch
+
+ONE = np.uint64(1)
+HALF = 26  # lower bits of a mantissa that are added apart, so that sums of many fit 64 bits
+LOWER_HALF = (1 << HALF) - 1
 
 STRIDE = 16  # points that are passed over at once
 AHEAD = 8  # rows whose influence is fetched before it is read
+
+
+@kernel(allocates=False)
+def count_ties(packed, first, above_1, above_0, bits, positives, negatives, sum_1, sum_0):
+    """Rows with label 1 and 0 at each distinct score, and down to it; how many scores there are.
+
+    Args:
+        packed: what a turned-round key has more than `first`, times 2, and the label; ascending.
+        above_1, above_0: rows with higher scores.
+        bits: gets those of the scores, as wide as they are.
+    """
+    sign = np.uint64(1) << np.uint64(8 * bits.itemsize - 1)
+    good = np.float64(above_1)
+    n_groups = -1
+    last = np.uint64(0)
+    for row in range(packed.size):
+        each = np.uint64(packed[row])
+        key = each >> ONE
+        n_groups += row == 0 or key != last
+        last = key
+        good += np.float64(each & ONE)
+        bits[n_groups] = key
+        sum_1[n_groups] = good
+        sum_0[n_groups] = row  # rows before this one
+    n_groups += 1
+    old_1, old_0 = np.float64(above_1), np.float64(above_0)
+    for place in range(n_groups):
+        key = ~(np.uint64(bits[place]) + first)
+        bits[place] = (key ^ sign if key & sign else ~key) & (sign | (sign - ONE))
+        new_1 = sum_1[place]
+        new_0 = above_1 + above_0 + sum_0[place] + 1.0 - new_1
+        positives[place] = new_1 - old_1
+        negatives[place] = new_0 - old_0
+        sum_0[place] = new_0
+        old_1, old_0 = new_1, new_0
+    return n_groups
 
 
 @kernel(allocates=False)
@@ -70,68 +111,97 @@ def precision_terms(positives, sum_1, sum_0, precision_before, steps, lines):
     Only groups with a label 1; how many there are. `sum_1`, `sum_0`: rows down to each group.
     """
     n_terms = 0
-    before = precision_before
     for place in range(positives.size):
-        rows = sum_1[place] + sum_0[place]
-        precision = sum_1[place] / rows if rows > 0.0 else before
         if positives[place] > 0.0:
+            rows = sum_1[place] + sum_0[place]
+            precision = sum_1[place] / rows
+            rows = sum_1[place - 1] + sum_0[place - 1] if place > 0 else 0.0
+            before = sum_1[place - 1] / rows if rows > 0.0 else precision_before
             steps[n_terms] = positives[place] * precision
             lines[n_terms] = positives[place] * ((precision + before) / 2.0)
             n_terms += 1
-        before = precision
     return n_terms
 
 
 @kernel(allocates=False)
-def log_losses(scores, positives, negatives, clip, losses, counts, infinite):
-    """-ln of the probability of each group's labels and how often it comes, finite ones only.
-
-    How many there are; `infinite` gets the weight of rows whose loss is infinite.
-    """
-    n_losses = 0
+def choose_weighty(scores, weights, chosen, weights_of_chosen):
+    """The scores that have a weight, and it; how many there are."""
+    n_chosen = 0
     for place in range(scores.size):
-        score = min(max(scores[place], clip), 1.0 - clip)
-        if positives[place] > 0.0:
-            loss = minus_ln(score)
-            if loss == math.inf:
-                infinite[0] += positives[place]
-            elif loss > 0.0:
-                losses[n_losses] = loss
-                counts[n_losses] = positives[place]
-                n_losses += 1
-        if negatives[place] > 0.0:
-            loss = minus_ln_of_rest(score)
-            if loss == math.inf:
-                infinite[0] += negatives[place]
-            elif loss > 0.0:
-                losses[n_losses] = loss
-                counts[n_losses] = negatives[place]
-                n_losses += 1
-    return n_losses
+        chosen[n_chosen] = scores[place]
+        weights_of_chosen[n_chosen] = weights[place]
+        n_chosen += weights[place] > 0.0
+    return n_chosen
 
 
 @kernel(allocates=False)
-def square_losses(scores, positives, negatives, losses, counts):
-    """(score - label)^2 of each group's labels and how often it comes; how many there are."""
-    n_losses = 0
+def log_losses(scores, weights, label, clip, losses):
+    """-ln of the probability of a label at each score; the weight of those that are infinite.
+
+    These are left as 0.
+    """
+    if label != 0:
+        for place in range(scores.size):
+            losses[place] = minus_ln(min(max(scores[place], clip), 1.0 - clip))
+    else:
+        for place in range(scores.size):
+            losses[place] = minus_ln_of_rest(min(max(scores[place], clip), 1.0 - clip))
+    infinite = 0.0
     for place in range(scores.size):
-        if positives[place] > 0.0:
-            error = scores[place] - 1.0
-            losses[n_losses] = error * error
-            counts[n_losses] = positives[place]
-            n_losses += 1
-        if negatives[place] > 0.0:
-            losses[n_losses] = scores[place] * scores[place]
-            counts[n_losses] = negatives[place]
-            n_losses += 1
-    return n_losses
+        if losses[place] == math.inf:
+            infinite += weights[place]
+            losses[place] = 0.0
+    return infinite
+
+
+@kernel(allocates=False)
+def square_losses(scores, label, losses):
+    """(score - label)^2."""
+    for place in range(scores.size):
+        error = scores[place] - label
+        losses[place] = error * error
+
+
+@kernel(allocates=False)
+def count_from(scores, thresholds, counts):
+    """How many scores, which descend, are at least each threshold."""
+    for number in range(thresholds.size):
+        low, high = 0, scores.size
+        while low < high:
+            middle = (low + high) >> 1
+            if scores[middle] >= thresholds[number]:
+                low = middle + 1
+            else:
+                high = middle
+        counts[number] = low
+
+
+@kernel(allocates=False)
+def find_bin_ends(sum_1, sum_0, positives, negatives, total, ends):
+    """Where the groups end that begin in each of as many bins of equally many rows as `ends`."""
+    n_bins = ends.size
+    for number in range(n_bins):
+        low, high = 0, sum_1.size
+        while low < high:
+            middle = (low + high) >> 1
+            before = sum_1[middle] + sum_0[middle] - (positives[middle] + negatives[middle])
+            if np.int64(min(before * n_bins / total, n_bins - 1.0)) <= number:
+                low = middle + 1
+            else:
+                high = middle
+        ends[number] = low
 
 
 @kernel(allocates=False)
 def area_up_to(positives, negatives, above_1, above_0, most, out):
-    """Area of each group's piece of the ROC curve, in pairs, as far as `most` false positives."""
+    """Area of each group's piece of the ROC curve, in pairs, as far as `most` false positives.
+
+    How many groups are above the last false positive that counts.
+    """
     sum_1, sum_0 = above_1, above_0
     for place in range(positives.size):
+        if sum_0 >= most:
+            return place
         here, there = positives[place], negatives[place]
         width = min(there, most - sum_0)
         out[place] = 0.0
@@ -140,6 +210,63 @@ def area_up_to(positives, negatives, above_1, above_0, most, out):
             out[place] = width * (sum_1 + rise / 2.0)
         sum_1 += here
         sum_0 += there
+    return positives.size
+
+
+@kernel(allocates=False)
+def take_in(limbs, value, times, exponent, high, low):
+    """Add a value so many times to what waits for values of its exponent; what waits then."""
+    if value == 0.0:
+        return exponent, high, low
+    bits = float_bits(value)
+    found = max(np.int64(1), (bits >> 52) & 0x7FF)
+    if found != exponent:
+        add_waiting(limbs, exponent, high, low)
+        high = low = np.int64(0)
+    mantissa = bits & 0xFFFFFFFFFFFFF
+    if bits & 0x7FF0000000000000 != 0:
+        mantissa |= 0x10000000000000
+    if bits < 0:
+        mantissa = -mantissa
+    return found, high + (mantissa >> HALF) * times, low + (mantissa & LOWER_HALF) * times
+
+
+@kernel(allocates=False)
+def add_waiting(limbs, exponent, high, low):
+    """Bring what waits for values of one exponent into the limbs."""
+    if exponent < 0x7FF:
+        add_shifted(limbs, low, exponent - 1)
+        add_shifted(limbs, high, exponent - 1 + HALF)
+
+
+@kernel(allocates=False)
+def add_values(values, limbs):
+    """Add values, those that are finite."""
+    exponent, high, low = np.int64(1), np.int64(0), np.int64(0)
+    for place in range(values.size):
+        exponent, high, low = take_in(limbs, values[place], 1, exponent, high, low)
+    add_waiting(limbs, exponent, high, low)
+    carry_up(limbs)
+
+
+@kernel(allocates=False)
+def add_multiples(values, times, limbs):
+    """Add values, each as often as a whole number says; all of these together are below 2^36."""
+    exponent, high, low = np.int64(1), np.int64(0), np.int64(0)
+    for place in range(values.size):
+        n = np.int64(times[place])
+        exponent, high, low = take_in(limbs, values[place], n, exponent, high, low)
+    add_waiting(limbs, exponent, high, low)
+    carry_up(limbs)
+
+
+@kernel(allocates=False)
+def carry_up(limbs):
+    """Bring every limb but the last into 32 bits; the rest moves up."""
+    for limb in range(limbs.size - 1):
+        over = limbs[limb] >> LIMB_BITS
+        limbs[limb] -= over << LIMB_BITS
+        limbs[limb + 1] += over
 
 
 @kernel(allocates=False)

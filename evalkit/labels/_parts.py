@@ -18,7 +18,7 @@ from evalkit.rows import (
     count_leading,
     count_within,
     find_ranges,
-    place_ranges,
+    place_scores,
     values_of,
 )
 
@@ -176,13 +176,17 @@ class ScoreParts:
     cells: npt.NDArray[np.int32]
 
     @classmethod
-    def of(cls, leading: Leading, rows: ModelRows) -> "ScoreParts":
-        """Cut the scores of a model; cells with too many rows are looked into."""
+    def of(cls, leading: Leading, rows: ModelRows, *, apart: int | None = None) -> "ScoreParts":
+        """Cut the scores of a model; cells with too many rows are looked into.
+
+        Args:
+            apart: a key that begins a part, a power of two above what cells are wide.
+        """
         width = np.uint64((1 << leading.shift) - 1)
         numbers = np.arange(leading.counts.shape[0], dtype=np.uint64)
         lows = np.uint64(leading.first) + (numbers << np.uint64(leading.shift))
         cells = _refine(_Cells(lows, lows + width, leading.counts), rows)
-        begins = _begins(cells.rows)
+        begins = _begins(cells, apart)
         firsts = cells.lows[begins]
         counts = np.zeros((begins.size, 2), dtype=np.int64)
         if begins.size:
@@ -210,26 +214,34 @@ class ScoreParts:
         return found
 
     def placing(self, held: range) -> Placing:
-        """Rows of the parts that are held lie in these."""
+        """Rows of the parts that are held lie in these; the column `packed` is made beside.
+
+        That is how far a row's key is from its part's first one, times 2, and its label.
+        """
         slots = np.full(self.firsts.size, len(held), dtype=np.int32)
         slots[held.start : held.stop] = np.arange(len(held))
         slots[self.is_counted] = len(held)
+        first, shift = np.uint64(self.leading.first), np.uint64(self.leading.shift)
+        ranges = (first, shift, self.cells, self.firsts, slots)
 
         def place(
             rows: Mapping[str, Column], starts: npt.NDArray[np.int32], places: npt.NDArray[np.int32]
         ) -> None:
-            place_ranges(self.part_of(rows["score"]), slots, starts, places)
+            place_scores(rows["score"], rows["label"], *ranges, starts, places, rows["packed"])
 
         return place
 
 
-def _begins(rows: Counts) -> npt.NDArray[np.intp]:
+def _begins(cells: _Cells, apart: int | None) -> npt.NDArray[np.intp]:
     """The first cell of each part: neighbours share one until it is full."""
+    rows = cells.rows
     if not rows.size:
         return np.empty(0, dtype=np.intp)
     parts = (np.cumsum(rows) - rows) // ROWS_A_PART
     heavy = rows >= ROWS_A_PART  # a part of its own, and so is what follows
     fresh = np.concatenate([[True], (parts[1:] != parts[:-1]) | heavy[1:] | heavy[:-1]])
+    if apart is not None:
+        fresh[1:] |= np.diff(cells.lows >= np.uint64(apart))
     return np.flatnonzero(fresh)
 
 

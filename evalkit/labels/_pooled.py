@@ -12,11 +12,21 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.exact import SCALE_BITS, CellRows, ExactSums
-from evalkit.labels._kernels import tie_groups
+from evalkit.labels._kernels import count_ties, tie_groups
 from evalkit.labels._parts import ScoreParts
-from evalkit.labels._walk import Totals, Walked, walk
+from evalkit.labels._walk import Ties, Totals, Walked, walk
 from evalkit.labels._wanted import Wanted
-from evalkit.rows import Column, Columns, ModelRows, Store, bytes_of, sort_rows, values_of
+from evalkit.rows import (
+    Batch,
+    Column,
+    Columns,
+    ModelRows,
+    Store,
+    bytes_of,
+    sort_packed,
+    sort_rows,
+    values_of,
+)
 from evalkit.threads import ordered_map
 
 Floats = npt.NDArray[np.float64]
@@ -53,40 +63,60 @@ class Pooled:
     def walk(self, wanted: Wanted) -> Walked:
         """What the walk over all distinct scores gives."""
         total = Walked()
-        for held in self.rows.cut(self.parts.stored, bytes_of(self.dtypes)):
+        for held in self.rows.cut(self.parts.stored, bytes_of(self._stored)):
             store = self._scatter(held)
 
             def work(part: int, first: int = held.start, store: Store = store) -> Walked:
-                scores, positives, negatives = self._groups(part, store, part - first)
                 above = (float(self.above[part, 0]), float(self.above[part, 1]))
-                return walk(scores, positives, negatives, above, self.totals, wanted)
+                ties = self._ties(part, store, part - first, above)
+                return walk(ties, above, self.totals, wanted)
 
             for part in ordered_map(work, held, threads=self.threads):
                 total.merge(part)
             store.forget()
         return total
 
+    @property
+    def _stored(self) -> Mapping[str, type]:
+        """Columns of the store: score and label are one where rows have no weight."""
+        if self.weighted:
+            return self.dtypes
+        return {"packed": self.dtypes["score"]}
+
     def _scatter(self, held: range) -> Store:
         n_rows = int(self.parts.stored[held.start : held.stop].sum())
-        store, placing = Store(self.dtypes, len(held), n_rows), self.parts.placing(held)
+        store, placing = Store(self._stored, len(held), n_rows), self.parts.placing(held)
+
+        def fill(rows: Columns) -> Batch:
+            return store.fill({**rows, "packed": np.empty_like(rows["score"])}, placing)
+
         if n_rows:
-            for _ in self.rows.look(lambda rows: store.fill(rows, placing)):
+            for _ in self.rows.look(fill):
                 pass
         store.seal()
         return store
 
-    def _groups(self, part: int, store: Store, slot: int) -> tuple[Floats, Floats, Floats]:
-        """Distinct scores of a part, and the weight of rows with label 1 and 0 at each."""
+    def _ties(self, part: int, store: Store, slot: int, above: tuple[float, float]) -> Ties:
+        """Distinct scores of a part."""
         if self.parts.is_counted[part]:
             key: Column = self.parts.firsts[part : part + 1].astype(self.dtypes["score"])
-            return values_of(~key), self.sums[part, :1], self.sums[part, 1:]
-        _, columns = sort_rows(None, store.part(slot, list(self.dtypes)))
-        keys = columns[0]
-        weights = values_of(columns[2]) if self.weighted else np.empty(0)
+            return Ties.of(values_of(~key), self.sums[part, :1], self.sums[part, 1:], above)
+        if self.weighted:
+            return self._weighted_ties(store, slot, above)
+        (packed,) = store.part(slot, ["packed"])
+        sort_packed(packed, int(packed.max(initial=0)).bit_length())
+        bits: Column = np.empty(packed.size, dtype=self.dtypes["score"])
+        found = [np.empty(packed.size) for _ in range(4)]
+        n = count_ties(packed, self.parts.firsts[part], *above, bits, *found)
+        scores = bits[:n].view(np.float32 if bits.itemsize == 4 else np.float64)
+        return Ties(scores.astype(np.float64, copy=False), *(each[:n] for each in found))
+
+    def _weighted_ties(self, store: Store, slot: int, above: tuple[float, float]) -> Ties:
+        _, (keys, labels, weights) = sort_rows(None, store.part(slot, list(self.dtypes)))
         distinct = np.empty(keys.size, dtype=keys.dtype)
         positives, negatives = np.empty(keys.size), np.empty(keys.size)
-        n = tie_groups(keys, columns[1], weights, distinct, positives, negatives)
-        return values_of(~distinct[:n]), positives[:n], negatives[:n]
+        n = tie_groups(keys, labels, values_of(weights), distinct, positives, negatives)
+        return Ties.of(values_of(~distinct[:n]), positives[:n], negatives[:n], above)
 
     def _weigh(self) -> tuple[Floats, Floats]:
         """Weight of the rows with label 1 and 0 of each part, and of all above it, rounded once."""

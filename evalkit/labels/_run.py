@@ -298,7 +298,9 @@ class _Run:
         wanted = Wanted.of(self.requests)
         pool = walked = placements = drawing = ruler = None
         if wanted.requests:
-            pool = Pooled(rows, dtypes, ScoreParts.of(leading, rows), threads=self.threads)
+            half = 1 << 8 * np.dtype(dtypes["score"]).itemsize - 1  # a label beside it has room
+            parts = ScoreParts.of(leading, rows, apart=None if "weight" in dtypes else half)
+            pool = Pooled(rows, dtypes, parts, threads=self.threads)
             walked = pool.walk(wanted)
             if "weight" not in dtypes:
                 placements = self._place(rows, leading, wanted)

@@ -52,11 +52,7 @@ class Values:
             return self._over(walked.squares.scaled, totals.rows)
         if name == "calibration":
             bins = walked.bins.get((10, "width"))
-            scaled = (
-                0
-                if bins is None
-                else sum(bins.scores.sum_of(number).scaled for number in range(bins.rows.size))
-            )
+            scaled = 0 if bins is None else sum(each.scaled for each in bins.scores)
             predicted = scaled / UNIT
             return float(request.metric.kernel.plain(predicted, totals.positives))
         if name == "base-rate":
@@ -65,7 +61,7 @@ class Values:
             bins = walked.bins.get(bins_of(request))
             if bins is None:
                 return math.nan
-            scores = np.array([bins.scores.sum_of(n).total for n in range(bins.rows.size)])
+            scores = np.array([each.total for each in bins.scores])
             found = request.metric.kernel.plain(scores, bins.positives, bins.rows, 0, 0)
             return float(found)
         raise AssertionError(name)

@@ -1,22 +1,32 @@
 """One part of the scores, walked from the highest to the lowest, and what it adds up to."""
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.exact import ExactSums
+from evalkit.exact import LIMB_BITS, SCALE_BITS, SUM_LIMBS, rounded
 from evalkit.labels._kernels import (
+    add_multiples,
+    add_values,
     area_up_to,
+    choose_weighty,
+    count_from,
     count_won_pairs,
     cumulate,
+    find_bin_ends,
     log_losses,
     precision_terms,
     square_losses,
 )
 from evalkit.labels._wanted import LINE_POINTS, Wanted, of_counts
+from evalkit.metrics import Request
 from evalkit.rows import product_and_rest
+
+BLOCK = 64  # scores, of which the best is only looked for where it may be
+MARGIN = 1e-9  # of values of metrics, far more than rounding moves them
 
 Floats = npt.NDArray[np.float64]
 
@@ -54,27 +64,39 @@ class Cut:
 
 @dataclass(slots=True)
 class Sums:
-    """Sums of numbers that may be products, as columns of rounded products and of their rests."""
+    """An exact sum of finite numbers, and of products of such."""
 
-    exact: ExactSums = field(default_factory=lambda: ExactSums(2))
+    limbs: npt.NDArray[np.int64] = field(
+        default_factory=lambda: np.zeros(SUM_LIMBS, dtype=np.int64)
+    )
 
     def add(self, values: Floats) -> None:
         """Some numbers."""
-        self.exact.add(values.reshape(-1, 1))
+        add_values(values, self.limbs)
 
-    def add_products(self, values: Floats, counts: Floats) -> None:
-        """Numbers, each as often as its count says, exactly."""
+    def add_products(self, values: Floats, weights: Floats, *, weighted: bool) -> None:
+        """Numbers times their weights, exactly; these are whole where rows have none."""
+        if not weighted:
+            add_multiples(values, weights, self.limbs)
+            return
         products, rests = np.empty(values.size), np.empty(values.size)
-        product_and_rest(values, counts, products, rests)
-        self.exact.add(products.reshape(-1, 1))
-        rests = rests[rests != 0.0]
-        if rests.size:
-            self.exact.add(rests.reshape(-1, 1), first_column=1)
+        product_and_rest(values, weights, products, rests)
+        self.add(products)
+        self.add(rests)
+
+    def merge(self, other: "Sums") -> None:
+        """Take over what was added to another one."""
+        self.limbs += other.limbs
 
     @property
     def scaled(self) -> int:
         """The exact sum times 2^1074."""
-        return self.exact.sum_of(0).scaled + self.exact.sum_of(1).scaled
+        return sum(int(limb) << LIMB_BITS * place for place, limb in enumerate(self.limbs))
+
+    @property
+    def total(self) -> float:
+        """The sum, correctly rounded."""
+        return rounded(Fraction(self.scaled, 1 << SCALE_BITS))
 
 
 @dataclass(slots=True)
@@ -82,14 +104,15 @@ class Bins:
     """Sums of scores, labels and rows in bins of the score."""
 
     edges: Floats | None  # of the score, descending; None: bins of equally many rows
-    scores: ExactSums
+    scores: list[Sums]
     positives: Floats
     rows: Floats
 
     @classmethod
     def make(cls, n_bins: int, binning: str) -> "Bins":
         edges = np.arange(n_bins, -1, -1) / n_bins if binning == "width" else None
-        return cls(edges, ExactSums(n_bins), np.zeros(n_bins), np.zeros(n_bins))
+        sums = [Sums() for _ in range(n_bins)]
+        return cls(edges, sums, np.zeros(n_bins), np.zeros(n_bins))
 
 
 @dataclass(slots=True)
@@ -129,11 +152,12 @@ class Walked:
             (self.lines, other.lines),
             (self.squares, other.squares),
         ):
-            one.exact.merge(more.exact)
+            one.merge(more)
         for kind, bins in other.bins.items():
             if kind in self.bins:
                 known = self.bins[kind]
-                known.scores.merge(bins.scores)
+                for bin_, more_of_it in zip(known.scores, bins.scores, strict=True):
+                    bin_.merge(more_of_it)
                 known.positives += bins.positives
                 known.rows += bins.rows
             else:
@@ -153,35 +177,54 @@ class Walked:
 
 def _merge_sums(mine: dict[Any, Sums], key: Any, sums: Sums) -> None:
     if key in mine:
-        mine[key].exact.merge(sums.exact)
+        mine[key].merge(sums)
     else:
         mine[key] = sums
 
 
-def walk(
-    scores: Floats,
-    positives: Floats,
-    negatives: Floats,
-    above: tuple[float, float],
-    totals: Totals,
-    wanted: Wanted,
-) -> Walked:
-    """Walk over distinct scores, which descend.
+@dataclass(frozen=True, slots=True)
+class Ties:
+    """Distinct scores, which descend, and the weight of their rows.
 
     Args:
-        positives, negatives: weight of the rows with label 1 and 0 at each score.
-        above: weight of those with higher scores.
+        positives, negatives: of the rows with label 1 and 0 at each score.
+        sum_1, sum_0: of those down to it, from the highest score of all on.
+    """
+
+    scores: Floats
+    positives: Floats
+    negatives: Floats
+    sum_1: Floats
+    sum_0: Floats
+
+    @classmethod
+    def of(
+        cls, scores: Floats, positives: Floats, negatives: Floats, above: tuple[float, float]
+    ) -> "Ties":
+        """Sums are made here, and what rounding loses is carried along."""
+        sum_1, sum_0 = np.empty(scores.size), np.empty(scores.size)
+        cumulate(positives, above[0], sum_1)
+        cumulate(negatives, above[1], sum_0)
+        return cls(scores, positives, negatives, sum_1, sum_0)
+
+
+def walk(ties: Ties, above: tuple[float, float], totals: Totals, wanted: Wanted) -> Walked:
+    """Walk over distinct scores.
+
+    Args:
+        above: weight of rows with higher scores, with label 1 and 0.
         totals: of all rows.
     """
     found = Walked()
-    sum_1 = _running(positives, above[0], totals)
-    sum_0 = _running(negatives, above[1], totals)
+    scores, positives, negatives = ties.scores, ties.positives, ties.negatives
+    sum_1, sum_0 = ties.sum_1, ties.sum_0
     for tie in wanted.ties:
         half = tie == "half"
         if totals.weighted:
             before = np.concatenate([above[:1], sum_1[:-1]])
             sums = found.won_weight.setdefault(tie, Sums())
-            sums.add_products(negatives, 2.0 * before + (positives if half else 0.0))
+            doubled = 2.0 * before + (positives if half else 0.0)
+            sums.add_products(negatives, doubled, weighted=True)
         else:
             found.won[tie] = int(count_won_pairs(positives, negatives, above[0], int(half)))
     if wanted.precision:
@@ -193,79 +236,61 @@ def walk(
             found.steps.add(steps[:n])
         if "trapezoid" in wanted.precision:
             found.lines.add(lines[:n])
-    _add_losses(found, scores, positives, negatives, wanted)
-    if wanted.bins:
-        weights = positives + negatives
-        columns = np.zeros((scores.size, 2))
-        products, rests = np.empty(scores.size), np.empty(scores.size)
-        product_and_rest(scores, weights, products, rests)
-        columns[:, 0], columns[:, 1] = products, rests
-        for kind in wanted.bins:
-            _add_bins(found, kind, scores, positives, weights, columns, sum_1 + sum_0, totals)
-    _find_thresholds(found, scores, sum_1, sum_0, totals, wanted)
+    _add_losses(found, scores, (negatives, positives), totals, wanted)
+    for kind in wanted.bins:
+        _add_bins(found, kind, ties, totals)
+    _find_thresholds(found, scores, sum_1, sum_0, wanted)
+    for request in wanted.best:
+        place, value = _find_best(request, sum_1, sum_0, totals)
+        found.best.append((value, _point(sum_1, sum_0, scores, place)))
     for share in wanted.shares:
         area = np.empty(scores.size)
-        area_up_to(positives, negatives, *above, share * totals.negatives, area)
-        found.areas.setdefault(share, Sums()).add(area)
+        n = int(area_up_to(positives, negatives, *above, share * totals.negatives, area))
+        found.areas.setdefault(share, Sums()).add(area[:n])
     _draw(found, scores, sum_1, sum_0, above, totals)
     return found
 
 
-def _running(values: Floats, start: float, totals: Totals) -> Floats:
-    """Sums up to and with each value, from `start` on."""
-    sums = np.empty(values.size)
-    if totals.weighted:
-        cumulate(values, start, sums)
-    else:  # whole numbers below 2^53 lose nothing
-        np.cumsum(values, out=sums)
-        sums += start
-    return sums
-
-
 def _add_losses(
-    found: Walked, scores: Floats, positives: Floats, negatives: Floats, wanted: Wanted
+    found: Walked, scores: Floats, by_label: tuple[Floats, Floats], totals: Totals, wanted: Wanted
 ) -> None:
-    losses, counts = np.empty(2 * scores.size), np.empty(2 * scores.size)
+    """Losses of the rows with label 0 and 1 at each score."""
     for clip in wanted.clips:
-        infinite = np.zeros(1)
-        n = log_losses(scores, positives, negatives, clip, losses, counts, infinite)
-        found.losses.setdefault(clip, Sums()).add_products(losses[:n], counts[:n])
-        found.infinite[clip] = float(infinite[0])
-    if wanted.squares:
-        n = square_losses(scores, positives, negatives, losses, counts)
-        found.squares.add_products(losses[:n], counts[:n])
+        found.losses.setdefault(clip, Sums())
+        found.infinite.setdefault(clip, 0.0)
+    if not wanted.clips and not wanted.squares:
+        return
+    for label, weights in enumerate(by_label):
+        own, own_weights, losses = (np.empty(scores.size) for _ in range(3))
+        n = choose_weighty(scores, weights, own, own_weights)
+        own, own_weights, losses = own[:n], own_weights[:n], losses[:n]
+        for clip in wanted.clips:
+            found.infinite[clip] += float(log_losses(own, own_weights, label, clip, losses))
+            found.losses[clip].add_products(losses, own_weights, weighted=totals.weighted)
+        if wanted.squares:
+            square_losses(own, float(label), losses)
+            found.squares.add_products(losses, own_weights, weighted=totals.weighted)
 
 
-def _add_bins(
-    found: Walked,
-    kind: tuple[int, str],
-    scores: Floats,
-    positives: Floats,
-    rows: Floats,
-    products: Floats,
-    rows_so_far: Floats,
-    totals: Totals,
-) -> None:
-    """Add to bins; `products` float64[n, 2] are scores times rows and what rounding lost."""
+def _add_bins(found: Walked, kind: tuple[int, str], ties: Ties, totals: Totals) -> None:
+    scores, positives, negatives = ties.scores, ties.positives, ties.negatives
     bins = found.bins.setdefault(kind, Bins.make(*kind))
-    n_bins = kind[0]
+    ends = np.empty(kind[0], dtype=np.int64)
     if bins.edges is not None:  # from the highest bin down; an edge belongs to the upper bin
-        ends = np.searchsorted(-scores, -bins.edges[1:], side="right")
+        count_from(scores, bins.edges[1:], ends)
     else:  # by the rows above
-        before = rows_so_far - rows
-        numbers = np.minimum(before * n_bins / max(totals.rows, 1e-300), n_bins - 1)
-        ends = np.searchsorted(numbers.astype(np.int64), np.arange(n_bins), side="right")
+        total = max(totals.rows, 1e-300)
+        find_bin_ends(ties.sum_1, ties.sum_0, positives, negatives, total, ends)
     ends[-1] = scores.size
     first = 0
-    exact = not products[:, 1].any()
-    for number, end in enumerate(ends):
+    for number, end in enumerate(map(int, ends)):
         if end > first:
-            bins.scores.add(products[first:end, :1], first_column=number)
-            if not exact:
-                bins.scores.add(products[first:end, 1:], first_column=number)
-            bins.positives[number] += _total(positives[first:end], totals)
-            bins.rows[number] += _total(rows[first:end], totals)
-        first = max(first, int(end))
+            good, bad = positives[first:end], negatives[first:end]
+            weights = good + bad
+            bins.scores[number].add_products(scores[first:end], weights, weighted=totals.weighted)
+            bins.positives[number] += _total(good, totals)
+            bins.rows[number] += _total(weights, totals)
+        first = max(first, end)
 
 
 def _total(values: Floats, totals: Totals) -> float:
@@ -276,27 +301,44 @@ def _total(values: Floats, totals: Totals) -> float:
 
 
 def _find_thresholds(
-    found: Walked,
-    scores: Floats,
-    sum_1: Floats,
-    sum_0: Floats,
-    totals: Totals,
-    wanted: Wanted,
+    found: Walked, scores: Floats, sum_1: Floats, sum_0: Floats, wanted: Wanted
 ) -> None:
-    for threshold in wanted.thresholds:
-        n_called = int(np.searchsorted(-scores, -threshold, side="right"))
-        if n_called:
-            last = n_called - 1
-            found.called[threshold] = _point(sum_1, sum_0, scores, last)
-    for request in wanted.best:
-        extra = of_counts(request)
+    n_called = np.empty(len(wanted.thresholds), dtype=np.int64)
+    count_from(scores, np.array(wanted.thresholds, dtype=np.float64), n_called)
+    for threshold, number in zip(wanted.thresholds, map(int, n_called), strict=True):
+        if number:
+            found.called[threshold] = _point(sum_1, sum_0, scores, number - 1)
+
+
+def _find_best(request: Request, sum_1: Floats, sum_0: Floats, totals: Totals) -> tuple[int, float]:
+    """The first place where a metric of counts is highest, and its value.
+
+    No such metric falls with a row more of label 1 among those called positive, or rises with one
+    of label 0. So what a block of scores has at its end of the former and at its begin of the
+    latter bounds all its values, and blocks whose bound is lower than another's value are left
+    out; not so of weights, whose sums are rounded.
+    """
+    extra = of_counts(request)
+
+    def values_of(tp: Floats, fp: Floats, undefined: float = -np.inf) -> Floats:
         with np.errstate(all="ignore"):
             values = request.metric.kernel.plain(
-                sum_1, sum_0, totals.negatives - sum_0, totals.positives - sum_1, *extra
+                tp, fp, totals.negatives - fp, totals.positives - tp, *extra
             )
-        values = np.where(np.isnan(values), -np.inf, values)
-        place = int(np.argmax(values))
-        found.best.append((float(values[place]), _point(sum_1, sum_0, scores, place)))
+        return np.where(np.isnan(values), undefined, values)
+
+    n = sum_1.size
+    if n > BLOCK and not totals.weighted:
+        ends = np.minimum(np.arange(BLOCK, n + BLOCK, BLOCK), n)
+        at_ends = values_of(sum_1[ends - 1], sum_0[ends - 1])
+        bounds = values_of(sum_1[ends - 1], sum_0[::BLOCK], np.inf)
+        may_hold = np.maximum(at_ends, bounds) >= at_ends.max() - MARGIN
+        chosen = np.flatnonzero(np.repeat(may_hold, BLOCK)[:n])
+    else:
+        chosen = np.arange(n)
+    values = values_of(sum_1[chosen], sum_0[chosen])
+    place = int(np.argmax(values))
+    return int(chosen[place]), float(values[place])
 
 
 def _point(sum_1: Floats, sum_0: Floats, scores: Floats, place: int) -> Point:

@@ -7,7 +7,7 @@ together; each part of it is sorted whole, so nothing depends on the order of ro
 from evalkit.rows._bins import bin_of, nice_edges
 from evalkit.rows._comparing import check_resampled, compares, conclude
 from evalkit.rows._kept import Keeping
-from evalkit.rows._kernels import count_leading, count_within, find_ranges, place_ranges
+from evalkit.rows._kernels import count_leading, count_within, find_ranges, place_scores
 from evalkit.rows._means import WeightedMean, product_and_rest
 from evalkit.rows._numbers import KeptParts, Measured, Number, UserColumns
 from evalkit.rows._passes import Columns, HeldRows, ModelRows, Room, bytes_of, shares_together
@@ -25,6 +25,7 @@ from evalkit.rows._store import (
     number_groups,
     order_keys,
     parts_for,
+    sort_packed,
     sort_rows,
     values_of,
 )
@@ -100,9 +101,10 @@ __all__ = [
     "open_user_sources",
     "order_keys",
     "parts_for",
-    "place_ranges",
+    "place_scores",
     "product_and_rest",
     "shares_together",
+    "sort_packed",
     "sort_rows",
     "values_of",
     "warn_of_infinite",

@@ -73,34 +73,45 @@ def count_hashes(keys, n_bits, counts):
 
 
 @kernel(allocates=False)
-def find_ranges(keys, least, shift, table, firsts, out):
-    """The range of keys that each row lies in.
+def range_of(key, least, shift, table, firsts):
+    """The range of keys that a key lies in.
 
     Args:
         least, shift: of cells of keys.
         table: int32[n_cells, 2], the first and the last range that has keys of a cell.
         firsts: the first key of each range; they ascend.
     """
-    for row in range(keys.size):
-        key = np.uint64(keys[row])
-        cell = np.int64((key - least) >> shift)
-        found, last = np.int64(table[cell, 0]), np.int64(table[cell, 1])
-        while found < last:
-            middle = (found + last + 1) >> 1
-            if firsts[middle] <= key:
-                found = middle
-            else:
-                last = middle - 1
-        out[row] = found
+    cell = np.int64((key - least) >> shift)
+    found, last = np.int64(table[cell, 0]), np.int64(table[cell, 1])
+    while found < last:
+        middle = (found + last + 1) >> 1
+        if firsts[middle] <= key:
+            found = middle
+        else:
+            last = middle - 1
+    return found
 
 
 @kernel(allocates=False)
-def place_ranges(ranges, slots, starts, places):
-    """Rows of one part become neighbours, `slots` being the part of each range."""
-    for row in range(ranges.size):
-        slot = slots[ranges[row]]
+def find_ranges(keys, least, shift, table, firsts, out):
+    """The range of keys that each row lies in, as `range_of` finds it."""
+    for row in range(keys.size):
+        out[row] = range_of(np.uint64(keys[row]), least, shift, table, firsts)
+
+
+@kernel(allocates=False)
+def place_scores(keys, labels, least, shift, table, firsts, slots, starts, places, packed):
+    """Rows of one part become neighbours, `slots` being the part of each range of keys.
+
+    `packed` gets how far a key is from the first one of its range, times 2, and the label.
+    """
+    for row in range(keys.size):
+        key = np.uint64(keys[row])
+        found = range_of(key, least, shift, table, firsts)
+        slot = slots[found]
         places[row] = slot
         starts[slot + 1] += 1
+        packed[row] = ((key - firsts[found]) << ONE) | np.uint64(labels[row])
     settle(starts, places)
 
 

@@ -21,8 +21,6 @@ from evalkit.threads import ordered_map
 
 BYTES_AT_REST = 420 << 20  # interpreter, libraries, kernels, row groups on the way
 BYTES_OF_WORK = 400  # of a row of a part, while the part is sorted and measured
-LEAST_HELD = 1 << 22  # rows
-PASSES_OF_HELD = 4  # over held rows, to bring them into another order
 
 Columns = Mapping[str, Column]
 Counts = npt.NDArray[np.int64]
@@ -71,9 +69,8 @@ class HeldRows:
         yield self.stores[grouping.name]
 
     def cut(self, rows: Counts, bytes_a_row: int) -> list[range]:
-        """Parts of a quarter of the rows, so that few are in memory twice."""
-        most = max(LEAST_HELD, int(rows.sum()) // PASSES_OF_HELD, int(rows.max(initial=0)))
-        return cut(rows, most)
+        """All parts: what is held fits into memory in another order, too."""
+        return cut(rows, int(rows.sum()))
 
     def forget(self) -> None:
         """Give the memory back."""

@@ -13,7 +13,6 @@ from evalkit.config import Policies
 from evalkit.errors import DataError
 from evalkit.keys import USER_KEY, Sample, as_keys
 from evalkit.rows._passes import (
-    PASSES_OF_HELD,
     Counts,
     HeldRows,
     ModelRows,
@@ -86,8 +85,8 @@ class Reading:
             yield name, self._survey(table, name)
 
     def bytes_a_row(self, table: Table) -> int:
-        """Bytes of a row in all stores, and of its share of those in another order."""
-        again = -(-bytes_of(self.dtypes(table)) // PASSES_OF_HELD)
+        """Bytes of a row in all stores, and of those in the order of scores."""
+        again = bytes_of(self.dtypes(table))
         return again + sum(bytes_of(self.dtypes_of(table, each)) for each in self.groupings)
 
     def dtypes_of(self, table: Table, grouping: Grouping) -> dict[str, type]:

@@ -47,7 +47,6 @@ def small_parts(monkeypatch):
     """A process that takes no memory for itself, and parts of a few rows."""
     monkeypatch.setattr(_passes, "BYTES_AT_REST", 0)
     monkeypatch.setattr(_passes, "BYTES_OF_WORK", 0)
-    monkeypatch.setattr(_passes, "LEAST_HELD", 1)
     monkeypatch.setattr(_parts, "ROWS_A_PART", 100)
     monkeypatch.setattr(_reading, "BATCH_ROWS", 800)
 
