@@ -18,6 +18,7 @@ from evalkit.rows import Column, order_keys
 from evalkit.statistics.distributions import t_quantile
 
 N_PRODUCTS = 7  # of a point: rows with label 1 and 0 above it, and each by the user's own of both
+CELL_BITS = 13  # of a table of cells that stays close to the core
 UNIT_BITS = 60  # of the largest sum
 LARGEST_EXPONENT = 1000  # 2^1000 is a float64
 
@@ -34,6 +35,8 @@ class Ruler:
         marks: in the order of descending scores, of one score by ascending share.
         keys: turned-round order keys of their scores, which ascend; of the scores' width.
         shares: float64[n_marks].
+        shift: bits of a key below those of its cell.
+        table: int32[n_cells], the marks before each cell, from that of the first mark on.
         edges: keys of the lower edge of each bin, which ascend; empty without bins.
         factor: a power of two that weights are multiplied by; that of all rows then is below 1.
         scale: one that products of such weights are multiplied by, before they become whole.
@@ -42,6 +45,8 @@ class Ruler:
     marks: tuple[Mark, ...]
     keys: Column
     shares: npt.NDArray[np.float64]
+    shift: np.uint64
+    table: npt.NDArray[np.int32]
     edges: Column
     factor: float
     scale: float
@@ -64,10 +69,12 @@ class Ruler:
         ordered = tuple(sorted(set(marks), key=lambda mark: (-mark[0], mark[1])))
         factor = 2.0 ** min(-math.frexp(weight)[1], LARGEST_EXPONENT)
         scale = 2.0 ** (UNIT_BITS - math.frexp(weight * factor)[1])
+        keys = _turned([score for score, _ in ordered], dtype)
         return cls(
             ordered,
-            _turned([score for score, _ in ordered], dtype),
+            keys,
             np.array([share for _, share in ordered], dtype=np.float64),
+            *_table(keys),
             _turned(edges, dtype),
             factor,
             scale,
@@ -82,6 +89,17 @@ def _turned(scores: Sequence[float], dtype: type) -> Column:
         small = np.where(small < wide, np.nextafter(small, np.float32(np.inf)), small)
         return ~order_keys(small, np.zeros(2, dtype=np.int64))
     return ~order_keys(wide, np.zeros(2, dtype=np.int64))
+
+
+def _table(keys: Column) -> tuple[np.uint64, npt.NDArray[np.int32]]:
+    """Width of cells of keys, and how many of these, which ascend, are before each cell."""
+    if not keys.size:
+        return np.uint64(0), np.zeros(1, dtype=np.int32)
+    low, high = int(keys[0]), int(keys[-1])
+    shift = max(0, (high - low).bit_length() - CELL_BITS)
+    begins = [cell << shift for cell in range(low >> shift, (high >> shift) + 1)]
+    table = np.searchsorted(keys, np.array(begins, dtype=keys.dtype)).astype(np.int32)
+    return np.uint64(shift), table
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +134,8 @@ class Spread:
         """Some users more: where the rows of each start, which ascend by key."""
         ruler = self.ruler
         rows = (starts, keys, labels, weights * ruler.factor)
-        add_up_points(*rows, ruler.keys, ruler.shares, ruler.scale, self.points, self.totals)
+        marks = (ruler.keys, ruler.shares, ruler.shift, ruler.table)
+        add_up_points(*rows, *marks, ruler.scale, self.points, self.totals)
         if ruler.edges.size:
             add_up_bins(*rows, ruler.edges, ruler.scale, self.bins)
 

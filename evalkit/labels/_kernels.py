@@ -13,8 +13,7 @@ ONE = np.uint64(1)
 HALF = 26  # lower bits of a mantissa that are added apart, so that sums of many fit 64 bits
 LOWER_HALF = (1 << HALF) - 1
 
-STRIDE = 16  # points that are passed over at once
-AHEAD = 8  # rows whose influence is fetched before it is read
+AHEAD = 16  # rows whose influence is fetched before it is read
 
 
 @kernel(allocates=False)
@@ -288,11 +287,11 @@ def add_up_influence(starts, keys, labels, least, shift, influence, out):
         for row in range(starts[group], starts[group + 1]):
             ahead = min(row + AHEAD, keys.size - 1)
             cell = np.int64((np.uint64(keys[ahead]) - least) >> shift)
-            prefetch(influence[cell, np.int64(labels[ahead] != 0)], 0)
+            prefetch(influence[np.int64(labels[ahead] != 0), cell], 0)
             cell = np.int64((np.uint64(keys[row]) - least) >> shift)
             kind = np.int64(labels[row] != 0)
             for column in range(out.shape[1]):
-                out[group, column] += influence[cell, kind, column]
+                out[group, column] += influence[kind, cell, column]
 
 
 @kernel(allocates=False)
@@ -326,13 +325,16 @@ def add_up_called(starts, scores, labels, weights, threshold, true_1, false_1):
 
 
 @kernel(allocates=False)
-def add_up_points(starts, keys, labels, weights, points, shares, scale, sums, totals):
+def add_up_points(starts, keys, labels, weights, points, shares, shift, table, scale, sums, totals):
     """Add to the sums over users of squares and products of their rows above each point.
 
     Rows ascend by key within a user. A point counts rows with keys below its own, and a share of
     those that equal it. `sums`[n_points, 7] gets what a point has more than the one before.
+    `table` has the points before each cell of 2^shift keys, from that of the first point on.
     """
     n_points = points.size
+    first_cell = np.uint64(points[0]) >> shift if n_points > 0 else np.uint64(0)
+    last_cell = np.uint64(table.size - 1)
     for user in range(starts.size - 1):
         first, end = np.int64(starts[user]), np.int64(starts[user + 1])
         good = bad = 0.0
@@ -358,20 +360,23 @@ def add_up_points(starts, keys, labels, weights, points, shares, scale, sums, to
                 else:
                     here_0 += weight
                 row += 1
-            while place + STRIDE <= n_points and points[place + STRIDE - 1] < key:
-                place += STRIDE
+            cell = np.uint64(key) >> shift
+            cell = cell - first_cell if cell > first_cell else np.uint64(0)
+            place = np.int64(table[min(cell, last_cell)])
             while place < n_points and points[place] < key:
                 place += 1
             while place < n_points:
                 share = shares[place] if points[place] == key else 1.0
                 new_1, new_0 = above_1 + share * here_1, above_0 + share * here_0
-                sums[place, 0] += np.int64(np.rint((new_1 * new_1 - old_1 * old_1) * scale))
                 sums[place, 1] += np.int64(np.rint((new_1 * new_0 - old_1 * old_0) * scale))
-                sums[place, 2] += np.int64(np.rint((new_0 * new_0 - old_0 * old_0) * scale))
-                sums[place, 3] += np.int64(np.rint((new_1 - old_1) * good * scale))
-                sums[place, 4] += np.int64(np.rint((new_1 - old_1) * bad * scale))
-                sums[place, 5] += np.int64(np.rint((new_0 - old_0) * good * scale))
-                sums[place, 6] += np.int64(np.rint((new_0 - old_0) * bad * scale))
+                if new_1 != old_1:
+                    sums[place, 0] += np.int64(np.rint((new_1 * new_1 - old_1 * old_1) * scale))
+                    sums[place, 3] += np.int64(np.rint((new_1 - old_1) * good * scale))
+                    sums[place, 4] += np.int64(np.rint((new_1 - old_1) * bad * scale))
+                if new_0 != old_0:
+                    sums[place, 2] += np.int64(np.rint((new_0 * new_0 - old_0 * old_0) * scale))
+                    sums[place, 5] += np.int64(np.rint((new_0 - old_0) * good * scale))
+                    sums[place, 6] += np.int64(np.rint((new_0 - old_0) * bad * scale))
                 old_1, old_0 = new_1, new_0
                 if points[place] != key or share == 1.0:
                     break

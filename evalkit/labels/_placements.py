@@ -27,7 +27,7 @@ class Placements:
     Args:
         least, shift: of the cells, as in `Leading`.
         terms: one an area.
-        influence: float64[n_cells, 2, n_terms], of rows with label 0 and 1.
+        influence: float64[2, n_cells, n_terms], of rows with label 0 and 1.
     """
 
     least: int
@@ -72,9 +72,9 @@ def place_rows(
         return None
     used = np.flatnonzero(counts.any(axis=1))
     cells = _Cells(good[used], bad[used])
-    influence = np.zeros((*counts.shape, len(terms)))
+    influence = np.zeros((2, counts.shape[0], len(terms)))
     for place, (name, parameter) in enumerate(terms):
-        influence[used, :, place] = _INFLUENCES[str(name)](cells, parameter)
+        influence[:, used, place] = _INFLUENCES[str(name)](cells, parameter).T
     return Placements(least, shift, terms, influence)
 
 

@@ -71,9 +71,10 @@ from ._kinds import (
     registry_of,
     weighting,
 )
-from ._ln import minus_ln, minus_ln_of_rest
+from ._ln import log_loss_of, minus_ln, minus_ln_of_rest
 from ._policies import BOUNDS, POLICIES, TIED
 from ._registry import load_metric_files, registry
+from ._room import ROOM, room
 from ._sampling import most_likely
 
 __all__ = [
@@ -81,6 +82,7 @@ __all__ = [
     "KINDS",
     "NO_CUTOFF",
     "POLICIES",
+    "ROOM",
     "TIED",
     "Conventions",
     "Example",
@@ -105,6 +107,7 @@ __all__ = [
     "kernel",
     "load_metric_files",
     "loading",
+    "log_loss_of",
     "metric",
     "minus_ln",
     "minus_ln_of_rest",
@@ -115,6 +118,7 @@ __all__ = [
     "policies_of_kind",
     "registry",
     "registry_of",
+    "room",
     "warm_metrics",
     "weighting",
 ]

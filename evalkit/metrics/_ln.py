@@ -93,3 +93,12 @@ def minus_ln_of_rest(value):
         return math.inf
     lost = (1.0 - rest) - value  # what 1 - value lost when it was rounded
     return 0.0 - (ln(rest) + lost / rest)
+
+
+@kernel(allocates=False)
+def log_loss_of(score, label):
+    """-ln of the probability that a score gives to a label; one path for both, for vectors."""
+    rest = 1.0 - score
+    lost = (1.0 - rest) - score
+    is_rest = (label == 0) & (rest != 0.0)
+    return 0.0 - (ln(score if label != 0 else rest) + (lost / rest if is_rest else 0.0))

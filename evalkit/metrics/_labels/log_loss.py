@@ -3,8 +3,16 @@
 
 import math
 
-from evalkit.metrics import kernel, metric, minus_ln, minus_ln_of_rest, number
+from evalkit.metrics import ROOM, kernel, log_loss_of, metric, number, room
 from evalkit.metrics._labels._over import over_rows_or_groups
+
+
+@kernel(allocates=False)
+def find_losses(scores, labels, first, n_rows, clip, losses):
+    """-ln of the probability of the label of so many rows."""
+    for row in range(n_rows):
+        score = min(max(scores[first + row], clip), 1.0 - clip)
+        losses[row] = log_loss_of(score, labels[first + row])
 
 
 @metric(
@@ -36,12 +44,15 @@ from evalkit.metrics._labels._over import over_rows_or_groups
 @kernel(allocates=False)
 def log_loss(starts, scores, labels, weights, over, weighting, clip, out):
     """Weighted mean of -ln of the probability of the label that came."""
+    losses = room()
+    n_known = first = 0
     for group in range(out.size):
         loss = rows = 0.0
         for row in range(starts[group], starts[group + 1]):
-            score = min(max(scores[row], clip), 1.0 - clip)
+            if row >= first + n_known:
+                first, n_known = row, min(ROOM, scores.size - row)
+                find_losses(scores, labels, row, n_known, clip, losses)
             if weights[row] > 0.0:
-                each = minus_ln(score) if labels[row] != 0 else minus_ln_of_rest(score)
-                loss += weights[row] * each
+                loss += weights[row] * losses[row - first]
             rows += weights[row]
         out[group] = loss / rows if rows > 0.0 else math.nan
