@@ -176,8 +176,12 @@ def tell(message: str) -> None:
 def environment(
     paths: Sequence[Path], threads: int | None = None, **more: str | Path
 ) -> dict[str, str]:
-    """This process's variables, with these paths to import from and this many threads."""
-    known = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    """This process's variables, with these paths to import from and this many threads.
+
+    Python keeps compiled sources, as it does of whatever is installed.
+    """
+    left_out = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+    known = {name: value for name, value in os.environ.items() if name not in left_out}
     known["PYTHONPATH"] = os.pathsep.join(map(str, paths))
     if threads is not None:
         limits = ("POLARS_MAX_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
