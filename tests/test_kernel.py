@@ -472,3 +472,25 @@ def test_a_warm_cache_that_is_read_only_serves(project):
     finished = python(textwrap.dedent(code) + textwrap.dedent(MAIN), project)
 
     assert (finished.stdout.split(), finished.stderr) == (["40", "1", str(path)], "")
+
+
+@kernel(allocates=False)
+def choose(numbers, index, out):
+    out[0] = min(numbers[0], numbers[1])
+    out[1] = max(numbers[0], numbers[1], numbers[2])
+    out[2] = min(index, 2.5)
+    out[3] = max(index, 1)
+
+
+@pytest.mark.parametrize("index", [1, 3, -4])
+@pytest.mark.parametrize(
+    "numbers",
+    [(1.0, 2.0, 3.0), (np.nan, 1.0, 2.0), (1.0, np.nan, 0.5), (-0.0, 0.0, -0.0), (0.0, -0.0, -1.0)],
+)
+def test_the_smallest_and_the_largest_are_those_of_python(numbers, index):
+    out = np.zeros(4)
+
+    choose(np.array(numbers), index, out)
+
+    expected = [min(numbers[:2]), max(numbers), min(index, 2.5), max(index, 1)]
+    assert out.tobytes() == np.array(expected, dtype=np.float64).tobytes()

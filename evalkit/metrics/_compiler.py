@@ -8,7 +8,7 @@ that needs nothing but the C library.
 """
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -19,7 +19,9 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
-from numba.extending import intrinsic, models, register_model
+from numba.core.imputils import lower_builtin
+from numba.core.typing.templates import AbstractTemplate, infer_global
+from numba.extending import models, register_model
 from numba.np import arrayobj
 
 WORD = ir.IntType(64)
@@ -113,25 +115,43 @@ class Callee(types.Dispatcher):
 register_model(Callee)(models.OpaqueModel)
 
 
-def _make_choice(compare: Any) -> Any:
-    """`min` or `max` of two numbers in place: numba's own are compiled for each pair of types."""
-
-    @intrinsic
-    def choose(typing_context: Any, first: Any, second: Any) -> Any:
-        both = typing_context.unify_types(types.unliteral(first), types.unliteral(second))
-        if not isinstance(both, types.Number):
-            return None
-
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            compared = context.get_function(compare, types.boolean(both, both))
-            return builder.select(compared(builder, arguments[::-1]), *arguments[::-1])
-
-        return both(both, both), generate
-
-    return choose
+def smallest(*numbers: Any) -> Any:
+    """`min` as kernels call it: in place, where numba compiles its own for each pair of types."""
+    return min(*numbers)
 
 
-IN_PLACE = {"min": _make_choice(operator.lt), "max": _make_choice(operator.gt)}
+def largest(*numbers: Any) -> Any:
+    """`max` as kernels call it."""
+    return max(*numbers)
+
+
+IN_PLACE = {"min": smallest, "max": largest}
+
+
+class _Choice(AbstractTemplate):
+    """The type of the smallest or largest of some numbers."""
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        both = self.context.unify_types(*map(types.unliteral, args))
+        is_choice = len(args) > 1 and isinstance(both, types.Number)
+        return both(*[both] * len(args)) if is_choice else None
+
+
+def _define_choice(function: Callable[..., Any], compare: Callable[..., Any]) -> None:
+    infer_global(function)(type("_Choice", (_Choice,), {}))
+
+    @lower_builtin(function, types.VarArg(types.Number))  # type: ignore[untyped-decorator]
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        both = signature.return_type
+        compared = context.get_function(compare, types.boolean(both, both))
+        chosen, *others = arguments
+        for each in others:
+            chosen = builder.select(compared(builder, (each, chosen)), each, chosen)
+        return chosen
+
+
+_define_choice(smallest, operator.lt)
+_define_choice(largest, operator.gt)
 
 
 def make_part(function: FunctionType, *, allocates: bool) -> Any:
