@@ -50,6 +50,7 @@ from evalkit.rows import (
     make_report,
     open_all,
     open_user_sources,
+    room_beside,
     warn_of_infinite,
     warn_of_lost,
 )
@@ -191,6 +192,19 @@ class _Run:
         find_users(config, tables, groupings[0], self.sources, found, sample=self.sample)
         clock.stop("segments")
         reader = LabelReader(config.policies, self.thresholds)
+        smooth = [smooth_of(request) for request in Wanted.of(self.requests).requests]
+        room = room_beside(
+            config,
+            self.requests,
+            [each for each in smooth if each is not None],
+            tables,
+            groupings,
+            limit=self.memory_limit,
+            threads=self.threads,
+            copies=2 if self.sources.segments else 1,
+            sample=self.sample,
+            keeps=self.keeping is not None,
+        )
         reading = Reading(
             groupings,
             reader.columns,
@@ -200,11 +214,12 @@ class _Run:
             self.threads,
             self.sample,
             clock.line.advance,
-            Room(self.memory_limit, self.threads, copies=2 if self.sources.segments else 1),
+            room,
             mark_scores if Wanted.of(self.requests).requests else None,
         )
         tallies: dict[str, RowTally] = {}
         for model, table in self.models:  # one after the other: only one is in memory
+            repeats = self._find_repeats(table, room)
             for name, rows in reading.models_of(model, table):
                 clock.stop("read")
                 if name in tallies:
@@ -212,7 +227,8 @@ class _Run:
                         f"two tables have rows of {name!r}", code="duplicate-model", at=table.at
                     )
                 tallies[name] = rows.tally
-                self._note_repeats(name, table, rows.tally, found)
+                if repeats is not None:
+                    self._note_repeats(name, table, repeats, rows.tally, found)
                 found.warnings += check_rows(config, {name: rows}, {name: table.at})
                 found.warnings += warn_of_lost(name, count_lost(rows, groupings[0]))
                 self._measure(name, rows, reader.dtypes(table), groupings, table, found)
@@ -228,11 +244,21 @@ class _Run:
             sample=self.sample,
         )
 
-    def _note_repeats(self, name: str, table: Table, tally: RowTally, found: Findings) -> None:
-        """Rows of a user, an item and a time that are there again: refused, or counted."""
+    def _find_repeats(self, table: Table, room: Room) -> dict[str | None, int] | None:
+        """How many rows of each model are there again; None where rows name no items."""
         if "item" not in table.frame.collect_schema():
-            return
-        repeats = find_repeats(table, ["item", "time"])
+            return None
+        return find_repeats(table, ["item", "time"], room)
+
+    def _note_repeats(
+        self,
+        name: str,
+        table: Table,
+        repeats: Mapping[str | None, int],
+        tally: RowTally,
+        found: Findings,
+    ) -> None:
+        """Rows of a user, an item and a time that are there again: refused, or counted."""
         number = repeats.get(name, 0) if None not in repeats else repeats[None]
         tally.noted["duplicates"] = number
         if number and self.config.policies.duplicates == "error":

@@ -40,7 +40,6 @@ from evalkit.rows import (
     Models,
     Number,
     Reading,
-    Room,
     RowSegments,
     RowTally,
     TermSums,
@@ -55,6 +54,7 @@ from evalkit.rows import (
     make_report,
     open_all,
     open_user_sources,
+    room_beside,
     warn_of_infinite,
     warn_of_lost,
 )
@@ -204,6 +204,18 @@ class _Run:
         named = [table for table in tables if "item" in table.frame.collect_schema()]
         item = group_by("item", named, seed) if named else None
         reader = PairReader(config.policies, item)
+        room = room_beside(
+            config,
+            self.requests,
+            [SMOOTH[each.metric.name] for each in self.requests if over(each) == "rows"],
+            [table for _, table in self.tables.models],
+            [user],
+            limit=self.memory_limit,
+            threads=self.threads,
+            copies=COPIES if self.sources.segments else 1,
+            sample=self.sample,
+            keeps=self.keeping is not None,
+        )
         reading = Reading(
             (user,),
             reader.columns,
@@ -213,7 +225,7 @@ class _Run:
             self.threads,
             self.sample,
             clock.line.advance,
-            Room(self.memory_limit, self.threads, copies=COPIES if self.sources.segments else 1),
+            room,
             reader.mark,
             tables,
         )

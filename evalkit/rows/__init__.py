@@ -13,6 +13,7 @@ from evalkit.rows._numbers import KeptParts, Measured, Number, UserColumns
 from evalkit.rows._passes import Columns, HeldRows, ModelRows, Room, bytes_of, shares_together
 from evalkit.rows._reading import Reading
 from evalkit.rows._repeats import find_repeats
+from evalkit.rows._room import room_beside
 from evalkit.rows._segments import RowSegments, RowUsers, UserSources, open_user_sources
 from evalkit.rows._spread import Floats, Smooth, Term, TermSums
 from evalkit.rows._store import (
@@ -103,6 +104,7 @@ __all__ = [
     "parts_for",
     "place_scores",
     "product_and_rest",
+    "room_beside",
     "shares_together",
     "sort_packed",
     "sort_rows",

@@ -21,6 +21,7 @@ from evalkit.threads import ordered_map
 
 BYTES_AT_REST = 420 << 20  # interpreter, libraries, kernels, row groups on the way
 BYTES_OF_WORK = 400  # of a row of a part, while the part is sorted and measured
+LEAST_ROOM = 32 << 20
 
 Columns = Mapping[str, Column]
 Counts = npt.NDArray[np.int64]
@@ -85,18 +86,32 @@ class Room:
         limit: bytes of the whole process; None: as many as rows need.
         threads: each works on one part.
         copies: how often a row is in memory.
+        kept: bytes of what is kept of users beside the rows.
     """
 
     limit: int | None
     threads: int
     copies: int = 1
+    kept: int = 0
+
+    @property
+    def taken(self) -> int:
+        """Bytes that no row may take."""
+        return BYTES_AT_REST + self.kept
+
+    def passes(self, n_groups: int, bytes_a_group: int) -> int:
+        """In how many passes groups are looked at, while no rows are held."""
+        if self.limit is None:
+            return 1
+        room = max(self.limit - BYTES_AT_REST, LEAST_ROOM)
+        return max(1, -(-n_groups * bytes_a_group // room))
 
     def holds(self, n_rows: int | None, bytes_a_row: int) -> bool:
         """Whether all rows can be held; not so where nobody knows how many there are."""
         if self.limit is None:
             return True
         return n_rows is not None and (
-            BYTES_AT_REST + n_rows * bytes_a_row * self.copies <= self.limit
+            self.taken + n_rows * bytes_a_row * self.copies <= self.limit
         )
 
     def cut(self, rows: Counts, bytes_a_row: int, what: str) -> list[range]:
@@ -109,9 +124,9 @@ class Room:
         bytes_a_row *= self.copies
         largest = int(rows.max(initial=0))
         at_work = int(np.sort(rows)[-self.threads :].sum()) * BYTES_OF_WORK
-        room = self.limit - BYTES_AT_REST - at_work
-        if room < largest * bytes_a_row or self.limit < BYTES_AT_REST:
-            needed = (BYTES_AT_REST + at_work + largest * bytes_a_row >> 20) + 1
+        room = self.limit - self.taken - at_work
+        if room < largest * bytes_a_row or self.limit < self.taken:
+            needed = (self.taken + at_work + largest * bytes_a_row >> 20) + 1
             raise MachineError(
                 f"{largest:,} rows of {what} need about {needed:,} MiB at a time, the limit is "
                 f"{self.limit >> 20:,} MiB",

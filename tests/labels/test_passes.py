@@ -1,6 +1,8 @@
 """Rows that do not fit into memory are read several times, and the report keeps every byte."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import polars as pl
@@ -9,7 +11,7 @@ import pytest
 import evalkit
 from evalkit.errors import MachineError
 from evalkit.labels import _parts
-from evalkit.rows import _passes, _reading
+from evalkit.rows import _passes, _reading, _repeats, _room
 from evalkit.sources import Table
 
 METRICS = [
@@ -44,7 +46,8 @@ SCORES = {
 
 @pytest.fixture
 def small_parts(monkeypatch):
-    """A process that takes no memory for itself, and parts of a few rows."""
+    """A process that takes no memory for itself and for users, and parts of a few rows."""
+    monkeypatch.setattr(_room, "SLACK", 0.0)
     monkeypatch.setattr(_passes, "BYTES_AT_REST", 0)
     monkeypatch.setattr(_passes, "BYTES_OF_WORK", 0)
     monkeypatch.setattr(_parts, "ROWS_A_PART", 100)
@@ -213,3 +216,96 @@ def test_models_are_compared_and_segments_measured_in_passes(small_parts):
 
     assert {key for key in whole if whole[key] != limited[key]} <= {"run_id", "run_key", "meta"}
     assert len(whole["metrics"]) == 12
+
+
+def test_what_is_kept_of_users_takes_room_from_rows(small_parts, reads, monkeypatch):
+    log = pl.concat([impressions("spread")] * 20)  # about 1 MB, and 200 KB for users
+    models = {"a": log, "b": log.with_columns(score=1 - pl.col("score"))}
+    asked = {"metrics": ["AUC", "log-loss(over='users')"], "statistics": {"baseline": "a"}}
+    whole = evalkit.evaluate_labels(models, **asked)
+
+    def n_reads(slack: float) -> int:
+        monkeypatch.setattr(_room, "SLACK", slack)
+        before = len(reads)
+        for limit in range(500_000, 1_500_000, 200_000):
+            limited = evalkit.evaluate_labels(models, memory_limit=limit, **asked)
+            assert limited.comparisons == whole.comparisons
+        return len(reads) - before
+
+    assert n_reads(1.15) > n_reads(0.0)
+
+
+def test_what_is_kept_of_users_is_refused_where_it_does_not_fit(small_parts, monkeypatch):
+    monkeypatch.setattr(_room, "SLACK", 1.15)
+    log = impressions("spread")
+    asked = {"metrics": ["AUC", "log-loss(over='users')"], "memory_limit": 20_000}
+
+    with pytest.raises(MachineError, match="what is kept of about") as caught:
+        evalkit.evaluate_labels(log, per_user=True, **asked)
+
+    assert caught.value.code == "memory-limit"
+    evalkit.evaluate_labels(log, **asked)  # keeps nothing
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_copies_are_looked_for_in_passes(small_parts, monkeypatch, named):
+    log = impressions("spread").with_columns(
+        item=pl.int_range(pl.len()) % 7, time=pl.int_range(pl.len()) % 5, which=pl.col("user") % 2
+    )
+    nobody = pl.when(pl.col("user") == 3).then(None).otherwise(pl.col("user"))
+    columns = {"item": "item", "time": "time"} | ({"model": "which"} if named else {})
+    asked = {
+        "metrics": ["AUC"],
+        "columns": columns,
+        "policies": {"duplicates": "count", "null_ids": "drop"},
+    }
+    log = log.with_columns(user=nobody)
+
+    whole = evalkit.evaluate_labels(log, **asked)
+    monkeypatch.setattr(_passes, "LEAST_ROOM", 1)
+    passes, search = [], _repeats._repeats_among
+    monkeypatch.setattr(
+        _repeats, "_repeats_among", lambda *given: passes.append(1) or search(*given)
+    )
+    limited = evalkit.evaluate_labels(log, memory_limit=30_000, **asked)
+
+    known = log.drop_nulls("user")
+    counts = {name: each.duplicates for name, each in limited.counts.models.items()}
+    assert counts == {name: each.duplicates for name, each in whole.counts.models.items()}
+    keys = ["user", "item", "time"]
+    assert sum(counts.values()) == known.height - known.select(keys).unique().height
+    assert len(passes) > 5
+
+
+def test_a_process_that_searches_and_compares_keeps_its_limit(tmp_path):
+    rng = np.random.default_rng(3)
+    n_rows, limit = 2_500_000, 512
+    log = pl.DataFrame(
+        {
+            "user": rng.integers(0, 200_000, n_rows),
+            "item": rng.integers(0, 1000, n_rows),
+            "time": rng.integers(0, 10**9, n_rows),
+            "label": rng.random(n_rows) < 0.3,
+            "score": rng.random(n_rows).astype(np.float32),
+        }
+    )
+    for name in "ab":
+        log.with_columns(
+            pl.col("score").reverse() if name == "b" else pl.col("score")
+        ).write_parquet(tmp_path / f"{name}.parquet", row_group_size=1 << 17)
+    code = f"""
+import evalkit
+evalkit.evaluate_labels(
+    {{name: "{tmp_path}/" + name + ".parquet" for name in "ab"}},
+    metrics=["AUC", "log-loss", "log-loss(over='users')"],
+    columns={{"item": "item", "time": "time"}},
+    statistics={{"baseline": "a"}},
+    memory_limit={limit} << 20,
+)
+peak = next(line for line in open("/proc/self/status") if "VmHWM" in line)
+print(int(peak.split()[1]) >> 10)
+"""
+
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert int(found.stdout) < limit

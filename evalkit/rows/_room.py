@@ -1,0 +1,77 @@
+"""How much memory is taken by what is kept of users beside their rows."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from evalkit.config import Config
+from evalkit.errors import MachineError
+from evalkit.metrics import Request, over
+from evalkit.rows._comparing import compares
+from evalkit.rows._passes import Room
+from evalkit.rows._spread import Smooth, TermSums
+from evalkit.rows._tally import Grouping
+from evalkit.sources import Table, reading
+
+BYTES_OF_AN_ID = 64  # of a user whose ids are hashed: they are kept too
+SLACK = 1.15  # the number of users is an estimate
+COPIES_OF_TERMS, COPIES_OF_VALUES = 2, 3  # while they are put in order
+
+
+def room_beside(
+    config: Config,
+    requests: Sequence[Request],
+    numbers: Sequence[Smooth],
+    tables: Sequence[Table],
+    groupings: Sequence[Grouping],
+    *,
+    limit: int | None,
+    threads: int,
+    copies: int,
+    sample: float | None,
+    keeps: bool,
+) -> Room:
+    """Room for rows, less what is kept of their users.
+
+    Args:
+        numbers: over all rows, of the requests.
+        limit: bytes of the process; without one nobody counts users.
+        copies: how often a row is in memory.
+        sample: share of the users.
+        keeps: values of users are written.
+    Raises:
+        MachineError: what is kept leaves no room [memory-limit].
+    """
+    if limit is None or not (keeps or compares(config) or config.segments.named):
+        return Room(limit, threads, copies)
+    n_sets = 1 + len(config.segments.named) + len(config.segments.cross)
+    n_means = sum(over(request) != "rows" for request in requests)
+    values = 8 * (1 + len(requests))
+    terms = 8 * (1 + 2 * n_means + len(TermSums(numbers).terms))
+    known = 16 * n_sets + BYTES_OF_AN_ID * groupings[0].plan.hashed
+    counts = [sum(_count_groups(table, each) for each in groupings) for table in tables]
+    share = SLACK * (1.0 if sample is None else sample)
+    n_users, n_largest = int(share * sum(counts)), int(share * max(counts, default=0))
+    beside = n_users * known
+    at_end = beside
+    if keeps or compares(config):
+        beside += n_sets * (n_users * values + n_largest * COPIES_OF_TERMS * terms)
+        at_end += (n_sets + COPIES_OF_VALUES) * n_users * values
+    needed = Room(limit, threads, copies, kept=max(beside, at_end)).taken
+    if needed > limit:
+        raise MachineError(
+            f"what is kept of about {n_users:,} users needs {needed >> 20:,} MiB, the limit is "
+            f"{limit >> 20:,} MiB",
+            code="memory-limit",
+            hint=f"give --memory-limit {(needed >> 20) + 64}MiB, or ask for fewer metrics",
+        )
+    return Room(limit, threads, copies, kept=beside)
+
+
+def _count_groups(table: Table, grouping: Grouping) -> int:
+    """About how many users, or sessions, there are; of each model that the rows name."""
+    model = [pl.col("model")] if "model" in table.frame.collect_schema() else []
+    whole = pl.struct([*grouping.plan.canonical(), *model]).hash()
+    with reading(table):
+        found = table.frame.select(whole.approx_n_unique()).collect(engine="streaming")
+    return int(found.item())
