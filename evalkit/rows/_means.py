@@ -42,12 +42,15 @@ class WeightedMean:
     def __init__(self) -> None:
         self.sums = ExactSums(4)  # w v, its rest, w, w times w v
         self.n_infinite = 0
+        self.infinite = 0.0  # the sum of infinite values: NaN where they have both signs
 
     def add(self, values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> None:
         """Some groups more; NaN is a group without a value, which is counted, with no weight."""
         columns = np.empty((values.size, 4))
         is_infinite = np.isinf(values) & (weights > 0)
-        self.n_infinite += int(is_infinite.sum())
+        if is_infinite.any():
+            self._add_infinite(int(is_infinite.sum()), float(values[is_infinite].min()))
+            self._add_infinite(0, float(values[is_infinite].max()))
         finite = np.where(np.isinf(values), np.nan, values)
         products, rests = np.empty(values.size), np.empty(values.size)
         product_and_rest(weights, finite, products, rests)
@@ -61,7 +64,11 @@ class WeightedMean:
     def merge(self, other: "WeightedMean") -> None:
         """Take over another thread's sums."""
         self.sums.merge(other.sums)
-        self.n_infinite += other.n_infinite
+        self._add_infinite(other.n_infinite, other.infinite)
+
+    def _add_infinite(self, number: int, value: float) -> None:
+        self.n_infinite += number
+        self.infinite += value
 
     @property
     def n_defined(self) -> int:
@@ -75,9 +82,9 @@ class WeightedMean:
 
     @property
     def value(self) -> float:
-        """The correctly rounded mean; infinite if one value is, NaN of nothing."""
+        """The correctly rounded mean; infinite if one value is, NaN of nothing or of both signs."""
         if self.n_infinite:
-            return math.inf
+            return self.infinite
         above = self.sums.sum_of(0).scaled + self.sums.sum_of(1).scaled
         below = self.sums.sum_of(2).scaled
         return float(Fraction(above, below)) if below else math.nan

@@ -89,11 +89,17 @@ def test_numbers_whose_squares_are_no_floats_do_not_fail(ratings, predictions):
 def test_an_error_that_no_float_holds_is_no_good_score():
     pairs = pl.DataFrame({"user": [1, 2], "rating": [-1e308, 1.0], "prediction": [1e308, 1.0]})
 
-    report = evalkit.evaluate_ratings(pairs, metrics=["MAE", "bias", "R2", "MSE(over='users')"])
+    names = ["MAE", "bias", "R2", "MSE(over='users')", "bias(over='users')"]
+    report, turned = (
+        evalkit.evaluate_ratings(each, metrics=names)
+        for each in (pairs, pairs.rename({"rating": "prediction", "prediction": "rating"}))
+    )
 
     values = [each.value for each in report.estimates]
-    assert values == pytest.approx([math.inf, math.nan, math.nan, math.inf], nan_ok=True)
-    (warning,) = [each for each in report.warnings if each.code == "infinite-value"]
+    expected = [math.inf, math.nan, math.nan, math.inf, math.inf]
+    assert values == pytest.approx(expected, nan_ok=True)
+    assert turned.estimates[-1].value == -math.inf
+    warning, _ = [each for each in report.warnings if each.code == "infinite-value"]
     assert warning.message == "MSE(over='users') is infinite for 1 users"
 
 
