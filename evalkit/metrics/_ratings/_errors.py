@@ -2,8 +2,9 @@
 """What metrics of predicted ratings share: over what they are averaged, and sums of squares."""
 
 import math
+from functools import partial
 
-from evalkit.metrics import Parameter, choice, kernel
+from evalkit.metrics import Parameter, choice, kernel, metric
 
 HERLOCKER = (
     "Herlocker, Konstan, Terveen and Riedl 2004, Evaluating collaborative filtering "
@@ -34,6 +35,19 @@ def where_constant() -> Parameter:
         },
         doc="The value where all ratings are equal.",
     )
+
+
+# a mean of distances, or of their squares: from 0 up, and the less the better
+error_metric = partial(
+    metric,
+    source=HERLOCKER,
+    bounds=(0.0, math.inf),
+    undefined="without a predicted pair",
+    parameters=(over_rows_or_users(),),
+    higher_is_better=False,
+    monotone=False,
+    cutoff="never",
+)
 
 
 @kernel(allocates=False)

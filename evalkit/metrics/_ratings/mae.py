@@ -3,23 +3,16 @@
 
 import math
 
-from evalkit.metrics import kernel, metric
-from evalkit.metrics._ratings._errors import HERLOCKER, over_rows_or_users
+from evalkit.metrics import kernel
+from evalkit.metrics._ratings._errors import error_metric
 
 
-@metric(
+@error_metric(
     name="MAE",
     aliases=("mean_absolute_error",),
     summary="Mean distance between predicted and true rating.",
     formula="mean of |prediction - rating|",
     latex=r"\frac{1}{n} \sum |\hat r - r|",
-    source=HERLOCKER,
-    bounds=(0.0, math.inf),
-    undefined="without a predicted pair",
-    parameters=(over_rows_or_users(),),
-    higher_is_better=False,
-    monotone=False,
-    cutoff="never",
 )
 @kernel(allocates=False)
 def mae(starts, ratings, predictions, over, out):

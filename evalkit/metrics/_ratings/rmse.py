@@ -3,23 +3,16 @@
 
 import math
 
-from evalkit.metrics import kernel, metric
-from evalkit.metrics._ratings._errors import HERLOCKER, mean_squares, over_rows_or_users
+from evalkit.metrics import kernel
+from evalkit.metrics._ratings._errors import error_metric, mean_squares
 
 
-@metric(
+@error_metric(
     name="RMSE",
     aliases=("root_mean_squared_error",),
     summary="Root of the mean squared difference of predicted and true rating.",
     formula="square root of the mean of (prediction - rating)^2",
     latex=r"\sqrt{\frac{1}{n} \sum (\hat r - r)^2}",
-    source=HERLOCKER,
-    bounds=(0.0, math.inf),
-    undefined="without a predicted pair",
-    parameters=(over_rows_or_users(),),
-    higher_is_better=False,
-    monotone=False,
-    cutoff="never",
 )
 @kernel(allocates=False)
 def rmse(starts, ratings, predictions, over, out):
