@@ -133,17 +133,21 @@ def run_config(
         MachineError: no split holds the memory limit [memory-limit].
     """
     if config.kind != "rankings":
+        from evalkit.rows import RowJob
+
         with storing(config.storage):
-            return _kind_of_rows(config).run(
+            job = RowJob(
                 config,
-                given=given or Given(),
-                threads=_useful(threads),
-                memory_limit=memory_limit,
-                sample=sample,
-                per_user=per_user or per_user_folder is not None,
-                per_user_folder=per_user_folder,
-                clock=Clock(ProgressLine(progress, ())),
+                config.requests,
+                given or Given(),
+                _useful(threads),
+                memory_limit,
+                sample,
+                per_user or per_user_folder is not None,
+                per_user_folder,
+                Clock(ProgressLine(progress, ())),
             )
+            return _kind_of_rows(config).run(job)
     tables = open_tables(config, given or Given())
     clock = Clock(ProgressLine(progress, tables.logs))
     evaluation = Evaluation(

@@ -5,16 +5,15 @@ together; each part of it is sorted whole, so nothing depends on the order of ro
 """
 
 from evalkit.rows._bins import bin_of, nice_edges
-from evalkit.rows._comparing import check_resampled, compares, conclude
-from evalkit.rows._kept import Keeping
+from evalkit.rows._job import RowJob, UserSide, try_seeds
 from evalkit.rows._kernels import count_leading, count_within, find_ranges, place_scores
 from evalkit.rows._means import WeightedMean, product_and_rest
-from evalkit.rows._numbers import KeptParts, Measured, Number, UserColumns
+from evalkit.rows._numbers import KeptParts, Measured, Number
 from evalkit.rows._passes import Columns, HeldRows, ModelRows, Room, bytes_of, shares_together
 from evalkit.rows._reading import Reading
 from evalkit.rows._repeats import find_repeats
 from evalkit.rows._room import room_beside
-from evalkit.rows._segments import RowSegments, RowUsers, UserSources, open_user_sources
+from evalkit.rows._segments import RowSegments, open_user_sources
 from evalkit.rows._spread import Floats, Smooth, Term, TermSums
 from evalkit.rows._store import (
     Batch,
@@ -56,7 +55,6 @@ __all__ = [
     "Floats",
     "Grouping",
     "HeldRows",
-    "Keeping",
     "KeptParts",
     "Measured",
     "ModelRows",
@@ -66,25 +64,21 @@ __all__ = [
     "Placing",
     "Reading",
     "Room",
+    "RowJob",
     "RowSegments",
     "RowTally",
-    "RowUsers",
     "Rows",
     "RowsKind",
     "Smooth",
     "Store",
     "Term",
     "TermSums",
-    "UserColumns",
-    "UserSources",
+    "UserSide",
     "WeightedMean",
     "bin_of",
     "by_hash",
     "bytes_of",
-    "check_resampled",
     "check_rows",
-    "compares",
-    "conclude",
     "count_leading",
     "count_lost",
     "count_within",
@@ -108,6 +102,7 @@ __all__ = [
     "shares_together",
     "sort_packed",
     "sort_rows",
+    "try_seeds",
     "values_of",
     "warn_of_infinite",
     "warn_of_lost",

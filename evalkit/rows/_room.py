@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from evalkit.config import Config
 from evalkit.errors import MachineError
-from evalkit.metrics import Request, over
-from evalkit.rows._comparing import compares
+from evalkit.metrics import over
+from evalkit.rows._job import RowJob
 from evalkit.rows._passes import Room
 from evalkit.rows._spread import Smooth, TermSums
 from evalkit.rows._tally import Grouping
@@ -19,42 +18,36 @@ COPIES_OF_TERMS, COPIES_OF_VALUES = 2, 3  # while they are put in order
 
 
 def room_beside(
-    config: Config,
-    requests: Sequence[Request],
+    job: RowJob,
     numbers: Sequence[Smooth],
     tables: Sequence[Table],
     groupings: Sequence[Grouping],
     *,
-    limit: int | None,
-    threads: int,
     copies: int,
-    sample: float | None,
-    keeps: bool,
 ) -> Room:
     """Room for rows, less what is kept of their users.
 
     Args:
         numbers: over all rows, of the requests.
-        limit: bytes of the process; without one nobody counts users.
+        tables: of models.
         copies: how often a row is in memory.
-        sample: share of the users.
-        keeps: values of users are written.
     Raises:
         MachineError: what is kept leaves no room [memory-limit].
     """
-    if limit is None or not (keeps or compares(config) or config.segments.named):
+    config, limit, threads = job.config, job.memory_limit, job.threads
+    if limit is None or not (job.keeps or config.segments.named):  # nobody counts users
         return Room(limit, threads, copies)
     n_sets = 1 + len(config.segments.named) + len(config.segments.cross)
-    n_means = sum(over(request) != "rows" for request in requests)
-    values = 8 * (1 + len(requests))
+    n_means = sum(over(request) != "rows" for request in job.requests)
+    values = 8 * (1 + len(job.requests))
     terms = 8 * (1 + 2 * n_means + len(TermSums(numbers).terms))
     known = 16 * n_sets + BYTES_OF_AN_ID * groupings[0].plan.hashed
     counts = [sum(_count_groups(table, each) for each in groupings) for table in tables]
-    share = SLACK * (1.0 if sample is None else sample)
+    share = SLACK * (1.0 if job.sample is None else job.sample)
     n_users, n_largest = int(share * sum(counts)), int(share * max(counts, default=0))
     beside = n_users * known
     at_end = beside
-    if keeps or compares(config):
+    if job.keeps:
         beside += n_sets * (n_users * values + n_largest * COPIES_OF_TERMS * terms)
         at_end += (n_sets + COPIES_OF_VALUES) * n_users * values
     needed = Room(limit, threads, copies, kept=max(beside, at_end)).taken

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import polars as pl
@@ -13,9 +11,8 @@ from evalkit.config import Config
 from evalkit.conventions import convention_warnings
 from evalkit.errors import DataError, EvalkitError, raise_all
 from evalkit.keys import plan_ids
-from evalkit.ledger import Clock, versions
+from evalkit.ledger import versions
 from evalkit.metrics import Request, over
-from evalkit.plan import Given
 from evalkit.report import (
     Counts,
     Distribution,
@@ -29,6 +26,7 @@ from evalkit.report import (
 from evalkit.resampling import resamples
 from evalkit.rows._clusters import Clusters
 from evalkit.rows._comparing import conclude
+from evalkit.rows._job import RowJob, UserSide
 from evalkit.rows._kept import Keeping, without_values
 from evalkit.rows._means import WeightedMean
 from evalkit.rows._numbers import Measured
@@ -43,29 +41,12 @@ from evalkit.totals import GrandTotals
 Models = Sequence[tuple[str | None, Table]]
 
 
-class RunRows(Protocol):
-    """Runs a config of one kind."""
-
-    def __call__(
-        self,
-        config: Config,
-        *,
-        given: Given,
-        threads: int,
-        memory_limit: int | None,
-        sample: float | None,
-        per_user: bool,
-        per_user_folder: Path | None,
-        clock: Clock,
-    ) -> Report: ...
-
-
 @dataclass(frozen=True, slots=True)
 class RowsKind:
     """Ratings or labels: what opens their tables, in the order of the inputs, and runs them."""
 
     open_all: Callable[[Config], Sequence[Table]]
-    run: RunRows
+    run: Callable[[RowJob], Report]
 
 
 @dataclass(slots=True)
@@ -75,7 +56,6 @@ class Findings:
     measured: dict[Segment, dict[str, Measured]] = field(default_factory=dict)
     segments: RowSegments | None = None
     clusters: Clusters | None = None
-    keeping: Keeping | None = None
     row_users: RowUsers | None = None
     totals: GrandTotals = field(default_factory=GrandTotals)
     graphs: list[Graph] = field(default_factory=list)
@@ -168,45 +148,38 @@ def warn_of_infinite(
 
 
 def find_users(
-    config: Config,
-    tables: Sequence[Table],
-    user: Grouping,
-    sources: UserSources,
-    found: Findings,
-    *,
-    sample: float | None,
+    job: RowJob, side: UserSide, tables: Sequence[Table], user: Grouping, found: Findings
 ) -> None:
     """Read the users of the tables, where something is to be said of single ones.
 
     Segments, clusters and values to keep go by their ids, and so do draws where keys are hashes.
     """
+    sources, config = side.sources, job.config
     draws = resamples(config.statistics) and user.plan.hashed
-    if sources.tables or draws or found.keeping is not None:
-        found.row_users = RowUsers.of(tables, user.plan, sample)
+    if sources.tables or draws or side.keeping is not None:
+        found.row_users = RowUsers.of(tables, user.plan, job.sample)
     if sources.segments and found.row_users is not None:
         found.segments = RowSegments.of(config, sources.segments, found.row_users)
     if sources.cluster is not None and found.row_users is not None:
         found.clusters = Clusters.read(sources.cluster, found.row_users)
+    job.clock.stop("segments")
 
 
 def make_report(
-    config: Config,
-    requests: Sequence[Request],
+    job: RowJob,
+    keeping: Keeping | None,
     inputs: Sequence[Input],
     models: Mapping[str, RowTally],
     truth: TruthCounts,
     found: Findings,
-    clock: Clock,
-    *,
-    threads: int,
-    sample: float | None,
 ) -> Report:
     """The report of a run of rows."""
-    if sample is not None:
-        message = f"numbers stand on a sample of {sample:.2%} of the users"
+    config, requests, clock = job.config, job.requests, job.clock
+    if job.sample is not None:
+        message = f"numbers stand on a sample of {job.sample:.2%} of the users"
         found.warnings.append(Warning_("sample", message))
     found.warnings += convention_warnings(config, requests)
-    key = _key(config, requests, [each.fingerprint for each in inputs], sample)
+    key = _key(config, requests, [each.fingerprint for each in inputs], job.sample)
     if found.segments is not None:
         found.segments.note(found.totals, found.measured)
     inference = conclude(
@@ -216,11 +189,11 @@ def make_report(
         found.totals,
         clusters=found.clusters,
         hash_users=np.copy if found.row_users is None else found.row_users.hashes_of,
-        threads=threads,
+        threads=job.threads,
     )
     kept = None
-    if found.keeping is not None and found.row_users is not None:
-        kept = found.keeping.keep(requests, found.measured[ALL], found.row_users)
+    if keeping is not None and found.row_users is not None:
+        kept = keeping.keep(requests, found.measured[ALL], found.row_users)
         found.warnings += without_values(requests)
     clock.stop("aggregate")
     return Report(
@@ -241,7 +214,7 @@ def make_report(
         macros=inference.macros,
         graphs=tuple(found.graphs),
         distributions=tuple(found.distributions),
-        meta=clock.meta(sum(each.rows for each in inputs), threads, versions()),
+        meta=clock.meta(sum(each.rows for each in inputs), job.threads, versions()),
         warnings=(*found.warnings, *inference.warnings),
         config=config.dump(),
         per_user_values=kept,
