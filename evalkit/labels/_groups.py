@@ -28,6 +28,8 @@ from evalkit.rows import (
 )
 from evalkit.threads import ordered_map
 
+PIECES = 128  # into which parts are divided among threads; what these give is merged
+
 
 @dataclass(slots=True)
 class GroupRows:
@@ -166,25 +168,29 @@ def measure_groups(
     weighted = "weight" in store.dtypes
     names = ["score", "label", *(["weight"] if weighted else [])]
 
-    def work(part: int) -> GroupResults:
+    def work(parts: range) -> GroupResults:
+        bands = None if ruler is None else Spread.of_nothing(ruler)
+        means = [WeightedMean() for _ in requests]
+        results = GroupResults(means, TermSums(smooth), bands=bands)
+        for part in parts:
+            add(part, results)
+        return results
+
+    def add(part: int, results: GroupResults) -> None:
         keys = store.part(part, [grouping.key])[0]
         checks = store.part(part, [grouping.check])[0] if grouping.check is not None else None
         groups = number_groups(keys, checks)
         if groups is None:
             raise KeyCollisionError
-        results = GroupResults(
-            [WeightedMean() for _ in requests],
-            TermSums(smooth),
-            n_groups=groups.n_groups,
-            bands=None if ruler is None else Spread.of_nothing(ruler),
-        )
+        results.n_groups += groups.n_groups
         if not keys.size:
-            return results
+            return
         if not requests and not smooth and not keep and ruler is None:
-            results.most_rows = int(np.bincount(groups.numbers).max())
-            return results
+            most = int(np.bincount(groups.numbers).max())
+            results.most_rows = max(results.most_rows, most)
+            return
         starts, columns = sort_rows(groups, store.part(part, names))
-        results.most_rows = int(np.diff(starts).max())
+        results.most_rows = max(results.most_rows, int(np.diff(starts).max()))
         scores = values_of(~columns[0])
         weights = values_of(columns[2]) if weighted else np.ones(scores.size)
         rows = GroupRows(starts, columns[0], scores, columns[1], weights, placements)
@@ -201,10 +207,13 @@ def measure_groups(
                 rows.columns([rows.weigh(weighting(request)) for request in requests]),
                 terms,
             )
-        return results
 
-    parts = ordered_map(work, range(store.n_parts), threads=threads)
-    total = next(parts)
-    for part in parts:
-        total.merge(part)
+    some = -(-store.n_parts // PIECES)
+    pieces = [
+        range(first, min(first + some, store.n_parts)) for first in range(0, store.n_parts, some)
+    ]
+    found = ordered_map(work, pieces, threads=threads)
+    total = next(found)
+    for each in found:
+        total.merge(each)
     return total

@@ -88,7 +88,8 @@ class Pooled:
         store, placing = Store(self._stored, len(held), n_rows), self.parts.placing(held)
 
         def fill(rows: Columns) -> Batch:
-            return store.fill({**rows, "packed": np.empty_like(rows["score"])}, placing)
+            packed: Column = np.empty(rows["score"].size, dtype=self.dtypes["score"])
+            return store.fill({**rows, "packed": packed}, placing)
 
         if n_rows:
             for _ in self.rows.look(fill):

@@ -14,22 +14,51 @@ HUGE = 2.0**900
 
 
 @kernel(allocates=False)
+def rest_of_product(a, b, product):  # type: ignore[no-untyped-def]
+    """What was lost when a times b was rounded (Dekker 1971); exact below 2^900."""
+    if not (product == product and abs(a) < HUGE and abs(b) < HUGE):
+        return 0.0
+    cut = SPLIT * a
+    a_high = cut - (cut - a)
+    a_low = a - a_high
+    cut = SPLIT * b
+    b_high = cut - (cut - b)
+    b_low = b - b_high
+    rest = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return rest if rest == rest and abs(rest) < HUGE else 0.0
+
+
+@kernel(allocates=False)
 def product_and_rest(a, b, products, rests):  # type: ignore[no-untyped-def]
-    """a times b, rounded, and what was lost by that (Dekker 1971); exact below 2^900."""
+    """a times b, rounded, and what was lost by that."""
     for row in range(a.size):
-        product = a[row] * b[row]
-        products[row] = product
-        rests[row] = 0.0
-        if product == product and abs(a[row]) < HUGE and abs(b[row]) < HUGE:
-            cut = SPLIT * a[row]
-            a_high = cut - (cut - a[row])
-            a_low = a[row] - a_high
-            cut = SPLIT * b[row]
-            b_high = cut - (cut - b[row])
-            b_low = b[row] - b_high
-            rest = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-            if rest == rest and abs(rest) < HUGE:
-                rests[row] = rest
+        products[row] = a[row] * b[row]
+        rests[row] = rest_of_product(a[row], b[row], products[row])
+
+
+@kernel(allocates=False)
+def weigh_values(values, weights, columns):  # type: ignore[no-untyped-def]
+    """Fill the columns of a weighted mean; how many infinite values have a weight, and their sum.
+
+    `columns` float64[n, 4]: w v, what was lost when it was rounded, w, and w times w v; NaN where
+    there is no finite value.
+    """
+    n_infinite = 0
+    infinite = 0.0
+    for row in range(values.size):
+        value, weight = values[row], weights[row]
+        if abs(value) == math.inf:
+            if weight > 0.0:
+                n_infinite += 1
+                infinite += value
+            value = math.nan
+        product = weight * value
+        is_nan = product != product
+        columns[row, 0] = product
+        columns[row, 1] = math.nan if is_nan else rest_of_product(weight, value, product)
+        columns[row, 2] = math.nan if is_nan else weight
+        columns[row, 3] = product * weight
+    return n_infinite, infinite
 
 
 class WeightedMean:
@@ -47,18 +76,8 @@ class WeightedMean:
     def add(self, values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> None:
         """Some groups more; NaN is a group without a value, which is counted, with no weight."""
         columns = np.empty((values.size, 4))
-        is_infinite = np.isinf(values) & (weights > 0)
-        if is_infinite.any():
-            self._add_infinite(int(is_infinite.sum()), float(values[is_infinite].min()))
-            self._add_infinite(0, float(values[is_infinite].max()))
-        finite = np.where(np.isinf(values), np.nan, values)
-        products, rests = np.empty(values.size), np.empty(values.size)
-        product_and_rest(weights, finite, products, rests)
-        columns[:, 0] = products
-        is_nan = np.isnan(products)
-        columns[:, 1] = np.where(is_nan, np.nan, rests)
-        columns[:, 2] = np.where(is_nan, np.nan, weights)
-        columns[:, 3] = products * weights
+        number, infinite = weigh_values(values, weights, columns)
+        self._add_infinite(int(number), float(infinite))
         self.sums.add(columns)
 
     def merge(self, other: "WeightedMean") -> None:

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.exact import SCALE_BITS, ExactSums, root_of
-from evalkit.rows._means import product_and_rest
+from evalkit.metrics import kernel
+from evalkit.rows._means import rest_of_product
 
 Floats = npt.NDArray[np.float64]
 Term: TypeAlias = tuple[str | float, ...]  # the name of a sum over rows, and what it depends on
@@ -50,6 +51,20 @@ class Smooth:
         return tuple(found) if all(map(math.isfinite, found)) else None
 
 
+@kernel(allocates=False)
+def put_products(columns, pairs, wide):  # type: ignore[no-untyped-def]
+    """The columns, then the product of each pair of them and what was lost when it was rounded."""
+    n_columns = columns.shape[1]
+    for row in range(columns.shape[0]):
+        for place in range(n_columns):
+            wide[row, place] = columns[row, place]
+        for pair in range(pairs.shape[0]):
+            a, b = columns[row, pairs[pair, 0]], columns[row, pairs[pair, 1]]
+            place = n_columns + 2 * pair
+            wide[row, place] = a * b
+            wide[row, place + 1] = rest_of_product(a, b, a * b)
+
+
 class TermSums:
     """Sums of users' terms, of their squares and products: what standard errors are made of.
 
@@ -69,14 +84,10 @@ class TermSums:
 
     def add(self, columns: Floats) -> None:
         """Some users more: float64[n_users, n_terms]."""
-        self.sums.add(columns)
-        for place, (one, other) in enumerate(self.pairs):
-            both = np.empty((columns.shape[0], 2))
-            a, b = np.ascontiguousarray(columns[:, one]), np.ascontiguousarray(columns[:, other])
-            products, rests = np.empty(a.size), np.empty(a.size)
-            product_and_rest(a, b, products, rests)
-            both[:, 0], both[:, 1] = products, rests
-            self.sums.add(both, first_column=len(self.terms) + 2 * place)
+        pairs = np.array(self.pairs, dtype=np.int64).reshape(-1, 2)
+        wide = np.empty((columns.shape[0], columns.shape[1] + 2 * len(self.pairs)))
+        put_products(np.ascontiguousarray(columns), pairs, wide)
+        self.sums.add(wide)
 
     def merge(self, other: "TermSums") -> None:
         """Take over the sums of other users."""

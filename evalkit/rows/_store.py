@@ -38,6 +38,7 @@ from evalkit.rows._kernels import (
 ROWS_A_PART = 1 << 17
 MOST_BITS = 13
 MORE_ROWS = 1 << 22
+LARGEST_NARROW = 0xFFFFFFFF
 FEW_KEYS = 2000  # which NumPy sorts before digits are counted
 
 Column = npt.NDArray[Any]
@@ -90,6 +91,8 @@ class Store:
         dtypes: of the columns.
         n_parts: how many parts there are.
         n_rows: rows that are expected; more of them go into further segments.
+
+    Columns of 64 bits are held in 32 as long as all their values fit: ids are mostly small numbers.
     """
 
     dtypes: Mapping[str, Any]
@@ -108,27 +111,33 @@ class Store:
         places = np.empty(next(iter(rows.values())).size, dtype=np.int32)
         placing(rows, starts, places)
         n_kept = int(starts[self.n_parts])
+        dtypes = {name: _narrowest(rows[name], dtype) for name, dtype in self.dtypes.items()}
         with self._lock:
-            segment, first = self._reserve(n_kept)
+            segment, first = self._reserve(n_kept, dtypes)
             batch = Batch(segment, first, starts[:-1])
             self.batches.append(batch)
-        for name in self.dtypes:
-            scatter(rows[name], places, self.segments[segment][name][first : first + n_kept])
+        for name, column in self.segments[segment].items():
+            own = rows[name].astype(column.dtype, copy=False)
+            scatter(own, places, column[first : first + n_kept])
         return batch
 
-    def _reserve(self, n_rows: int) -> tuple[int, int]:
+    def _reserve(self, n_rows: int, dtypes: Mapping[str, Any]) -> tuple[int, int]:
         """Segment and first row of a place for `n_rows` rows."""
-        if not self.segments or self._used + n_rows > self._room:
+        is_held = self.segments and all(
+            column.itemsize >= np.dtype(dtypes[name]).itemsize
+            for name, column in self.segments[-1].items()
+        )
+        if not is_held or self._used + n_rows > self._room:
             self._room = max(n_rows, MORE_ROWS if self.segments else self.n_rows)
             self._used = 0
             self.segments.append(
-                {name: np.empty(self._room, dtype) for name, dtype in self.dtypes.items()}
+                {name: np.empty(self._room, dtype) for name, dtype in dtypes.items()}
             )
         first, self._used = self._used, self._used + n_rows
         return len(self.segments) - 1, first
 
     def rows(self, batch: Batch, name: str) -> Column:
-        """A column of one batch, part after part."""
+        """A column of one batch, part after part, as narrow as it is held."""
         return self.segments[batch.segment][name][batch.first : batch.first + batch.n_rows]
 
     def seal(self) -> None:
@@ -152,7 +161,12 @@ class Store:
             for segment, (firsts, starts), size in zip(
                 self.segments, self._tables, sizes, strict=True
             ):
-                gather(segment[name], firsts, starts, number, out[done : done + size])
+                own = out[done : done + size]
+                column = segment[name]
+                into = own if column.dtype == out.dtype else np.empty(size, dtype=column.dtype)
+                gather(column, firsts, starts, number, into)
+                if into is not own:
+                    own[:] = into
                 done += size
             found.append(out)
         return found
@@ -160,6 +174,11 @@ class Store:
     def forget(self) -> None:
         """Give the memory back."""
         self.segments.clear()
+
+
+def _narrowest(column: Column, dtype: Any) -> Any:
+    is_wide = np.dtype(dtype) == np.uint64
+    return np.uint32 if is_wide and int(column.max(initial=0)) <= LARGEST_NARROW else dtype
 
 
 # writes int32[n_rows] places of rows, part after part, those of no part last, and int32[n_parts +
