@@ -17,12 +17,14 @@ from evalkit.rows import (
     Floats,
     Grouping,
     KeptParts,
+    Numbered,
     Smooth,
     Store,
     Term,
     TermSums,
     WeightedMean,
     number_groups,
+    sort_labels,
     sort_rows,
     values_of,
 )
@@ -106,11 +108,11 @@ class GroupRows:
     def _place(self) -> dict[Term, Floats]:
         places = self.placements
         assert places is not None
-        sums = np.empty((self.n_groups, len(places.terms)))
+        sums = np.empty((self.n_groups, places.influence.shape[2]))
         first, shift = np.uint64(places.least), np.uint64(places.shift)
         add_up_influence(self.starts, self.keys, self.labels, first, shift, places.influence, sums)
         columns = np.ascontiguousarray(sums.T)
-        return dict(zip(places.terms, columns, strict=True))
+        return dict(zip(places.terms, columns, strict=False))
 
 
 @dataclass(slots=True)
@@ -141,6 +143,17 @@ class GroupResults:
         self.most_rows = max(self.most_rows, other.most_rows)
         if self.bands is not None and other.bands is not None:
             self.bands.merge(other.bands)
+
+
+def _sort(
+    groups: Numbered, columns: Sequence[Column]
+) -> tuple[npt.NDArray[np.int64], Column, Floats, Column, Floats]:
+    """Where groups start; keys, scores, labels and weights, scores of each group descending."""
+    if len(columns) == 2:
+        starts, keys, scores, labels = sort_labels(groups, *columns)
+        return starts, keys, scores, labels, np.ones(scores.size)
+    starts, (keys, labels, weights) = sort_rows(groups, columns)
+    return starts, keys, values_of(~keys), labels, values_of(weights)
 
 
 def measure_groups(
@@ -189,13 +202,11 @@ def measure_groups(
             most = int(np.bincount(groups.numbers).max())
             results.most_rows = max(results.most_rows, most)
             return
-        starts, columns = sort_rows(groups, store.part(part, names))
+        starts, keys, scores, labels, weights = _sort(groups, store.part(part, names))
         results.most_rows = max(results.most_rows, int(np.diff(starts).max()))
-        scores = values_of(~columns[0])
-        weights = values_of(columns[2]) if weighted else np.ones(scores.size)
-        rows = GroupRows(starts, columns[0], scores, columns[1], weights, placements)
+        rows = GroupRows(starts, keys, scores, labels, weights, placements)
         if results.bands is not None:
-            results.bands.add(starts, columns[0], columns[1], weights)
+            results.bands.add(starts, keys, labels, weights)
         for request, mean in zip(requests, results.means, strict=True):
             mean.add(rows.measure(request), rows.weigh(weighting(request)))
         terms = rows.columns([rows.term(term) for term in results.spread.terms])

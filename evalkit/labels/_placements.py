@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.labels._kernels import AT_A_TIME
 from evalkit.metrics import Request
 from evalkit.rows import Term
 
@@ -27,7 +28,8 @@ class Placements:
     Args:
         least, shift: of the cells, as in `Leading`.
         terms: one an area.
-        influence: float64[2, n_cells, n_terms], of rows with label 0 and 1.
+        influence: float64[2, n_cells, n_terms], of rows with label 0 and 1,
+            and some columns of 0.
     """
 
     least: int
@@ -72,7 +74,8 @@ def place_rows(
         return None
     used = np.flatnonzero(counts.any(axis=1))
     cells = _Cells(good[used], bad[used])
-    influence = np.zeros((2, counts.shape[0], len(terms)))
+    width = -(-len(terms) // AT_A_TIME) * AT_A_TIME
+    influence = np.zeros((2, counts.shape[0], width))
     for place, (name, parameter) in enumerate(terms):
         influence[:, used, place] = _INFLUENCES[str(name)](cells, parameter).T
     return Placements(least, shift, terms, influence)

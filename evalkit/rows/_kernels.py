@@ -5,13 +5,13 @@ import numpy as np
 
 from evalkit.keys import mix
 from evalkit.metrics import kernel
+from evalkit.native import prefetch
 
 SIGN_32, INFINITE_32 = 0x80000000, 0x7F800000
 SIGN_64, INFINITE_64 = 0x8000000000000000, 0x7FF0000000000000
 ONE = np.uint64(1)
-DIGIT_BITS = 11  # of a key, when it is sorted
-N_VALUES = 1 << DIGIT_BITS
-LAST_VALUE = np.uint64(N_VALUES - 1)
+BATCHES_AHEAD = 3  # whose rows are fetched before they are read
+MOST_DIGIT_BITS = 11  # of a key, when it is sorted
 
 
 @kernel(allocates=False)
@@ -172,11 +172,16 @@ def count_within(keys, labels, lows, highs, shifts, counts, least, most):
 
 @kernel(allocates=False)
 def gather(column, firsts, starts, part, out):
-    """The rows of one part out of every batch, one batch after the other."""
+    """The rows of one part out of every batch, one batch after the other.
+
+    `starts`[n_parts + 1, n_batches]: where each part begins within a batch, `firsts`: this itself.
+    """
     place = 0
     for batch in range(firsts.size):
+        ahead = min(batch + BATCHES_AHEAD, firsts.size - 1)
+        prefetch(column, firsts[ahead] + starts[part, ahead])
         first = firsts[batch]
-        for row in range(first + starts[batch, part], first + starts[batch, part + 1]):
+        for row in range(first + starts[part, batch], first + starts[part + 1, batch]):
             out[place] = column[row]
             place += 1
 
@@ -270,30 +275,56 @@ def find_starts(packed, starts):
 
 
 @kernel(allocates=False)
-def sort_digits(keys, spare, counts, n_bits):
-    """Sort uint64 keys of so many bits, digit by digit from the lowest.
+def sort_digits(keys, spare, counts, digit_bits):
+    """Sort unsigned keys of `n_digits` digits of so many bits, from the lowest digit on.
 
-    `spare` has as many keys, `counts` is int64[n_digits, N_VALUES] of 0.
+    `spare` has as many keys, `counts` is int64[n_digits, 2^digit_bits] of 0.
     """
-    n_digits = (n_bits + DIGIT_BITS - 1) // DIGIT_BITS
+    n_digits, n_values = counts.shape
+    last_value = np.uint64(n_values - 1)
     for row in range(keys.size):
-        key = keys[row]
+        key = np.uint64(keys[row])
         for digit in range(n_digits):
-            counts[digit, (key >> np.uint64(DIGIT_BITS * digit)) & LAST_VALUE] += 1
+            counts[digit, (key >> np.uint64(digit_bits * digit)) & last_value] += 1
     source, target = keys, spare
     for digit in range(n_digits):
-        shift = np.uint64(DIGIT_BITS * digit)
+        shift = np.uint64(digit_bits * digit)
         place = 0
-        for value in range(N_VALUES):
+        for value in range(n_values):
             count = counts[digit, value]
             counts[digit, value] = place
             place += count
         for row in range(keys.size):
             key = source[row]
-            value = (key >> shift) & LAST_VALUE
+            value = (np.uint64(key) >> shift) & last_value
             target[counts[digit, value]] = key
             counts[digit, value] += 1
         source, target = target, source
     if n_digits % 2 == 1:
         for row in range(keys.size):
             keys[row] = spare[row]
+
+
+@kernel(allocates=False)
+def pack_rows(numbers, keys, labels, packed):
+    """The number of a row's group above its key above its label."""
+    n_bits = np.uint64(8 * keys.itemsize + 1)
+    for row in range(keys.size):
+        below = (np.uint64(keys[row]) << ONE) | np.uint64(labels[row])
+        packed[row] = (np.uint64(numbers[row]) << n_bits) | below
+
+
+@kernel(allocates=False)
+def unpack_rows(packed, starts, keys, labels, bits):
+    """What `pack_rows` packed, where each group begins, and the bits of the keys' turned values."""
+    n_bits = np.uint64(8 * keys.itemsize + 1)
+    sign = ONE << (n_bits - np.uint64(2))
+    mask = sign | (sign - ONE)
+    for row in range(packed.size):
+        each = packed[row]
+        key = (each >> ONE) & mask
+        turned = key ^ mask
+        keys[row] = key
+        labels[row] = each & ONE
+        bits[row] = turned ^ sign if turned & sign else key
+        starts[np.int64(each >> n_bits) + 1] = row + 1

@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from evalkit.keys import Keys
 from evalkit.rows._kernels import (
-    DIGIT_BITS,
-    N_VALUES,
+    MOST_DIGIT_BITS,
     count_hashes,
     find_conflict,
     find_starts,
@@ -26,6 +25,7 @@ from evalkit.rows._kernels import (
     number_keys,
     order_keys_32,
     order_keys_64,
+    pack_rows,
     place_by_hash,
     pop,
     pop_distinct,
@@ -33,6 +33,7 @@ from evalkit.rows._kernels import (
     rank_densely,
     scatter,
     sort_digits,
+    unpack_rows,
 )
 
 ROWS_A_PART = 1 << 17
@@ -149,11 +150,11 @@ class Store:
             starts = np.zeros((len(ours), self.n_parts + 1), dtype=np.int32)
             for row, batch in enumerate(ours):
                 starts[row] = batch.starts
-            self._tables.append((firsts, starts))
+            self._tables.append((firsts, np.ascontiguousarray(starts.T)))
 
     def part(self, number: int, names: Sequence[str]) -> list[Column]:
         """The columns of one part, batch after batch."""
-        sizes = [int((s[:, number + 1] - s[:, number]).sum()) for _, s in self._tables]
+        sizes = [int((s[number + 1] - s[number]).sum()) for _, s in self._tables]
         found = []
         for name in names:
             out = np.empty(sum(sizes), dtype=self.dtypes[name])
@@ -254,8 +255,34 @@ def sort_packed(packed: Keys, n_bits: int) -> None:
     if packed.size < FEW_KEYS:
         packed.sort()
         return
-    counts = np.zeros((-(-n_bits // DIGIT_BITS), N_VALUES), dtype=np.int64)
-    sort_digits(packed, np.empty_like(packed), counts, n_bits)
+    n_digits = -(-n_bits // MOST_DIGIT_BITS)
+    digit_bits = -(-n_bits // max(1, n_digits))
+    counts = np.zeros((n_digits, 1 << digit_bits), dtype=np.int64)
+    sort_digits(packed, np.empty_like(packed), counts, digit_bits)
+
+
+def sort_labels(
+    groups: Numbered, keys: Column, labels: Column
+) -> tuple[npt.NDArray[np.int64], Column, npt.NDArray[np.float64], Column]:
+    """Rows in the order of their group, then of their key, then of their label.
+
+    Args:
+        keys: of scores, turned round.
+    Returns:
+        starts int64[n_groups + 1], then in order keys, the scores they stand for, labels.
+    """
+    starts = np.zeros(groups.n_groups + 1, dtype=np.int64)
+    n_bits = 8 * keys.itemsize + 1 + max(0, groups.n_groups - 1).bit_length()
+    if n_bits > 64:
+        starts, (keys, labels) = sort_rows(groups, [keys, labels])
+        return starts, keys, values_of(~keys), labels
+    packed = np.empty(keys.size, dtype=np.uint64)
+    pack_rows(groups.numbers, keys, labels, packed)
+    sort_packed(packed, n_bits)
+    found_keys, bits, found_labels = (np.empty_like(each) for each in (keys, keys, labels))
+    unpack_rows(packed, starts, found_keys, found_labels, bits)
+    scores = bits.view(np.float32 if bits.itemsize == 4 else np.float64)
+    return starts, found_keys, scores.astype(np.float64, copy=False), found_labels
 
 
 def sort_rows(
