@@ -67,9 +67,8 @@ class Pooled:
             store = self._scatter(held)
 
             def work(part: int, first: int = held.start, store: Store = store) -> Walked:
-                above = (float(self.above[part, 0]), float(self.above[part, 1]))
-                ties = self._ties(part, store, part - first, above)
-                return walk(ties, above, self.totals, wanted)
+                ties = self._ties(part, store, part - first)
+                return walk(ties, self._down_to(part), self.totals, wanted)
 
             for part in ordered_map(work, held, threads=self.threads):
                 total.merge(part)
@@ -97,13 +96,19 @@ class Pooled:
         store.seal()
         return store
 
-    def _ties(self, part: int, store: Store, slot: int, above: tuple[float, float]) -> Ties:
+    def _down_to(self, part: int) -> tuple[float, float]:
+        """Weight of the rows above a part, with label 1 and 0."""
+        return float(self.above[part, 0]), float(self.above[part, 1])
+
+    def _ties(self, part: int, store: Store, slot: int) -> Ties:
         """Distinct scores of a part."""
+        above, down_to = self._down_to(part), self._down_to(part + 1)
         if self.parts.is_counted[part]:
             key: Column = self.parts.firsts[part : part + 1].astype(self.dtypes["score"])
-            return Ties.of(values_of(~key), self.sums[part, :1], self.sums[part, 1:], above)
+            sums = self.sums[part, :1], self.sums[part, 1:]
+            return Ties.of(values_of(~key), *sums, above, down_to)
         if self.weighted:
-            return self._weighted_ties(store, slot, above)
+            return self._weighted_ties(store, slot, above, down_to)
         (packed,) = store.part(slot, ["packed"])
         sort_packed(packed, int(packed.max(initial=0)).bit_length())
         bits: Column = np.empty(packed.size, dtype=self.dtypes["score"])
@@ -112,12 +117,15 @@ class Pooled:
         scores = bits[:n].view(np.float32 if bits.itemsize == 4 else np.float64)
         return Ties(scores.astype(np.float64, copy=False), *(each[:n] for each in found))
 
-    def _weighted_ties(self, store: Store, slot: int, above: tuple[float, float]) -> Ties:
+    def _weighted_ties(
+        self, store: Store, slot: int, above: tuple[float, float], down_to: tuple[float, float]
+    ) -> Ties:
         _, (keys, labels, weights) = sort_rows(None, store.part(slot, list(self.dtypes)))
         distinct = np.empty(keys.size, dtype=keys.dtype)
         positives, negatives = np.empty(keys.size), np.empty(keys.size)
         n = tie_groups(keys, labels, values_of(weights), distinct, positives, negatives)
-        return Ties.of(values_of(~distinct[:n]), positives[:n], negatives[:n], above)
+        sums = positives[:n], negatives[:n]
+        return Ties.of(values_of(~distinct[:n]), *sums, above, down_to)
 
     def _weigh(self) -> tuple[Floats, Floats]:
         """Weight of the rows with label 1 and 0 of each part, and of all above it, rounded once."""

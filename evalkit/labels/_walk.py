@@ -199,13 +199,32 @@ class Ties:
 
     @classmethod
     def of(
-        cls, scores: Floats, positives: Floats, negatives: Floats, above: tuple[float, float]
+        cls,
+        scores: Floats,
+        positives: Floats,
+        negatives: Floats,
+        above: tuple[float, float],
+        down_to: tuple[float, float],
     ) -> "Ties":
-        """Sums are made here, and what rounding loses is carried along."""
-        sum_1, sum_0 = np.empty(scores.size), np.empty(scores.size)
-        cumulate(positives, above[0], sum_1)
-        cumulate(negatives, above[1], sum_0)
+        """Sums are made here, and what rounding loses is carried along.
+
+        Args:
+            above: weight of rows with higher scores, with label 1 and 0.
+            down_to: of those with these scores besides, rounded once.
+        """
+        sum_1 = _running(positives, above[0], down_to[0])
+        sum_0 = _running(negatives, above[1], down_to[1])
         return cls(scores, positives, negatives, sum_1, sum_0)
+
+
+def _running(weights: Floats, start: float, end: float) -> Floats:
+    """Sums from `start` on; where no weight is left they are `end`, to the last bit."""
+    sums = np.empty(weights.size)
+    cumulate(weights, start, sums)
+    np.minimum(sums, end, out=sums)
+    there = np.flatnonzero(weights)
+    sums[there[-1] if there.size else 0 :] = end
+    return sums
 
 
 def walk(ties: Ties, above: tuple[float, float], totals: Totals, wanted: Wanted) -> Walked:

@@ -35,7 +35,8 @@ class Edges:
 
 
 def _edges(low: float, high: float, most: int) -> Floats:
-    if not math.isfinite(low) or not math.isfinite(high) or max(abs(low), abs(high)) > 1e300:
+    size = max(abs(low), abs(high))
+    if not math.isfinite(size) or size > 1e300 or 0.0 < size < 1e-280:
         return np.array([-math.inf, math.inf])
     return nice_edges(low, high, most)
 

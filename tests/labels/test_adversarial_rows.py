@@ -116,3 +116,25 @@ def test_users_with_an_infinite_mean_are_told():
     assert [each.value for each in report.estimates] == [math.inf, 0.4375]
     (warning,) = [each for each in report.warnings if each.code == "infinite-value"]
     assert warning.message == "log-loss(over='users') is infinite for 1 users"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_where_all_rows_are_called_none_is_left_over(seed):
+    rng = np.random.default_rng(seed)
+    weights, labels = rng.exponential(size=40), np.arange(40) % 3 == 0
+    scores = np.where(labels, 0.4, np.round(rng.random(40), 1) / 2 + 0.45)  # all 0 above all 1
+    log = pl.DataFrame({"user": 1, "score": scores, "label": labels, "weight": weights})
+    names = ["specificity", "MCC", "accuracy(threshold=0.45)", "MCC(at='best')"]
+    columns = {"weight": "weight"}
+
+    one_score = evalkit.evaluate_labels(
+        log.with_columns(score=0.7), metrics=names, columns=columns
+    ).estimates
+    upside_down = evalkit.evaluate_labels(
+        log, metrics=["accuracy(threshold=0.45)", "specificity(threshold=0.45)"], columns=columns
+    ).estimates
+
+    assert one_score[0].value == 0.0
+    assert math.isnan(one_score[1].value)
+    assert math.isnan(one_score[3].value)
+    assert [each.value for each in upside_down] == [0.0, 0.0]

@@ -118,3 +118,39 @@ def test_users_without_a_good_pair_are_told(bad, two):
     assert report.estimates[0].n_users == 2
     (warning,) = [each for each in report.warnings if each.code == "users-without-rows"]
     assert warning.message.startswith("1 users have no row left")
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-160, 1.0, 1e160, 1e300])
+def test_users_errors_lose_nothing_to_the_size_of_their_squares(size):
+    unit = 8 * 2.0**-1074 if size == 1e-320 else 2.0 ** round(math.log2(size))
+    ratings, errors = np.array([1.0, 2.0, 4.0, 5.0]), np.array([0.5, -0.25, 0.125, 0.5])
+    pairs = pl.DataFrame(
+        {"user": 1, "rating": ratings * unit, "prediction": (ratings + errors) * unit}
+    )
+    names = [f"{name}(over='users')" for name in ("RMSE", "R2", "explained-variance")]
+
+    report = evalkit.evaluate_ratings(pairs, metrics=[*names, "RMSE", "R2"])
+
+    wrong, bias, spread = (errors**2).sum(), errors.mean(), ((ratings - 3) ** 2).sum()
+    root, share = math.sqrt(wrong / 4) * unit, 1 - wrong / spread
+    without_bias = 1 - ((errors - bias) ** 2).sum() / spread
+    values = [each.value for each in report.estimates]
+    assert values == pytest.approx([root, share, without_bias, root, share], rel=1e-12, abs=5e-324)
+
+
+def test_constant_errors_explain_all_the_variance_however_large_they_are():
+    pairs = pl.DataFrame({"user": 1, "rating": [1e-160, 2e-160, 3e-160], "prediction": 3.3})
+
+    report = evalkit.evaluate_ratings(pairs, metrics=["explained-variance(over='users')"])
+
+    assert report.estimates[0].value == 1.0
+
+
+@pytest.mark.parametrize("rating", [5e-324, 1e-300])
+def test_ratings_too_close_to_be_told_apart_share_a_bin(rating):
+    pairs = pl.DataFrame({"user": [1, 2], "rating": [0.0, rating], "prediction": [0.0, 1.0]})
+
+    report = evalkit.evaluate_ratings(pairs, metrics=["MAE"])
+
+    assert report.estimates[0].value == 0.5
+    assert {each.rows for each in report.graphs} == {(2.0,)}

@@ -11,6 +11,8 @@ HERLOCKER = (
     "recommender systems, 4.1"
 )
 UNDEFINED, FINITE = 0, 1
+SMALL, LARGE = 2.0**-400, 2.0**400  # between them squares lose nothing
+FAR_UP, FAR_DOWN = 2.0**600, 2.0**-600
 
 
 def over_rows_or_users() -> Parameter:
@@ -51,15 +53,31 @@ error_metric = partial(
 
 
 @kernel(allocates=False)
-def mean_squares(starts, ratings, predictions, out):
-    """Mean of (prediction - rating)^2 of each group of rows."""
+def scale_for(largest):
+    """A power of two that keeps squares of numbers up to `largest` within float64; mostly 1."""
+    if largest > LARGE:
+        return FAR_DOWN
+    return FAR_UP if 0.0 < largest < SMALL else 1.0
+
+
+@kernel(allocates=False)
+def mean_squares(starts, ratings, predictions, takes_root, out):
+    """Mean of (prediction - rating)^2 of each group of rows, or its root."""
     for group in range(out.size):
-        total = 0.0
-        for row in range(starts[group], starts[group + 1]):
-            error = predictions[row] - ratings[row]
+        first, end = starts[group], starts[group + 1]
+        largest = total = 0.0
+        for row in range(first, end):
+            largest = max(largest, abs(predictions[row] - ratings[row]))
+        scale = scale_for(largest)
+        for row in range(first, end):
+            error = (predictions[row] - ratings[row]) * scale
             total += error * error
-        n = starts[group + 1] - starts[group]
-        out[group] = total / n if n > 0 else math.nan
+        if end == first:
+            out[group] = math.nan
+        elif takes_root:
+            out[group] = math.sqrt(total / (end - first)) / scale
+        else:
+            out[group] = total / (end - first) / scale / scale
 
 
 @kernel(allocates=False)
@@ -74,21 +92,31 @@ def explained_shares(starts, ratings, predictions, forgives_bias, least_rows, co
         if n < least_rows:
             out[group] = math.nan
             continue
+        largest = largest_error = 0.0
+        for row in range(first, end):
+            largest = max(largest, abs(ratings[row]))
+            largest_error = max(largest_error, abs(predictions[row] - ratings[row]))
+        scale, error_scale = scale_for(largest), scale_for(largest_error)
         total = errors = 0.0
         for row in range(first, end):
-            total += ratings[row]
-            errors += predictions[row] - ratings[row]
+            total += ratings[row] * scale
+            errors += (predictions[row] - ratings[row]) * error_scale
         mean = total / n
         bias = errors / n if forgives_bias else 0.0
         wrong = spread = 0.0
         is_exact = True
         for row in range(first, end):
-            error = predictions[row] - ratings[row] - bias
+            error = (predictions[row] - ratings[row]) * error_scale - bias
+            distance = ratings[row] * scale - mean
             wrong += error * error
-            spread += (ratings[row] - mean) * (ratings[row] - mean)
+            spread += distance * distance
             same = predictions[first] - ratings[first] if forgives_bias else 0.0
             is_exact = is_exact and predictions[row] - ratings[row] == same
-        if ratings[first] != ratings[end - 1]:  # ratings ascend
+        if ratings[first] == ratings[end - 1]:  # ratings ascend
+            out[group] = (1.0 if is_exact else 0.0) if constant == FINITE else math.nan
+        elif is_exact:
+            out[group] = 1.0
+        elif scale == error_scale:
             out[group] = 1.0 - wrong / spread
         else:
-            out[group] = (1.0 if is_exact else 0.0) if constant == FINITE else math.nan
+            out[group] = 1.0 - wrong / spread * scale / error_scale * scale / error_scale

@@ -15,4 +15,4 @@ from evalkit.metrics._ratings._errors import error_metric, mean_squares
 @kernel(allocates=False)
 def mse(starts, ratings, predictions, over, out):
     """Mean of (prediction - rating)^2 of each group of rows."""
-    mean_squares(starts, ratings, predictions, out)
+    mean_squares(starts, ratings, predictions, False, out)

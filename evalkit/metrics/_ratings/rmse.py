@@ -1,8 +1,6 @@
 # mypy: disable-error-code="no-untyped-def"
 """Root of the mean squared error of predicted ratings."""
 
-import math
-
 from evalkit.metrics import kernel
 from evalkit.metrics._ratings._errors import error_metric, mean_squares
 
@@ -17,6 +15,4 @@ from evalkit.metrics._ratings._errors import error_metric, mean_squares
 @kernel(allocates=False)
 def rmse(starts, ratings, predictions, over, out):
     """Root of the mean of (prediction - rating)^2 of each group of rows."""
-    mean_squares(starts, ratings, predictions, out)
-    for group in range(out.size):
-        out[group] = math.sqrt(out[group])
+    mean_squares(starts, ratings, predictions, True, out)
