@@ -16,7 +16,16 @@ from logs import JIT_OFF, Log, body, examples, run_log
 from evalkit import keys, street
 from evalkit.aggregate import sort_by_rank, sort_descending
 from evalkit.errors import MachineError
-from evalkit.pairs import PairRows, build_user_items, find_item, merge_sort, relevance_at
+from evalkit.pairs import (
+    FEW_ITEMS,
+    PairRows,
+    build_user_items,
+    find_item,
+    merge_sort,
+    relevance_at,
+)
+from evalkit.pairs._build import count_filter_words
+from evalkit.pairs._index import filter_log
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks import _scan
 from evalkit.ranks._numba_order import numba_order
@@ -83,9 +92,10 @@ def grouped_rows(draw):
     threads=st.sampled_from([1, 2]),
     partition=st.sampled_from([1, 3, 1 << 16]),
     coded=st.booleans(),
+    interpreted=st.sampled_from([0, 5, 1 << 16]),
 )
 def test_building_agrees_with_plain_python(
-    rows, policy, relevant_from, keep_negative, graded, threads, partition, coded
+    rows, policy, relevant_from, keep_negative, graded, threads, partition, coded, interpreted
 ):
     copies = defaultdict(lambda: defaultdict(list))
     for user, item, relevance in rows:
@@ -107,6 +117,7 @@ def test_building_agrees_with_plain_python(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("evalkit.pairs._build.ROWS_A_PARTITION", partition)
         patch.setattr("evalkit.pairs._build.USERS_A_PARTITION", partition)
+        patch.setattr("evalkit.pairs._build.INTERPRETED", interpreted)
 
         found, counts, pairs = built(
             rows,
@@ -306,6 +317,16 @@ def test_lists_are_sorted_as_numba_sorts_them(n_values, backwards):
             order = order[np.array(theirs(values[order]))]
         shown = np.argsort(places[own])
         assert shown.tolist() == (order[::-1] if backwards else order).tolist()
+
+
+def test_room_for_filters_is_what_they_fill():
+    counts = np.arange(3000, dtype=np.int32)
+    words = [(1 << (filter_log.interpret(n) - 6)) * (n > FEW_ITEMS) for n in range(counts.size)]
+
+    assert [count_filter_words(counts[:n]) for n in range(counts.size)] == [
+        0,
+        *np.cumsum(words)[:-1],
+    ]
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 63, 64, 65, 200])

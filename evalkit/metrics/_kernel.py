@@ -117,6 +117,10 @@ class Kernel(Generic[P, R]):
 
         return partial(self._call_entry, flatten)
 
+    def interpret(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The same in plain Python: for so little work that compiling takes many times as long."""
+        return cast(R, self._call_plain(args))
+
     def _call_entry(self, flatten: Callable[..., None], arguments: Sequence[object]) -> object:
         types: list[Hashable] = []
         words: list[int | float | bool] = []

@@ -20,6 +20,8 @@ from evalkit.pairs._index import (
     COUNT_BITS,
     ENTRY,
     FEW_ITEMS,
+    FILTER_BITS_AN_ITEM,
+    LEAST_FILTER_LOG,
     MAX_PACKED_COUNT,
     SCANNED_ITEMS,
     SPREAD,
@@ -42,6 +44,7 @@ MAX_PARTITION_BITS = 12
 TABLE_LOAD = 0.7  # entries a slot of the fullest partition
 SPARE_SLOTS = 128  # of a partition, for entries that met others at its end
 AHEAD = 16  # users between asking for a table entry and using it
+INTERPRETED = 256  # items that are settled before the kernel for it would be compiled
 
 RELEVANT, KEPT, NEGATIVE = 1, 2, 4  # marks of a code
 
@@ -604,16 +607,6 @@ def item_at(lows, highs, place):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def count_filter_words(counts, first, last):  # type: ignore[no-untyped-def]
-    """Words that the bit sets of users first..last take at most."""
-    n_words = 0
-    for user in range(first, last):
-        if counts[user] > FEW_ITEMS:
-            n_words += 1 << (filter_log(np.int64(counts[user])) - 6)
-    return n_words
-
-
-@kernel(allocates=False)
 def scatter_users(users, first, last, shift, places, out):  # type: ignore[no-untyped-def]
     """Key and code of users first..last into their partitions, one after another, keeping order.
 
@@ -846,6 +839,13 @@ def _aligned(n_words: int) -> npt.NDArray[np.uint64]:
     return room[first : first + n_words]
 
 
+def count_filter_words(counts: npt.NDArray[np.int32]) -> int:
+    """Words that the bit sets of users with so many items take at most."""
+    many = counts[counts > FEW_ITEMS].astype(np.int64)
+    logs = np.frexp(many * FILTER_BITS_AN_ITEM - 1)[1]  # as `filter_log` counts them
+    return int((1 << np.maximum(logs, LEAST_FILTER_LOG).astype(np.int64) - 6).sum())
+
+
 def _settle(
     groups: _Groups, table: _Table, policy: int, keep: tuple[float, bool], threads: int
 ) -> tuple[UserItems, BuildCounts]:
@@ -853,7 +853,7 @@ def _settle(
     pieces = _cut(groups.users.size, 4 * threads)
 
     def count_words(piece: tuple[int, int]) -> int:
-        return int(count_filter_words(groups.counts, *piece))
+        return count_filter_words(groups.counts[slice(*piece)])
 
     n_words = list(ordered_map(count_words, pieces, threads=threads))
     filters = np.zeros(sum(n_words), dtype=np.uint64)
@@ -895,7 +895,9 @@ def _settle(
         )
         room = np.empty(n_words_of_room, dtype=np.uint64)
         if n_unsettled > 0:
-            settle_users(
+            n_items = int(groups.counts[unsettled[:n_unsettled]].sum())
+            settle_some = settle_users.interpret if n_items <= INTERPRETED else settle_users
+            settle_some(
                 unsettled[:n_unsettled],
                 groups.users,
                 groups.starts,

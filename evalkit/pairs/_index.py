@@ -14,6 +14,7 @@ MAX_PACKED_COUNT = (1 << COUNT_BITS) - 1
 FEW_ITEMS = 16  # up to here one look compares them all, and 64 bits filter them
 SCANNED_ITEMS = 64  # up to here a few looks compare them all; beyond, items are sorted and halved
 FILTER_BITS_AN_ITEM = 16
+LEAST_FILTER_LOG = 8  # bits of four words
 SPREAD = 0x9E3779B97F4A7C15  # odd and without pattern, so that products mix
 
 
@@ -144,7 +145,7 @@ def few_bits(item):  # type: ignore[no-untyped-def]
 @kernel(allocates=False)
 def filter_log(count):  # type: ignore[no-untyped-def]
     """The logarithm of the bits that filter `count` items, more than a few."""
-    log = 8
+    log = LEAST_FILTER_LOG
     while (1 << log) < count * FILTER_BITS_AN_ITEM:
         log += 1
     return log

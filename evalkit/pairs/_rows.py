@@ -67,15 +67,6 @@ def grade_slot(value, slots):  # type: ignore[no-untyped-def]
     return slot
 
 
-@kernel(allocates=False)
-def place_grades(values, slots):  # type: ignore[no-untyped-def]
-    """Give the values, int64 bits, the codes 0, 1, 2 ...; `slots` is empty before."""
-    for code in range(values.size):
-        slot = grade_slot(values[code], slots)
-        slots[slot, 0] = values[code]
-        slots[slot, 1] = code + 1
-
-
 class GradeCodes:
     """Codes of the relevances met so far; threads may ask for them side by side."""
 
@@ -113,7 +104,8 @@ class GradeCodes:
             if known.size > MAX_GRADES:
                 raise ManyGradesError
             slots = np.zeros((GRADE_SLOTS, 2), dtype=np.int64)
-            place_grades(known, slots)
+            for code, value in enumerate(known):
+                slots[grade_slot.interpret(value, slots)] = value, code + 1
             self._bits, self._slots = known, slots
 
 

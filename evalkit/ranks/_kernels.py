@@ -677,16 +677,6 @@ def strengths_of_floats(bits, strengths):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def rank_checksums(sums):  # type: ignore[no-untyped-def]
-    """`sums[n]` becomes the wrapping sum of the hashed ranks 1..n."""
-    total = np.uint64(0)
-    sums[0] = total
-    for rank in range(1, sums.size):
-        total += mix(np.uint64(rank))
-        sums[rank] = total
-
-
-@kernel(allocates=False)
 def find_bad_ranks(state, checksums, out):  # type: ignore[no-untyped-def]
     """Users whose ranks are not 1..n, each once; codes into `out`, gives their number."""
     small, wide = state.small, state.wide
