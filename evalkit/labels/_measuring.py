@@ -198,7 +198,7 @@ def _warnings(name: str, wanted: Wanted, walked: Walked, pool: Pooled) -> list[W
                 "measured on"
             )
             found.append(Warning_("best-threshold", message, name))
-    if not pool.totals.positives or not pool.totals.negatives:
+    if pool.totals.rows and not (pool.totals.positives and pool.totals.negatives):
         message = "all labels are of one kind"
         found.append(Warning_("one-class", message, name))
     return found

@@ -203,12 +203,17 @@ def open_labels(table: LabelsTable, given: object | None = None) -> Table:
     return opened if columns.time is None else _with_times(opened, table.session_every)
 
 
+_A_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
 def _with_times(table: Table, every: str | None) -> Table:
     """Times as whole numbers; where `every` is given, sessions of a user and such a span."""
     dtype = table.frame.collect_schema()["time"]
     time, a_second = pl.col("time"), 1
-    if isinstance(dtype, (pl.Date, pl.Datetime)):
-        time, a_second = time.cast(pl.Datetime("us")).dt.epoch("us"), 1_000_000
+    if isinstance(dtype, pl.Date):
+        time, dtype = time.cast(pl.Datetime("us")), pl.Datetime("us")
+    if isinstance(dtype, pl.Datetime):
+        time, a_second = time.dt.epoch(dtype.time_unit), _A_SECOND[dtype.time_unit]
     frame = table.frame.with_columns(time=time.cast(pl.Int64))
     if every is None:
         return replace(table, frame=frame)

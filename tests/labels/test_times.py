@@ -179,3 +179,16 @@ def test_what_is_wrong_is_told(arguments, code):
         evalkit.evaluate_labels(ROWS, metrics=["AUC"], **arguments)
 
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_times_are_told_apart_by_the_unit_that_they_have(unit):
+    start = pl.Series([0, 1, 2, 2]) + 1_700_000_000_000
+    log = pl.DataFrame({"user": 1, "score": [0.1, 0.2, 0.3, 0.4], "label": [0, 1, 0, 1]})
+    log = log.with_columns(item=1, time=start.cast(pl.Datetime(unit)))
+
+    report = evalkit.evaluate_labels(
+        log, metrics=["AUC"], columns=COPIES, policies={"duplicates": "count"}
+    )
+
+    assert report.counts.models["model"].duplicates == 1
