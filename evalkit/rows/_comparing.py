@@ -111,9 +111,7 @@ class RowTotals:
         if self._has_values(segment, column):
             return None
         known = self.totals.pairs[segment, pair].deltas.sum_of(column).count
-        numbers = [_number(self.measured[segment], model, column) for model in pair]
-        has_error = all(each.std_error is not None for each in numbers)
-        return known if has_error else max(each.n_users for each in numbers)
+        return known or max(_number(self.measured[segment], each, column).n_users for each in pair)
 
     def note_clusters(
         self, segment: Segment, pair: Pair, units: "_Units", bundles: Bundles
@@ -122,11 +120,13 @@ class RowTotals:
         old, new = (units.values[model] for model in pair)
         for column in range(len(self.requests)):
             found = self.totals.pair_total(segment, pair, column)
-            deltas = new[:, column] - old[:, column]
+            with np.errstate(invalid="ignore"):  # of infinite values of both
+                deltas = new[:, column] - old[:, column]
 
             def total(values: Floats, mean: float, deltas: Floats = deltas) -> _Total:
                 n_users = max(1, int(np.count_nonzero(~np.isnan(deltas))))
-                moves = np.where(np.isnan(deltas), np.nan, (values - mean) / n_users)
+                with np.errstate(invalid="ignore"):
+                    moves = np.where(np.isnan(deltas), np.nan, (values - mean) / n_users)
                 n_clusters, error = bundles.spread(moves)
                 return _Total(n_clusters, mean, error)
 
@@ -227,10 +227,11 @@ def _by_cluster(
             bundles = clusters.bundle(users.keys)
             for place, column in enumerate(places):
                 moves, number = users.values[:, place], numbers[column]
+                if number.std_error is None:
+                    continue
                 if is_plain_mean(requests[column]):
                     moves = (moves - number.value) / number.n_users
-                if number.std_error is not None:
-                    numbers[column] = number.with_error(*bundles.spread(moves), level=level)
+                numbers[column] = number.with_error(*bundles.spread(moves), level=level)
             found.setdefault(segment, {})[name] = replace(each, numbers=numbers)
     return found
 

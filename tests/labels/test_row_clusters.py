@@ -223,3 +223,30 @@ def test_sessions_have_no_clusters():
         )
 
     assert caught.value.code == "sessions-in-clusters"
+
+
+def test_one_cluster_has_no_error_and_stands_on_the_same_users():
+    logs = {name: log.with_columns(account=1) for name, log in two_models().items()}
+    names = ["AUC", "GAUC", "log-loss(over='users')"]
+
+    plain, clustered = evaluate(logs, names), evaluate(logs, names, cluster="account")
+
+    assert {each.std_error for each in clustered.estimates} == {None}
+    for one, other in zip(plain.comparisons, clustered.comparisons, strict=True):
+        assert (other.delta, other.n_users, other.wins) == (one.delta, one.n_users, one.wins)
+        assert (other.std_error, other.verdict) == (None, "cannot tell")
+
+
+def test_infinite_values_of_both_models_are_compared_with_nothing():
+    logs = {
+        name: log.with_columns(
+            score=pl.when(pl.col("user") == 3).then(0.0).otherwise(pl.col("score")),
+            label=pl.when(pl.col("user") == 3).then(1).otherwise(pl.col("label")),
+        )
+        for name, log in two_models().items()
+    }
+
+    (found,) = evaluate(logs, ["log-loss(over='users')"], cluster="account").comparisons
+
+    assert math.isnan(found.delta)
+    assert found.verdict == "cannot tell"
