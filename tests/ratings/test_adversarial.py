@@ -154,3 +154,28 @@ def test_ratings_too_close_to_be_told_apart_share_a_bin(rating):
 
     assert report.estimates[0].value == 0.5
     assert {each.rows for each in report.graphs} == {(2.0,)}
+
+
+def test_users_errors_that_cancel_lose_no_digits():
+    pairs = pl.DataFrame({"user": 1, "rating": [-1e100, 0.0, 1e100], "prediction": [0.0, 3.0, 0.0]})
+
+    report = evalkit.evaluate_ratings(pairs, metrics=["bias(over='users')"])
+
+    assert report.estimates[0].value == 1.0
+
+
+def test_users_ratings_far_from_0_lose_no_digits():
+    near, errors = np.array([0.0, 0.5, 0.75]), np.array([0.25, -0.5, 0.125])
+    far = 2.0**40 + near
+    pairs = pl.DataFrame({"user": 1, "rating": far, "prediction": far + errors})
+
+    report = evalkit.evaluate_ratings(
+        pairs, metrics=["R2(over='users')", "explained-variance(over='users')"]
+    )
+
+    spread = ((near - near.mean()) ** 2).sum()
+    r2, explained = (
+        1 - (errors**2).sum() / spread,
+        1 - ((errors - errors.mean()) ** 2).sum() / spread,
+    )
+    assert [each.value for each in report.estimates] == pytest.approx([r2, explained], rel=1e-14)

@@ -97,17 +97,20 @@ def explained_shares(starts, ratings, predictions, forgives_bias, least_rows, co
             largest = max(largest, abs(ratings[row]))
             largest_error = max(largest_error, abs(predictions[row] - ratings[row]))
         scale, error_scale = scale_for(largest), scale_for(largest_error)
+        # from the first row on, so that what ratings far from 0 have in common takes no digits
+        base = ratings[first] * scale
+        base_error = (predictions[first] - ratings[first]) * error_scale if forgives_bias else 0.0
         total = errors = 0.0
         for row in range(first, end):
-            total += ratings[row] * scale
-            errors += (predictions[row] - ratings[row]) * error_scale
+            total += ratings[row] * scale - base
+            errors += (predictions[row] - ratings[row]) * error_scale - base_error
         mean = total / n
         bias = errors / n if forgives_bias else 0.0
         wrong = spread = 0.0
         is_exact = True
         for row in range(first, end):
-            error = (predictions[row] - ratings[row]) * error_scale - bias
-            distance = ratings[row] * scale - mean
+            error = (predictions[row] - ratings[row]) * error_scale - base_error - bias
+            distance = ratings[row] * scale - base - mean
             wrong += error * error
             spread += distance * distance
             same = predictions[first] - ratings[first] if forgives_bias else 0.0

@@ -26,10 +26,18 @@ from evalkit.metrics._ratings._errors import over_rows_or_users
 )
 @kernel(allocates=False)
 def bias(starts, ratings, predictions, over, out):
-    """Mean of prediction - rating of each group of rows."""
+    """Mean of prediction - rating of each group of rows; what rounding loses is carried along."""
     for group in range(out.size):
-        total = 0.0
+        total = lost = 0.0
         for row in range(starts[group], starts[group + 1]):
-            total += predictions[row] - ratings[row]
+            error = predictions[row] - ratings[row]
+            found = total + error
+            if abs(total) >= abs(error):
+                lost += (total - found) + error
+            else:
+                lost += (error - found) + total
+            total = found
         n = starts[group + 1] - starts[group]
+        if lost == lost:  # of infinite errors it is not
+            total += lost
         out[group] = total / n if n > 0 else math.nan
