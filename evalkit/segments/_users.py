@@ -31,6 +31,7 @@ from evalkit.sources import reading
 from evalkit.truth import BATCH_ROWS, Truth
 
 CODE = "code"
+MOST_KEPT = 1 << 22  # rows, before those that repeat another are left out
 MOST_WEIGHT = 1e150  # times any value, and added up, still a float
 
 
@@ -79,6 +80,7 @@ def read_user_values(source: SegmentTable, users: KnownUsers) -> list[pl.Series]
         return [pl.Series(users.pairs.n_relevant) for _ in source.names]
     values = [pl.col(f"value_{place}") for place in range(len(source.names))]
     known: list[pl.DataFrame] = []
+    n_known, most = 0, MOST_KEPT
     with reading(source.table):
         for rows in source.table.stream([*plan.select(USER_KEY), *values], most=BATCH_ROWS):
             kept = rows.filter(pl.col(USER_KEY).is_not_null())
@@ -91,6 +93,11 @@ def read_user_values(source: SegmentTable, users: KnownUsers) -> list[pl.Series]
                 raise KeyCollisionError
             kept = kept.select(pl.Series(CODE, codes), *values)
             known.append(_without_repeats(kept))
+            n_known += known[-1].height
+            if n_known > most:  # rows of a user lie apart
+                known = [pl.concat(known).unique()]
+                n_known = known[0].height
+                most = max(MOST_KEPT, 2 * n_known)
     schema = source.table.frame.select(values).collect_schema()
     empty = pl.DataFrame(schema={CODE: pl.Int64, **schema})
     found = pl.concat([empty, *known])

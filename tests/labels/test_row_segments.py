@@ -6,6 +6,7 @@ import pytest
 
 import evalkit
 from evalkit.errors import EvalkitError, RequestError
+from evalkit.segments import _users
 
 N_USERS = 90
 NAMES = [
@@ -163,3 +164,21 @@ def test_too_many_segments_are_refused():
 
     with pytest.raises(RequestError, match="too many to be measured one by one"):
         evalkit.evaluate_labels(log, metrics=["AUC"], segments={"name": {"by": "name"}})
+
+
+def test_values_of_rows_that_lie_apart_are_kept_once(monkeypatch):
+    users = np.arange(4000) * 7919 % 97
+    log = pl.DataFrame({"user": users, "score": (users * 31 % 89) / 90, "label": users % 3 == 0})
+    log = log.with_columns(land=pl.col("user") % 4)
+    asked = {
+        "metrics": ["AUC", "Brier(over='users')"],
+        "segments": {"land": {"by": "land"}},
+        "statistics": {"cluster": "user % 11"},
+    }
+    whole = evalkit.evaluate_labels(log, **asked)
+    monkeypatch.setattr(_users, "MOST_KEPT", 50)
+    monkeypatch.setattr(_users, "BATCH_ROWS", 300)
+
+    again = evalkit.evaluate_labels(log, **asked)
+
+    assert again.estimates == whole.estimates
