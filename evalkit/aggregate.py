@@ -18,7 +18,8 @@ from evalkit.totals import Pair, Totals
 from evalkit.truth import Truth
 from evalkit.views import RankSets, Seen, View, look, settle_by_policies, settles_plainly
 
-USERS_A_BLOCK = 8192
+USERS_A_BLOCK = 8192  # at least, where there are so many
+MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
 
 Values = npt.NDArray[np.float64]
 
@@ -349,8 +350,9 @@ def beside(values: BlockValues, measured: Sequence[Values]) -> Values:
 
 
 def _blocks_of(codes: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
-    for begin in range(0, max(codes.size, 1), USERS_A_BLOCK):
-        yield codes[begin : begin + USERS_A_BLOCK]
+    size = max(USERS_A_BLOCK, min(codes.size // MOST_BLOCKS, 4 * USERS_A_BLOCK))
+    for begin in range(0, max(codes.size, 1), size):
+        yield codes[begin : begin + size]
 
 
 class GivenValues:
