@@ -284,8 +284,9 @@ class CellRows:
 
 
 def _whole(limbs: Limbs) -> int:
-    used = np.flatnonzero(limbs)
-    return sum(int(limbs[place]) << (LIMB_BITS * int(place)) for place in used)
+    """The number in limbs that are settled: the last one has its sign, the others are of 32 bits."""
+    low = int.from_bytes(limbs[:-1].astype("<u4").tobytes(), "little")
+    return low + (int(limbs[-1]) << (LIMB_BITS * (limbs.size - 1)))
 
 
 @kernel(allocates=False)

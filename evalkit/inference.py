@@ -143,9 +143,10 @@ def _estimates(
     resampling: Resampling | None,
     ratios: RatioTotals | None,
 ) -> Iterator[Estimate]:
+    columns = range(len(config.requests))
     for model in models:
         for segment in totals.segments:
-            for column in range(len(config.requests)):
+            for column in columns:
                 yield _by_ratio(
                     _estimate(config, measured, totals, resampling, segment, model, column),
                     None if ratios is None else ratios.total(segment, model, column),
