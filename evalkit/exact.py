@@ -284,7 +284,7 @@ class CellRows:
 
 
 def _whole(limbs: Limbs) -> int:
-    """The number in limbs that are settled: the last one has its sign, the others are of 32 bits."""
+    """The number in settled limbs, of 32 bits each but the last, which has its sign."""
     low = int.from_bytes(limbs[:-1].astype("<u4").tobytes(), "little")
     return low + (int(limbs[-1]) << (LIMB_BITS * (limbs.size - 1)))
 

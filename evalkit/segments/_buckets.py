@@ -74,12 +74,13 @@ def quantile_edges(numbers: npt.NDArray[np.float64], n_buckets: int) -> list[flo
     exceed (Hyndman and Fan 1996, definition 1); a bucket holds its upper edge. Equal numbers
     stay together, so that there may be fewer buckets.
     """
-    known = np.sort(numbers[~np.isnan(numbers)])
+    known = numbers[~np.isnan(numbers)]
     if known.size == 0:
         return []
     # whole-number division: no rounding decides a place
-    places = [-(-known.size * step // n_buckets) - 1 for step in range(1, n_buckets)]
-    edges = sorted({float(known[max(place, 0)]) for place in places})
+    places = {max(-(-known.size * step // n_buckets) - 1, 0) for step in range(1, n_buckets)}
+    known.partition(sorted({*places, known.size - 1}))
+    edges = sorted({float(known[place]) for place in places})
     return [edge for edge in edges if edge < known[-1]]
 
 

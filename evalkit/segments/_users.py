@@ -136,8 +136,8 @@ def one_value_each(
     found = found.drop_nulls("value")
     if found["value"].dtype == pl.Categorical:  # its order is no order
         found = found.with_columns(pl.col("value").cast(pl.String))
-    codes = found[CODE]
-    if codes.n_unique() < codes.len():
+    rows = _row_of_each(found, n_ids)
+    if np.count_nonzero(rows >= 0) < found.height:  # rows of one code
         groups = found.group_by(CODE).agg(
             pl.col("value").min().alias("min"), pl.col("value").max().alias("max")
         )
@@ -154,11 +154,16 @@ def one_value_each(
                 )
         chosen = "max" if rule.pick == "max" else "min"
         found = groups.select(CODE, pl.col(chosen).alias("value"))
-        codes = found[CODE]
-    rows = np.full(n_ids, -1, dtype=np.int64)
-    rows[codes.to_numpy()] = np.arange(found.height)
+        rows = _row_of_each(found, n_ids)
     index = pl.Series(rows)
     return found["value"].gather(index.set(index < 0, None))
+
+
+def _row_of_each(found: pl.DataFrame, n_ids: int) -> npt.NDArray[np.int64]:
+    """int64[n_ids], a row of each code; -1 where there is none."""
+    rows = np.full(n_ids, -1, dtype=np.int64)
+    rows[found[CODE].to_numpy()] = np.arange(found.height)
+    return rows
 
 
 def split_users(
