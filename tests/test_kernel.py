@@ -494,3 +494,15 @@ def test_the_smallest_and_the_largest_are_those_of_python(numbers, index):
 
     expected = [min(numbers[:2]), max(numbers), min(index, 2.5), max(index, 1)]
     assert out.tobytes() == np.array(expected, dtype=np.float64).tobytes()
+
+
+@kernel(allocates=False)
+def add_twice(numbers):
+    def twice(number):
+        return 2.0 * number
+
+    return twice(numbers[0]) + twice(numbers[1])
+
+
+def test_a_kernel_may_hold_a_function():
+    assert add_twice(np.array([1.0, 2.5])) == 7.0

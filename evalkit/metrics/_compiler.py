@@ -9,14 +9,14 @@ that needs nothing but the C library.
 
 import operator
 from collections.abc import Callable, Sequence
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numba
 from llvmlite import binding, ir
 from numba.core import cgutils, typed_passes, types, untyped_passes
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
 from numba.core.imputils import lower_builtin
@@ -98,6 +98,8 @@ class _PartCompiler(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         state = self.state
         state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        if any(isinstance(each, CodeType) for each in state.func_id.code.co_consts):
+            return [DefaultPassBuilder.define_nopython_pipeline(state)]  # a function in a function
         passes = PassManager("kernel")
         for each in PASSES:
             passes.add_pass(each, each.__name__)
