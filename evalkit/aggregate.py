@@ -137,8 +137,12 @@ def gather_hits(  # type: ignore[no-untyped-def]
         first_hit, first_relevant = n_hits, n_relevant
         begin = starts[user]
         end = begin + counts[user] if present[user] else begin
+        last_gain = np.inf
+        is_descending = True  # as most users' items are kept
         for place in range(begin, end):
             gain = relevance_at(codes, values, own, place) if graded else 1.0
+            is_descending &= gain <= last_gain
+            last_gain = gain
             is_relevant = gain >= relevant_from
             if is_relevant or (judged and gain > 0.0):
                 relevant_gains[n_relevant] = gain
@@ -146,7 +150,7 @@ def gather_hits(  # type: ignore[no-untyped-def]
             elif not judged:
                 continue
             hit_ranks[n_hits] = ranks[place]
-            hit_gains[n_hits] = gain
+            hit_gains[n_hits] = hit_ideal[n_hits] = gain
             n_hits += ranks[place] != NOT_RANKED
         if copy_places.size > 0:
             copy = find_first(copy_places, begin)
@@ -154,13 +158,12 @@ def gather_hits(  # type: ignore[no-untyped-def]
                 gain = relevance_at(codes, values, own, copy_places[copy])
                 if judged or gain >= relevant_from:
                     hit_ranks[n_hits] = copy_ranks[copy]
-                    hit_gains[n_hits] = gain
+                    hit_gains[n_hits] = hit_ideal[n_hits] = gain
                     n_hits += 1
+                    is_descending = False
                 copy += 1
         sort_by_rank(hit_ranks[first_hit:n_hits], hit_gains[first_hit:n_hits])
-        for hit in range(first_hit, n_hits):
-            hit_ideal[hit] = hit_gains[hit]
-        if graded:
+        if not is_descending:
             sort_descending(hit_ideal[first_hit:n_hits])
             sort_descending(relevant_gains[first_relevant:n_relevant])
         hit_starts[row + 1] = n_hits
