@@ -18,6 +18,7 @@ from evalkit.aggregate import sort_by_rank, sort_descending
 from evalkit.errors import MachineError
 from evalkit.pairs import (
     FEW_ITEMS,
+    Index,
     PairRows,
     build_user_items,
     find_item,
@@ -25,7 +26,8 @@ from evalkit.pairs import (
     relevance_at,
 )
 from evalkit.pairs._build import count_filter_words
-from evalkit.pairs._index import filter_log
+from evalkit.pairs._index import filter_log, find_codes
+from evalkit.pairs._table import LONGEST_RUN, MIXED, tabulate
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks import _scan
 from evalkit.ranks._numba_order import numba_order
@@ -116,7 +118,7 @@ def test_building_agrees_with_plain_python(
     before = list(rows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("evalkit.pairs._build.ROWS_A_PARTITION", partition)
-        patch.setattr("evalkit.pairs._build.USERS_A_PARTITION", partition)
+        patch.setattr("evalkit.pairs._table.USERS_A_PARTITION", partition)
         patch.setattr("evalkit.pairs._build.INTERPRETED", interpreted)
 
         found, counts, pairs = built(
@@ -245,7 +247,7 @@ def unmix(hashed):
 @pytest.mark.parametrize("partition", [4, 1 << 16])
 def test_users_whose_hashes_crowd_one_slot_are_all_found(monkeypatch, partition):
     monkeypatch.setattr("evalkit.pairs._build.ROWS_A_PARTITION", partition)
-    monkeypatch.setattr("evalkit.pairs._build.USERS_A_PARTITION", partition)
+    monkeypatch.setattr("evalkit.pairs._table.USERS_A_PARTITION", partition)
     # the last slot of the last partition, and more users than the spare slots behind it
     crowded = [unmix(2**64 - 1 - number) for number in range(300)]
     assert [int(keys.mix(np.uint64(user))) for user in crowded[:2]] == [2**64 - 1, 2**64 - 2]
@@ -256,6 +258,57 @@ def test_users_whose_hashes_crowd_one_slot_are_all_found(monkeypatch, partition)
     assert set(found) == set(crowded)
     assert codes_in(pairs, crowded) == list(range(300))
     assert codes_in(pairs, strangers) == [-1] * 30
+
+
+NUMBERS = np.arange(2_000 if JIT_OFF else 20_000, dtype=np.uint64)
+DRAWN = np.random.default_rng(1)
+SPREADS = {  # keys of users, and whether their order is a hash that is good enough
+    "given one after another": (NUMBERS + np.uint64(7), True),
+    "every thousandth": (NUMBERS * np.uint64(1000), True),
+    "a third of all": (
+        np.flatnonzero(DRAWN.random(3 * NUMBERS.size) < 0.3).astype(np.uint64),
+        True,
+    ),
+    "drawn from 64 bits": (DRAWN.integers(2**64, size=NUMBERS.size, dtype=np.uint64), True),
+    "in the middle of 64 bits": (NUMBERS + np.uint64(2**63 - 1_000), True),
+    "from end to end": (NUMBERS * np.uint64((2**64 - 1) // (NUMBERS.size - 1)), True),
+    "one": (NUMBERS[:1], True),
+    "signed": (NUMBERS - np.uint64(1_000), False),
+    "squares": (NUMBERS * NUMBERS, False),
+    "one far away": (np.append(NUMBERS, np.uint64(2**40)), False),
+    "two blocks": (NUMBERS + NUMBERS // np.uint64(NUMBERS.size // 2) * np.uint64(2**30), False),
+}
+
+
+@pytest.mark.parametrize("name", SPREADS)
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_users_are_found_however_their_keys_are_spread(name, shuffled):
+    keys, is_even = SPREADS[name]
+    if shuffled:
+        keys = np.random.default_rng(2).permutation(keys)
+    table = tabulate(keys, 2)
+
+    assert (table.layout.hash != MIXED) == is_even
+    entries = table.entries.reshape(-1, 4)
+    if is_even:
+        free = np.flatnonzero(entries[:, 3] == 0)
+        assert np.diff(free, prepend=-1, append=len(entries)).max() <= LONGEST_RUN + 1
+    codes = np.empty(keys.size, dtype=np.int64)
+    empty = np.empty(0, dtype=np.uint32)
+    index = Index(table.entries, table.layout, empty.astype(np.int32), empty, empty, empty)
+    find_codes(index, keys, codes)
+    assert codes.tolist() == list(range(keys.size))
+    near = np.concatenate([keys + np.uint64(1), keys - np.uint64(1), ~keys])
+    strangers = np.setdiff1d(near, keys)
+    codes = np.empty(strangers.size, dtype=np.int64)
+    find_codes(index, strangers, codes)
+    assert (codes == -1).all()
+
+
+@pytest.mark.parametrize("name", ["given one after another", "squares"])
+def test_a_key_that_comes_twice_makes_no_table(name):
+    keys, _ = SPREADS[name]
+    assert tabulate(np.append(keys, keys[900]), 2) is None
 
 
 @pytest.mark.parametrize("n_items", [1, 16, 17, 32, 33, 48, 49, 64, 65, 300 if JIT_OFF else 20_001])

@@ -7,15 +7,14 @@ from evalkit.pairs._index import (
     Index,
     code_of,
     count_of,
-    find_entry,
     find_item,
-    home_entry,
     may_hold,
     relevance_at,
     select_candidates,
     start_of,
 )
 from evalkit.pairs._rows import ManyGradesError, PairRows
+from evalkit.pairs._table import find_entry, home_entry
 
 __all__ = [
     "FEW_ITEMS",

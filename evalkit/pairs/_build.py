@@ -1,13 +1,7 @@
-"""Rows become items by user.
-
-Users are partitioned by the top bits of their hash, so that each partition of the table is built by
-one thread in memory that fits a cache, and partitions never meet. Rows move only where the rows of
-a user do not lie together.
-"""
+"""Rows become items by user. They move only where the rows of a user do not lie together."""
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -18,7 +12,6 @@ from evalkit.metrics import kernel
 from evalkit.native import prefetch
 from evalkit.pairs._index import (
     COUNT_BITS,
-    ENTRY,
     FEW_ITEMS,
     FILTER_BITS_AN_ITEM,
     LEAST_FILTER_LOG,
@@ -30,19 +23,26 @@ from evalkit.pairs._index import (
     few_bits,
     filter_log,
     find_codes,
-    find_entry,
-    home_entry,
     relevance_at,
 )
 from evalkit.pairs._rows import MAX_GRADES, PairRows
+from evalkit.pairs._table import (
+    MIXED,
+    Table,
+    are_even,
+    count_places,
+    cut,
+    find_entry,
+    hash_in_order,
+    home_entry,
+    partition_bits,
+    partition_of,
+    tabulate,
+)
 from evalkit.threads import ordered_map
 
 ROWS_A_PARTITION = 1 << 16
-USERS_A_PARTITION = 1 << 13
 GROUPED_RUNS = 0.7  # runs a row, up to which users are taken to lie together
-MAX_PARTITION_BITS = 12
-TABLE_LOAD = 0.7  # entries a slot of the fullest partition
-SPARE_SLOTS = 128  # of a partition, for entries that met others at its end
 AHEAD = 16  # users between asking for a table entry and using it
 INTERPRETED = 256  # items that are settled before the kernel for it would be compiled
 
@@ -125,19 +125,13 @@ class _Groups:
 
 
 @kernel(allocates=False)
-def count_partitions(users, shift, counts):  # type: ignore[no-untyped-def]
-    """Rows of each partition, chosen by the top 63 - shift bits of the user's hash."""
-    for row in range(users.size):
-        counts[np.int64((mix(users[row]) >> np.uint64(1)) >> np.uint64(shift))] += 1
-
-
-@kernel(allocates=False)
 def scatter_rows(  # type: ignore[no-untyped-def]
     users,
     lows,
     highs,
     grades,
     first_row,
+    hash,
     shift,
     places,
     out_users,
@@ -149,7 +143,7 @@ def scatter_rows(  # type: ignore[no-untyped-def]
     """Move rows to their partition, keeping their order; `places` is the next place of each."""
     codes, own, out_codes, out_own = grades.codes, grades.own, out_grades.codes, out_grades.own
     for row in range(users.size):
-        partition = np.int64((mix(users[row]) >> np.uint64(1)) >> np.uint64(shift))
+        partition = partition_of(users[row], hash, shift)
         place = places[partition]
         places[partition] = place + 1
         out_users[place] = users[row]
@@ -335,7 +329,8 @@ def may_have_copies(lows, begin, n):  # type: ignore[no-untyped-def]
         seen_too = np.uint64(0)
         both = np.uint64(0)
         for low in items:  # two bits an item, both of which copies find set
-            one, other = few_bits(np.uint64(low))
+            mixed = low * np.uint64(SPREAD)
+            one, other = mixed >> np.uint64(58), (mixed >> np.uint64(52)) & np.uint64(63)
             bit, bit_too = np.uint64(1) << one, np.uint64(1) << other
             both |= np.uint64((seen & bit) != 0) & np.uint64((seen_too & bit_too) != 0)
             seen |= bit
@@ -570,11 +565,11 @@ def enter_users(users, starts, index, codes, order, room, first, last, word):  #
     Up to 64 items are brought into descending order of their codes' relevance; `order` says which
     is larger. More than 16 have a bit set, from `word` on.
     """
-    table, shift, slots, stride = index.table, index.shift, index.slots, index.stride
+    table, layout = index.table, index.layout
     counts, lows, highs, filters = index.counts, index.lows, index.highs, index.filters
     for user in range(first, last):
         if user + AHEAD < last:
-            prefetch(table, home_entry(users[user + AHEAD], shift, slots, stride))
+            prefetch(table, home_entry(users[user + AHEAD], layout))
         begin, n = starts[user], int(counts[user])
         if codes.size > 0 and n <= SCANNED_ITEMS:
             order_by_code(lows, highs, codes, order, begin, n, room)
@@ -591,7 +586,7 @@ def enter_users(users, starts, index, codes, order, room, first, last, word):  #
                 filters[at] |= np.uint64(1) << (bit & np.uint64(63))
             bits = (np.uint64(word) << np.uint64(6)) | np.uint64(log)
             word += 1 << (log - 6)
-        entry = find_entry(table, users[user], shift, slots, stride)
+        entry = find_entry(table, users[user], layout)
         table[entry + 1] = bits
         table[entry + 2] = (np.uint64(begin) << np.uint64(COUNT_BITS)) | np.uint64(
             min(n, MAX_PACKED_COUNT)
@@ -604,41 +599,6 @@ def item_at(lows, highs, place):  # type: ignore[no-untyped-def]
     if highs.size > 0:
         return (np.uint64(highs[place]) << np.uint64(32)) | np.uint64(lows[place])
     return np.uint64(lows[place])
-
-
-@kernel(allocates=False)
-def scatter_users(users, first, last, shift, places, out):  # type: ignore[no-untyped-def]
-    """Key and code of users first..last into their partitions, one after another, keeping order.
-
-    `places` is the next place of each partition.
-    """
-    for code in range(first, last):
-        partition = np.int64((mix(users[code]) >> np.uint64(1)) >> np.uint64(shift))
-        place = places[partition] * 2
-        places[partition] += 1
-        out[place] = users[code]
-        out[place + 1] = np.uint64(code + 1)
-
-
-OK, TWICE, FULL = 0, 1, 2
-
-
-@kernel(allocates=False)
-def fill_table(users, partition, shift, slots, stride, table):  # type: ignore[no-untyped-def]
-    """Put a partition's users into its own slots: OK, TWICE when one comes twice, FULL."""
-    last = (partition + 1) * stride * ENTRY - ENTRY  # stays free, which ends every search
-    for number in range(0, users.size, 2):
-        user = users[number]
-        entry = home_entry(user, shift, slots, stride)
-        while table[entry + 3] != 0:
-            if table[entry] == user:
-                return TWICE
-            entry += ENTRY
-        if entry >= last:
-            return FULL
-        table[entry] = user
-        table[entry + 3] = users[number + 1]
-    return OK
 
 
 def build_user_items(
@@ -671,35 +631,27 @@ def build_user_items(
     counts = (ends - starts).astype(np.int32)
     first_rows = starts.copy() if with_rows else starts[:0]
     groups = _Groups(users, starts, counts, lows, highs, rows.grades(), first_rows)
-    table = _tabulate(users, threads) if n_runs <= n_rows * GROUPED_RUNS else None
+    table = tabulate(users, threads) if n_runs <= n_rows * GROUPED_RUNS else None
     if table is None:
         groups = _move_rows(groups, with_rows=with_rows, threads=threads)
-        table = _tabulate(groups.users, threads)
+        table = tabulate(groups.users, threads)
     if table is None:
         raise AssertionError("a user has two groups")
     keep = (relevant_from, keep_negative)
     return _settle(groups, table, DUPLICATES.index(duplicates), keep, threads)
 
 
-def _cut(n: int, n_pieces: int) -> list[tuple[int, int]]:
-    bounds = np.linspace(0, n, n_pieces + 1).astype(np.int64).tolist()
-    return list(pairwise(bounds))
-
-
-def _partition_bits(n: int, most: int) -> int:
-    bits = 0
-    while bits < MAX_PARTITION_BITS and n >> bits > most:
-        bits += 1
-    return bits
-
-
 def _move_rows(groups: _Groups, *, with_rows: bool, threads: int) -> _Groups:
     """Bring the rows of each user together, partition by partition."""
     users = np.repeat(groups.users, groups.counts)
     n_rows = users.size
-    bits = _partition_bits(n_rows, ROWS_A_PARTITION)
-    pieces = _cut(n_rows, 4 * threads)
-    offsets, first_places = _places(users, bits, pieces, threads)
+    bits = partition_bits(n_rows, ROWS_A_PARTITION)
+    pieces = cut(n_rows, 4 * threads)
+    hash = hash_in_order(users)
+    offsets, first_places = count_places(users, hash, bits, pieces, threads)
+    if not are_even(offsets):
+        hash = MIXED
+        offsets, first_places = count_places(users, hash, bits, pieces, threads)
     moved = _Groups(
         np.empty(n_rows, dtype=np.uint64),
         groups.starts,
@@ -722,6 +674,7 @@ def _move_rows(groups: _Groups, *, with_rows: bool, threads: int) -> _Groups:
             groups.highs[begin:end],
             _slice(groups.grades, begin, end),
             begin,
+            hash,
             63 - bits,
             first_places[number].copy(),
             moved.users,
@@ -776,69 +729,6 @@ def _slice(grades: Grades, begin: int, end: int) -> Grades:
     return Grades(grades.codes[begin:end], grades.values, grades.own[begin:end])
 
 
-def _places(
-    users: Keys, bits: int, pieces: list[tuple[int, int]], threads: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Offsets of the partitions, and each piece's first place in each of them."""
-
-    def histogram(piece: tuple[int, int]) -> npt.NDArray[np.int64]:
-        counts = np.zeros(1 << bits, dtype=np.int64)
-        count_partitions(users[piece[0] : piece[1]], 63 - bits, counts)
-        return counts
-
-    counts = np.stack(list(ordered_map(histogram, pieces, threads=threads)))
-    offsets = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
-    return offsets, offsets[:-1] + np.cumsum(counts, axis=0) - counts
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """Entries with users and codes, and their geometry."""
-
-    entries: npt.NDArray[np.uint64]
-    shift: int
-    slots: int
-    stride: int
-
-
-def _tabulate(users: Keys, threads: int) -> _Table | None:
-    """The table of the users' keys and codes; None where a user comes twice."""
-    bits = _partition_bits(users.size, USERS_A_PARTITION)
-    pieces = _cut(users.size, 4 * threads)
-    offsets, first_places = _places(users, bits, pieces, threads)
-    scattered = np.empty(2 * users.size, dtype=np.uint64)
-
-    def scatter(number: int) -> None:
-        places = first_places[number].copy()
-        scatter_users(users, *pieces[number], 63 - bits, places, scattered)
-
-    for _ in ordered_map(scatter, range(len(pieces)), threads=threads):
-        pass
-    slots = max(1, math.ceil(int(np.diff(offsets).max()) / TABLE_LOAD))
-    spare = SPARE_SLOTS
-    while True:
-        table = _Table(_aligned((slots + spare) * ENTRY << bits), 63 - bits, slots, slots + spare)
-
-        def fill(partition: int, table: _Table = table) -> int:
-            own = scattered[2 * offsets[partition] : 2 * offsets[partition + 1]]
-            geometry = (table.shift, table.slots, table.stride)
-            return int(fill_table(own, partition, *geometry, table.entries))
-
-        results = set(ordered_map(fill, range(1 << bits), threads=threads))
-        if TWICE in results:
-            return None
-        if FULL not in results:
-            return table
-        spare *= 8
-
-
-def _aligned(n_words: int) -> npt.NDArray[np.uint64]:
-    """Zeros that begin with a cache line, so that no entry lies in two."""
-    room: npt.NDArray[np.uint64] = np.zeros(n_words + 8, dtype=np.uint64)
-    first = -room.ctypes.data % 64 // 8
-    return room[first : first + n_words]
-
-
 def count_filter_words(counts: npt.NDArray[np.int32]) -> int:
     """Words that the bit sets of users with so many items take at most."""
     many = counts[counts > FEW_ITEMS].astype(np.int64)
@@ -847,10 +737,10 @@ def count_filter_words(counts: npt.NDArray[np.int32]) -> int:
 
 
 def _settle(
-    groups: _Groups, table: _Table, policy: int, keep: tuple[float, bool], threads: int
+    groups: _Groups, table: Table, policy: int, keep: tuple[float, bool], threads: int
 ) -> tuple[UserItems, BuildCounts]:
     """Settle every user's items and complete the table."""
-    pieces = _cut(groups.users.size, 4 * threads)
+    pieces = cut(groups.users.size, 4 * threads)
 
     def count_words(piece: tuple[int, int]) -> int:
         return count_filter_words(groups.counts[slice(*piece)])
@@ -859,9 +749,7 @@ def _settle(
     filters = np.zeros(sum(n_words), dtype=np.uint64)
     index = Index(
         table.entries,
-        table.shift,
-        table.slots,
-        table.stride,
+        table.layout,
         groups.counts,
         groups.lows,
         groups.highs,

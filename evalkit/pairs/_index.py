@@ -1,14 +1,13 @@
-"""A user's items, and how kernels find them: a hash table of users, bit sets, halved item keys."""
+"""A user's items, and how kernels find them: table entries, bit sets, halved item keys."""
 
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.keys import mix
 from evalkit.metrics import kernel
+from evalkit.pairs._table import Layout, find_entry
 
-ENTRY = 4  # words of a table entry: user key, filter, start and count packed, code + 1 (0: free)
 COUNT_BITS = 24  # of the word that packs start and count
 MAX_PACKED_COUNT = (1 << COUNT_BITS) - 1
 FEW_ITEMS = 16  # up to here one look compares them all, and 64 bits filter them
@@ -16,19 +15,15 @@ SCANNED_ITEMS = 64  # up to here a few looks compare them all; beyond, items are
 FILTER_BITS_AN_ITEM = 16
 LEAST_FILTER_LOG = 8  # bits of four words
 SPREAD = 0x9E3779B97F4A7C15  # odd and without pattern, so that products mix
+SHORT_SPREAD = SPREAD >> 32
 
 
 class Index(NamedTuple):
     """Where users and their items stand.
 
-    A user's hash chooses a partition by its top bits and a slot by its low half; entries that
-    meet move on, and every partition ends with a free slot.
-
     Args:
-        table: uint64[n_partitions * stride * 4], entries; one fills half a cache line.
-        shift: how far half a hash is shifted right to give the partition.
-        slots: slots of a partition that a hash may choose.
-        stride: slots of a partition with the spare ones behind them.
+        table: uint64[n_entries * 4], of user key, filter, start and count packed, code + 1.
+        layout: of the table.
         counts: int32[n_users], items of each user code.
         lows: uint32[n_places + 16], low halves of the item keys. A user of more than 64 items has
             them in ascending order of (low half, high half).
@@ -37,9 +32,7 @@ class Index(NamedTuple):
     """
 
     table: npt.NDArray[np.uint64]
-    shift: int
-    slots: int
-    stride: int
+    layout: Layout
     counts: npt.NDArray[np.int32]
     lows: npt.NDArray[np.uint32]
     highs: npt.NDArray[np.uint32]
@@ -84,26 +77,6 @@ def relevance_at(codes, values, own, place):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def home_entry(user, shift, slots, stride):  # type: ignore[no-untyped-def]
-    """Index of the table entry that a user's hash chooses."""
-    hashed = mix(user)
-    partition = (hashed >> np.uint64(1)) >> np.uint64(shift)
-    slot = ((hashed & np.uint64(0xFFFFFFFF)) * np.uint64(slots)) >> np.uint64(32)
-    return np.int64(partition * np.uint64(stride) + slot) * ENTRY
-
-
-@kernel(allocates=False)
-def find_entry(table, user, shift, slots, stride):  # type: ignore[no-untyped-def]
-    """Index of a user's table entry; -1 for a user that is not there."""
-    entry = np.int64(home_entry(user, shift, slots, stride))
-    while table[entry + 3] != 0:
-        if table[entry] == user:
-            return entry
-        entry += ENTRY
-    return -1
-
-
-@kernel(allocates=False)
 def code_of(table, entry):  # type: ignore[no-untyped-def]
     """The user code of a table entry."""
     return np.int64(table[entry + 3]) - 1
@@ -131,15 +104,16 @@ def find_codes(index, users, codes):  # type: ignore[no-untyped-def]
     entry = -1
     for row in range(users.size):
         if row == 0 or users[row] != users[row - 1]:
-            entry = find_entry(table, users[row], index.shift, index.slots, index.stride)
+            entry = find_entry(table, users[row], index.layout)
         codes[row] = code_of(table, entry) if entry >= 0 else -1
 
 
 @kernel(allocates=False)
 def few_bits(item):  # type: ignore[no-untyped-def]
-    """Two bits of 64 that stand for an item in the filter of a user of few."""
-    mixed = item * np.uint64(SPREAD)
-    return mixed >> np.uint64(58), (mixed >> np.uint64(52)) & np.uint64(63)
+    """Two bits of 64, one of each half, that stand for an item in the filter of a user of few."""
+    folded = np.uint32((item ^ (item >> np.uint64(32))) & np.uint64(0xFFFFFFFF))
+    mixed = np.uint32(folded * np.uint32(SHORT_SPREAD))
+    return mixed >> np.uint32(27), np.uint32(32) + ((mixed >> np.uint32(22)) & np.uint32(31))
 
 
 @kernel(allocates=False)
@@ -164,23 +138,30 @@ def may_hold(table, entry, count, filters, item):  # type: ignore[no-untyped-def
 
 
 @kernel(allocates=False)
-def select_candidates(items, table, entry, count, filters, candidates):  # type: ignore[no-untyped-def]
-    """Places in `items` of those that the user of a table entry may have; gives their number."""
-    n = np.int64(0)
+def select_candidates(items, table, entry, count, filters, passes, candidates):  # type: ignore[no-untyped-def]
+    """Places in `items` of those that the user of a table entry may have; gives their number.
+
+    Whether each one passes the filter is found for many at a time; `passes` is room for it.
+    """
     word = table[entry + 1]
     if count <= FEW_ITEMS:
-        for row in range(items.size):  # without a branch, which would be guessed wrong
-            candidates[n] = row
+        lower = np.uint32(word & np.uint64(0xFFFFFFFF))
+        upper = np.uint32(word >> np.uint64(32))
+        for row in range(items.size):
             first, second = few_bits(items[row])
-            n += np.int64((word >> first) & (word >> second) & np.uint64(1))
-        return n
-    shift = np.uint64(64) - (word & np.uint64(63))
-    begin = word >> np.uint64(6)
-    for row in range(items.size):
-        bit = (items[row] * np.uint64(SPREAD)) >> shift
-        words = filters[np.int64(begin + (bit >> np.uint64(6)))]
+            both = (lower >> first) & (upper >> (second - np.uint32(32)))
+            passes[row] = np.uint8(both & np.uint32(1))
+    else:
+        shift = np.uint64(64) - (word & np.uint64(63))
+        begin = word >> np.uint64(6)
+        for row in range(items.size):
+            bit = (items[row] * np.uint64(SPREAD)) >> shift
+            words = filters[np.int64(begin + (bit >> np.uint64(6)))]
+            passes[row] = np.uint8((words >> (bit & np.uint64(63))) & np.uint64(1))
+    n = np.int64(0)
+    for row in range(items.size):  # without a branch, which would be guessed wrong
         candidates[n] = row
-        n += np.int64((words >> (bit & np.uint64(63))) & np.uint64(1))
+        n += passes[row]
     return n
 
 
@@ -194,7 +175,7 @@ def find_low(lows, low, start, count):  # type: ignore[no-untyped-def]
         for first in range(start, start + count, FEW_ITEMS):
             few = lows[first : first + FEW_ITEMS]
             nearest = np.int32(FEW_ITEMS)
-            for number in range(FEW_ITEMS):  # together; behind the user's items is no match
+            for number in range(few.size):  # together; behind the user's items is no match
                 at = np.int32(number) if few[number] == low else np.int32(FEW_ITEMS)
                 nearest = min(nearest, at)
             if nearest < FEW_ITEMS:

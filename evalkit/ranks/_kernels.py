@@ -40,7 +40,7 @@ MANY_HITS = 32  # of one user, from which on each row looks for the hits that it
 
 @kernel(allocates=False)
 def next_runs(  # type: ignore[no-untyped-def]
-    users, row, table, shift, slots, stride, begins, ends, entries
+    users, row, table, layout, begins, ends, entries
 ):
     """The next runs of rows of one user each, their table entries on the way to the cache.
 
@@ -61,7 +61,7 @@ def next_runs(  # type: ignore[no-untyped-def]
         while row < users.size and users[row] == user:
             row += 1
         ends[n_runs] = row
-        entries[n_runs] = home_entry(user, shift, slots, stride)
+        entries[n_runs] = home_entry(user, layout)
         prefetch(table, entries[n_runs])
         n_runs += 1
     return n_runs, row
@@ -72,9 +72,7 @@ def keep_known(  # type: ignore[no-untyped-def]
     users,
     n_runs,
     table,
-    shift,
-    slots,
-    stride,
+    layout,
     counts,
     lows,
     filters,
@@ -95,7 +93,7 @@ def keep_known(  # type: ignore[no-untyped-def]
         begin, entry = begins[run], entries[run]
         user = users[begin]
         if table[entry] != user or table[entry + 3] == 0:
-            entry = find_entry(table, user, shift, slots, stride)
+            entry = find_entry(table, user, layout)
         if entry < 0:
             counters[UNKNOWN_ROWS] += ends[run] - begin
             unknown_users[counters[UNKNOWN_RUNS]] = user
@@ -128,6 +126,7 @@ def find_hits(  # type: ignore[no-untyped-def]
     lows,
     highs,
     filters,
+    passes,
     candidates,
     n_hits,
     hit_rows,
@@ -141,7 +140,7 @@ def find_hits(  # type: ignore[no-untyped-def]
     for first in range(begin, end, CANDIDATES):
         last = min(first + CANDIDATES, end)
         n_candidates = select_candidates(
-            items[first:last], table, entry, count, filters, candidates
+            items[first:last], table, entry, count, filters, passes, candidates
         )
         for number in range(n_candidates):
             row = first + candidates[number]
@@ -203,7 +202,7 @@ def probe_ranks(  # type: ignore[no-untyped-def]
     Without `row_ranks` a row's rank is its place in its run. `row_strengths`, if any, raise
     `strengths` of the hits.
     """
-    table, shift, slots, stride = index.table, index.shift, index.slots, index.stride
+    table, layout = index.table, index.layout
     counts, lows, highs, filters = index.counts, index.lows, index.highs, index.filters
     small, wide = state.small, state.wide
     counters, unknown_users = found.counters, found.unknown_users
@@ -211,17 +210,15 @@ def probe_ranks(  # type: ignore[no-untyped-def]
     hit_rows, hit_places = found.hit_rows, found.hit_places
     copy_places, copy_ranks = found.copy_places, found.copy_ranks
     begins, ends, entries = found.begins, found.ends, found.entries
-    candidates = found.candidates
+    passes, candidates = found.passes, found.candidates
     row = 0
     while row < users.size:
-        n_runs, row = next_runs(users, row, table, shift, slots, stride, begins, ends, entries)
+        n_runs, row = next_runs(users, row, table, layout, begins, ends, entries)
         n_runs = keep_known(
             users,
             n_runs,
             table,
-            shift,
-            slots,
-            stride,
+            layout,
             counts,
             lows,
             filters,
@@ -250,6 +247,7 @@ def probe_ranks(  # type: ignore[no-untyped-def]
                 lows,
                 highs,
                 filters,
+                passes,
                 candidates,
                 first,
                 hit_rows,
@@ -403,7 +401,7 @@ def count_strengths(  # type: ignore[no-untyped-def]
     put into `found.deferred`, nothing of the run's ranks is written, and the caller comes back
     with those rows and their orders (`is_second_look`: the runs are already counted).
     """
-    table, shift, slots, stride = index.table, index.shift, index.slots, index.stride
+    table, layout = index.table, index.layout
     counts, lows, highs, filters = index.counts, index.lows, index.highs, index.filters
     small, wide = state.small, state.wide
     counters, unknown_users = found.counters, found.unknown_users
@@ -411,18 +409,16 @@ def count_strengths(  # type: ignore[no-untyped-def]
     hit_rows, hit_places = found.hit_rows, found.hit_places
     copy_places, copy_ranks, deferred = found.copy_places, found.copy_ranks, found.deferred
     begins, ends, entries = found.begins, found.ends, found.entries
-    candidates = found.candidates
+    passes, candidates = found.passes, found.candidates
     hit_ranks = found.hit_ranks
     row = 0
     while row < users.size:
-        n_runs, row = next_runs(users, row, table, shift, slots, stride, begins, ends, entries)
+        n_runs, row = next_runs(users, row, table, layout, begins, ends, entries)
         n_runs = keep_known(
             users,
             n_runs,
             table,
-            shift,
-            slots,
-            stride,
+            layout,
             counts,
             lows,
             filters,
@@ -453,6 +449,7 @@ def count_strengths(  # type: ignore[no-untyped-def]
                 lows,
                 highs,
                 filters,
+                passes,
                 candidates,
                 first,
                 hit_rows,
@@ -484,7 +481,7 @@ def find_best(  # type: ignore[no-untyped-def]
     users, items, row_strengths, orders, index, ranks, strengths, hit_orders, state, found
 ):
     """First of two scans: `strengths` of relevant items that lists show; `ranks` 0 where shown."""
-    table, shift, slots, stride = index.table, index.shift, index.slots, index.stride
+    table, layout = index.table, index.layout
     counts, lows, highs, filters = index.counts, index.lows, index.highs, index.filters
     small, wide = state.small, state.wide
     counters, unknown_users = found.counters, found.unknown_users
@@ -492,17 +489,15 @@ def find_best(  # type: ignore[no-untyped-def]
     hit_rows, hit_places = found.hit_rows, found.hit_places
     copy_places, copy_ranks = found.copy_places, found.copy_ranks
     begins, ends, entries = found.begins, found.ends, found.entries
-    candidates = found.candidates
+    passes, candidates = found.passes, found.candidates
     row = 0
     while row < users.size:
-        n_runs, row = next_runs(users, row, table, shift, slots, stride, begins, ends, entries)
+        n_runs, row = next_runs(users, row, table, layout, begins, ends, entries)
         n_runs = keep_known(
             users,
             n_runs,
             table,
-            shift,
-            slots,
-            stride,
+            layout,
             counts,
             lows,
             filters,
@@ -530,6 +525,7 @@ def find_best(  # type: ignore[no-untyped-def]
                 lows,
                 highs,
                 filters,
+                passes,
                 candidates,
                 first,
                 hit_rows,
@@ -589,7 +585,7 @@ def count_beaten(  # type: ignore[no-untyped-def]
 
     Rows equal to a relevant item need orders; without them they go into `found.deferred`.
     """
-    table, shift, slots, stride = index.table, index.shift, index.slots, index.stride
+    table, layout = index.table, index.layout
     counts, lows, highs, filters = index.counts, index.lows, index.highs, index.filters
     wide = state.wide
     counters, unknown_users = found.counters, found.unknown_users
@@ -598,14 +594,12 @@ def count_beaten(  # type: ignore[no-untyped-def]
     begins, ends, entries = found.begins, found.ends, found.entries
     row = 0
     while row < users.size:
-        n_runs, row = next_runs(users, row, table, shift, slots, stride, begins, ends, entries)
+        n_runs, row = next_runs(users, row, table, layout, begins, ends, entries)
         n_runs = keep_known(
             users,
             n_runs,
             table,
-            shift,
-            slots,
-            stride,
+            layout,
             counts,
             lows,
             filters,
@@ -693,12 +687,12 @@ def find_bad_ranks(state, checksums, out):  # type: ignore[no-untyped-def]
 @kernel(allocates=False)
 def note_ranks(users, row_ranks, offset, lowest_rank, index, state):  # type: ignore[no-untyped-def]
     """Rows, largest rank and checksum of each user's ranks into `state`."""
-    table, shift, slots, stride = index.table, index.shift, index.slots, index.stride
+    table, layout = index.table, index.layout
     small, wide = state.small, state.wide
     entry = -1
     for row in range(users.size):
         if row == 0 or users[row] != users[row - 1]:
-            entry = find_entry(table, users[row], shift, slots, stride)
+            entry = find_entry(table, users[row], layout)
         if entry < 0 or row_ranks[row] < lowest_rank:
             continue
         code = code_of(table, entry)
@@ -712,13 +706,13 @@ def note_ranks(users, row_ranks, offset, lowest_rank, index, state):  # type: ig
 @kernel(allocates=False)
 def mark_seen(users, items, index, seen):  # type: ignore[no-untyped-def]
     """`seen` becomes True for rows whose (user, item) is in the training log; gives how many."""
-    table, shift, slots, stride = index.table, index.shift, index.slots, index.stride
+    table, layout = index.table, index.layout
     counts, lows, highs, filters = index.counts, index.lows, index.highs, index.filters
     entry = -1
     n_seen = 0
     for row in range(users.size):
         if row == 0 or users[row] != users[row - 1]:
-            entry = find_entry(table, users[row], shift, slots, stride)
+            entry = find_entry(table, users[row], layout)
         seen[row] = False
         if entry < 0:
             continue

@@ -134,7 +134,7 @@ class Found(NamedTuple):
         hit_rows, hit_places: row and place of each hit.
         copy_places, copy_ranks: copies of items that had been seen, and the worse of both ranks.
         deferred: rows whose order among equals needs the real ids.
-        hit_ranks, begins, ends, entries, candidates: room to work in.
+        hit_ranks, begins, ends, entries, passes, candidates: room to work in.
     """
 
     counters: npt.NDArray[np.int64]
@@ -150,6 +150,7 @@ class Found(NamedTuple):
     begins: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
     entries: npt.NDArray[np.int64]
+    passes: npt.NDArray[np.uint8]
     candidates: npt.NDArray[np.int64]
 
     @classmethod
@@ -173,6 +174,7 @@ class Found(NamedTuple):
             begins=ints(RUNS),
             ends=ints(RUNS),
             entries=ints(RUNS),
+            passes=np.empty(CANDIDATES, dtype=np.uint8),
             candidates=ints(CANDIDATES),
         )
 
