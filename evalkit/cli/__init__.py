@@ -13,8 +13,12 @@ def main() -> None:
     if arguments == ["--version"]:
         from evalkit import __version__
 
-        sys.stdout.write(f"evalkit {__version__}\n")
-        return
+        try:
+            sys.stdout.write(f"evalkit {__version__}\n")
+            sys.stdout.flush()
+            return
+        except OSError:
+            pass  # told below, as for any command
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy would start them, for nothing here
     gc.set_threshold(OBJECTS_BEFORE_COLLECTING, 50, 1000)
     from evalkit.cli.outcome import end_with

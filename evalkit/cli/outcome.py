@@ -1,12 +1,15 @@
 """How the program ends: every way out is one clear message and one exit status."""
 
+import atexit
 import errno
 import os
 import re
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -49,7 +52,20 @@ def end_with(arguments: Sequence[str]) -> NoReturn:
     for signal_number, stop in ((signal.SIGTERM, _terminate), (signal.SIGINT, _interrupt)):
         if signal.getsignal(signal_number) is not signal.SIG_IGN:
             signal.signal(signal_number, stop)
-    sys.exit(exit_status_of(command))
+    _leave(exit_status_of(command))
+
+
+def _leave(status: int) -> NoReturn:
+    """End the process as Python does, but for its memory: the system takes that back at once."""
+    for thread in threading.enumerate():
+        if not thread.daemon and thread is not threading.main_thread():
+            thread.join()
+    atexit._run_exitfuncs()
+    with suppress(OSError):  # what could not be written has been told
+        sys.stdout.flush()
+    with suppress(OSError):
+        sys.stderr.flush()
+    os._exit(status)
 
 
 def exit_status_of(command: Callable[[], int]) -> int:
@@ -215,8 +231,6 @@ def _watch_signals() -> None:
     one step, however long; so the signal wakes a thread that gives the main thread a moment,
     removes what is unfinished, and ends the process.
     """
-    import threading
-
     wake, woken = os.pipe()
     os.set_blocking(woken, False)
     signal.set_wakeup_fd(woken, warn_on_full_buffer=False)

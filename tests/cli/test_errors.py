@@ -151,6 +151,43 @@ def test_text_that_stdout_cannot_encode_is_no_error(evalkit):
     assert "J?rvelin" in outcome.out
 
 
+LEAVE = """
+import atexit, threading, time
+from evalkit.cli import app, outcome
+def work(arguments):
+    atexit.register(lambda: print("at exit"))
+    threading.Thread(target=lambda: (time.sleep(0.2), print("of a thread"))).start()
+    print("result", end=" ")
+    return 3
+app.run_command = work
+outcome.end_with([])
+"""
+
+
+def test_the_end_waits_for_what_is_still_to_be_done(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", LEAVE], cwd=tmp_path, env=environment({}), capture_output=True
+    )
+    assert (done.returncode, done.stdout) == (3, b"result of a thread\nat exit\n")
+    assert done.stderr == b""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+@pytest.mark.parametrize("argument", ["metrics", "--version"])
+def test_results_that_cannot_be_printed_are_told_once(tmp_path, argument):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "evalkit", argument],
+            cwd=tmp_path,
+            env=environment({}),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 4
+    assert done.stderr == "error[disk-full]: the disk is full\n  hint: free some space\n"
+
+
 WAIT = """
 import sys, time
 from evalkit.cli import app, outcome
