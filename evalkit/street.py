@@ -555,7 +555,8 @@ class Evaluation:
         found: dict[str, UserSegments] = {}
         for source in self.tables.segments:
             if not source.of_items:
-                for each in split_users(source, read_user_values(source, truth), counted, edges):
+                values = read_user_values(source, truth)
+                for each in split_users(source, values, counted, edges, self.threads):
                     found[each.name] = each
         segments = self.config.segments
         listed = [found[name] for name in segments.named if name in found]

@@ -224,7 +224,13 @@ class RowSegments:
     pooled: Mapping[Segment, Segment]
 
     @classmethod
-    def of(cls, config: Config, sources: Sequence[SegmentTable], users: RowUsers) -> "RowSegments":
+    def of(
+        cls,
+        config: Config,
+        sources: Sequence[SegmentTable],
+        users: RowUsers,
+        threads: int,
+    ) -> "RowSegments":
         """Read the tables of segments.
 
         Raises:
@@ -235,7 +241,7 @@ class RowSegments:
         found: dict[str, UserSegments] = {}
         for source in sources:
             values = read_user_values(source, users)
-            for each in split_users(source, values, everyone, {}):
+            for each in split_users(source, values, everyone, {}, threads):
                 found[each.name] = each
         section = config.segments
         listed = [found[name] for name in section.named]

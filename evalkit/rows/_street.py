@@ -159,7 +159,7 @@ def find_users(
     if sources.tables or draws or side.keeping is not None:
         found.row_users = RowUsers.of(tables, user.plan, job.sample)
     if sources.segments and found.row_users is not None:
-        found.segments = RowSegments.of(config, sources.segments, found.row_users)
+        found.segments = RowSegments.of(config, sources.segments, found.row_users, job.threads)
     if sources.cluster is not None and found.row_users is not None:
         found.clusters = Clusters.read(sources.cluster, found.row_users)
     job.clock.stop("segments")

@@ -28,6 +28,7 @@ from evalkit.segments._buckets import (
 )
 from evalkit.segments._opened import SegmentTable
 from evalkit.sources import reading
+from evalkit.threads import ordered_map
 from evalkit.truth import BATCH_ROWS, Truth
 
 CODE = "code"
@@ -92,7 +93,7 @@ def read_user_values(source: SegmentTable, users: KnownUsers) -> list[pl.Series]
             ):
                 raise KeyCollisionError
             kept = kept.select(pl.Series(CODE, codes), *values)
-            known.append(_without_repeats(kept))
+            known.append(_without_repeats(kept) if (codes[1:] == codes[:-1]).any() else kept)
             n_known += known[-1].height
             if n_known > most:  # rows of a user lie apart
                 known = [pl.concat(known).unique()]
@@ -101,6 +102,9 @@ def read_user_values(source: SegmentTable, users: KnownUsers) -> list[pl.Series]
     schema = source.table.frame.select(values).collect_schema()
     empty = pl.DataFrame(schema={CODE: pl.Int64, **schema})
     found = pl.concat([empty, *known])
+    row_of_each = _row_of_each(found, n_users)
+    if np.count_nonzero(row_of_each >= 0) == found.height:  # as a table of users has them
+        return _gather(found.select(values), row_of_each)
     return [
         one_value_each(
             found.select(CODE, pl.col(f"value_{place}").alias("value")),
@@ -155,8 +159,20 @@ def one_value_each(
         chosen = "max" if rule.pick == "max" else "min"
         found = groups.select(CODE, pl.col(chosen).alias("value"))
         rows = _row_of_each(found, n_ids)
+    return _gather(found.select("value"), rows)[0]
+
+
+def _gather(found: pl.DataFrame, rows: npt.NDArray[np.int64]) -> list[pl.Series]:
+    """The columns at some rows, null where a row is -1; NaN is null."""
+    columns = [
+        each.fill_nan(None) if each.dtype.is_float() else each for each in found.get_columns()
+    ]
+    columns = [each.cast(pl.String) if each.dtype == pl.Categorical else each for each in columns]
+    if rows.size == found.height and np.array_equal(rows, np.arange(rows.size)):
+        return columns
     index = pl.Series(rows)
-    return found["value"].gather(index.set(index < 0, None))
+    index = index.set(index < 0, None)
+    return [each.gather(index) for each in columns]
 
 
 def _row_of_each(found: pl.DataFrame, n_ids: int) -> npt.NDArray[np.int64]:
@@ -171,21 +187,25 @@ def split_users(
     values: Sequence[pl.Series],
     counted: npt.NDArray[np.bool_],
     edges: Mapping[str, Sequence[float]],
+    threads: int,
 ) -> list[UserSegments]:
     """The segments that a table's values make.
 
     Args:
         counted: bool[n_users], users whose values make the quantiles.
         edges: of segmentations whose edges are known already, by name.
+        threads: segmentations that are made side by side.
     """
     at = source.table.at if source.table is not None else "truth"
-    found = []
-    for name, rule, series in zip(source.names, source.rules, values, strict=True):
+
+    def split(number: int) -> UserSegments:
+        name, rule, series = source.names[number], source.rules[number], values[number]
         inner: Sequence[float] = rule.edges or edges.get(name, ())
         if rule.quantiles is not None and name not in edges:
             inner = quantile_edges(as_numbers(series, at)[counted], rule.quantiles)
-        found.append(UserSegments(name, group_values(series, rule, inner, f"{at}: {name}")))
-    return found
+        return UserSegments(name, group_values(series, rule, inner, f"{at}: {name}"))
+
+    return list(ordered_map(split, range(len(values)), threads=threads))
 
 
 def cross_segments(one: UserSegments, other: UserSegments) -> UserSegments:
