@@ -10,6 +10,7 @@ import numpy.typing as npt
 from evalkit.config import Policies, policies_of
 from evalkit.exact import CellRows
 from evalkit.metrics import Hits, Relevant, Request, kernel
+from evalkit.native import prefetch
 from evalkit.pairs import first_gap, relevance_at
 from evalkit.ranks import NOT_RANKED, Ranks
 from evalkit.segments import CellSet
@@ -20,6 +21,8 @@ from evalkit.views import RankSets, Seen, View, look, settle_by_policies, settle
 
 USERS_A_BLOCK = 8192  # at least, where there are so many
 MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
+
+AHEAD = 12  # users between asking for a list and using it
 
 Values = npt.NDArray[np.float64]
 
@@ -134,6 +137,9 @@ def gather_hits(  # type: ignore[no-untyped-def]
     relevant_starts[0] = 0
     for row in range(users.size):
         user = users[row]
+        ahead = starts[users[min(row + AHEAD, users.size - 1)]]  # users may be in any order
+        prefetch(ranks, ahead)
+        prefetch(codes, ahead)
         first_hit, first_relevant = n_hits, n_relevant
         begin = starts[user]
         end = begin + counts[user] if present[user] else begin
@@ -200,6 +206,7 @@ class Measuring:
     probes: Sequence[int]  # for each group, the place of the ranks that it looks at
     present: Sequence[npt.NDArray[np.bool_]]
     lengths: Sequence[npt.NDArray[np.int32]]
+    are_whole: Sequence[bool]  # every user has a list and relevant items
 
     @classmethod
     def of(
@@ -213,8 +220,9 @@ class Measuring:
             found,
             groups,
             [rules.index(ranks.rules_of(group.request, policies)) for group in groups],
-            [each.present for each in found],
+            present := [each.present for each in found],
             [each.lengths for each in found],
+            [bool(each.all()) and bool((truth.pairs.n_relevant > 0).all()) for each in present],
         )
 
     def measure(self, users: npt.NDArray[np.int64]) -> list[Values]:
@@ -237,15 +245,16 @@ class Measuring:
                 threshold = self.truth.threshold
                 request.measure(hits, relevant, lengths, group.cutoffs, values, threshold=threshold)
                 if settles_plainly(policies):
-                    settle(
-                        values,
-                        users,
-                        self.present[probe],
-                        n_relevant,
-                        policies.missing_ranking == "skip",
-                        policies.no_relevant == "skip",
-                        bool(request.metric.higher_is_better),
-                    )
+                    if not self.are_whole[probe]:
+                        settle(
+                            values,
+                            users,
+                            self.present[probe],
+                            n_relevant,
+                            policies.missing_ranking == "skip",
+                            policies.no_relevant == "skip",
+                            bool(request.metric.higher_is_better),
+                        )
                     measured.append(values)
                     continue
                 n_relevant = n_relevant[users]

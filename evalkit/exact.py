@@ -156,10 +156,7 @@ class ExactSums:
         n_users, n_columns = values.shape
         if n_users == 0 or n_columns == 0:
             return
-        if self._adds + n_users > ADDS_BEFORE_CARRY:
-            self.settle()
-        self._adds += n_users
-        self._is_settled, self._used = False, None
+        self.make_room(n_users)
         rows = CellRows.in_one(n_users) if rows is None else rows
         values = np.ascontiguousarray(values)  # another layout would be compiled for anew
         add_cells(
@@ -175,6 +172,13 @@ class ExactSums:
             self.powers,
             self.waiting,
         )
+
+    def make_room(self, n_values: int) -> None:
+        """Be ready for so many more values of a column, which a kernel is about to add."""
+        if self._adds + n_values > ADDS_BEFORE_CARRY:
+            self.settle()
+        self._adds += n_values
+        self._is_settled, self._used = False, None
 
     def settle(self) -> None:
         """Bring everything that waits into the limbs, and these into 32 bits."""

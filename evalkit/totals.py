@@ -16,8 +16,17 @@ import numpy.typing as npt
 
 from evalkit.config import StatisticsSection
 from evalkit.errors import DataError, nearest
-from evalkit.exact import CellRows, ExactSum, ExactSums
+from evalkit.exact import (
+    AHEAD,
+    TOGETHER,
+    CellRows,
+    ExactSum,
+    ExactSums,
+    add_powers,
+    add_some,
+)
 from evalkit.metrics import kernel
+from evalkit.native import prefetch
 from evalkit.segments import ALL, SMALL, SMALL_KEY, Segment, SortKey, UserSegments
 
 Values = npt.NDArray[np.float64]
@@ -50,26 +59,60 @@ WINS, TIES, LOSSES = range(3)
 
 
 @kernel(allocates=False)
-def compare_values(  # type: ignore[no-untyped-def]
-    baseline, candidate, cells, first_column, higher_is_better, deltas, outcomes
+def add_pairs(  # type: ignore[no-untyped-def]
+    baseline,
+    candidate,
+    order,
+    begins,
+    room,
+    first_column,
+    higher_is_better,
+    outcomes,
+    n_columns,
+    limbs,
+    counts,
+    largest,
+    powers,
+    waiting,
 ):
-    """Each user's candidate less baseline, and by cell how many win, tie and lose.
+    """Add each user's candidate less baseline to the limbs of the user's cell.
 
-    `outcomes` is int64[n_cells, n_columns, 3]; a user without either value is none of them.
-    Gives how many have one value alone.
+    Into `outcomes`, int64[n_cells, n_columns, 3], goes how many win, tie and lose; a user without
+    either value is none of them. Gives how many have one value alone. `room` is
+    float64[2, n_cutoffs, TOGETHER]; the rest is as `add_cells` takes it.
     """
-    n_alone = 0
+    n_alone = np.int64(0)
     more, less = (WINS, LOSSES) if higher_is_better else (LOSSES, WINS)
-    for row in range(baseline.shape[0]):
-        for column in range(baseline.shape[1]):
-            # no branches: which of two models does better cannot be guessed ahead
-            old, new = baseline[row, column], candidate[row, column]
-            deltas[row, column] = new - old
-            n_alone += np.isnan(old) != np.isnan(new)
-            found = outcomes[cells[row], first_column + column]
-            found[more] += new > old
-            found[TIES] += new == old
-            found[less] += new < old
+    is_scattered = begins.size > 2
+    for cell in range(begins.size - 1):
+        for first in range(begins[cell], begins[cell + 1], TOGETHER):
+            n = min(TOGETHER, begins[cell + 1] - first)
+            for row in range(n):
+                if is_scattered:
+                    ahead = order[min(first + row + AHEAD, order.size - 1)]
+                    prefetch(baseline[ahead], 0)
+                    prefetch(candidate[ahead], 0)
+                user = order[first + row]
+                for column in range(baseline.shape[1]):
+                    room[0, column, row] = baseline[user, column]
+                    room[1, column, row] = candidate[user, column]
+            for column in range(baseline.shape[1]):
+                old, new = room[0, column, :n], room[1, column, :n]
+                n_more = n_less = n_equal = np.int64(0)
+                for row in range(old.size):  # many at a time
+                    n_more += new[row] > old[row]
+                    n_less += new[row] < old[row]
+                    n_equal += new[row] == old[row]
+                    n_alone += (old[row] != old[row]) != (new[row] != new[row])
+                    old[row] = new[row] - old[row]
+                found = outcomes[cell, first_column + column]
+                found[more] += n_more
+                found[less] += n_less
+                found[TIES] += n_equal
+                place = cell * n_columns + first_column + column
+                most = add_some(old, limbs[place], counts[place], waiting[place])
+                largest[place] = max(largest[place], most)
+                add_powers(old, powers[place])
     return n_alone
 
 
@@ -138,6 +181,7 @@ class Totals:
     def __init__(
         self, models: Iterable[str], pairs: Sequence[Pair], n_columns: int, n_cells: int
     ) -> None:
+        self.n_cells = n_cells
         self.models = {name: ExactSums(n_columns, n_cells) for name in models}
         self.pairs = {pair: PairSums.empty(n_columns, n_cells) for pair in pairs}
         self._locks = {each: Lock() for each in (*self.models, *self.pairs)}
@@ -155,9 +199,8 @@ class Totals:
             higher_is_better: of each metric.
             cells: int32[n_users], the cell of each user.
         """
-        rows: CellRows | None = None
+        rows = CellRows.of(cells, self.n_cells)
         for name, sums in self.models.items():
-            rows = rows or CellRows.of(cells, sums.n_cells)
             with self._locks[name]:
                 first = 0
                 for each in values[name]:
@@ -168,7 +211,7 @@ class Totals:
             with self._locks[pair]:
                 first = 0
                 for old, new, higher in zip(baseline, candidate, higher_is_better, strict=True):
-                    self._add_pair(found, old, new, cells, rows, first, higher_is_better=higher)
+                    self._add_pair(found, old, new, rows, first, higher_is_better=higher)
                     first += old.shape[1]
 
     def _add_pair(
@@ -176,15 +219,32 @@ class Totals:
         found: PairSums,
         old: Values,
         new: Values,
-        cells: npt.NDArray[np.int32],
-        rows: CellRows | None,
+        rows: CellRows,
         first: int,
         *,
         higher_is_better: bool,
     ) -> None:
-        deltas = np.empty_like(old)
-        n_alone = compare_values(old, new, cells, first, higher_is_better, deltas, found.outcomes)
-        found.deltas.add(deltas, first_column=first, rows=rows)
+        n_users, n_columns = old.shape
+        if n_users == 0:
+            return
+        deltas = found.deltas
+        deltas.make_room(n_users)
+        n_alone = add_pairs(
+            np.ascontiguousarray(old),
+            np.ascontiguousarray(new),
+            rows.order,
+            rows.begins,
+            np.empty((2, n_columns, min(TOGETHER, n_users))),
+            first,
+            higher_is_better,
+            found.outcomes,
+            deltas.n_columns,
+            deltas.limbs,
+            deltas.counts,
+            deltas.largest,
+            deltas.powers,
+            deltas.waiting,
+        )
         if n_alone:
             lone_old = np.where(np.isnan(new), old, np.nan)
             lone_new = np.where(np.isnan(old), new, np.nan)
