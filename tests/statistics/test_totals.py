@@ -1,0 +1,63 @@
+"""Sums of models and of their comparison, by cell, against plain Python."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from logs import examples
+
+from evalkit.totals import Totals
+
+VALUES = st.one_of(
+    st.sampled_from([0.0, 1.0, 0.5, 0.25, math.nan, math.inf, -math.inf, 5e-324, 1e300, -3.5]),
+    st.floats(allow_nan=False, allow_infinity=False, width=32),
+)
+
+
+@settings(deadline=None, max_examples=examples(150))
+@given(data=st.data())
+@pytest.mark.parametrize("higher", [True, False])
+def test_pairs_are_compared_user_by_user(data, higher):
+    n_users = data.draw(st.integers(0, 40))
+    n_cells = data.draw(st.integers(1, 4))
+    shape = st.lists(VALUES, min_size=2 * n_users, max_size=2 * n_users)
+    old = np.array(data.draw(shape)).reshape(n_users, 2)
+    new = np.array(data.draw(shape)).reshape(n_users, 2)
+    cells = np.array(
+        data.draw(st.lists(st.integers(0, n_cells - 1), min_size=n_users, max_size=n_users)),
+        dtype=np.int32,
+    )
+    cut = data.draw(st.integers(0, n_users))
+    totals = Totals(["a", "b"], [("a", "b")], 2, n_cells)
+    for part in (slice(0, cut), slice(cut, n_users)):
+        totals.add({"a": [old[part]], "b": [new[part]]}, [higher], cells[part])
+
+    found = totals.pairs["a", "b"]
+    for cell in range(n_cells):
+        over = found.over(np.array([cell]))
+        for column in range(2):
+            pairs = [
+                (float(a), float(b))
+                for a, b in zip(old[cells == cell, column], new[cells == cell, column], strict=True)
+            ]
+            wins, ties, losses = over.outcomes[0, column].tolist()
+            assert ties == sum(a == b for a, b in pairs)
+            assert wins == sum(b > a if higher else b < a for a, b in pairs)
+            assert losses == sum(b < a if higher else b > a for a, b in pairs)
+            with np.errstate(all="ignore"):
+                deltas = [float(np.float64(b) - np.float64(a)) for a, b in pairs]
+            finite = [each for each in deltas if math.isfinite(each)]
+            assert over.deltas.sum_of(column).count == len(finite)
+            assert over.deltas.n_undefined(column) == sum(map(math.isnan, deltas))
+            assert over.deltas.n_infinite(column) == sum(map(math.isinf, deltas))
+            try:
+                expected = math.fsum(finite)
+            except OverflowError:
+                expected = None
+            if expected is not None:
+                assert over.deltas.sum_of(column).total == expected
+            alone = [a for a, b in pairs if math.isnan(b) and math.isfinite(a)]
+            assert over.baseline_alone.sum_of(column).count == len(alone)
+            assert over.baseline_alone.sum_of(column).total == pytest.approx(math.fsum(alone))
