@@ -361,6 +361,10 @@ def _real_ids(
     user_ids, item_ids = _NO_IDS, _NO_IDS
     item_keys = np.empty(0, dtype=np.uint64)
     if not rows.frames:
+        if user_plan.hashed:  # nobody, but of the right type
+            user_ids = pl.DataFrame(
+                schema=dict(zip(user_plan.columns, user_plan.dtypes, strict=True))
+            )
         return user_ids, item_ids, item_keys
     frame = pl.concat(rows.frames)
     if user_plan.hashed:

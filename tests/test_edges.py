@@ -567,6 +567,24 @@ def test_empty_tables_may_be_warnings(tmp_path, mode, n_truth, n_rows, is_file):
         assert json.loads(report.to_json())["metrics"][0]["value"] is None
 
 
+@pytest.mark.parametrize("kind", [pl.Int64, pl.String])
+def test_an_empty_truth_has_no_users_in_any_segment(tmp_path, kind):
+    people = TRUTH.select("user", country=pl.lit("de")).unique()
+    paths = []
+    for name, table in {"truth": TRUTH.clear(), "ranks": RANKS, "people": people}.items():
+        paths.append(tmp_path / f"{name}.parquet")
+        table.with_columns(pl.col("user").cast(kind)).write_parquet(paths[-1])
+    report = evaluate(
+        *paths[:2],
+        "hits@3",
+        policies={"empty_input": "warn", "no_common_user": "warn"},
+        segments={"country": {"path": str(paths[2]), "by": "country"}},
+    )
+    assert "empty-input" in warned(report)
+    assert [each.n_users for each in report.estimates] == [0]
+    assert report.per_user("hits@3").height == 0
+
+
 def test_an_empty_list_is_a_ranking_and_a_null_list_is_none():
     lists = pl.DataFrame(
         {"user": [1, 2, 3, 9], "item": [[10, 12], [], None, []]},
