@@ -128,29 +128,31 @@ OK, TWICE, FULL = 0, 1, 2
 
 
 @kernel(allocates=False)
-def fill_table(users, partition, layout, longest, table):  # type: ignore[no-untyped-def]
-    """Put a partition's users into its own slots: OK, TWICE when one comes twice, FULL.
+def fill_table(users, offsets, first, last, layout, longest, table):  # type: ignore[no-untyped-def]
+    """Put users into the slots of partitions first..last: OK, TWICE when one comes twice, FULL.
 
-    It is full, too, where more than `longest` entries stand without a free slot between them.
+    `users` are keys and codes by partition, which begin at `offsets`. A partition is full, too,
+    where more than `longest` entries stand without a free slot between them.
     """
-    first = partition * layout.stride * ENTRY
-    last = first + layout.stride * ENTRY - ENTRY  # stays free, which ends every search
-    for number in range(0, users.size, 2):
-        user = users[number]
-        home = entry = home_entry(user, layout)
-        while table[entry + 3] != 0:
-            if table[entry] == user:
-                return TWICE
-            entry += ENTRY
-        if entry >= last or entry - home > longest * ENTRY:
-            return FULL
-        table[entry] = user
-        table[entry + 3] = users[number + 1]
-    run = 0
-    for entry in range(first, last, ENTRY):
-        run = run + 1 if table[entry + 3] != 0 else 0
-        if run > longest:
-            return FULL
+    for partition in range(first, last):
+        begin = partition * layout.stride * ENTRY
+        end = begin + layout.stride * ENTRY - ENTRY  # stays free, which ends every search
+        for number in range(2 * offsets[partition], 2 * offsets[partition + 1], 2):
+            user = users[number]
+            home = entry = home_entry(user, layout)
+            while table[entry + 3] != 0:
+                if table[entry] == user:
+                    return TWICE
+                entry += ENTRY
+            if entry >= end or entry - home > longest * ENTRY:
+                return FULL
+            table[entry] = user
+            table[entry + 3] = users[number + 1]
+        run = 0
+        for entry in range(begin, end, ENTRY):
+            run = run + 1 if table[entry + 3] != 0 else 0
+            if run > longest:
+                return FULL
     return OK
 
 
@@ -204,44 +206,45 @@ def tabulate(users: Keys, threads: int) -> Table | None:
     Args:
         users: uint64[n_users], of user code 0, 1, ...
     """
-    bits = partition_bits(users.size, USERS_A_PARTITION)
-    pieces = cut(users.size, 4 * threads)
     for hash, longest, spare in _attempts(users):
-        offsets, first_places = count_places(users, hash, bits, pieces, threads)
-        if hash is not MIXED and not are_even(offsets):
-            continue
-        scattered = np.empty(2 * users.size, dtype=np.uint64)
-        slots = max(1, math.ceil(int(np.diff(offsets).max()) / TABLE_LOAD))
-        layout = Layout(hash, 63 - bits, slots, slots + spare)
-        table = Table(_aligned(layout.stride * ENTRY << bits), layout)
-
-        def scatter(
-            number: int,
-            layout: Layout = layout,
-            places: npt.NDArray[np.int64] = first_places,
-            scattered: Keys = scattered,
-        ) -> None:
-            own = places[number].copy()
-            scatter_users(users, *pieces[number], layout.hash, layout.shift, own, scattered)
-
-        def fill(
-            partition: int,
-            table: Table = table,
-            longest: int = longest,
-            offsets: npt.NDArray[np.int64] = offsets,
-            scattered: Keys = scattered,
-        ) -> int:
-            own = scattered[2 * offsets[partition] : 2 * offsets[partition + 1]]
-            return int(fill_table(own, partition, table.layout, longest, table.entries))
-
-        for _ in ordered_map(scatter, range(len(pieces)), threads=threads):
-            pass
-        results = set(ordered_map(fill, range(1 << bits), threads=threads))
-        if TWICE in results:
-            return None
-        if FULL not in results:
+        result, table = _fill(users, hash, longest, spare, threads)
+        if result != FULL:
             return table
     raise AssertionError("some attempt has room enough")
+
+
+def _fill(
+    users: Keys, hash: Hash, longest: int, spare: int, threads: int
+) -> tuple[int, Table | None]:
+    """The table by one hash, and OK; or why there is none.
+
+    Args:
+        longest: run of entries without a free slot.
+        spare: slots of a partition behind those that a hash may choose.
+    """
+    bits = partition_bits(users.size, USERS_A_PARTITION)
+    pieces = cut(users.size, 4 * threads)
+    offsets, first_places = count_places(users, hash, bits, pieces, threads)
+    if hash is not MIXED and not are_even(offsets):
+        return FULL, None
+    scattered = np.empty(2 * users.size, dtype=np.uint64)
+    slots = max(1, math.ceil(int(np.diff(offsets).max()) / TABLE_LOAD))
+    layout = Layout(hash, 63 - bits, slots, slots + spare)
+    table = Table(_aligned(layout.stride * ENTRY << bits), layout)
+
+    def scatter(number: int) -> None:
+        own = first_places[number].copy()
+        scatter_users(users, *pieces[number], hash, layout.shift, own, scattered)
+
+    def fill(partitions: tuple[int, int]) -> int:
+        return int(fill_table(scattered, offsets, *partitions, layout, longest, table.entries))
+
+    for _ in ordered_map(scatter, range(len(pieces)), threads=threads):
+        pass
+    results = set(ordered_map(fill, cut(1 << bits, 8 * threads), threads=threads))
+    if results == {OK}:
+        return OK, table
+    return TWICE if TWICE in results else FULL, None
 
 
 def _attempts(users: Keys) -> Iterator[tuple[Hash, int, int]]:
