@@ -172,6 +172,41 @@ def test_the_end_waits_for_what_is_still_to_be_done(tmp_path):
     assert done.stderr == b""
 
 
+LINGER = """
+import threading, time
+from evalkit.cli import app, outcome
+def work(arguments):
+    def linger():
+        time.sleep(0.3)
+        print("ready", flush=True)
+        time.sleep(60)
+    threading.Thread(target=linger).start()
+    return 0
+app.run_command = work
+outcome.end_with([])
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "told"),
+    [(signal.SIGTERM, 143, b"terminated\n"), (signal.SIGINT, 130, b"interrupted\n")],
+)
+def test_a_signal_ends_the_program_while_it_ends(tmp_path, number, status, told):
+    with subprocess.Popen(
+        [sys.executable, "-c", LINGER],
+        cwd=tmp_path,
+        env=environment({}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as program:
+        assert program.stdout.readline() == b"ready\n"
+        os.kill(program.pid, number)
+        out, err = program.communicate(timeout=30)
+
+    assert (program.returncode, out, err) == (status, b"", told)
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
 @pytest.mark.parametrize("argument", ["metrics", "--version"])
 def test_results_that_cannot_be_printed_are_told_once(tmp_path, argument):
