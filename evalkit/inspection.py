@@ -72,13 +72,13 @@ def check_config(config: Config, *, threads: int | None = None) -> list[Finding]
 
 LENIENT_ROWS = {"bad_scores": "drop", "bad_labels": "drop"}
 COPIES = {"labels": "count", "ratings": "error"}  # a pair predicted twice is always refused
-POLICIES_OF_ROWS = {
-    "null_id": "null_ids",
-    "bad_score": "bad_scores",
-    "bad_label": "bad_labels",
-    "unpredicted": "unpredicted",
-    "unrated": "unrated",
-}
+ROW_FAULTS = (  # why a row was dropped, how that is told, the policy that may refuse it
+    ("null_id", "null-id", "null_ids"),
+    ("bad_score", "bad-score", "bad_scores"),
+    ("bad_label", "bad-label", "bad_labels"),
+    ("unpredicted", "unpredicted", "unpredicted"),
+    ("unrated", "unrated", "unrated"),
+)
 
 
 def _check_rows(config: Config, lenient: Config, threads: int | None) -> list[Finding]:
@@ -97,11 +97,10 @@ def _check_rows(config: Config, lenient: Config, threads: int | None) -> list[Fi
         return list(_findings_of(error))
     findings = []
     for name, counts in report.counts.models.items():
-        for reason, number in counts.rows_dropped.items():
-            if number and reason in POLICIES_OF_ROWS:
-                refused = getattr(config.policies, POLICIES_OF_ROWS[reason]) == "error"
+        for reason, code, policy in ROW_FAULTS:
+            if number := counts.rows_dropped.get(reason, 0):
+                refused = getattr(config.policies, policy) == "error"
                 message = f"{number:,} rows are left out: {reason.replace('_', ' ')}"
-                code = reason.replace("_", "-")
                 findings.append(_finding(refused, code, message, f"model {name}"))
     told = {finding.code for finding in findings}
     for warning in report.warnings:

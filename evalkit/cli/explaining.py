@@ -1,9 +1,11 @@
-"""What `evalkit explain` says of profiles: a library's conventions, and what it gets wrong."""
+"""What `evalkit explain` says of profiles and codes: conventions of a library, an error's cure."""
 
 import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from evalkit.cli import console
+from evalkit.codes import Code
 from evalkit.metrics import Example
 
 if TYPE_CHECKING:
@@ -27,6 +29,20 @@ def entry(title: str, text: str, width: int = 11) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def explain_code(code: Code, *, as_json: bool) -> None:
+    """Show what an error or a warning means, why it comes, and what to do."""
+    if as_json:
+        console.say_json(
+            {"code": code.name, "means": code.means, "cause": code.cause, "cure": code.cure}
+        )
+        return
+    for line in textwrap.wrap(f"{code.name}: {code.means}", WIDTH):
+        console.say(line)
+    for title, text in (("cause", code.cause), ("cure", code.cure)):
+        for line in entry(title, text, 7):
+            console.say(line)
 
 
 def profiles_record(request: "Request", followed: "LibraryProfile", kind: str) -> dict[str, object]:

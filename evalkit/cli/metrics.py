@@ -17,12 +17,14 @@ from evalkit.cli.explaining import (
     all_profiles,
     entry,
     example_by_profile,
+    explain_code,
     one_profile,
     profiles_record,
     spelled,
 )
 from evalkit.cli.options import Json, LogFormat, Profile, Quiet, choose_format
 from evalkit.cli.row_examples import row_example
+from evalkit.codes import all_codes
 
 if TYPE_CHECKING:
     from evalkit.metrics import Metric, Parameter, Request, Value
@@ -72,7 +74,9 @@ def _list(known: "list[Metric]") -> None:
 
 
 def explain(
-    name: Annotated[str, Argument(metavar="NAME", help="As nDCG, MAP or precision@10.")],
+    name: Annotated[
+        str, Argument(metavar="NAME", help="As nDCG, MAP, precision@10; or a code as few-users.")
+    ],
     profile: Profile = None,
     latex: Annotated[bool, Option("--latex", help="The formula in LaTeX too.")] = False,
     format: ListFormat = None,
@@ -80,11 +84,15 @@ def explain(
     quiet: Quiet = False,
     log_format: LogFormat = "text",
 ) -> None:
-    """Show a metric's formula, parameters, source and an example.
+    """Explain a metric, or what an error or a warning means.
 
-    With --profile: as that library computes it, and what differs from the default.
+    A metric: its formula, parameters, source and an example; with --profile as that library
+    computes it. An error: the code in its brackets, such as few-users.
     """
     shown = choose_format(format, json)
+    if name in all_codes():
+        explain_code(all_codes()[name], as_json=shown == "json")
+        return
     from evalkit.profiles import DEFAULT, find_profile
 
     followed = find_profile(profile or DEFAULT, at="--profile")

@@ -86,7 +86,7 @@ def _check_sessions(job: RowJob) -> None:
     for what in [what for what, is_there in of_users.items() if asked and is_there]:
         raise RequestError(
             f"{', '.join(asked)} is over sessions, and {what} are of users",
-            code=f"sessions-in-{what}",
+            code="sessions-in-segments" if what == "segments" else "sessions-in-clusters",
             at=config.at("segments") if what == "segments" else config.at("statistics", "cluster"),
             hint="leave one of both out",
         )

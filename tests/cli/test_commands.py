@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from program import environment
 
+from evalkit.codes import all_codes
 from evalkit.config import load_config
 
 GUESSED = (
@@ -466,3 +467,13 @@ def test_warming_compiles_every_kernel_for_one_signature(evalkit, python, tmp_pa
     assert (cold.status, warm.status, warmed.status) == (0, 0, 0), cold.err + warm.err
     assert "evalkit" in warmed.out
     assert (cold.out, warm.out) == ("", "")
+
+
+def test_explain_says_what_a_code_means(evalkit):
+    code = all_codes()["few-users"]
+
+    outcome = evalkit("explain", "few-users")
+    assert outcome.status == 0
+    shown = " ".join(outcome.out.split())
+    assert shown == f"few-users: {code.means} cause {code.cause} cure {code.cure}"
+    assert evalkit("explain", "few-users", "--json").document["cure"] == code.cure

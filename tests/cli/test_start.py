@@ -31,6 +31,7 @@ main()
         ["schema"],
         ["metrics"],
         ["metrics", "--json"],
+        ["explain", "few-users"],
         ["rnu"],
         ["run", "missing.toml"],
     ],
