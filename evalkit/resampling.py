@@ -72,7 +72,7 @@ class Resampling:
     def of(
         cls, config: Config, requests: Sequence[Request], *, in_passes: bool
     ) -> "Resampling | None":
-        """What the config asks for; None where sums say it all."""
+        """What the config asks for; None where sums say it all, or nothing is a mean of users."""
         chosen = config.statistics
         if not resamples(chosen):
             return None
@@ -80,7 +80,7 @@ class Resampling:
         if chosen.metrics:
             labels = {request.label for request in config.read_metrics(chosen.metrics)}
             wanted = [request for request in wanted if request.label in labels]
-        return cls(chosen, tuple(wanted), in_passes)
+        return cls(chosen, tuple(wanted), in_passes) if wanted else None
 
     @property
     def bootstraps(self) -> bool:

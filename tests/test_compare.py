@@ -269,3 +269,16 @@ def test_one_user_gives_no_interval_and_no_verdict(tmp_path):
     assert (found.delta, found.n_users, found.verdict) == (0.5, 1, "cannot tell")
     assert np.isnan(found.low)
     assert json.loads(report.to_json())["comparisons"][0]["p_value"] is None
+
+
+def test_nothing_is_drawn_where_no_metric_is_a_mean_of_users(folder):
+    report = evalkit.compare(
+        folder / "truth.parquet",
+        tables(folder, "a", "b"),
+        metrics=["RR"],
+        policies={"empty_ranking": "nan"},
+        statistics={"method": "bootstrap", "test": "permutation"},
+    )
+
+    assert report.comparisons == ()
+    assert report.statistics.replicates is None

@@ -196,3 +196,10 @@ def test_libraries_beside_which_nothing_stands_are_named(tmp_path):
         "ranx: not installed; python bench/peers.py --only ranx",
         "sklearn: not installed; python bench/peers.py --only sklearn",
     ]
+
+
+def test_a_commit_gives_the_same_bytes_as_itself(tmp_path):
+    done = run_script("same", tmp_path, "HEAD", "HEAD", "--logs", "3")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 differ" in done.stdout
