@@ -39,8 +39,8 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="evalkit-same-") as scratch:
         folder = given.keep or Path(scratch)
-        make = [sys.executable, BENCH / "same_cases.py", folder, str(given.logs), str(given.seed)]
-        subprocess.run(make, check=True)
+        make = [BENCH / "same_cases.py", folder, str(given.logs), str(given.seed)]
+        subprocess.run([sys.executable, *make], check=True)
         answers = []
         for commit in (given.commit, given.other):
             with check_out(commit) as tree:
@@ -50,7 +50,7 @@ def main() -> int:
 
 def answers_of(tree: Path, folder: Path) -> dict[str, Any]:
     """What a commit's files say of every case, by the case's name."""
-    command = [sys.executable, "-P", BENCH / "same_worker.py", folder, tree]
+    command = [sys.executable, "-P", str(BENCH / "same_worker.py"), str(folder), str(tree)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     lines = (json.loads(line) for line in done.stdout.splitlines())
     return {line["case"]: line["answer"] for line in lines}

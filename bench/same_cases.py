@@ -10,15 +10,13 @@ import random
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from harness import ROOT
-
-sys.path.insert(0, str(ROOT / "tests"))
-sys.path.insert(0, str(ROOT / "tests" / "conformance"))
 
 DAY = "2026-11-20"
 OPTIONS: Sequence[dict[str, Any]] = ({"threads": 1}, {"threads": 2}, {"threads": 8})
@@ -38,7 +36,7 @@ def main() -> None:
             tree = make(draw, place)
             options = dict(draw.choice(OPTIONS))
             if draw.random() < 0.2:
-                options["memory_limit"] = 330 << 20
+                options["memory_limit"] = 1 << 30
             if draw.random() < 0.1:
                 options["sample"] = 0.5
             cases.append(case(folder, place / "config.toml", tree, options))
@@ -54,9 +52,14 @@ def case(folder: Path, path: Path, tree: Tree | None, options: Mapping[str, Any]
         "name": f"{name} {json.dumps(dict(options), sort_keys=True)}",
         "config": name,
         "variables": [f"day={DAY}"] if "{day}" in path.read_text() else [],
-        "per_user": tree is not None,
+        "per_user": tree is not None and "rankings" in tree and not draws(tree),
         "options": dict(options),
     }
+
+
+def draws(tree: Tree) -> bool:
+    """Whether errors are those of clusters, for which no values of users are kept."""
+    return "cluster" in tree.get("statistics", {})
 
 
 def toml(value: object) -> str:
@@ -73,9 +76,7 @@ def toml(value: object) -> str:
 
 def examples(folder: Path) -> list[Tree]:
     """The demo, and every config of configs/ that needs no store."""
-    from example_logs import write_example_logs
-
-    write_example_logs(folder, [DAY])
+    module("example_logs.py").write_example_logs(folder, [DAY])
     shutil.copytree(ROOT / "configs", folder / "configs")
     (folder / "evalkit").mkdir()
     shutil.copytree(ROOT / "evalkit" / "demo", folder / "evalkit" / "demo")
@@ -84,10 +85,21 @@ def examples(folder: Path) -> list[Tree]:
     return [case(folder, path, None, options) for path in local for options in OPTIONS[:2]]
 
 
+def module(name: str) -> Any:
+    """A module of the tests, whatever else has its name here."""
+    sys.path.insert(0, str(ROOT))
+    spec = spec_from_file_location(Path(name).stem, ROOT / "tests" / name)
+    assert spec is not None
+    assert spec.loader is not None
+    found = module_from_spec(spec)
+    sys.modules[spec.name] = found
+    spec.loader.exec_module(found)
+    return found
+
+
 def fixtures(folder: Path) -> list[Tree]:
     """The conformance fixtures, each under every profile."""
-    import peers
-
+    peers = module("conformance/peers.py")
     found = []
     profiles = sorted(path.stem for path in (ROOT / "evalkit" / "profiles").glob("*.toml"))
     names = sorted(path.stem for path in (peers.VECTORS / "fixtures").glob("*.json"))
@@ -163,8 +175,8 @@ POLICIES: dict[str, list[Any]] = {
     "bad_labels": ["error", "drop"],
 }
 OF_ROWS = {
-    "ratings": ("truth_duplicates", "null_ids", "unpredicted", "unrated", "round_mean"),
-    "labels": ("bad_labels", "bad_scores", "null_ids", "round_mean"),
+    "ratings": ("truth_duplicates", "unpredicted", "unrated"),
+    "labels": ("bad_labels", "bad_scores"),
 }
 OF_RANKINGS = [name for name in POLICIES if name not in ("unpredicted", "unrated", "bad_labels")]
 
@@ -197,6 +209,7 @@ def rankings(draw: random.Random, place: Path) -> Tree:
     """A log of up to forty users, its segments and comparisons."""
     n_users, n_items = draw.choice([1, 3, 12, 40, 120]), draw.choice([4, 12, 40])
     user, item = identifier(draw), identifier(draw)
+    wanted = some(draw, METRICS, 1, 8)
     grades = draw.choice([[1.0], [0.0, 1.0], [0.0, 1.0, 2.0, 3.0], [-1.0, 0.0, 0.5, 4.0]])
     truth = [
         (user(number), item(draw.randrange(n_items)), draw.choice(grades), draw.choice("ab"))
@@ -214,12 +227,12 @@ def rankings(draw: random.Random, place: Path) -> Tree:
         frame = lists(draw, user, item, n_users, n_items, form)
         frame.write_parquet(place / f"model-{model}.parquet")
         named = [name for name in ("rank", "score") if name in frame.columns]
-        columns = {**ids, **{name: name for name in named}}
+        columns = ids | dict(zip(named, named, strict=True))
         listed.append({"model": f"m{model}", "path": f"model-{model}.parquet", "columns": columns})
     tree: Tree = {
         "truth": {"path": "truth.parquet", "columns": {**ids, "relevance": "relevance"}},
         "rankings": listed,
-        "metrics": {"names": some(draw, METRICS, 1, 8)},
+        "metrics": {"names": wanted},
         "policies": policies(draw, OF_RANKINGS),
     }
     if draw.random() < 0.3:
@@ -238,7 +251,9 @@ def rankings(draw: random.Random, place: Path) -> Tree:
             rows_of(draw, kinds, ["item", "kind"]).write_parquet(place / "items.parquet")
             tree["segments"]["genre"] = {"path": "items.parquet", "item": "item", "by": "kind"}
     if draw.random() < 0.5:
-        tree["statistics"] = statistics(draw, [each["model"] for each in listed])
+        names = [f"m{model}" for model in range(n_models)]
+        tests = ["t", "t", "wilcoxon", "permutation", "bootstrap"]
+        tree["statistics"] = statistics(draw, names, tests)
         if draw.random() < 0.2:
             tree["statistics"]["cluster"] = "user" if draw.random() < 0.3 else "kind"
         if draw.random() < 0.3:
@@ -285,7 +300,7 @@ def lists(
 
 def segments(draw: random.Random, place: Path, users: Sequence[Any]) -> Tree:
     """Users in groups: by what the truth says, by a table, by quantiles, crossed."""
-    columns = {
+    columns: dict[str, list[Any]] = {
         "user": list(users),
         "country": [draw.choice(["fr", "de", "it", None]) for _ in users],
         "age": [draw.randint(18, 80) for _ in users],
@@ -304,14 +319,14 @@ def segments(draw: random.Random, place: Path, users: Sequence[Any]) -> Tree:
     return tree
 
 
-def statistics(draw: random.Random, models: Sequence[str]) -> Tree:
+def statistics(draw: random.Random, models: Sequence[str], tests: Sequence[str]) -> Tree:
     """Intervals and comparisons."""
     tree: Tree = {"level": draw.choice([0.9, 0.95])}
     if len(models) > 1:
         tree["baseline"] = draw.choice(list(models))
         tree["pairs"] = draw.choice(["baseline", "all"])
         tree["correction"] = draw.choice(["holm", "bh", "none"])
-        tree["test"] = draw.choice(["t", "t", "wilcoxon", "permutation", "bootstrap"])
+        tree["test"] = draw.choice(tests)
         tree["search"] = draw.random() < 0.3
         if draw.random() < 0.3:
             tree["margin"] = 0.01
@@ -330,7 +345,7 @@ def ratings(draw: random.Random, place: Path) -> Tree:
     rows = [(*pair, float(draw.randint(1, 5))) for pair in pairs]
     rows_of(draw, rows, ["user", "item", "rating"]).write_parquet(place / "ratings.parquet")
     ids = {"user": "user", "item": "item"}
-    models = ["a", "b"][: draw.choice([1, 2])]
+    models = some(draw, ["a", "b"], 1, 2)
     for model in models:
         guesses = [
             (*pair, draw.choice([3.0, draw.uniform(1, 5)])) for pair in pairs if draw.random() < 0.9
@@ -356,7 +371,7 @@ def labels(draw: random.Random, place: Path) -> Tree:
     """Scored rows with labels."""
     n_users = draw.choice([1, 5, 40])
     user = identifier(draw)
-    models = ["a", "b"][: draw.choice([1, 2])]
+    models = some(draw, ["a", "b"], 1, 2)
     coarse = draw.random() < 0.4
     for model in models:
         rows = []
@@ -385,12 +400,18 @@ def rows_tree(
     users: Sequence[Any],
 ) -> Tree:
     """What ratings and labels have in common."""
-    tree["metrics"] = {"names": some(draw, ROW_METRICS[kind], 1, 6)}
+    is_of_users = draw.random() < 0.4  # those alone can be resampled
+    names = [each for each in ROW_METRICS[kind] if not is_of_users or "users" in each]
+    tree["metrics"] = {"names": some(draw, names, 1, 6)}
     tree["policies"] = policies(draw, OF_ROWS[kind])
     if draw.random() < 0.4:
         tree["segments"] = segments(draw, place, users)
     if draw.random() < 0.5:
-        tree["statistics"] = statistics(draw, models)
+        tests = ["t", "wilcoxon", "permutation", "bootstrap"] if is_of_users else ["t"]
+        tree["statistics"] = statistics(draw, models, tests)
+        if not is_of_users:
+            for key in ("method", "search", "replicates", "limits"):
+                tree["statistics"].pop(key, None)
     return tree
 
 

@@ -40,7 +40,8 @@ def answer(case: dict[str, Any]) -> dict[str, Any]:
     except Exception as crash:  # a fault of the code, which same.py tells
         return {"crash": f"{type(crash).__name__}: {crash}"}
     values = {}
-    for model, frame in report.per_user_values.frames.items() if case["per_user"] else ():
+    kept = report.per_user_values
+    for model, frame in kept.frames.items() if kept is not None and kept.frames else ():
         values[model] = hashlib.sha256(frame.write_csv().encode()).hexdigest()
     return {"report": json.loads(report.to_json()), "users": values}
 

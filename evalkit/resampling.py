@@ -264,8 +264,8 @@ class Resampling:
                 else:
                     self.flips[into] = flips
             for pair in self.pairs:
-                parts = self.differences.pop((segment, pair), [])
-                self.differences.setdefault((into, pair), []).extend(parts)
+                if parts := self.differences.pop((segment, pair), []):
+                    self.differences.setdefault((into, pair), []).extend(parts)
 
     def interval(
         self, segment: Segment, target: str | Pair, label: str, mean: float

@@ -248,6 +248,23 @@ def test_wilcoxon_is_that_of_scipy(logs):
         assert found.test == "wilcoxon"
 
 
+def test_small_segments_of_items_have_no_ranks_to_test(logs):
+    folder, _, _ = logs
+    items = pl.read_parquet(folder / "truth.parquet").select("item").unique()
+    items = items.with_columns(genre=pl.col("item").cast(pl.String))
+    items.write_parquet(folder / "genres.parquet")
+    genre = {"path": str(folder / "genres.parquet"), "item": "item", "by": "genre"}
+
+    report = run(
+        folder,
+        segments={"genre": genre, "min_users": 100_000},
+        statistics={"baseline": "a", "test": "wilcoxon"},
+    )
+
+    small = [each for each in report.comparisons if each.segment == "(small)"]
+    assert {each.test for each in small} == {"t"}
+
+
 def test_intervals_are_those_for_skewed_means_and_for_shares(logs):
     folder, _, _ = logs
     report = run(folder, per_user=True)
