@@ -61,7 +61,7 @@ from ._declare import (
 )
 from ._explain import describe, describe_all, explain, warm_metrics
 from ._expression import Conventions, parse_metrics
-from ._kernel import Kernel, Table, cache_directory, intrinsic, kernel, loading
+from ._kernel import Kernel, Table, cache_directory, intrinsic, kernel, loading, share_cache
 from ._kinds import (
     KINDS,
     has_user_values,
@@ -119,6 +119,7 @@ __all__ = [
     "registry",
     "registry_of",
     "room",
+    "share_cache",
     "warm_metrics",
     "weighting",
 ]

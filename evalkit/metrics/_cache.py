@@ -2,16 +2,18 @@
 
 The directory is `<user cache>/evalkit/<key>/`. The key covers every source of this package that
 holds a kernel, the versions, the processor and the NUMBA_* flags that change code. A file begins
-with a checksum of the rest. A cache that is corrupt, unwritable or not ours costs time, never a
-wrong number and never a crash.
+with a checksum of the rest. A cache that is corrupt, unwritable or that others could have written
+costs time, never a wrong number, never a crash, and never runs their code (`_private.py`).
 """
 
 import os
-import stat
 import sys
-from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
+
+from evalkit.errors import clean
+
+from ._private import PRIVATE, Distrust, let_all_read, open_folder, read_file, write_file
 
 MARKS = (b"@kernel", b"@intrinsic")
 WITHOUT_EFFECT_ON_CODE = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER"}
@@ -19,50 +21,81 @@ N_BYTES = 32  # of a checksum
 
 
 class Cache:
-    """The directory, opened at the first use; given up, with a warning, when that cannot be."""
+    """The directory, opened at the first use; told once where it cannot be read or written.
+
+    All that is read or written goes through the handle that was checked when it was opened.
+    """
 
     def __init__(self) -> None:
         self._path: Path | None = None
-        self._is_given_up = False
+        self._handle: int | None = None
+        self._is_told = False
+        self._is_shared = False
 
     @property
     def path(self) -> Path | None:
         """The directory; None when kernels are not kept."""
-        if self._path is None and not self._is_given_up:
-            try:
-                self._path = _prepare(_base() / "evalkit" / _key())
-            except (OSError, RuntimeError) as error:
-                self._give_up(error)
-        return None if self._is_given_up else self._path
+        self._open()
+        return None if self._is_told else self._path
 
     def load(self, name: str) -> bytes | None:
-        """What was kept under this name; None where that is nothing, or not whole."""
-        if self.path is None:
+        """What was kept under this name; None where that is nothing, not whole or not ours."""
+        self._open()
+        if self._handle is None:
             return None
         try:
-            kept = (self.path / name).read_bytes()
+            kept = read_file(self._handle, name)
         except OSError:
+            return None
+        if kept is None:
             return None
         checksum, content = kept[:N_BYTES], kept[N_BYTES:]
         return content if checksum == _checksum(content) else None
 
     def keep(self, name: str, content: bytes) -> None:
         """Keep something under this name, for other processes too."""
-        if self.path is None:
+        self._open()
+        if self._handle is None or self._is_told:
             return
-        file = self.path / name
-        fresh = file.with_name(f".{name}.{os.getpid()}")
         try:
-            fresh.write_bytes(_checksum(content) + content)
-            fresh.replace(file)
+            mode = 0o644 if self._is_for_all else 0o600
+            write_file(self._handle, name, _checksum(content) + content, mode=mode)
         except OSError as error:
-            with suppress(OSError):
-                fresh.unlink(missing_ok=True)
-            self._give_up(error)
+            self._tell(f"{self._path}: {error.strerror or error}")
 
-    def _give_up(self, error: Exception) -> None:
-        sys.stderr.write(f"warning[no-kernel-cache]: kernels are compiled anew: {error}\n")
-        self._is_given_up = True
+    def share(self) -> None:
+        """Let all users read what root keeps, as in an image build."""
+        self._is_shared = True
+        self._open()
+        if self._handle is not None and self._is_for_all:
+            try:
+                let_all_read(self._handle)
+            except OSError as error:
+                self._tell(f"{self._path}: {error.strerror or error}")
+
+    @property
+    def _is_for_all(self) -> bool:
+        """Whether other users may read it: root's, where NUMBA_CACHE_DIR or `share` says so."""
+        is_shared = self._is_shared or bool(os.environ.get("NUMBA_CACHE_DIR"))
+        return os.geteuid() == 0 and is_shared
+
+    def _open(self) -> None:
+        if self._handle is not None or self._is_told:
+            return
+        try:
+            path = os.path.join(os.path.abspath(_base()), "evalkit", _key())
+            self._handle = open_folder(path, mode=0o755 if self._is_for_all else PRIVATE)
+            self._path = Path(path)
+        except Distrust as error:
+            self._tell(str(error))
+        except (OSError, RuntimeError) as error:
+            self._tell(f"{error}; set NUMBA_CACHE_DIR to a folder that this user can write")
+
+    def _tell(self, why: str) -> None:
+        sys.stderr.write(
+            clean(f"warning[no-kernel-cache]: kernels are compiled anew: {why}") + "\n"
+        )
+        self._is_told = True
 
 
 def _checksum(content: bytes) -> bytes:
@@ -106,15 +139,3 @@ def _version(package: str) -> bytes:
     if found is None or found.origin is None:
         raise RuntimeError(f"{package} is not installed")
     return Path(found.origin).with_name("_version.py").read_bytes()
-
-
-def _prepare(path: Path) -> Path:
-    """`path`, made and private."""
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise NotADirectoryError(f"{path} is no directory") from error
-    status = path.stat()
-    if status.st_uid not in (os.getuid(), 0) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise PermissionError(f"{path} can be written by others")
-    return path

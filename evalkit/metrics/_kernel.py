@@ -357,3 +357,10 @@ def cache_directory() -> Path | None:
     """Where compiled kernels are kept; None when they are not kept."""
     with _lock:
         return None if _is_jit_off() else _cache.path
+
+
+def share_cache() -> None:
+    """Let all users read the kernels that root keeps; where another user runs, nothing changes."""
+    with _lock:
+        if not _is_jit_off():
+            _cache.share()
