@@ -329,7 +329,7 @@ def evaluate(
         "bad_rank": counts.bad_rank_rows,
         "seen_in_train": counts.seen if drop_seen else 0,
     }
-    closes_up = mode != "rank" or drop_seen or chosen["bad_ranks"] == "compress"
+    closes_up = mode != "rank" or chosen["bad_ranks"] == "compress"
     by_choice = chosen["duplicates"] in ("first", "last")
     searches_all = by_choice or (closes_up and chosen["duplicates"] != "error")
     model = {
@@ -386,11 +386,17 @@ def _by_rank(
         counts.bad_rank_users += 1
     counts.bad_rank_rows += len(placed) - len(usable)
     counts.seen += sum(each[3] for each in usable)
+    gone = [rank for _, _, rank, is_seen in usable if is_seen and drop_seen]
     if drop_seen:
         usable = [each for each in usable if not each[3]]
     if not usable:
         return None
-    if compresses or drop_seen:
+    if not compresses:
+        usable = [
+            (number, item, max(1, rank - sum(each < rank for each in gone)), is_seen)
+            for number, item, rank, is_seen in usable
+        ]
+    if compresses:
         ordered = [(-rank, number, item) for number, item, rank, _ in usable]  # type: ignore[operator]
         return _close_up(user, ordered, judged, policies, counts)
     ranked = [(rank, number, item) for number, item, rank, _ in usable]

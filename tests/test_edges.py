@@ -649,6 +649,43 @@ def test_items_seen_in_training_are_dropped_and_the_list_closes_up():
     assert values(report, "RR") == {1: 1.0, 2: 1.0}
 
 
+@pytest.mark.parametrize("duplicates", ["error", "best", "first", "multiply"])
+@pytest.mark.parametrize(
+    ("ranks", "seen", "first_rank", "expected", "depth"),
+    [
+        ((1, 5, 9), (), 1, 1 / 5, 9),  # nothing is dropped, so nothing moves
+        ((1, 5, 9), (0,), 1, 1 / 4, 8),
+        ((1, 5, 9), (2,), 1, 1 / 5, 5),  # what stood below moves nobody
+        ((1, 5, 5), (2,), 1, 1 / 5, 5),  # nor what stood beside
+        ((9, 5, 1), (0, 2), 1, 1 / 4, 4),
+        ((0, 4, 8), (0,), 0, 1 / 4, 8),
+        ((1, 2, 1), (0, 2), 1, 1.0, 1),  # the first rank at best
+    ],
+)
+def test_dropping_seen_items_closes_their_gaps_alone(
+    duplicates, ranks, seen, first_rank, expected, depth
+):
+    items = (30, 10, 31)
+    rankings = ranks_of(*((1, item, rank) for item, rank in zip(items, ranks, strict=True)))
+    policies = {"bad_ranks": "keep", "duplicates": duplicates, "first_rank": first_rank}
+    train = truth_of(*((1, items[place]) for place in seen), (7, 7))
+    options = {"train": train, "drop_seen": True, "policies": policies}
+    report = evaluate(truth_of((1, 10)), rankings, "RR", **options)
+
+    assert values(report, "RR") == {1: expected}
+    assert report.counts.models["als"].depth == depth
+    assert report.counts.models["als"].rows_dropped["seen_in_train"] == len(seen)
+
+
+def test_seen_items_that_lead_a_user_who_comes_back_close_their_gaps():
+    rankings = ranks_of((1, 30, 1), (2, 40, 1), (1, 10, 2), (2, 41, 2))
+    report = evaluate(
+        truth_of((1, 10), (2, 41)), rankings, "RR", train=truth_of((1, 30)), drop_seen=True
+    )
+
+    assert values(report, "RR") == {1: 1.0, 2: 0.5}
+
+
 def test_without_a_training_log_nobody_knows_what_was_seen():
     assert evaluate(TRUTH, RANKS).counts.models["als"].seen_in_train is None
 

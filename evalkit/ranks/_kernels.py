@@ -686,21 +686,61 @@ def find_bad_ranks(state, checksums, out):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=False)
 def note_ranks(users, row_ranks, offset, lowest_rank, index, state):  # type: ignore[no-untyped-def]
-    """Rows, largest rank and checksum of each user's ranks into `state`."""
+    """Rows, largest rank and checksum of each user's ranks into `state`.
+
+    Gives whether a run of rows belongs to a user of whom other runs were noted.
+    """
     table, layout = index.table, index.layout
     small, wide = state.small, state.wide
     entry = -1
+    is_first, has_reappeared = True, False
     for row in range(users.size):
         if row == 0 or users[row] != users[row - 1]:
             entry = find_entry(table, users[row], layout)
+            is_first = True
         if entry < 0 or row_ranks[row] < lowest_rank:
             continue
         code = code_of(table, entry)
-        atomic_add(small, code * N_FIELDS, np.int32(1))
+        n_before = atomic_add(small, code * N_FIELDS, np.int32(1))
+        has_reappeared |= is_first and n_before != 0
+        is_first = False
         rank = np.int64(row_ranks[row]) - offset
         if rank >= 1:
             atomic_raise(small, code * N_FIELDS + 1, np.int32(min(rank, NOT_RANKED)))
             atomic_add(wide, code * 2 + 1, np.int64(mix(np.uint64(rank))))
+    return has_reappeared
+
+
+@kernel(allocates=False)
+def count_below(sorted_values, low, high, value):  # type: ignore[no-untyped-def]
+    """The place in low..high of the first value that is not below `value`."""
+    while low < high:
+        middle = (low + high) >> 1
+        if sorted_values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel(allocates=False)
+def close_up(users, row_ranks, lowest, gone_users, gone_ranks, out):  # type: ignore[no-untyped-def]
+    """Each row's rank less the dropped rows of its user with a smaller one, `lowest` at least.
+
+    `gone_users` and `gone_ranks` are those of the dropped rows, sorted. Ranks below `lowest` stay.
+    """
+    begin = end = 0
+    for row in range(users.size):
+        if row == 0 or users[row] != users[row - 1]:
+            begin = count_below(gone_users, 0, gone_users.size, users[row])
+            end = begin
+            while end < gone_users.size and gone_users[end] == users[row]:
+                end += 1
+        rank = row_ranks[row]
+        if rank >= lowest:
+            n_gone = count_below(gone_ranks, begin, end, rank) - begin
+            rank = np.int32(max(rank - n_gone, lowest))
+        out[row] = rank
 
 
 @kernel(allocates=False)

@@ -49,7 +49,12 @@ def scan_alike(scans: Sequence[RankScan]) -> list[dict[str, ModelProbe]]:
 
 def _scan_hits(scan: RankScan) -> None:
     if scan.mode == "rank":
-        scan.scan(scan.probe_ranks, whole_users=False)
+        try:
+            scan.scan(scan.probe_ranks, whole_users=scan.drop_seen)
+        except ReappearedError:
+            scan.probes.clear()
+            scan.find_dropped()
+            scan.scan(scan.probe_ranks, whole_users=False)
     else:
         work = scan.probe_places if scan.mode == "place" else scan.count_strengths
         try:

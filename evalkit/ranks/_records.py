@@ -1,5 +1,6 @@
 """What probing writes into and gives back."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -59,6 +60,31 @@ class UserState(NamedTuple):
     def largest(self) -> npt.NDArray[np.int32]:
         """int32[n_users], the largest rank of each user; -1 without any list."""
         return self.small[MAX_RANK::N_FIELDS]
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """The written ranks of rows that were seen in training, which close up the lists.
+
+    Args:
+        users: uint64[n_rows], keys, sorted.
+        ranks: int32[n_rows], ascending within a user.
+    """
+
+    users: Keys
+    ranks: npt.NDArray[np.int32]
+
+    @classmethod
+    def of(cls, users: Keys, ranks: npt.NDArray[np.int32]) -> "Dropped":
+        """Put rows in order."""
+        order = np.lexsort((ranks, users))
+        return cls(users[order], ranks[order])
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Dropped]") -> "Dropped":
+        """Put the rows of several parts in order."""
+        users = np.concatenate([part.users for part in parts])
+        return cls.of(users, np.concatenate([part.ranks for part in parts]))
 
 
 @dataclass(frozen=True, slots=True)

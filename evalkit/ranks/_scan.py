@@ -41,6 +41,7 @@ from evalkit.ranks._records import (
     SEEN,
     WORST,
     Array,
+    Dropped,
     Found,
     ModelProbe,
     Ranks,
@@ -87,6 +88,7 @@ class RankScan:
     probes: dict[str, ModelProbe] = field(default_factory=dict)
     checksums: npt.NDArray[np.uint64] = field(default_factory=lambda: make_checksums(4096))
     rooms: SimpleQueue[Found] = field(default_factory=SimpleQueue)
+    dropped: dict[str, Dropped] = field(default_factory=dict)  # of the whole log, by model
 
     def __post_init__(self) -> None:
         self.columns = tuple(self.table.frame.collect_schema())
@@ -105,8 +107,7 @@ class RankScan:
     def mode(self) -> Mode:
         """Ranks as given, ranks counted from strengths, or a row's place in its user's rows."""
         if self.has_rank:
-            by_count = self.policies.bad_ranks == "compress" or self.drop_seen
-            return "strength" if by_count else "rank"
+            return "strength" if self.policies.bad_ranks == "compress" else "rank"
         return "strength" if self.has_score else "place"
 
     @property
@@ -239,7 +240,9 @@ class RankScan:
             )
             if self.mode == "rank" and self.has_score:
                 probe.strengths = np.full(self.truth.pairs.n_places, WORST, dtype=np.int64)
-            if self.has_rank and (self.mode == "strength" or self.needs_whole_lists):
+            if self.has_rank and (
+                self.mode == "strength" or self.needs_whole_lists or self.drop_seen
+            ):
                 probe.given = UserState.empty(self.truth.pairs.n_users)
             self.probes[name] = probe
         return self.probes[name]
@@ -264,15 +267,61 @@ class RankScan:
 
     def probe_ranks(self, batch: Batch) -> list[Found]:
         """Probe a batch whose ranks are given."""
+        has_reappeared = self.note_ranks(batch)
+        ranks, n_seen = as_array(batch.frame["rank"]), 0
+        if self.train is not None:
+            seen = self.seen_ranked(batch.frame)
+            n_seen = int(seen.sum())
+            if self.drop_seen:
+                batch, ranks = self._without(seen, batch)
         strengths = NO_INTS
         if self.has_score:
             strengths, _ = strengths_of_scores(batch.frame["score"])
-        ranks = as_array(batch.frame["rank"])
         found = self.lower(batch, ranks, strengths)
-        if self.train is not None:
-            seen, _ = self.seen(batch.frame)
-            found.counters[SEEN] = (seen & (ranks >= self.policies.first_rank)).sum()
+        found.counters[SEEN] = n_seen
+        found.counters[REAPPEARED] |= has_reappeared
         return [found]
+
+    def _without(
+        self, seen: npt.NDArray[np.bool_], batch: Batch
+    ) -> tuple[Batch, npt.NDArray[np.int32]]:
+        """The rows of a batch that were not seen, and their ranks with the gaps closed."""
+        dropped = self.dropped.get(batch.probe.model) or self.dropped_of(seen, batch.frame)
+        if not dropped.users.size:
+            return batch, as_array(batch.frame["rank"])
+        kept = batch.frame.filter(pl.Series(~seen)) if seen.any() else batch.frame
+        return Batch(batch.probe, kept, batch.first_row), self.closed_up(kept, dropped)
+
+    def dropped_of(self, seen: npt.NDArray[np.bool_], frame: pl.DataFrame) -> Dropped:
+        """The rows of a frame that were seen."""
+        return Dropped.of(as_keys(frame[USER_KEY])[seen], as_array(frame["rank"])[seen])
+
+    def closed_up(self, frame: pl.DataFrame, dropped: Dropped) -> npt.NDArray[np.int32]:
+        """Ranks as written, each less the dropped rows of its user that were ranked better."""
+        ranks = np.empty(frame.height, dtype=np.int32)
+        kernels.close_up(
+            as_keys(frame[USER_KEY]),
+            as_array(frame["rank"]),
+            self.policies.first_rank,
+            dropped.users,
+            dropped.ranks,
+            ranks,
+        )
+        return ranks
+
+    def find_dropped(self) -> None:
+        """Read the log once for the rows that were seen, where users come back later in it."""
+        found: dict[str, list[Dropped]] = {}
+
+        def find(batch: Batch) -> tuple[str, Dropped]:
+            dropped = self.dropped_of(self.seen_ranked(batch.frame), batch.frame)
+            return batch.probe.model, dropped
+
+        with reading(self.table):
+            for model, dropped in ordered_map(find, self.batches(), threads=self.threads):
+                found.setdefault(model, []).append(dropped)
+        self.dropped = {model: Dropped.joined(parts) for model, parts in found.items()}
+        self.probes.clear()
 
     def probe_places(self, batch: Batch) -> list[Found]:
         """Probe a batch in which a row's rank is its place in its user's rows."""
@@ -324,17 +373,22 @@ class RankScan:
         self.rooms.put(room)
         return found
 
-    def note_ranks(self, batch: Batch) -> None:
-        """Look at ranks as given before they become an order."""
-        if batch.probe.given is not None:
+    def note_ranks(self, batch: Batch) -> bool:
+        """Look at ranks as given before they become an order; whether a user came back."""
+        return batch.probe.given is not None and self.note_into(batch.probe.given, batch.frame)
+
+    def note_into(self, state: UserState, frame: pl.DataFrame) -> bool:
+        """Note rows, largest rank and checksum of users; whether one of them had been noted."""
+        return bool(
             kernels.note_ranks(
-                as_keys(batch.frame[USER_KEY]),
-                as_array(batch.frame["rank"]),
+                as_keys(frame[USER_KEY]),
+                as_array(frame["rank"]),
                 self.policies.first_rank - 1,
                 self.lowest_rank,
                 self.truth.pairs.index,
-                batch.probe.given,
+                state,
             )
+        )
 
     def count_strengths(self, batch: Batch) -> list[Found]:
         """Probe a batch whose ranks are counted from strengths."""
@@ -405,6 +459,12 @@ class RankScan:
             return strengths_of_scores(frame["score"])
         first = batch.first_row
         return -np.arange(first, first + frame.height, dtype=np.int64), None
+
+    def seen_ranked(self, frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
+        """Which rows the training log holds and whose written rank is a place in a list."""
+        seen, _ = self.seen(frame)
+        in_list: npt.NDArray[np.bool_] = as_array(frame["rank"]) >= self.policies.first_rank
+        return seen & in_list
 
     def seen(self, frame: pl.DataFrame) -> tuple[npt.NDArray[np.bool_], int]:
         """Which rows the training log holds, and how many."""

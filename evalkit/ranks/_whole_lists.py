@@ -24,9 +24,11 @@ from evalkit.ranks._records import (
     NO_INTS,
     UNKNOWN_ROWS,
     Array,
+    Dropped,
     Found,
     ListHits,
     ModelProbe,
+    UserState,
 )
 from evalkit.ranks._rows import Batch, shared_strengths, strengths_of_scores
 from evalkit.ranks._scan import RankScan
@@ -42,9 +44,13 @@ def scan_whole_lists(scans: Sequence[RankScan]) -> None:
     """Hold every list of the truth's users once, and probe it by the policies of each scan."""
     scan, *others = scans
     parts: dict[str, list[pl.DataFrame]] = {}
+    gone: dict[str, list[Dropped]] = {}
+    closes_up = scan.drop_seen and scan.mode == "rank"
 
-    def collect(batch: Batch) -> tuple[ModelProbe, Found, pl.DataFrame]:
+    def collect(batch: Batch) -> tuple[ModelProbe, Found, pl.DataFrame, Dropped | None]:
         scan.note_ranks(batch)
+        seen = scan.seen_ranked(batch.frame) if closes_up else None
+        dropped = None if seen is None else scan.dropped_of(seen, batch.frame)
         rows = np.arange(batch.first_row, batch.first_row + batch.frame.height)
         named = Batch(
             batch.probe, batch.frame.with_columns(pl.Series("__row", rows)), batch.first_row
@@ -66,19 +72,25 @@ def scan_whole_lists(scans: Sequence[RankScan]) -> None:
             )
             every_row.counters[KNOWN_RUNS] = known.height
             scan.verify(known, as_keys(known[ITEM_KEY]), every_row)
-        return batch.probe, found, known
+        return batch.probe, found, known, dropped
 
     with reading(scan.table):
         batches = scan.batches()
-        for probe, found, known in ordered_map(collect, batches, threads=scan.threads):
+        for probe, found, known, dropped in ordered_map(collect, batches, threads=scan.threads):
             probe.take(found)
             parts.setdefault(probe.model, []).append(known)
+            if dropped is not None:
+                gone.setdefault(probe.model, []).append(dropped)
     for other in others:
         for name, probe in scan.probes.items():
             other.probe_of(name).start_as(probe)
     for name, frames in parts.items():
         rows = pl.concat(frames)
         frames.clear()
+        if closes_up:
+            ranks = scan.closed_up(rows, Dropped.joined(gone[name]))
+            strengths = pl.Series("__strength", -ranks.astype(np.int64))
+            rows = rows.with_columns(pl.Series("rank", ranks), strengths)
         for each in scans:
             _probe_whole_lists(each, each.probe_of(name), rows)
 
@@ -135,9 +147,11 @@ def _probe_whole_lists(scan: RankScan, probe: ModelProbe, rows: pl.DataFrame) ->
     if scan.mode == "strength":
         shared = shared_strengths(frame["__code"], frame["__strength"], items[kept])
         probe.ties = int(shared[found.hit_rows].sum())
-    if probe.given is not None and scan.mode == "rank":  # so does the length of the list
-        probe.ranks.state.rows[:] = probe.given.rows
-        probe.ranks.state.largest[:] = probe.given.largest
+    if scan.mode == "rank":  # copies take their ranks, so the list is as long as with them
+        state = UserState.empty(scan.truth.pairs.n_users)
+        scan.note_into(state, rows)
+        probe.ranks.state.rows[:] = state.rows
+        probe.ranks.state.largest[:] = state.largest
     if scan.detailed:
         probe.ranks.rows = _list_hits(scan, frame, found, ranks, firsts, lasts)
 

@@ -193,11 +193,18 @@ def test_thresholds_and_negative_relevance_agree_with_plain_python(
     drop_seen=st.booleans(),
     duplicates=st.sampled_from(["error", "best", "first", "last", "count"]),
     bad_ranks=st.sampled_from(["error", "keep", "compress"]),
+    first_rank=st.sampled_from([1, 1, 0, -2]),
     batch=BATCH,
+    threads=st.sampled_from([1, 2]),
 )
-def test_training_logs_agree_with_plain_python(log, mode, drop_seen, duplicates, bad_ranks, batch):
-    policies = {**LENIENT, "duplicates": duplicates, "bad_ranks": bad_ranks}
-    agree(log, mode=mode, policies=policies, batch=batch, with_train=True, drop_seen=drop_seen)
+def test_training_logs_agree_with_plain_python(
+    log, mode, drop_seen, duplicates, bad_ranks, first_rank, batch, threads
+):
+    policies = {
+        **LENIENT, "duplicates": duplicates, "bad_ranks": bad_ranks, "first_rank": first_rank
+    }  # fmt: skip
+    options = {"with_train": True, "drop_seen": drop_seen, "threads": threads}
+    agree(log, mode=mode, policies=policies, batch=batch, **options)
 
 
 @laws
