@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 
 import evalkit
 from evalkit.audit import audit_config, render_audit
+from evalkit.audit._points import OF_TRUTH
 from evalkit.config import parse_config
 from evalkit.errors import RequestError
+from evalkit.plan import Given
 
 CONFIG = """
 [truth]
@@ -149,6 +152,88 @@ def test_the_smallest_set_is_the_smallest(logs):
     for size in range(len(changes)):
         for part in combinations(changes, size):
             assert value(set(part)) != pytest.approx(end, rel=1e-12), part
+
+
+def recomputed(pair, frames, metric, **options):
+    """The number of a run under the first profile with the pair's axes set by hand."""
+    after = {each.axis: each.after for each in pair.axes}
+    policies = {axis: value for axis, value in after.items() if axis in OF_TRUTH}
+    own = ", ".join(f"{axis}={value!r}" for axis, value in after.items() if axis not in OF_TRUTH)
+    name, at, cutoff = metric.partition("@")
+    if pair.one == "evalkit":
+        policies["duplicates"] = "best"
+    return (
+        evalkit.evaluate(
+            frames["truth"],
+            {"als": frames["run"]},
+            metrics=[f"{name}({own}){at}{cutoff}" if own else metric],
+            profile=pair.one,
+            policies=policies,
+            **options,
+        )
+        .estimates[0]
+        .value
+    )
+
+
+@pytest.mark.parametrize(
+    ("grades", "metric", "emptied"),
+    [([-1.0, 2.0, 3.0], "DCG@5", False), ([-1.0, 0.5, 1.0, 2.5], "AP@3", True)],
+)
+def test_what_a_pair_names_gives_the_other_number_in_a_run(tmp_path, grades, metric, emptied):
+    rng = np.random.default_rng(1)
+    rows = [(user, int(item)) for user in range(12) for item in rng.permutation(20)[:8]]
+    run = [(*row, float(rng.random() + 0.1)) for row in rows]
+    judged = [(user, int(item)) for user in range(12) for item in rng.permutation(20)[:6]]
+    truth = [(*row, float(rng.choice(grades))) for row in judged]
+    train = [row for row in rows if row[0] == 3]  # who has nothing left
+    frames = {
+        "truth": pl.DataFrame(truth, schema=["user", "item", "relevance"], orient="row"),
+        "run": pl.DataFrame(run, schema=["user", "item", "score"], orient="row"),
+        "train": pl.DataFrame(train, schema=["user", "item"], orient="row"),
+    }
+    for name, frame in frames.items():
+        frame.write_parquet(tmp_path / f"{name}.parquet")
+    text, options = CONFIG.format(folder=tmp_path), {"threshold": 2.0}
+    if emptied:
+        text += f'[train]\npath = "{tmp_path}/train.parquet"\ndrop_seen = true\n'
+        options |= {"train": frames["train"], "drop_seen": True}
+    (audit,) = audit_config(parse_config(text, source="job.toml"), metric)
+
+    values = {name: each.value for each in audit.standings for name in each.profiles}
+    assert "missing_ranking" not in audit.inert or not emptied
+    for pair in audit.pairs[:30]:
+        assert pair.comes_out
+        assert pair.recomputed == pytest.approx(values[pair.other], rel=1e-11, nan_ok=True)
+        assert recomputed(pair, frames, metric, **options) == pytest.approx(
+            pair.recomputed, rel=1e-11, nan_ok=True
+        ), pair
+
+
+def test_what_is_below_the_threshold_can_matter_where_it_is_below_zero(logs):
+    folder, frames = logs
+    truth = frames["truth"].with_columns(
+        relevance=pl.col("relevance").replace(1.0, 2.0)  # none between 0 and the threshold
+    )
+    config = parse_config(CONFIG.format(folder=folder), source="job.toml")
+    (audit,) = audit_config(config, "DCG@5", given=Given(truth, [frames["run"]], None))
+
+    assert "below_threshold" not in audit.inert
+
+
+def test_a_set_that_does_not_come_out_is_no_explanation(found):
+    pair = replace(found.pairs[0], recomputed=0.125, comes_out=False)
+    table = render_audit([replace(found, pairs=(pair,))], "table")
+
+    assert "not explained: recomputed with these alone it is 0.125000" in table
+    assert "not explained" not in render_audit([found], "table")
+
+
+def test_a_profile_that_counts_strangers_is_left_out_where_all_items_are_relevant(logs):
+    text = CONFIG.format(folder=logs[0]).replace("threshold = 2.0", "threshold = 0.0")
+    (audit,) = audit_config(parse_config(text, source="job.toml"), "recall@5")
+
+    assert "threshold of 0" in audit.left_out["lenskit"]
 
 
 def test_an_audit_is_told_as_table_json_and_markdown(found):

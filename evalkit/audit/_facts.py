@@ -1,5 +1,7 @@
 """Which conventions cannot matter on some logs: what they are about does not occur."""
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from evalkit.audit._points import Point, with_values
@@ -20,7 +22,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "no relevance is below 0": ("negative_relevance", "idcg_negative"),
     "every relevance is a whole number": ("fractional_relevance",),
     "the threshold is a whole number, or none": ("threshold_rule",),
-    "no relevance is above 0 and below the threshold": ("below_threshold",),
+    "no relevance is below the threshold, but for 0": ("below_threshold",),
 }
 
 
@@ -30,7 +32,7 @@ def inert_axes(tables: Tables, threshold: float | None) -> dict[str, str]:
     return {axis: why for why, axes in SUBJECTS.items() if holds.get(why) for axis in axes}
 
 
-def settled(point: Point, inert: dict[str, str]) -> Point:
+def settled(point: Point, inert: Mapping[str, str]) -> Point:
     """The point with evalkit's own value of every axis that cannot matter."""
     defaults = Policies()
     known: dict[str, Value] = {
@@ -53,13 +55,13 @@ def _observe(tables: Tables, threshold: float | None) -> dict[str, bool]:
         asked = truth.select(
             negative=(grade < 0).any(),
             fractional=(grade != grade.floor()).any(),
-            below=((grade > 0) & (grade < (threshold or 0.0))).any(),
+            below=((grade != 0) & (grade < (threshold or 0.0))).any(),
         )
         with reading(tables.truth):
             seen = asked.collect(engine="streaming").row(0, named=True)
         found["no relevance is below 0"] = not seen["negative"]
         found["every relevance is a whole number"] = not seen["fractional"]
-        found["no relevance is above 0 and below the threshold"] = not seen["below"]
+        found["no relevance is below the threshold, but for 0"] = not seen["below"]
     known = truth.select(_key(users)).unique()
     for _, table in tables.rankings:
         frame = table.frame
@@ -81,7 +83,7 @@ def _observe(tables: Tables, threshold: float | None) -> dict[str, bool]:
                     "ranks are given, or no two scores of a list are equal as float32"
                 ] &= not equal.collect().item()
             if "score" in schema:
-                low = frame.select((pl.col("score") <= 0).any())
+                low = frame.select((pl.col("score").fill_null(0) <= 0).any())
                 found["no score is 0 or below"] &= not low.collect(engine="streaming").item()
             models = (
                 1

@@ -88,6 +88,15 @@ def audit_config(
         if dict(point)["duplicates"] == "error":  # an audit measures what such a run refuses
             point = with_values(point, {"duplicates": "best"})
         points[profile.name] = point
+    tables = open_tables(plain, given or Given())
+    if tables.threshold is not None and tables.threshold <= 0.0:
+        for name in [
+            name for name, each in points.items() if dict(each)["unknown_users"] == "count"
+        ]:
+            del points[name]
+            left_out[name] = (
+                f"unknown_users = 'count' has no meaning at a threshold of {tables.threshold:g}"
+            )
     if len(points) < 2:
         raise RequestError(
             f"fewer than two profiles have {metric!r}",
@@ -95,9 +104,7 @@ def audit_config(
             at="-m",
             hint="evalkit explain shows which profiles have a metric",
         )
-    tables = open_tables(plain, given or Given())
     inert = inert_axes(tables, tables.threshold)
-    points = {name: settled(point, inert) for name, point in points.items()}
     first = next(iter(requests.values()))
     survey = _Survey(plain, first, given, threads, memory_limit, sample)
     return survey.audits(metric, requests, points, left_out, inert)
@@ -141,14 +148,15 @@ class _Survey:
         left_out: Mapping[str, str],
         inert: Mapping[str, str],
     ) -> list[Audit]:
-        """Every model, in three rounds of readings at most."""
+        """Every model, in four rounds of readings at most."""
         own = points.get("evalkit")
         bounds: list[Point] = []
         if own is not None and "ties" not in inert and requests["evalkit"].has_closed_form:
             bounds = [with_values(own, {"ties": ties}) for ties in BOUNDS]
         self.measure([*points.values(), *bounds])
+        inert, plain = self._settle(points, inert)
         alike: dict[Point, list[str]] = {}
-        for name, point in points.items():
+        for name, point in plain.items():
             alike.setdefault(point, []).append(name)
         pairs = list(combinations(alike, 2))
         self.measure(point for one, other in pairs for point in _first_look(one, other))
@@ -166,7 +174,44 @@ class _Survey:
         audits = [
             self._audit(model, metric, requests, alike, left_out, inert, chosen) for model in models
         ]
-        return [replace(each, tie_bounds=self._bounds(each.model, bounds)) for each in audits]
+        self.measure(
+            _named(each, points) for audit in audits for pair in audit.pairs for each in _sets(pair)
+        )
+        return [
+            replace(
+                each,
+                pairs=tuple(self._recomputed(each.model, pair, points) for pair in each.pairs),
+                tie_bounds=self._bounds(each.model, bounds),
+            )
+            for each in audits
+        ]
+
+    def _settle(
+        self, points: Mapping[str, Point], inert: Mapping[str, str]
+    ) -> tuple[Mapping[str, str], dict[str, Point]]:
+        """The axes that do not matter to any profile, as measured, and points without them."""
+        while True:
+            plain = {name: settled(point, inert) for name, point in points.items()}
+            self.measure(plain.values())
+            models = {model for model, _ in self.values}
+            wrong = {
+                axis
+                for name, point in points.items()
+                for model in models
+                if not _same(self.value(model, point), self.value(model, plain[name]))
+                for axis in differing(point, plain[name])
+            }
+            if not wrong:
+                return inert, plain
+            inert = {axis: why for axis, why in inert.items() if axis not in wrong}
+
+    def _recomputed(self, model: str, pair: Pair, points: Mapping[str, Point]) -> Pair:
+        """The pair with the number that its axes give, by the conventions of `pair.one` else."""
+        for each in _sets(pair):
+            found = self.value(model, _named(each, points))
+            if _same(found, self.value(model, points[pair.other])):
+                return replace(each, recomputed=found, comes_out=True)
+        return replace(pair, recomputed=found)
 
     def _bounds(self, model: str, points: Sequence[Point]) -> tuple[float, float] | None:
         if not points:
@@ -263,17 +308,16 @@ class _Survey:
         )
         every = differing(one, other)
         if fitting is not None:
-            smallest, shares, method = fitting, _shapley(fitting, at), "Shapley"
+            axes, shares, method = fitting, _shapley(fitting, at), "Shapley"
         else:
-            axes = every
+            axes, method = every, "path"
             steps = [at(part) for part in _path(axes)]
             shares = {
                 axis: after - before
                 for axis, before, after in zip(axes, [start, *steps[:-1]], steps, strict=True)
             }
-            smallest, method = tuple(axis for axis in axes if shares[axis] != 0.0), "path"
         before, after = dict(one), dict(other)
-        moved = sorted(smallest, key=lambda axis: -abs(shares[axis]))
+        moved = sorted(axes, key=lambda axis: -abs(shares[axis]))
         return Pair(
             alike[one][0],
             alike[other][0],
@@ -282,6 +326,16 @@ class _Survey:
             method,
             method == "Shapley" and len(every) <= MOST_AXES,
         )
+
+
+def _sets(pair: Pair) -> tuple[Pair, Pair]:
+    """The pair without axes that add nothing, and with them: they may matter to others."""
+    return replace(pair, axes=tuple(each for each in pair.axes if each.delta != 0.0)), pair
+
+
+def _named(pair: Pair, points: Mapping[str, Point]) -> Point:
+    """All conventions of `pair.one`, those that the pair names switched."""
+    return switched(points[pair.one], points[pair.other], [each.axis for each in pair.axes])
 
 
 def _first_look(one: Point, other: Point) -> list[Point]:

@@ -1,5 +1,6 @@
 """What an audit found."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -41,6 +42,8 @@ class Pair:
         method: "Shapley": the mean over all orders of switching; "path": one after the other in
             the order of `axes`, where there are too many for all orders.
         is_smallest: no smaller set does; else none of the set can be left out.
+        recomputed: the number under all conventions of `one` but for `axes`, which are the other's.
+        comes_out: it is the other's number; where it is not, `axes` are no explanation.
     """
 
     one: str
@@ -49,6 +52,8 @@ class Pair:
     axes: tuple[Contribution, ...]
     method: str
     is_smallest: bool
+    recomputed: float = math.nan
+    comes_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)

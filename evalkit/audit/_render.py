@@ -38,13 +38,13 @@ def _written(value: Value) -> str:
 
 
 def _why(pair: Pair) -> str:
-    if not pair.axes:
-        return "no convention moves the number here"
     parts = [
         f"{each.axis} {_written(each.before)} > {_written(each.after)} {each.delta:+.6f}"
         for each in pair.axes
     ]
-    return "; ".join(parts)
+    if not pair.comes_out:
+        parts.append(f"not explained: recomputed with these alone it is {pair.recomputed:.6f}")
+    return "; ".join(parts) or "no convention moves the number here"
 
 
 def _notes(audit: Audit) -> Iterator[str]:
