@@ -25,7 +25,8 @@ from evalkit.views import RankSets, is_mean_of_users
 
 BINS = 32  # of values within 0 and 1; their edges are exact
 RELEVANT_FROM = (0, 1, 2, 3, 5, 9, 17, 33)  # where each range of numbers of relevant items begins
-MOST_PART_CELLS = 4096
+N_KINDS = 2 * len(RELEVANT_FROM)  # of users in a segment: ranges, and whether they are ranked
+MOST_PART_CELLS = 4096  # of a segmentation
 
 Codes = npt.NDArray[np.int32]
 
@@ -116,10 +117,9 @@ class PartSums:
         everyone = np.zeros(truth.pairs.n_users, dtype=np.int32)
         listed: list[tuple[str | None, tuple[str, ...], Codes]] = [(None, ("",), everyone)]
         listed += [(each.name, each.groups.labels, each.groups.codes) for each in segmentations]
-        n_kinds = 2 * len(RELEVANT_FROM)
         self._splits = []
         for name, labels, codes in listed:
-            n_cells = n_kinds * len(labels)
+            n_cells = N_KINDS * len(labels)
             if n_cells > MOST_PART_CELLS:
                 continue
             self._splits.append(
@@ -162,7 +162,7 @@ class PartSums:
                 model,
                 request.label,
                 split.name,
-                split.labels[cell // (2 * len(RELEVANT_FROM))] if split.name is not None else None,
+                split.labels[cell // N_KINDS] if split.name is not None else None,
                 spell_range(cell // 2 % len(RELEVANT_FROM)),
                 bool(cell % 2),
                 sums.count,
@@ -383,6 +383,13 @@ class Details:
     def found_distributions(self) -> tuple[Distribution, ...]:
         """The distributions of all models."""
         return () if self.histograms is None else tuple(self.histograms.distributions())
+
+    def drop_parts(self, n_segments: Mapping[str, int]) -> None:
+        """Leave segmentations out of the parts that have too many segments over all shares."""
+        if self.parts is not None:
+            many = [name for name, n in n_segments.items() if n * N_KINDS > MOST_PART_CELLS]
+            is_kept = ~pl.col("segmentation").is_in(many)
+            self.parts = self.parts.filter(is_kept.fill_null(value=True))
 
     @property
     def found_parts(self) -> pl.DataFrame | None:

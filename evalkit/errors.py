@@ -2,8 +2,10 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
+from typing import Any, TypeAlias
 
 FINE = 0
 GATE_FAILED = 1
@@ -12,6 +14,9 @@ DATA_WRONG = 3
 MACHINE_FAILED = 4
 TRY_AGAIN = 75
 
+NAMED_USERS = 3
+
+Step: TypeAlias = tuple[int, ...]
 
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]+@")
 _QUERY = re.compile(
@@ -91,6 +96,64 @@ class DataError(EvalkitError):
     exit_status = DATA_WRONG
 
 
+class CountedError(DataError):
+    """So many cases of one problem; what shares of the users find of it adds up.
+
+    Args:
+        message: `{n}` in it is the number of cases.
+        n: how many there are.
+        at: the place; users are named behind it.
+        users: ids of users with a case; the smallest three are named.
+        unless: not told beside an error of this code at the same place, which says more.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        n: int,
+        *,
+        code: str,
+        at: str,
+        hint: str = "",
+        users: Iterable[tuple[Any, ...]] = (),
+        unless: str = "",
+    ) -> None:
+        self.template, self.n, self.place, self.unless = message, n, at, unless
+        self.users = tuple(sorted(users)[:NAMED_USERS])
+        names = ", ".join("user " + " / ".join(map(str, user)) for user in self.users)
+        told = message.replace("{n}", f"{n:,}", 1)
+        super().__init__(told, code=code, at=f"{at}: {names}" if names else at, hint=hint)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        place = (self.code, self.place, self.hint, self.users, self.unless)
+        return _recount, (type(self), self.template, self.n, *place)
+
+    def joined(self, other: "CountedError") -> "CountedError":
+        """The cases of both."""
+        return type(self)(
+            self.template,
+            self.n + other.n,
+            code=self.code,
+            at=self.place,
+            hint=self.hint,
+            users=(*self.users, *other.users),
+            unless=self.unless,
+        )
+
+
+def _recount(
+    kind: type[CountedError],
+    template: str,
+    n: int,
+    code: str,
+    at: str,
+    hint: str,
+    users: tuple[tuple[Any, ...], ...],
+    unless: str,
+) -> CountedError:
+    return kind(template, n, code=code, at=at, hint=hint, users=users, unless=unless)
+
+
 class MachineError(EvalkitError):
     """Disk, memory or a crash: the same request may work elsewhere."""
 
@@ -129,6 +192,82 @@ def raise_all(errors: Sequence[EvalkitError]) -> None:
         raise errors[0]
     if errors:
         raise Errors(errors)
+
+
+class FaultyShareError(Exception):
+    """A share of the users has a fault, or nothing behind the fault of another one counts."""
+
+
+class Faults:
+    """What is wrong over all shares of the users, told as if there were one share.
+
+    One share ends at the first step that fails. So of several shares the earliest step counts:
+    each goes as far as that, and what they find there adds up.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[Step, int, str, str, str], EvalkitError] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    @contextmanager
+    def step(self, *step: int, codes: Sequence[str] = (), adds_up: bool = True) -> Iterator[None]:
+        """A step of a share, which ends where it fails.
+
+        Args:
+            codes: of errors in the order in which the step looks for them; it tells the first.
+            adds_up: shares find cases of their own; otherwise all find the same.
+        Raises:
+            FaultyShareError: it failed, or another share did before this step.
+        """
+        if self._found and step > self._first:
+            raise FaultyShareError
+        try:
+            yield
+        except EvalkitError as error:
+            place = codes.index(error.code) if error.code in codes else -1
+            self.note(error, (*step, place), adds_up=adds_up)
+            raise FaultyShareError from error
+
+    def note(
+        self, error: EvalkitError, step: Step, order: int = 0, *, adds_up: bool = True
+    ) -> None:
+        """Remember what a step of a share found; it may find several things, in an order."""
+        for each in error.errors if isinstance(error, Errors) else (error,):
+            # of anything not counted, the share that comes last knows most
+            message = each.template if isinstance(each, CountedError) else ""
+            key = (step, order, _place_of(each), each.code, message)
+            known = self._found.get(key)
+            if adds_up and isinstance(each, CountedError) and isinstance(known, CountedError):
+                each = known.joined(each)
+            self._found[key] = each
+
+    @property
+    def _first(self) -> Step:
+        return min(step for step, *_ in self._found)
+
+    def tell(self) -> None:
+        """Raise what the earliest step that failed found, if any did.
+
+        Raises:
+            EvalkitError: all of it at once, in an order that no order of shares changes.
+        """
+        if not self._found:
+            return
+        told = [self._found[key] for key in sorted(self._found) if key[0] == self._first]
+        places = {(_place_of(each), each.code) for each in told}
+        raise_all(
+            [
+                each
+                for each in told
+                if not isinstance(each, CountedError) or (each.place, each.unless) not in places
+            ]
+        )
+
+
+def _place_of(error: EvalkitError) -> str:
+    return error.place if isinstance(error, CountedError) else error.at
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -1,6 +1,7 @@
 """The whole street on one screen: config, sources, truth, ranks, values, exact sums, report."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,15 @@ from evalkit.conventions import (
     users_of_rankings,
 )
 from evalkit.details import Details
-from evalkit.errors import DataError, EvalkitError, MachineError, RequestError, raise_all
+from evalkit.errors import (
+    DataError,
+    EvalkitError,
+    Faults,
+    FaultyShareError,
+    MachineError,
+    RequestError,
+    raise_all,
+)
 from evalkit.inference import Inference
 from evalkit.keys import IdPlan, KeyCollisionError, Sample, Share
 from evalkit.ledger import Clock, Progress, ProgressLine, Tally, versions
@@ -34,6 +43,7 @@ from evalkit.runs import new_run_id, run_key
 from evalkit.segments import (
     CellSet,
     ItemPart,
+    SeenValues,
     Segment,
     UserSegments,
     cross_segments,
@@ -50,8 +60,8 @@ from evalkit.segments import (
 from evalkit.sources import Table
 from evalkit.storage import storing
 from evalkit.threads import usable_cores
-from evalkit.totals import GrandTotals, Pair, pairs_among
-from evalkit.truth import Truth, build_train, build_truth
+from evalkit.totals import GrandTotals, Lacking, Pair, Totals, pairs_among
+from evalkit.truth import TRUTH_CODES, Truth, build_train, build_truth
 from evalkit.views import ListRules, RankSets, as_kept, rules_of
 
 if TYPE_CHECKING:
@@ -60,6 +70,8 @@ if TYPE_CHECKING:
 SEEDS = range(1, 17)  # of the hash of ids; a second one is needed once in 10^5 runs of 10^7 users
 LARGEST_EXPONENT = 960.0  # 2^960 still adds up over many items and squares
 LARGEST_RELEVANCE = 1e140
+
+TRUTH, GAINS, TRAIN, SEGMENTS, RANKINGS, VALUES = range(6)  # the steps of a share, in their order
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +95,7 @@ class Split:
         users: segmentations of the users, crosses last.
         cells: what their segments are made of.
         items: the truth with the items of one group alone, by segment.
+        lacking: of groups without items in this share, where there are other shares.
         weights: float64[n_users], where users count differently.
         clusters: uint64[n_users], a key of each user's cluster, where users vary together.
     """
@@ -90,6 +103,7 @@ class Split:
     users: Sequence[UserSegments]
     cells: Sequence[CellSet]
     items: Sequence[tuple[Segment, ItemPart]]
+    lacking: Lacking | None
     weights: npt.NDArray[np.float64] | None
     clusters: npt.NDArray[np.uint64] | None
 
@@ -253,6 +267,9 @@ class Evaluation:
     train_rows: int = 0
     writer: UserWriter | None = None
     warnings: list[Warning_] = field(default_factory=list)
+    faults: Faults = field(default_factory=Faults)
+    seen_values: SeenValues = field(default_factory=SeenValues)
+    largest: float = 0.0  # relevance
     measured: list[Request] = field(init=False)  # the requests, then what helps them
 
     def __post_init__(self) -> None:
@@ -269,6 +286,7 @@ class Evaluation:
         self.details = Details(self.config, self.requests, self.keep_parts)
         self.warnings[:] = convention_warnings(self.config, self.requests)
         self.truth_tally = Tally()
+        self.faults, self.seen_values, self.largest = Faults(), SeenValues(), 0.0
         if self.per_user_folder is not None:
             labels = [request.label for request in self.requests]
             names = self.tables.truth.user_names
@@ -278,8 +296,12 @@ class Evaluation:
         shares = [Share(number, n_shares) for number in range(n_shares)] if n_shares > 1 else [None]
         edges = self._find_edges(plans, shares) if n_shares > 1 else {}
         for share in shares:
-            self._measure_share(plans, share, edges)
+            with suppress(FaultyShareError):
+                self._measure_share(plans, share, edges)
+        self.faults.tell()
         self._check_inputs()
+        self.details.drop_parts(self.totals.n_segments)
+        self.totals.complete()
         self.totals.pool_small(self.config.segments.min_users)
         if self.resampling is not None:
             self.resampling.pool(self.totals)
@@ -347,35 +369,31 @@ class Evaluation:
         share: Share | None,
         edges: Mapping[str, Sequence[float]],
     ) -> None:
-        config, clock = self.config, self.clock
-        truth = self._truth_of(plans, share)
+        config, clock, faults = self.config, self.clock, self.faults
+        with faults.step(TRUTH, codes=TRUTH_CODES):
+            truth = self._truth_of(plans, share)
         self.truth_tally.add_truth(truth)
-        self._check_gains(truth)
+        with faults.step(GAINS):
+            self._check_gains(truth)
         clock.stop("build")
         train = None
         if self.tables.train is not None:
-            train = build_train(
-                self.tables.train,
-                truth,
-                null_ids=config.policies.null_ids,
-                threads=self.threads,
-            )
+            with faults.step(TRAIN):
+                train = build_train(
+                    self.tables.train,
+                    truth,
+                    null_ids=config.policies.null_ids,
+                    threads=self.threads,
+                )
             self.train_rows = train.rows
             clock.stop("train")
-        segmentations = self._segments_of(truth, edges)
-        cells = self._cells_of(truth, segmentations)
-        split = Split(
-            segmentations,
-            cells,
-            self._item_parts_of(truth),
-            read_weights(self.tables.weight, truth),
-            read_clusters(self.tables.cluster, truth),
-        )
+        split = self._split(truth, share, edges)
         if self.tables.segments:
             clock.stop("segments")
         held: dict[str, Probes] = {}
-        problems: list[EvalkitError] = []
-        for model, table in self.tables.rankings:
+        with faults.step(RANKINGS):
+            pass
+        for number, (model, table) in enumerate(self.tables.rankings):
             rules = self._rules_of(table)
             schema = table.frame.collect_schema()
             scans = [
@@ -397,9 +415,11 @@ class Evaluation:
             try:
                 by_rule = scan_alike(scans)
             except EvalkitError as error:
-                problems.append(error)
+                faults.note(error, (RANKINGS,), number)
                 continue
             clock.stop("probe")
+            if faults:
+                continue
             probes = {
                 name: Probes(
                     main,
@@ -417,10 +437,29 @@ class Evaluation:
             for name, probe in probes.items():
                 self._measure({name: probe}, truth, split)
             clock.stop("measure")
-        raise_all(problems)
         if held:
-            self._measure(held, truth, split)
+            with faults.step(VALUES):
+                self._measure(held, truth, split)
             clock.stop("measure")
+
+    def _split(
+        self, truth: Truth, share: Share | None, edges: Mapping[str, Sequence[float]]
+    ) -> Split:
+        """How the users of a share are split."""
+        tables, faults = self.tables, self.faults
+        n_sources = len(tables.segments)
+        segmentations = self._segments_of(truth, edges)
+        self.totals.note_users(segmentations, self._counted(truth))
+        with faults.step(SEGMENTS, n_sources):
+            cells = self._cells_of(truth, segmentations)
+        with faults.step(SEGMENTS, n_sources + 1, adds_up=False):  # every share reads all items
+            items = self._item_parts_of(truth)
+        lacking = self._lacking(truth, items) if share is not None else None
+        with faults.step(SEGMENTS, n_sources + 2):
+            weights = read_weights(tables.weight, truth)
+        with faults.step(SEGMENTS, n_sources + 3):
+            clusters = read_clusters(tables.cluster, truth)
+        return Split(segmentations, cells, items, lacking, weights, clusters)
 
     def _rules_of(self, table: Table) -> list[ListRules]:
         """The ways in which what is measured wants the lists of a log to be put in order."""
@@ -478,13 +517,11 @@ class Evaluation:
         for each, found in zip(split.cells, totals, strict=True):
             self.totals.take(found, each.members, users.columns)
         for segment, part in split.items:
-            own = {name: each.over(part.ranks_of) for name, each in ranks.items()}
-            users = UserValues(part.truth, own, self.measured, self.config.policies)
-            one = CellSet.of_one(users.n_users, segment)
-            (over_part,) = measure_models(
-                users, tuple(own), cell_sets=[one], pairs=pairs, threads=self.threads
-            )
-            self.totals.take(over_part, one.members, users.columns)
+            over_part, columns = self._measure_part(part, ranks, pairs)
+            self.totals.take(over_part, {segment: np.arange(1)}, columns)
+        if split.lacking is not None:
+            nothing = ItemPart.of(truth, np.empty(0, dtype=np.int64))
+            split.lacking.totals.append(self._measure_part(nothing, ranks, pairs))
         if self.resampling is not None:
             drawn = UserValues(truth, ranks, self.resampling.requests, self.config.policies)
             keys = split.clusters if split.clusters is not None else truth.stable_hashes()
@@ -501,6 +538,27 @@ class Evaluation:
                 split.users,
                 self.threads,
             )
+
+    def _measure_part(
+        self, part: ItemPart, ranks: Mapping[str, RankSets], pairs: Sequence[Pair]
+    ) -> tuple[Totals, npt.NDArray[np.int64]]:
+        """Sums over all users, of the items of one part alone, and the column of each request."""
+        own = {name: each.over(part.ranks_of) for name, each in ranks.items()}
+        users = UserValues(part.truth, own, self.measured, self.config.policies)
+        one = CellSet.of_one(users.n_users)
+        (found,) = measure_models(
+            users, tuple(own), cell_sets=[one], pairs=pairs, threads=self.threads
+        )
+        return found, users.columns
+
+    def _lacking(self, truth: Truth, items: Sequence[tuple[Segment, ItemPart]]) -> Lacking | None:
+        """Room for what a share adds to groups of items that only other shares have."""
+        if not any(source.of_items for source in self.tables.segments):
+            return None
+        n_users = truth.n_users if self.config.policies.no_relevant != "skip" else 0
+        found = Lacking(frozenset(segment for segment, _ in items), n_users)
+        self.totals.lacking.append(found)
+        return found
 
     def _item_parts_of(self, truth: Truth) -> list[tuple[Segment, ItemPart]]:
         """The truth with the items of one group alone, for every group of items."""
@@ -537,10 +595,13 @@ class Evaluation:
         ]
         numbers: dict[str, list[npt.NDArray[np.float64]]] = {}
         for share in shares if sources else ():
-            truth = self._truth_of(plans, share)
-            for source in sources:
-                for name, known in numbers_of(source, truth, self._counted(truth)).items():
-                    numbers.setdefault(name, []).append(known)
+            with suppress(FaultyShareError), self.faults.step(TRUTH, codes=TRUTH_CODES):
+                truth = self._truth_of(plans, share)
+            for source in () if self.faults else sources:
+                with suppress(EvalkitError):  # a share finds it again when it is measured
+                    for name, known in numbers_of(source, truth, self._counted(truth)).items():
+                        numbers.setdefault(name, []).append(known)
+        self.faults.tell()
         buckets = {name: rule.quantiles or 1 for name, rule in self.config.segments.named.items()}
         return {
             name: quantile_edges(np.concatenate(parts), buckets[name])
@@ -553,10 +614,15 @@ class Evaluation:
         """The segments of the users, in the order of the config, crosses last."""
         counted = self._counted(truth)
         found: dict[str, UserSegments] = {}
-        for source in self.tables.segments:
-            if not source.of_items:
+        for number, source in enumerate(self.tables.segments):
+            if source.of_items:
+                continue
+            with self.faults.step(SEGMENTS, number, 0):
                 values = read_user_values(source, truth)
-                for each in split_users(source, values, counted, edges, self.threads):
+            with self.faults.step(SEGMENTS, number, 1):
+                for each in split_users(
+                    source, values, counted, edges, self.seen_values, self.threads
+                ):
                     found[each.name] = each
         segments = self.config.segments
         listed = [found[name] for name in segments.named if name in found]
@@ -564,15 +630,15 @@ class Evaluation:
 
     def _cells_of(self, truth: Truth, listed: Sequence[UserSegments]) -> list[CellSet]:
         """The cells that every segment of the users is made of."""
-        self.totals.note_users(listed, self._counted(truth))
         n_targets = len(self.tables.rankings) * (2 if self.compares else 1)
-        return make_cells(
-            listed, truth.pairs.n_users, most_cells(listed, len(self.measured) * n_targets)
-        )
+        known = self.totals.n_segments
+        n_segments = {each.name: known[each.name] for each in listed}
+        most = most_cells(n_segments, len(self.measured) * n_targets)
+        return make_cells(listed, truth.pairs.n_users, most)
 
     def _check_gains(self, truth: Truth) -> None:
         """Refuse relevances whose gains no float64 holds, before they turn into NaN."""
-        largest = truth.pairs.grades.largest
+        largest = self.largest = max(self.largest, truth.pairs.grades.largest)
         for request in self.requests:
             exponential = str(dict(request.parameters).get("gain")).startswith("exp2")
             limit = LARGEST_EXPONENT if exponential else LARGEST_RELEVANCE

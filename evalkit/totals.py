@@ -5,6 +5,7 @@ once, however many segmentations there are; sums of segments, and of all users, 
 from those of cells, exactly.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -284,6 +285,21 @@ def _pool(
 
 
 @dataclass(slots=True)
+class Lacking:
+    """What a share of the users adds to segments of items that it has no items of.
+
+    Args:
+        has: the other segments of items.
+        n_users: who count, though nothing is relevant to them.
+        totals: of all models, and the columns that each request stands in.
+    """
+
+    has: frozenset[Segment]
+    n_users: int
+    totals: list[tuple[Totals, npt.NDArray[np.int64]]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class GrandTotals:
     """Sums of all shares of the users, by segment.
 
@@ -292,14 +308,18 @@ class GrandTotals:
         pairs: of each segment and pair.
         users: how many users of a segment count.
         keys: what segments are put in order by.
+        names: of segmentations, in the order in which they were noted.
         pooled: segments that were too small, and what they went into.
+        lacking: of each share, what segments of items add that it has no items of.
     """
 
     models: dict[tuple[Segment, str], ExactSums] = field(default_factory=dict)
     pairs: dict[tuple[Segment, Pair], PairSums] = field(default_factory=dict)
     users: dict[Segment, int] = field(default_factory=dict)
     keys: dict[Segment, SortKey] = field(default_factory=dict)
+    names: dict[str, None] = field(default_factory=dict)
     pooled: dict[Segment, Segment] = field(default_factory=dict)
+    lacking: list["Lacking"] = field(default_factory=list)
 
     def note_users(
         self, segmentations: Sequence[UserSegments], counted: npt.NDArray[np.bool_]
@@ -313,15 +333,20 @@ class GrandTotals:
 
     def note_segment(self, segment: Segment, key: SortKey, n_users: int) -> None:
         """Count the users of one segment, of one share."""
+        self.names[segment[0]] = None
         self.keys[segment] = key
         self.users[segment] = self.users.get(segment, 0) + n_users
 
     @property
+    def n_segments(self) -> dict[str, int]:
+        """How many segments of each segmentation were noted, also those that no user counts in."""
+        return Counter(name for name, _ in self.users)
+
+    @property
     def segments(self) -> list[Segment]:
         """All users, then every segment with users, in order."""
-        names = list(dict.fromkeys(name for name, _ in self.users))
         with_users = [segment for segment, n_users in self.users.items() if n_users]
-        by_name = {name: place for place, name in enumerate(names)}
+        by_name = {name: place for place, name in enumerate(self.names)}
         return [ALL, *sorted(with_users, key=lambda each: (by_name[each[0]], self.keys[each]))]
 
     def take(
@@ -343,6 +368,16 @@ class GrandTotals:
             for pair, found in totals.pairs.items():
                 mine = self.pairs.setdefault((segment, pair), PairSums.empty(columns.size))
                 mine.merge(found.over(cells).take(columns))
+
+    def complete(self) -> None:
+        """Add to each segment of items the users of shares without such an item."""
+        everywhere = dict.fromkeys(segment for each in self.lacking for segment in each.has)
+        for share in self.lacking:
+            for segment in everywhere:
+                if segment not in share.has:
+                    self.note_segment(segment, self.keys[segment], share.n_users)
+                    for totals, columns in share.totals:
+                        self.take(totals, {segment: np.arange(1)}, columns)
 
     def pool_small(self, min_users: int) -> None:
         """Put the segments of a segmentation that have too few users together as one."""

@@ -1,6 +1,6 @@
 """The truth: what the rankings of a run are held against, read from the interactions."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import Policies
-from evalkit.errors import DataError, RequestError
+from evalkit.errors import NAMED_USERS, CountedError, DataError, RequestError
 from evalkit.keys import (
     ITEM,
     ITEM_KEY,
@@ -117,6 +117,15 @@ class TruthRows:
 
 SMALLEST_POSITIVE = 5e-324
 
+# errors of `build_truth` in the order in which it looks for them
+TRUTH_CODES = (
+    "null-id",
+    "bad-relevance",
+    "threshold-without-relevance",
+    "duplicate-truth",
+    "negative-relevance",
+)
+
 
 def build_truth(
     table: Table,
@@ -200,15 +209,18 @@ def build_truth(
         is_extra,
     )
     if found.duplicates and policies.truth_duplicates == "error":
-        raise DataError(
-            f"{found.duplicates:,} rows of the truth repeat a user's item",
+        raise CountedError(
+            "{n} rows of the truth repeat a user's item",
+            found.duplicates,
             code="duplicate-truth",
-            at=f"{table.at}: {_name_users(truth, [user for user, _ in found.examples])}",
+            at=table.at,
+            users=first_users(truth, found.copied),
             hint='write truth_duplicates = "max", "sum" or "last" under [policies]',
         )
     if found.negative and policies.negative_relevance == "error":
-        raise DataError(
-            f"{found.negative:,} items of the truth have a relevance below 0",
+        raise CountedError(
+            "{n} items of the truth have a relevance below 0",
+            found.negative,
             code="negative-relevance",
             at=table.at,
             hint='write negative_relevance = "ignore" or "subtract" under [policies]',
@@ -347,8 +359,9 @@ def null_id_error(role: str, n_rows: int, at: str) -> DataError:
 def _check_relevance(rows: _Rows, table: Table) -> None:
     n_bad = rows.null_relevance + rows.pairs.count_not_finite()
     if n_bad:
-        raise DataError(
-            f"{n_bad:,} rows of the truth have a relevance that is null, NaN or infinite",
+        raise CountedError(
+            "{n} rows of the truth have a relevance that is null, NaN or infinite",
+            n_bad,
             code="bad-relevance",
             at=table.at,
             hint='drop them by where, or write an expression: relevance = "coalesce(rating, 0)"',
@@ -377,16 +390,11 @@ def _real_ids(
     return user_ids, item_ids, item_keys
 
 
-def _name_users(truth: Truth, keys: Sequence[int]) -> str:
-    codes = truth.pairs.codes_of(np.array(keys, dtype=np.uint64))
-    return name_users(truth, np.unique(codes))
-
-
-def name_users(truth: Truth, codes: npt.NDArray[np.int64]) -> str:
-    """The first three users by id, for messages: `user 17, user 90, user 204`."""
+def first_users(truth: Truth, codes: npt.NDArray[np.int64]) -> list[tuple[Any, ...]]:
+    """The ids of the smallest of some users, for messages."""
     ids = truth.ids_of_users(codes)
-    rows: list[tuple[Any, ...]] = ids.sort(ids.columns).head(3).rows()
-    return ", ".join("user " + " / ".join(str(value) for value in row) for row in rows)
+    rows: list[tuple[Any, ...]] = ids.sort(ids.columns).head(NAMED_USERS).rows()
+    return rows
 
 
 @dataclass(frozen=True, slots=True)

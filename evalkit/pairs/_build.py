@@ -1,7 +1,7 @@
 """Rows become items by user. They move only where the rows of a user do not lie together."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -108,7 +108,7 @@ class BuildCounts:
 
     duplicates: int
     negative: int
-    examples: tuple[tuple[int, int], ...]  # (user key, item key) of some duplicates
+    copied: npt.NDArray[np.int64] = field(compare=False)  # codes of users with some, for errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +409,7 @@ def join_copies(codes, values, own, begin, end, policy):  # type: ignore[no-unty
 
 @kernel(allocates=False)
 def join_items(  # type: ignore[no-untyped-def]
-    user, lows, highs, codes, values, own, begin, n, policy, keep, counters, examples
+    lows, highs, codes, values, own, begin, n, policy, keep, counters
 ):
     """Join one user's copies and leave out what has no gain, in place; gives what is left.
 
@@ -428,10 +428,6 @@ def join_items(  # type: ignore[no-untyped-def]
             copies += 1
         chosen = place
         if copies - place > 1:
-            if counters[0] < examples.shape[0]:
-                high = np.uint64(highs[place]) if highs.size > 0 else np.uint64(0)
-                examples[counters[0], 0] = user
-                examples[counters[0], 1] = (high << np.uint64(32)) | np.uint64(lows[place])
             counters[0] += copies - place - 1
             if graded:
                 chosen = join_copies(codes, values, own, place, copies, policy)
@@ -513,7 +509,6 @@ def find_unsettled(  # type: ignore[no-untyped-def]
 @kernel(allocates=False)
 def settle_users(  # type: ignore[no-untyped-def]
     unsettled,
-    users,
     starts,
     index,
     grades,
@@ -524,34 +519,24 @@ def settle_users(  # type: ignore[no-untyped-def]
     keep,
     n_relevant,
     counters,
-    examples,
+    copied,
 ):
     """Join copies of some users' items, and leave out what has no gain.
 
     Their items stand in ascending order of their keys then. `own_bits` is the memory of the
     relevances without codes, `marks` says which codes are relevant and kept. `room` holds two
     words for every item of the largest user. `counters`: duplicates, negative relevances.
-    `examples` uint64[n, 2] is filled with duplicates.
+    `copied` bool[n_users] becomes True for users with duplicates, unless it is empty.
     """
     codes, values, own = grades.codes, grades.values, grades.own
     counts, lows, highs = index.counts, index.lows, index.highs
     for user in unsettled:
         begin, n = starts[user], int(counts[user])
+        before = counters[0]
         sort_items(lows, highs, codes, own_bits, begin, n, room)
-        relevant = n = join_items(
-            users[user],
-            lows,
-            highs,
-            codes,
-            values,
-            own,
-            begin,
-            n,
-            policy,
-            keep,
-            counters,
-            examples,
-        )
+        relevant = n = join_items(lows, highs, codes, values, own, begin, n, policy, keep, counters)
+        if copied.size > 0:
+            copied[user] = counters[0] > before
         if codes.size > 0 or own.size > 0:
             relevant, _, _ = count_kept(marks, codes, own, begin, begin + n, keep)
         counts[user] = n
@@ -763,9 +748,11 @@ def _settle(
     n_words_of_room = max(2 * int(groups.counts.max(initial=0)), MAX_GRADES + 2 * SCANNED_ITEMS)
     marks = (RELEVANT * reaches + KEPT * kept + NEGATIVE * below).astype(np.uint8)
 
-    def settle(number: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+    is_error = policy == DUPLICATES.index("error")
+    copied = np.zeros(groups.users.size if is_error else 0, dtype=np.bool_)
+
+    def settle(number: int) -> npt.NDArray[np.int64]:
         counters = np.zeros(2, dtype=np.int64)
-        examples = np.zeros((4, 2), dtype=np.uint64)
         first, last = pieces[number]
         unsettled = np.empty(last - first, dtype=np.int64)
         n_unsettled = find_unsettled(
@@ -787,7 +774,6 @@ def _settle(
             settle_some = settle_users.interpret if n_items <= INTERPRETED else settle_users
             settle_some(
                 unsettled[:n_unsettled],
-                groups.users,
                 groups.starts,
                 index,
                 groups.grades,
@@ -798,18 +784,18 @@ def _settle(
                 keep,
                 n_relevant,
                 counters,
-                examples,
+                copied,
             )
         word = sum(n_words[:number])
         codes = groups.grades.codes
         enter_users(groups.users, groups.starts, index, codes, order, room, first, last, word)
-        return counters, examples[: min(4, int(counters[0]))]
+        return counters
 
     settled = list(ordered_map(settle, range(len(pieces)), threads=threads))
     found = BuildCounts(
-        duplicates=sum(int(counters[0]) for counters, _ in settled),
-        negative=sum(int(counters[1]) for counters, _ in settled),
-        examples=tuple((int(u), int(i)) for _, pairs in settled for u, i in pairs.tolist()),
+        duplicates=sum(int(counters[0]) for counters in settled),
+        negative=sum(int(counters[1]) for counters in settled),
+        copied=np.flatnonzero(copied),
     )
     stored = UserItems(
         index, groups.grades, groups.users, groups.starts, n_relevant, groups.first_rows

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from evalkit.errors import DataError
+from evalkit.errors import CountedError
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks._records import NO_INTS, NO_RANKS, ModelProbe
 from evalkit.ranks._rows import make_checksums
 from evalkit.ranks._scan import RankScan
-from evalkit.truth import name_users, null_id_error
+from evalkit.truth import first_users, null_id_error
 
 
 def finish(scan: RankScan, probe: ModelProbe) -> None:
@@ -36,8 +36,9 @@ def finish(scan: RankScan, probe: ModelProbe) -> None:
         probe.problems.append(null_id_error("rankings", probe.null_ids, at))
     if probe.bad_scores and policies.bad_scores == "error":
         probe.problems.append(
-            DataError(
-                f"{probe.bad_scores:,} scores are null or NaN",
+            CountedError(
+                "{n} scores are null or NaN",
+                probe.bad_scores,
                 code="bad-score",
                 at=at,
                 hint='write bad_scores = "last" or "drop" under [policies]',
@@ -48,8 +49,9 @@ def finish(scan: RankScan, probe: ModelProbe) -> None:
         probe.ranks.copy_places, probe.ranks.copy_ranks = NO_INTS, NO_RANKS
     if probe.unknown_rows and policies.unknown_users == "error":
         probe.problems.append(
-            DataError(
-                f"{probe.users_without_truth:,} ranked users are not in the truth",
+            CountedError(
+                "{n} ranked users are not in the truth",
+                probe.users_without_truth,
                 code="unknown-users",
                 at=at,
                 hint='write unknown_users = "skip" under [policies]',
@@ -61,9 +63,10 @@ def _place(scan: RankScan, probe: ModelProbe) -> str:
     return f"{scan.table.at} (model {probe.model})" if scan.model is None else scan.table.at
 
 
-def _low_rank_error(scan: RankScan, probe: ModelProbe, at: str) -> DataError:
-    return DataError(
-        f"{probe.bad_rank_rows:,} ranks are no whole numbers from {scan.policies.first_rank} on",
+def _low_rank_error(scan: RankScan, probe: ModelProbe, at: str) -> CountedError:
+    return CountedError(
+        f"{{n}} ranks are no whole numbers from {scan.policies.first_rank} on",
+        probe.bad_rank_rows,
         code="bad-rank",
         at=at,
         hint="write first_rank = 0 under [policies] if ranks start there, "
@@ -85,10 +88,13 @@ def _check_ranks(scan: RankScan, probe: ModelProbe) -> None:
         probe.problems.append(_low_rank_error(scan, probe, at))
     elif n_bad:
         probe.problems.append(
-            DataError(
-                f"the ranks of {n_bad:,} users have gaps or repeats",
+            CountedError(
+                "the ranks of {n} users have gaps or repeats",
+                n_bad,
                 code="bad-ranks",
-                at=f"{at}: {name_users(scan.truth, bad[:n_bad])}",
+                at=at,
+                users=first_users(scan.truth, bad[:n_bad]),
+                unless="bad-rank",
                 hint='write bad_ranks = "keep" or "compress" under [policies], '
                 "or first_rank = 0 if ranks start there",
             )
@@ -105,10 +111,12 @@ def _check_duplicates(scan: RankScan, probe: ModelProbe, at: str) -> None:
     owners = np.searchsorted(pairs.starts[by_start], places, side="right") - 1
     users = np.unique(by_start[owners])
     probe.problems.append(
-        DataError(
-            f"{probe.duplicates:,} rows list a relevant item a second time",
+        CountedError(
+            "{n} rows list a relevant item a second time",
+            probe.duplicates,
             code="duplicate-item",
-            at=f"{at}: {name_users(scan.truth, users)}",
+            at=at,
+            users=first_users(scan.truth, users),
             hint='write duplicates = "best" under [policies] to keep the best rank',
         )
     )

@@ -27,6 +27,7 @@ from evalkit.segments import (
     SMALL,
     SMALL_KEY,
     Groups,
+    SeenValues,
     Segment,
     SegmentTable,
     UserSegments,
@@ -241,7 +242,7 @@ class RowSegments:
         found: dict[str, UserSegments] = {}
         for source in sources:
             values = read_user_values(source, users)
-            for each in split_users(source, values, everyone, {}, threads):
+            for each in split_users(source, values, everyone, {}, SeenValues(), threads):
                 found[each.name] = each
         section = config.segments
         listed = [found[name] for name in section.named]

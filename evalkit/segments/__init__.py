@@ -1,6 +1,14 @@
 """Users, or relevant items, in groups: by a table, by the truth's own columns, by number."""
 
-from evalkit.segments._buckets import SMALL, SMALL_KEY, UNKNOWN, Groups, SortKey, quantile_edges
+from evalkit.segments._buckets import (
+    SMALL,
+    SMALL_KEY,
+    UNKNOWN,
+    Groups,
+    SeenValues,
+    SortKey,
+    quantile_edges,
+)
 from evalkit.segments._cells import ALL, CellSet, Segment, make_cells, most_cells
 from evalkit.segments._items import ItemPart, ItemSegments, read_item_segments
 from evalkit.segments._opened import SegmentTable, open_segments
@@ -27,6 +35,7 @@ __all__ = [
     "ItemPart",
     "ItemSegments",
     "KnownUsers",
+    "SeenValues",
     "Segment",
     "SegmentTable",
     "SortKey",

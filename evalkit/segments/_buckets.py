@@ -1,8 +1,8 @@
 """Groups of values: each text its own, numbers in buckets by edges or by quantiles."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -36,18 +36,39 @@ class Groups:
     codes: npt.NDArray[np.int32]
 
 
-def group_values(values: pl.Series, rule: Segmentation, edges: Sequence[float], at: str) -> Groups:
+@dataclass(frozen=True, slots=True)
+class SeenValues:
+    """The different values of segmentations by value, over all shares of the users."""
+
+    by_name: dict[str, pl.Series] = field(default_factory=dict)
+
+    def count(self, name: str, distinct: pl.Series) -> int:
+        """How many values a segmentation has with those of one more share."""
+        if name in self.by_name:
+            distinct = pl.concat([self.by_name[name], distinct]).unique()
+        self.by_name[name] = distinct
+        return distinct.len()
+
+
+def group_values(
+    values: pl.Series,
+    rule: Segmentation,
+    edges: Sequence[float],
+    at: str,
+    count: Callable[[pl.Series], int] = pl.Series.len,
+) -> Groups:
     """The group of each value; null and NaN are unknown.
 
     Args:
         edges: inner edges of the buckets, where the rule makes any.
+        count: of different values over all shares, given those of this one.
     Raises:
         RequestError: more groups than a report can hold [too-many-segments].
     """
     if rule.quantiles is not None or rule.edges is not None:
         closed = "right" if rule.quantiles is not None else "left"
         return _in_buckets(as_numbers(values, at), edges, closed)
-    return _by_value(values, at)
+    return _by_value(values, at, count)
 
 
 def as_numbers(values: pl.Series, at: str) -> npt.NDArray[np.float64]:
@@ -113,7 +134,7 @@ def spell_number(number: float) -> str:
     return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
 
 
-def _by_value(values: pl.Series, at: str) -> Groups:
+def _by_value(values: pl.Series, at: str, count: Callable[[pl.Series], int]) -> Groups:
     if values.dtype.is_float():
         values = values.fill_nan(None)
     if values.dtype in (pl.Categorical, pl.Enum, pl.Null):
@@ -121,9 +142,9 @@ def _by_value(values: pl.Series, at: str) -> Groups:
     elif values.dtype == pl.Binary:
         values = values.bin.encode("hex")
     distinct = values.drop_nulls().unique().sort()
-    if distinct.len() > MOST_GROUPS:
+    if (n_groups := count(distinct)) > MOST_GROUPS:
         raise RequestError(
-            f"{distinct.len():,} different values make too many segments, at most {MOST_GROUPS:,}",
+            f"{n_groups:,} different values make too many segments, at most {MOST_GROUPS:,}",
             code="too-many-segments",
             at=at,
             hint="make buckets of a number: quantiles = 10",

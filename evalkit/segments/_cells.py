@@ -1,13 +1,13 @@
 """Cells: the finest groups of users that every segment is made of whole ones of."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.errors import RequestError
+from evalkit.errors import RequestError, raise_all
 from evalkit.exact import N_LIMBS
 from evalkit.segments._users import UserSegments
 
@@ -64,23 +64,28 @@ def make_cells(segmentations: Sequence[UserSegments], n_users: int, most: int) -
     return found
 
 
-def most_cells(segmentations: Sequence[UserSegments], n_sums: int) -> int:
+def most_cells(n_segments: Mapping[str, int], n_sums: int) -> int:
     """How many cells one set may have, so that its sums stay small.
 
     Args:
+        n_segments: of each segmentation.
         n_sums: sums that are held of each cell.
     Raises:
         RequestError: one segmentation alone takes too much memory [too-many-segments].
     """
-    for each in segmentations:
-        n_segments = len(each.groups.labels)
-        if n_segments * n_sums * BYTES_A_SUM > MOST_BYTES:
-            raise RequestError(
-                f"the {n_segments:,} segments of {each.name!r} would take "
-                f"{n_segments * n_sums * BYTES_A_SUM >> 20:,} MiB of sums",
+    raise_all(
+        [
+            RequestError(
+                f"the {n:,} segments of {name!r} would take {n * n_sums * BYTES_A_SUM >> 20:,} MiB "
+                "of sums",
                 code="too-many-segments",
+                at=f"[segments]: {name}",
                 hint="make buckets of a number, or measure fewer metrics",
             )
+            for name, n in n_segments.items()
+            if n * n_sums * BYTES_A_SUM > MOST_BYTES
+        ]
+    )
     return max(FEWEST_CELLS, USUAL_BYTES // (n_sums * BYTES_A_SUM))
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.errors import DataError
+from evalkit.errors import CountedError, DataError, EvalkitError, raise_all
 from evalkit.keys import (
     USER_KEY,
     IdPlan,
@@ -21,6 +22,7 @@ from evalkit.keys import (
 )
 from evalkit.segments._buckets import (
     Groups,
+    SeenValues,
     SortKey,
     as_numbers,
     group_values,
@@ -105,16 +107,16 @@ def read_user_values(source: SegmentTable, users: KnownUsers) -> list[pl.Series]
     row_of_each = _row_of_each(found, n_users)
     if np.count_nonzero(row_of_each >= 0) == found.height:  # as a table of users has them
         return _gather(found.select(values), row_of_each)
-    return [
-        one_value_each(
-            found.select(CODE, pl.col(f"value_{place}").alias("value")),
-            n_users,
-            source,
-            place,
-            "users",
-        )
-        for place in range(len(source.names))
-    ]
+    series: list[pl.Series] = []
+    problems: list[EvalkitError] = []
+    for place in range(len(source.names)):
+        column = found.select(CODE, pl.col(f"value_{place}").alias("value"))
+        try:
+            series.append(one_value_each(column, n_users, source, place, "users"))
+        except EvalkitError as error:
+            problems.append(error)
+    raise_all(problems)
+    return series
 
 
 def _without_repeats(rows: pl.DataFrame) -> pl.DataFrame:
@@ -149,8 +151,9 @@ def one_value_each(
             several = groups.filter(pl.col("min") != pl.col("max"))
             if several.height:
                 assert source.table is not None
-                raise DataError(
-                    f"{several.height:,} {what} have several values of {name!r}",
+                raise CountedError(
+                    f"{{n}} {what} have several values of {name!r}",
+                    several.height,
                     code="segment-conflict",
                     at=source.table.at,
                     hint='segments take pick = "min" or pick = "max"; a cluster is one for all '
@@ -187,6 +190,7 @@ def split_users(
     values: Sequence[pl.Series],
     counted: npt.NDArray[np.bool_],
     edges: Mapping[str, Sequence[float]],
+    seen: SeenValues,
     threads: int,
 ) -> list[UserSegments]:
     """The segments that a table's values make.
@@ -194,7 +198,11 @@ def split_users(
     Args:
         counted: bool[n_users], users whose values make the quantiles.
         edges: of segmentations whose edges are known already, by name.
+        seen: values of other shares of the users, and now of this one.
         threads: segmentations that are made side by side.
+    Raises:
+        RequestError: more groups than a report can hold [too-many-segments].
+        DataError: buckets are to be made of what is no number [not-a-number].
     """
     at = source.table.at if source.table is not None else "truth"
 
@@ -203,9 +211,18 @@ def split_users(
         inner: Sequence[float] = rule.edges or edges.get(name, ())
         if rule.quantiles is not None and name not in edges:
             inner = quantile_edges(as_numbers(series, at)[counted], rule.quantiles)
-        return UserSegments(name, group_values(series, rule, inner, f"{at}: {name}"))
+        count = partial(seen.count, name)
+        return UserSegments(name, group_values(series, rule, inner, f"{at}: {name}", count))
 
-    return list(ordered_map(split, range(len(values)), threads=threads))
+    def attempt(number: int) -> UserSegments | EvalkitError:
+        try:
+            return split(number)
+        except EvalkitError as error:
+            return error
+
+    made = list(ordered_map(attempt, range(len(values)), threads=threads))
+    raise_all([each for each in made if isinstance(each, EvalkitError)])
+    return [each for each in made if isinstance(each, UserSegments)]
 
 
 def cross_segments(one: UserSegments, other: UserSegments) -> UserSegments:
@@ -249,8 +266,9 @@ def read_weights(source: SegmentTable | None, truth: Truth) -> npt.NDArray[np.fl
     weights = as_numbers(read_user_values(source, truth)[0], at)
     n_bad = int(np.count_nonzero(~((weights >= 0.0) & (weights <= MOST_WEIGHT))))
     if n_bad:
-        raise DataError(
-            f"{n_bad:,} users have no weight, or one that is no number from 0 to {MOST_WEIGHT:g}",
+        raise CountedError(
+            f"{{n}} users have no weight, or one that is no number from 0 to {MOST_WEIGHT:g}",
+            n_bad,
             code="bad-weight",
             at=at,
             hint='give every user of the truth one, such as by = "coalesce(weight, 1)"',
