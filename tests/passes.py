@@ -44,3 +44,16 @@ def in_passes(n_shares: int, run: Callable[[], Report]) -> Outcome:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(street, "count_shares", lambda *args, **options: n_shares)
         return outcome_of(run)
+
+
+def first_difference(one: Outcome, other: Outcome) -> str:
+    """The first lines that differ; nothing where two runs say the same."""
+    if one == other:
+        return ""
+    lines = zip(one.said.splitlines(), other.said.splitlines(), strict=False)
+    for mine, theirs in lines:
+        if mine != theirs:
+            return f"{mine}\n{theirs}"
+    pairs = zip(one.beside, other.beside, strict=False)
+    found = [f"{mine}\n{theirs}" for mine, theirs in pairs if mine != theirs]
+    return found[0] if found else f"{one}\n{other}"

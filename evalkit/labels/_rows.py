@@ -8,7 +8,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import Policies
-from evalkit.errors import DataError, RequestError
+from evalkit.errors import CountedError, RequestError
 from evalkit.keys import as_array
 from evalkit.labels._parts import Leading
 from evalkit.rows import Rows, float_column, order_keys
@@ -87,11 +87,14 @@ class LabelReader:
         keys = order_keys(scores, counts)
         n_bad = rows.tally.dropped["bad_score"] + int(counts[0])
         if n_bad and self.policies.bad_scores == "error":
-            raise DataError(
-                f"{n_bad:,} scores or more are NaN or null",
-                code="bad-score",
-                at=table.at,
-                hint='write bad_scores = "drop" under [policies] to leave them out',
+            rows.tally.refuse(
+                CountedError(
+                    "{n} scores are NaN or null",
+                    n_bad,
+                    code="bad-score",
+                    at=table.at,
+                    hint='write bad_scores = "drop" under [policies] to leave them out',
+                )
             )
         _check_whole_scores(scores, rows, table)
         if counts[0]:
@@ -102,12 +105,15 @@ class LabelReader:
         rows.tally.dropped["bad_label"] = 0
         if n_bad:
             if self.policies.bad_labels == "error":
-                raise DataError(
-                    f"{n_bad:,} labels or more are neither 0 nor 1",
-                    code="bad-label",
-                    at=table.at,
-                    hint="write threshold = 4 under [labels] if they are grades, or "
-                    'bad_labels = "drop" under [policies]',
+                rows.tally.refuse(
+                    CountedError(
+                        "{n} labels are neither 0 nor 1",
+                        n_bad,
+                        code="bad-label",
+                        at=table.at,
+                        hint="write threshold = 4 under [labels] if they are grades, or "
+                        'bad_labels = "drop" under [policies]',
+                    )
                 )
             rows.drop(labels > 1, "bad_label")
             keys = order_keys(_floats(rows.frame["score"]), counts)
@@ -116,7 +122,7 @@ class LabelReader:
         rows.columns["label"] = as_array(labels)
         rows.tally.noted["positives"] = int(rows.columns["label"].sum())
         if "weight" in rows.frame.columns:
-            rows.columns["weight"] = _weights(rows.frame["weight"], table)
+            rows.columns["weight"] = _weights(rows, table)
 
 
 def mark_scores(rows: Rows) -> None:
@@ -134,32 +140,46 @@ def _check_whole_scores(
     table: Table,
 ) -> None:
     schema = table.frame.collect_schema()
-    if schema["score"].is_integer() and scores.size and np.abs(scores).max() > LARGEST_WHOLE:
-        raise DataError(
-            "scores are whole numbers above 2^53, which float64 does not tell apart",
-            code="score-too-large",
-            at=table.at,
-            hint='score = "cast(score as double) / 1000000" under [labels.columns], for one',
-        )
-
-
-def _weights(weights: pl.Series, table: Table) -> npt.NDArray[np.uint64]:
-    good = (weights >= 0) & weights.is_finite()
-    n_bad = weights.len() - int(good.fill_null(value=False).sum())
+    if not schema["score"].is_integer():
+        return
+    n_bad = int((np.abs(scores) > LARGEST_WHOLE).sum())
     if n_bad:
-        raise DataError(
-            f"{n_bad:,} weights or more are null, NaN, infinite or below 0",
-            code="bad-weight",
-            at=table.at,
-            hint='leave such rows out: where = "weight >= 0"',
+        rows.tally.refuse(
+            CountedError(
+                "{n} scores are whole numbers above 2^53, which float64 does not tell apart",
+                n_bad,
+                code="score-too-large",
+                at=table.at,
+                hint='score = "cast(score as double) / 1000000" under [labels.columns], for one',
+            )
         )
+
+
+def _weights(rows: Rows, table: Table) -> npt.NDArray[np.uint64]:
+    weights = rows.frame["weight"]
+    good = ((weights >= 0) & weights.is_finite()).fill_null(value=False)
+    n_bad = weights.len() - int(good.sum())
+    if n_bad:
+        rows.tally.refuse(
+            CountedError(
+                "{n} weights are null, NaN, infinite or below 0",
+                n_bad,
+                code="bad-weight",
+                at=table.at,
+                hint='leave such rows out: where = "weight >= 0"',
+            )
+        )
+        weights = weights.zip_with(good, pl.Series([1.0]))
     extreme = (weights > 0) & ~weights.is_between(1 / LARGEST_WEIGHT, LARGEST_WEIGHT)
     if extreme.any():
-        raise DataError(
-            f"{int(extreme.sum()):,} weights or more are above {LARGEST_WEIGHT:g} or below its "
-            "inverse, whose products are no numbers",
-            code="bad-weight",
-            at=table.at,
-            hint='bring them near 1: weight = "weight / 1e200" under [labels.columns], for one',
+        rows.tally.refuse(
+            CountedError(
+                f"{{n}} weights are above {LARGEST_WEIGHT:g} or below its inverse, whose products "
+                "are no numbers",
+                int(extreme.sum()),
+                code="bad-weight",
+                at=table.at,
+                hint='bring them near 1: weight = "weight / 1e200" under [labels.columns], for one',
+            )
         )
     return order_keys(as_array(weights), np.zeros(2, dtype=np.int64))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import Policies
-from evalkit.errors import DataError, RequestError
+from evalkit.errors import CountedError, RequestError
 from evalkit.keys import KeyCollisionError, Keys, as_array, mix
 from evalkit.metrics import kernel
 from evalkit.rows import (
@@ -116,7 +116,7 @@ class PairReader:
             rows.drop_nulls([item.key], "null_id")
             n_null = rows.tally.dropped["null_id"] - n_before
             if n_null and self.policies.null_ids == "error":
-                raise refused("null-id", n_null, "rows or more have no item", table)
+                rows.tally.refuse(refused("null-id", n_null, "rows have no item", table))
             rows.take_groups((item,))
         for name in self._values(table):
             rows.columns[name] = _keys(rows.frame[name])
@@ -379,11 +379,11 @@ def check_pairs(tally: RowTally, policies: Policies, table: Table, *, joined: bo
             raise refused(code, number, what, table)
 
 
-def refused(code: str, number: int, what: str, table: Table) -> DataError:
+def refused(code: str, number: int, what: str, table: Table) -> CountedError:
     """Rows that a policy does not allow."""
     hint = "keep one of them: a pair that is there twice moves every number"
     if table.role == "ratings":
         hint = "leave columns.item out to take every row as it stands"
     if code in _POLICY:
         hint = f"write {_POLICY[code]} under [policies] to leave them out and count them"
-    return DataError(f"{number:,} {what}", code=code, at=table.at, hint=hint)
+    return CountedError(f"{{n}} {what}", number, code=code, at=table.at, hint=hint)

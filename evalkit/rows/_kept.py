@@ -46,7 +46,8 @@ class Keeping:
         self, requests: Sequence[Request], measured: Mapping[str, Measured], users: RowUsers
     ) -> PerUser:
         """Every user of any model, ordered by id; NaN where a model has no value of a user."""
-        keys = np.unique(np.concatenate([each.columns["users"].keys for each in measured.values()]))
+        found = [each.columns["users"].keys for each in measured.values()]
+        keys = np.unique(np.concatenate([np.empty(0, np.uint64), *found]))
         ids = users.ids_of(keys)
         order = ids.select(pl.arg_sort_by(ids.columns)).to_series().to_numpy()
         ids = ids[order]

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from evalkit.config import Policies
-from evalkit.errors import DataError
+from evalkit.errors import CountedError, DataError
 from evalkit.keys import USER_KEY, Sample, as_keys
 from evalkit.rows._passes import (
     Counts,
@@ -75,14 +75,19 @@ class Reading:
         Raises:
             DataError: a row is faulty and its policy is to refuse.
         """
+        found: Mapping[str, ModelRows]
         if self.holds([table]) if held is None else held:
-            yield from self._hold(model, table).items()
-            return
-        if model is not None:
-            yield model, self._survey(table, None)
-            return
-        for name in names_of_models(table):
-            yield name, self._survey(table, name)
+            found = self._hold(model, table)
+        elif model is not None:
+            found = {model: self._survey(table, None)}
+        else:
+            found = {name: self._survey(table, name) for name in names_of_models(table)}
+        total = RowTally()
+        for rows in found.values():
+            for error in rows.tally.refused.values():
+                total.refuse(error)
+        total.tell()
+        yield from found.items()
 
     def bytes_a_row(self, table: Table) -> int:
         """Bytes of a row in all stores, and of those in the order of scores."""
@@ -124,11 +129,15 @@ class Reading:
         elif model is not None:
             rows = rows.filter(pl.col("model") == model)
 
+        n_unnamed = 0
+
         def frames() -> Iterator[tuple[str, pl.DataFrame]]:
+            nonlocal n_unnamed
             for frame in table.with_frame(rows, None).stream(columns, most=BATCH_ROWS):
                 self.progress(frame.height)
                 if split:
-                    yield from _by_model(frame, table)
+                    n_unnamed += frame["model"].null_count()
+                    yield from _by_model(frame.drop_nulls("model"))
                 else:
                     yield "", frame
 
@@ -140,6 +149,8 @@ class Reading:
 
         with reading(table):
             yield from ordered_map(prepared, frames(), threads=self.threads)
+        if n_unnamed:
+            raise _null_model(n_unnamed, table)
 
     def _hold(self, model: str | None, table: Table) -> dict[str, HeldRows]:
         """Every model's rows in stores."""
@@ -203,11 +214,14 @@ class Reading:
         rows.drop_nulls(keys, "null_id")
         if rows.tally.dropped["null_id"] and self.policies.null_ids == "error":
             what = " or ".join(each.name for each in self.groupings)
-            raise DataError(
-                f"{rows.tally.dropped['null_id']:,} rows or more have no {what}",
-                code="null-id",
-                at=table.at,
-                hint='write null_ids = "drop" under [policies] to leave them out',
+            rows.tally.refuse(
+                CountedError(
+                    f"{{n}} rows have no {what}",
+                    rows.tally.dropped["null_id"],
+                    code="null-id",
+                    at=table.at,
+                    hint='write null_ids = "drop" under [policies] to leave them out',
+                )
             )
         rows.tally.dropped["not_sampled"] = 0
         if sample is not None:
@@ -226,12 +240,9 @@ def _expected(table: Table) -> int:
     return UNKNOWN_ROWS if hint is None else hint
 
 
-def _by_model(frame: pl.DataFrame, table: Table) -> Iterator[tuple[str, pl.DataFrame]]:
+def _by_model(frame: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
     for part in frame.partition_by("model", maintain_order=True):
-        name = part["model"][0]
-        if name is None:
-            raise _null_model(f"{part.height:,} rows or more", table)
-        yield str(name), part
+        yield str(part["model"][0]), part
 
 
 def names_of_models(table: Table) -> list[str]:
@@ -244,13 +255,15 @@ def names_of_models(table: Table) -> list[str]:
     with reading(table):
         found = names.collect(engine="streaming")["model"]
     if found.null_count():
-        raise _null_model("rows", table)
+        with reading(table):
+            unnamed = table.frame.select(pl.col("model").null_count()).collect(engine="streaming")
+        raise _null_model(int(unnamed.item()), table)
     return [str(each) for each in found]
 
 
-def _null_model(what: str, table: Table) -> DataError:
+def _null_model(n_rows: int, table: Table) -> DataError:
     return DataError(
-        f"{what} have no model",
+        f"{n_rows:,} rows have no model",
         code="null-model",
         at=table.at,
         hint='leave them out: where = "model is not null"',

@@ -193,7 +193,7 @@ def make_report(
     )
     kept = None
     if keeping is not None and found.row_users is not None:
-        kept = keeping.keep(requests, found.measured[ALL], found.row_users)
+        kept = keeping.keep(requests, found.measured.get(ALL, {}), found.row_users)
         found.warnings += without_values(requests)
     clock.stop("aggregate")
     return Report(

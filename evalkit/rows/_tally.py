@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evalkit.errors import CountedError, raise_all
 from evalkit.keys import IdPlan, Keys, as_array, as_keys, hash_ids
 from evalkit.rows._store import Column
 
 OTHER_SEED = 0x9E3779B9
+CODES = ("null-id", "bad-score", "score-too-large", "bad-label", "bad-weight")  # as rows meet them
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class RowTally:
     dropped: dict[str, int] = field(default_factory=dict)
     noted: dict[str, int] = field(default_factory=dict)
     marks: dict[str, Mark] = field(default_factory=dict)
+    refused: dict[tuple[int, str], CountedError] = field(default_factory=dict)
 
     @property
     def rows_used(self) -> int:
@@ -101,6 +104,22 @@ class RowTally:
                 self.marks[name].merge(mark)
             else:
                 self.marks[name] = mark
+        for error in other.refused.values():
+            self.refuse(error)
+
+    def refuse(self, error: CountedError) -> None:
+        """Remember rows that a policy does not allow."""
+        key = (CODES.index(error.code), error.template)
+        known = self.refused.get(key)
+        self.refused[key] = error if known is None else known.joined(error)
+
+    def tell(self) -> None:
+        """Raise what was refused, if anything was.
+
+        Raises:
+            DataError: every kind of row that is refused, with how many there are.
+        """
+        raise_all([self.refused[key] for key in sorted(self.refused)])
 
 
 @dataclass(slots=True)

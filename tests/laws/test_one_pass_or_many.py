@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from logs import examples
-from passes import Outcome, in_passes
+from passes import first_difference, in_passes
 
 from evalkit.config import build_config
 from evalkit.plan import Given
@@ -220,19 +220,6 @@ def test_any_number_of_passes_says_the_same(fault, seed):
     for n_shares in (2, 5):
         many = in_passes(n_shares, run)
         assert first_difference(one, many) == "", tree
-
-
-def first_difference(one: Outcome, other: Outcome) -> str:
-    """The first lines that differ; nothing where two runs say the same."""
-    if one == other:
-        return ""
-    lines = zip(one.said.splitlines(), other.said.splitlines(), strict=False)
-    for mine, theirs in lines:
-        if mine != theirs:
-            return f"{mine}\n{theirs}"
-    pairs = zip(one.beside, other.beside, strict=False)
-    found = [f"{mine}\n{theirs}" for mine, theirs in pairs if mine != theirs]
-    return found[0] if found else f"{one}\n{other}"
 
 
 def run_of(truth: pl.DataFrame, rankings: pl.DataFrame, users: pl.DataFrame | None = None):
