@@ -629,7 +629,7 @@ def _verdict(
     differs: bool,
     is_not_worse: bool,
 ) -> str:
-    """What a comparison comes to, by its corrected tests.
+    """What a comparison comes to, by its corrected tests; where there are none, that.
 
     With a margin a difference that is surely smaller than it is called equivalent, be it ever so
     significant; without one, or beyond it, the test of a difference decides.
@@ -640,7 +640,9 @@ def _verdict(
         if higher_is_better is None:
             return "different"
         return "better" if (each.delta > 0.0) == higher_is_better else "worse"
-    return "not inferior" if is_not_worse else "cannot tell"
+    if is_not_worse:
+        return "not inferior"
+    return "not tested" if math.isnan(_nan(each.p_adjusted)) else "cannot tell"
 
 
 def _small(totals: GrandTotals) -> Iterator[Warning_]:

@@ -41,19 +41,19 @@ def pairs_among(models: Sequence[str], chosen: StatisticsSection, *, at: str) ->
     Raises:
         DataError: the baseline is none of the models [unknown-model].
     """
-    if chosen.pairs == "all":
-        return list(combinations(models, 2))
-    if chosen.baseline is None:
-        return []
-    if chosen.baseline not in models:
-        close = nearest(chosen.baseline, models)
+    baseline = chosen.baseline
+    if baseline is not None and baseline not in models:
+        close = nearest(baseline, models)
         raise DataError(
-            f"the baseline {chosen.baseline!r} is no model of the rankings",
+            f"the baseline {baseline!r} is no model of the rankings",
             code="unknown-model",
             at=at,
             hint=f"did you mean {close!r}?" if close else f"they hold {', '.join(models)}",
         )
-    return [(chosen.baseline, each) for each in models if each != chosen.baseline]
+    others = [each for each in models if each != baseline]
+    if chosen.pairs == "all":
+        return list(combinations(models if baseline is None else [baseline, *others], 2))
+    return [] if baseline is None else [(baseline, each) for each in others]
 
 
 WINS, TIES, LOSSES = range(3)

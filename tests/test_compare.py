@@ -266,7 +266,7 @@ def test_one_user_gives_no_interval_and_no_verdict(tmp_path):
     report = evalkit.compare(truth, ranked, metrics=["RR"])
 
     (found,) = report.comparisons
-    assert (found.delta, found.n_users, found.verdict) == (0.5, 1, "cannot tell")
+    assert (found.delta, found.n_users, found.verdict) == (0.5, 1, "not tested")
     assert np.isnan(found.low)
     assert json.loads(report.to_json())["comparisons"][0]["p_value"] is None
 

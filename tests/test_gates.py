@@ -198,6 +198,20 @@ def count(rule: dict[str, object], now: Report, old: Report | None = None, folde
     ]
 
 
+def test_a_comparison_that_was_made_the_other_way_is_turned():
+    now = run(0.52)
+    base = replace(now.estimates[0], model="popularity", value=0.5)
+    pair = Comparison(
+        "als", "popularity", "nDCG@10", None, None, -0.02, 0.004, -0.028, -0.012, None, None, None,
+        0.001, 0.001, None, "t", 1000, 1, 2, 3, None, "worse", None, None,
+    )  # fmt: skip
+    now = replace(now, estimates=(*now.estimates, base), comparisons=(pair,))
+
+    gate = judged({"max_drop": 0.0, "baseline": "popularity", "model": "als"}, now)
+
+    assert (gate.outcome, gate.judged_by, gate.delta) == ("pass", "paired", 0.02)
+
+
 def test_shares_and_counts_are_judged():
     now = report("now")
     (als,) = now.counts.models.values()

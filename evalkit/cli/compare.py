@@ -258,7 +258,8 @@ def _check_models(wanted: list[str], known: list[str], config: Path) -> None:
 
 def _show(report: "Report", format: str, *, power: bool) -> None:
     from evalkit.report import render
-    from evalkit.report.comparisons import comparison_lines, finding_lines, searches
+    from evalkit.report.comparisons import comparison_lines, finding_lines
+    from evalkit.report.findings import searches
 
     if format != "table":
         console.say(render(report, format))
@@ -267,7 +268,7 @@ def _show(report: "Report", format: str, *, power: bool) -> None:
         return
     width = console.table_width() or 80
     lines = comparison_lines(report, width=width, power=power)
-    if report.config is not None and searches(report):
+    if searches(report):
         lines += finding_lines(report, width=width)
     console.say("\n".join(lines).strip("\n"))
     for warning in report.warnings:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from evalkit.config import GateRule
 from evalkit.gates._baseline import Baselines
 from evalkit.report import Comparison, Estimate, Gate, Report
+from evalkit.report.turning import against
 from evalkit.report.verdict import FAIL, PASS, UNCLEAR
 from evalkit.statistics.intervals import Interval, mean_interval, normal_interval
 
@@ -62,7 +63,7 @@ class _Judge:
     def _metric(self, model: str) -> Gate:
         rule, (kind, bound) = self.rule, self.kind_and_bound
         where = _where(rule)
-        estimate = _find(self.report, model, rule.metric, where)
+        estimate = self.report.estimate(model, rule.metric, *where)
         if estimate is None or math.isnan(estimate.value):
             what = f"{rule.metric} of {model}{_among(rule)}"
             reason = "has no value" if estimate is not None else "is not in the report"
@@ -107,7 +108,7 @@ class _Judge:
                 message = f"there is no run {reference!r} yet to compare {estimate.metric} with"
                 return self._gate(model, value=estimate.value, outcome=UNCLEAR, message=message)
             old_run, old_model = found, model
-        before = _find(old_run, old_model, rule.metric, _where(rule))
+        before = old_run.estimate(old_model, rule.metric, *_where(rule))
         if before is None or math.isnan(before.value):
             message = f"{reference} has no {estimate.metric} of {old_model}{_among(rule)}"
             return self._gate(
@@ -272,24 +273,16 @@ def _among(rule: GateRule) -> str:
     return f" among {rule.segment}" if rule.segment is not None else ""
 
 
-def _find(
-    report: Report, model: str, metric: str | None, where: tuple[str | None, str | None]
-) -> Estimate | None:
-    for each in report.estimates:
-        if (each.model, each.metric) == (model, metric):
-            if (each.segmentation, each.segment) == where:
-                return each
-    return None
-
-
 def _comparison(report: Report, baseline: str, model: str, of: Estimate) -> Comparison | None:
-    """The run's own comparison; turned round where it was made the other way."""
-    for each in report.comparisons:
-        if (each.metric, each.segmentation, each.segment) == (
-            *(of.metric, of.segmentation, of.segment),
-        ) and (each.baseline, each.candidate) == (baseline, model):
-            return each
-    return None
+    """The run's own comparison; turned where it was made the other way."""
+    pairs = (
+        each
+        for each in report.comparisons
+        if (each.metric, each.segmentation, each.segment)
+        == (of.metric, of.segmentation, of.segment)
+        and model in (each.baseline, each.candidate)
+    )
+    return next(iter(against(pairs, baseline)), None)
 
 
 def _interval_of(estimate: Estimate, level: float) -> Interval:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from evalkit.errors import clean
+from evalkit.report.findings import HEAD, NOTE, NOTHING, TITLE, found_by_pair
 from evalkit.report.record import Comparison, Report, StatisticsUsed
 from evalkit.report.text import display_width, pad, shorten, shorten_all
 
@@ -44,35 +45,24 @@ def comparison_lines(report: Report, *, width: int, power: bool = False) -> list
     return lines
 
 
-def searches(report: Report) -> bool:
-    """Whether the run searched segments."""
-    section = (report.config or {}).get("statistics")
-    return isinstance(section, dict) and bool(section.get("search"))
-
-
 def finding_lines(report: Report, *, width: int) -> list[str]:
-    """Segments that lose or gain, the largest first; or that there are none."""
+    """Segments that lose or gain, pair by pair, the largest first; or that there are none."""
     if not report.findings:
-        return ["", "no segment surely loses or gains"]
-    lines = ["", "segments that lose or gain (limits are widened for having been picked)"]
-    names = [clean(f"{each.segmentation} = {each.segment}") for each in report.findings]
-    rows = [["", "metric", "segment", "delta", "low", "high", "users"]]
-    for each, name in zip(report.findings, names, strict=True):
-        numbers = [f"{_plain(number):+.4f}" for number in (each.delta, each.low, each.high)]
-        metric = shorten(clean(each.metric), 14)
-        rows.append([each.kind, metric, name, *numbers, f"{each.n_users:,}"])
-    widths = [max(display_width(row[place]) for row in rows) for place in range(len(rows[0]))]
-    room = width - sum(widths) + widths[2] - len(widths) + 1
-    widths[2] = min(widths[2], max(room, SHORTEST_NAME))
-    for row in rows:
-        row[2] = shorten(row[2], widths[2])
-        cells = [pad(cell, widths[place], right=place > 2) for place, cell in enumerate(row)]
-        lines.append(shorten(" ".join(cells).rstrip(), width))
+        return ["", NOTHING]
+    lines = ["", shorten(f"{TITLE} ({NOTE})", width)]
+    for found in found_by_pair(report):
+        rows = [[clean(cell) for cell in row] for row in (HEAD, *found.rows)]
+        for row in rows:
+            row[1] = shorten(row[1], 14)
+        widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
+        room = width - sum(widths) + widths[2] - len(widths) + 1
+        widths[2] = min(widths[2], max(room, SHORTEST_NAME))
+        lines += ["", shorten(clean(found.title), width)]
+        for row in rows:
+            row[2] = shorten(row[2], widths[2])
+            cells = [pad(cell, widths[place], right=place > 2) for place, cell in enumerate(row)]
+            lines.append(shorten(" ".join(cells).rstrip(), width))
     return lines
-
-
-def _plain(number: float | None) -> float:
-    return math.nan if number is None else number
 
 
 def _how(rows: Sequence[Comparison], used: StatisticsUsed | None) -> str:

@@ -3,7 +3,7 @@
 import csv
 from io import StringIO
 
-from evalkit.report.parquet import COLUMNS, TEXT, tidy_rows
+from evalkit.report.parquet import COLUMNS, TEXT, tidy_columns
 from evalkit.report.record import Report
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -17,8 +17,8 @@ def render_csv(report: Report) -> str:
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for row in tidy_rows(report):
-        writer.writerow([_cell(name, row[name]) for name in COLUMNS])
+    columns = [[_cell(name, each) for each in of] for name, of in tidy_columns(report).items()]
+    writer.writerows(zip(*columns, strict=True))
     return out.getvalue()
 
 

@@ -3,9 +3,11 @@
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from operator import attrgetter
+from types import NoneType
+from typing import Any, cast
 
 from evalkit.errors import DataError, EvalkitError
 from evalkit.report.by_hints import read_list, read_record, read_text
@@ -28,7 +30,6 @@ from evalkit.report.record import (
     StatisticsUsed,
     TruthCounts,
     Warning_,
-    finite,
 )
 
 # Half characters (names of files that are no UTF-8) and what a terminal would obey.
@@ -40,14 +41,14 @@ def render_json(report: Report) -> str:
     counts = report.counts
     models = _block([(name, _line(_counts(each))) for name, each in counts.models.items()], 4)
     ties = {name: each.ties for name, each in counts.models.items()}
-    lists = {name: _rows(map(_fields, getattr(report, name))) for name in _LISTS}
+    lists = {name: _records(getattr(report, name)) for name in _LISTS}
     used = report.statistics
     parts = [
         ("schema_version", _line(report.schema_version)),
         *((name, _line(getattr(report, name))) for name in _TEXTS),
         ("inputs", lists.pop("inputs")),
         ("counts", _block([("truth", _line(_fields(counts.truth))), ("models", models)], 2)),
-        ("metrics", _rows(map(estimate_row, report.estimates))),
+        ("metrics", _records(report.estimates, _ESTIMATE)),
         ("comparisons", lists.pop("comparisons")),
         ("statistics", _line(None if used is None else _fields(used))),
         ("standings", _rows(map(_standing, report.standings))),
@@ -57,30 +58,37 @@ def render_json(report: Report) -> str:
     return _block(parts, 0) + "\n"
 
 
-def estimate_row(estimate: Estimate) -> dict[str, object]:
-    """One entry of `metrics`: keys and their order are those of the format."""
-    return {
-        "model": estimate.model,
-        "metric": estimate.metric,
-        "name": estimate.name,
-        "cutoff": estimate.cutoff,
-        "parameters": dict(estimate.parameters),
-        "segmentation": estimate.segmentation,
-        "segment": estimate.segment,
-        "value": finite(estimate.value),
-        "low": finite(estimate.low),
-        "high": finite(estimate.high),
-        "std_error": finite(estimate.std_error),
-        "n_users": estimate.n_users,
-        "n_undefined": estimate.n_undefined,
-        "policies": dict(estimate.policies),
-    }
+_ESTIMATE = (  # the keys of one entry of `metrics`, in the order of the format
+    *("model", "metric", "name", "cutoff", "parameters", "segmentation", "segment"),
+    *("value", "low", "high", "std_error", "n_users", "n_undefined", "policies"),
+)
 
 
 def dump_line(value: object) -> str:
     """`value` as JSON on one line: NaN and infinity are null, keys stay in their order."""
     text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def dump_column(values: Sequence[object]) -> Iterator[str]:
+    """Every value as `dump_line` has it; what is met again is not written again."""
+    kinds = set(map(type, values))
+    if kinds <= {float, NoneType}:
+        numbers = cast(Sequence[float | None], values)
+        return ("null" if x is None or not math.isfinite(x) else repr(x) for x in numbers)
+    if kinds <= {int, NoneType}:
+        return ("null" if x is None else repr(x) for x in values)
+    if not kinds <= {str, NoneType, dict}:
+        return map(dump_line, values)
+    known: dict[object, str] = {}
+
+    def once(value: object) -> str:
+        key = repr(value) if isinstance(value, dict) else value  # 1, 1.0 and True differ in it
+        if key not in known:
+            known[key] = dump_line(value)
+        return known[key]
+
+    return map(once, values)
 
 
 _line = dump_line
@@ -132,6 +140,17 @@ def _block(parts: Iterable[tuple[str, str]], indent: int) -> str:
 def _rows(rows: Iterable[object]) -> str:
     lines = [f"    {_line(row)}" for row in rows]
     return "[\n" + ",\n".join(lines) + "\n  ]" if lines else "[]"
+
+
+def _records(records: Sequence[Any], names: Sequence[str] = ()) -> str:
+    """Records of one kind, one a line, written field by field: there may be very many."""
+    if not records:
+        return "[]"
+    names = names or [each.name for each in fields(records[0])]
+    form = ", ".join(f"{_line(name)}: %s" for name in names)
+    columns = [dump_column([*map(attrgetter(name), records)]) for name in names]
+    lines = [f"    {{{form}}}" % row for row in zip(*columns, strict=True)]
+    return "[\n" + ",\n".join(lines) + "\n  ]"
 
 
 def parse_report(text: str | bytes, *, at: str) -> Report:

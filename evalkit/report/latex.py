@@ -4,8 +4,10 @@ import math
 import re
 
 from evalkit.errors import clean
+from evalkit.report.findings import HEAD, MOST_ON_PAPER, NOTE, TITLE, Found, found_by_pair
 from evalkit.report.record import Report
 from evalkit.report.text import Group, groups, show_values
+from evalkit.report.turning import against
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -24,9 +26,15 @@ _PATTERN = re.compile("|".join(map(re.escape, _SPECIAL)))
 def render_latex(report: Report) -> str:
     """One `tabular` for all users and one for each segment; needs `\\usepackage{booktabs}`.
 
-    A dagger marks a difference to the baseline that the comparison calls better or worse.
+    A dagger marks a difference to the baseline that the comparison calls better or worse. What a
+    search of segments found follows, a table for each pair of models.
     """
-    tables = [_table(report, group) for group in groups(report)]
+    marked = _marked(report)
+    tables = [
+        _table(report, group, marked.get((group.segmentation, group.segment), set()))
+        for group in groups(report)
+    ]
+    tables += [_finding_table(found) for found in found_by_pair(report, most=MOST_ON_PAPER)]
     return "\n".join(tables) if tables else "% no numbers\n"
 
 
@@ -35,14 +43,18 @@ def escape(text: str) -> str:
     return _PATTERN.sub(lambda found: _SPECIAL[found[0]], clean(text))
 
 
-def _table(report: Report, group: Group) -> str:
-    marked = {
-        (each.candidate, each.metric)
-        for each in report.comparisons
-        if (each.segmentation, each.segment) == (group.segmentation, group.segment)
-        and each.verdict in ("better", "worse")
-        and (report.statistics is None or each.baseline == report.statistics.baseline)
-    }
+def _marked(report: Report) -> dict[tuple[str | None, str | None], set[tuple[str, str]]]:
+    """By segment, the models and metrics that a comparison calls better or worse."""
+    used, pairs = report.statistics, report.comparisons
+    found: dict[tuple[str | None, str | None], set[tuple[str, str]]] = {}
+    for each in pairs if used is None else against(pairs, used.baseline):
+        if each.verdict in ("better", "worse"):
+            segment = found.setdefault((each.segmentation, each.segment), set())
+            segment.add((each.candidate, each.metric))
+    return found
+
+
+def _table(report: Report, group: Group, marked: set[tuple[str, str]]) -> str:
     columns = {label: _column(group, label, marked) for label in group.labels}
     lines = [
         f"% {clean(report.name)} {clean(group.title)}, run {clean(report.run_id)}".rstrip(),
@@ -61,6 +73,18 @@ def _table(report: Report, group: Group) -> str:
             rf"% dagger: differs from {clean(used.baseline)}, {used.test} test, "
             rf"{used.correction} correction, level {used.level:g}"
         )
+    return "\n".join(lines) + "\n"
+
+
+def _finding_table(found: Found) -> str:
+    rows = [" & ".join(map(escape, row)) + r" \\" for row in (HEAD, *found.rows)]
+    lines = [
+        f"% {clean(found.title)}: {TITLE} ({NOTE})",
+        r"\begin{tabular}{lllrrrr}",
+        *(r"\toprule", rows[0], r"\midrule", *rows[1:], r"\bottomrule"),
+        r"\end{tabular}",
+    ]
+    lines += [f"% {found.left_out} more are in report.json"] if found.left_out else []
     return "\n".join(lines) + "\n"
 
 

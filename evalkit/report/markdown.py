@@ -4,6 +4,15 @@ import re
 
 from evalkit.errors import clean
 from evalkit.report.comparisons import show_p
+from evalkit.report.findings import (
+    HEAD,
+    MOST_ON_PAPER,
+    NOTE,
+    NOTHING,
+    TITLE,
+    found_by_pair,
+    searches,
+)
 from evalkit.report.record import Report
 from evalkit.report.text import Group, count_noun, groups, model_notes, show_values, truth_notes
 from evalkit.report.verdict import PASS, verdict_of
@@ -22,6 +31,7 @@ def render_markdown(report: Report) -> str:
     if not report.estimates:
         lines += ["No numbers.", ""]
     lines += _comparison_lines(report)
+    lines += _finding_lines(report) if searches(report) else []
     lines += ["## Counts", "", "| log | counts |", "| :-- | :-- |"]
     lines.append(f"| truth | {escape('; '.join(truth_notes(report.counts.truth)))} |")
     for name, counts in report.counts.models.items():
@@ -76,6 +86,17 @@ def _comparison_lines(report: Report) -> list[str]:
             _row([*names, f"{each.delta:+.4f}", limits, escape(shown), escape(each.verdict)])
         )
     return [*lines, ""]
+
+
+def _finding_lines(report: Report) -> list[str]:
+    lines = [f"## {TITLE.capitalize()}", ""]
+    lines += [f"{NOTE.capitalize()}." if report.findings else f"{NOTHING.capitalize()}.", ""]
+    for found in found_by_pair(report, most=MOST_ON_PAPER):
+        lines += [f"### {escape(found.title)}", "", _row(list(HEAD))]
+        lines.append(_row([":--", ":--", ":--", *["--:"] * (len(HEAD) - 3)]))
+        lines += [_row([escape(cell) for cell in row]) for row in found.rows]
+        lines += ["", f"{found.left_out} more are in report.json.", ""] if found.left_out else [""]
+    return lines
 
 
 def _group_lines(group: Group) -> list[str]:

@@ -3,6 +3,7 @@
 from html import escape
 
 from evalkit.errors import clean
+from evalkit.report.findings import HEAD, MOST_ON_PAPER, NOTE, TITLE, found_by_pair
 from evalkit.report.record import Estimate, Report
 from evalkit.report.text import groups, show_values
 from evalkit.report.verdict import verdict_of
@@ -27,6 +28,16 @@ def render_notebook(report: Report) -> str:
         body = "".join(f"<tr>{row}</tr>" for row in rows.values())
         parts.append(
             f"<table><caption>{_text(title)}</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        )
+    for found in found_by_pair(report, most=MOST_ON_PAPER):
+        head = "".join(f"<th>{_text(cell)}</th>" for cell in HEAD)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in found.rows
+        )
+        more = f"; {found.left_out} more are in report.json" if found.left_out else ""
+        parts.append(
+            f"<table><caption>{_text(f'{found.title}: {TITLE} ({NOTE}{more})')}</caption>"
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         )
     return "".join(parts) or f"<p>{_text(report.name)}: no numbers</p>"

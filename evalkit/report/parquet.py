@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from evalkit.report.json_ import dump_line, estimate_row
-from evalkit.report.record import Report, readable
+from evalkit.report.json_ import dump_column
+from evalkit.report.record import Report, finite, readable
 
 if TYPE_CHECKING:
     import polars as pl
 
 TEXT = ("model", "metric", "name", "parameters", "segmentation", "segment", "policies")
-WHOLE = ("cutoff", "n_users", "n_undefined")
+MAPPINGS = ("parameters", "policies")
 NUMBER = ("value", "low", "high", "std_error")
 COLUMNS = (
     "model",
@@ -32,22 +33,17 @@ COLUMNS = (
 )
 
 
-def tidy_rows(report: Report) -> list[dict[str, str | int | float | None]]:
+def tidy_columns(report: Report) -> dict[str, list[str | int | float | None]]:
     """The entries of `metrics`, flat: `parameters` and `policies` are JSON text."""
-    rows: list[dict[str, str | int | float | None]] = []
-    for estimate in report.estimates:
-        row: dict[str, str | int | float | None] = {}
-        for key, value in estimate_row(estimate).items():
-            if isinstance(value, dict):
-                row[key] = readable(dump_line(value))
-            elif isinstance(value, str):
-                row[key] = readable(value)
-            elif value is None or isinstance(value, int | float):
-                row[key] = value
-            else:
-                raise TypeError(f"{key} of {estimate.metric} is {value!r}")
-        rows.append(row)
-    return rows
+    found: dict[str, list[str | int | float | None]] = {}
+    for name in COLUMNS:
+        values = [*map(attrgetter(name), report.estimates)]
+        if name in MAPPINGS:
+            values = [*dump_column(values)]
+        if name in TEXT:
+            values = [None if each is None else readable(each) for each in values]
+        found[name] = [*map(finite, values)] if name in NUMBER else values
+    return found
 
 
 def metrics_frame(report: Report) -> pl.DataFrame:
@@ -56,7 +52,7 @@ def metrics_frame(report: Report) -> pl.DataFrame:
 
     kinds = {**dict.fromkeys(TEXT, pl.String), **dict.fromkeys(NUMBER, pl.Float64)}
     schema = {name: kinds.get(name, pl.Int64) for name in COLUMNS}
-    return pl.DataFrame(tidy_rows(report), schema=schema, orient="row")
+    return pl.DataFrame(tidy_columns(report), schema=schema)
 
 
 def write_metrics_parquet(report: Report, target: Path | IO[bytes]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalkit.errors import EvalkitError, RequestError, nearest
+from evalkit.report._index import Index
 
 if TYPE_CHECKING:
     import polars as pl
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from evalkit.metrics import Request
 
 SCHEMA_VERSION = 1
+_HALF = re.compile("[\ud800-\udfff]")  # bytes of a name that is no UTF-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ class Comparison:
         wins: users whom the candidate serves better, whichever way the metric points; None where
             users have no values of their own, or where neither way is better.
         verdict: better, worse, not inferior, equivalent, no winner known: cannot tell; different,
-            where neither way is better.
+            where neither way is better; not tested, where there is no p-value.
         smallest_difference: that so many users show with the power that was asked for.
         users_needed: to show a difference of `margin` with that power; None without one.
     """
@@ -401,16 +404,29 @@ class Report:
     config: Mapping[str, object] | None = None  # goes into manifest.json
     per_user_values: PerUser | None = field(default=None, compare=False)
     parts: pl.DataFrame | None = field(default=None, compare=False)  # exact sums; parts.parquet
+    _made: list[Index] = field(default_factory=list, init=False, compare=False)
+
+    @property
+    def _index(self) -> Index:
+        if not self._made:
+            self._made.append(Index(tuple(self.counts.models), self.estimates))
+        return self._made[0]
 
     @property
     def models(self) -> tuple[str, ...]:
         """The models in the order of the config."""
-        return tuple(dict.fromkeys([*self.counts.models, *(each.model for each in self.estimates)]))
+        return self._index.models
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The metric labels in the order they were asked for."""
-        return tuple(dict.fromkeys(each.metric for each in self.estimates))
+        return self._index.labels
+
+    def estimate(
+        self, model: str, metric: str | None, segmentation: str | None, segment: str | None
+    ) -> Estimate | None:
+        """One number by its label and its segment, None and None for all users."""
+        return self._index.estimates.get((model, metric or "", segmentation, segment))
 
     @property
     def metrics(self) -> pl.DataFrame:
@@ -438,10 +454,9 @@ class Report:
         label = self._find_label(metric)
         model = self._find_model(model)
         where = self._find_segment(segment)
-        for each in self.estimates:
-            found = (each.model, each.metric, each.segmentation, each.segment)
-            if found == (model, label, *where):
-                return each.value
+        found = self.estimate(model, label, *where)
+        if found is not None:
+            return found.value
         raise RequestError(
             f"the report has no {label} of {model!r}"
             + ("" if segment is None else f" for segment {segment!r}"),
@@ -607,10 +622,7 @@ class Report:
     def _find_segment(self, segment: str | None) -> tuple[str | None, str | None]:
         if segment is None:
             return None, None
-        known = dict.fromkeys(
-            (each.segmentation, each.segment) for each in self.estimates if each.segment is not None
-        )
-        spelled = {f"{rule}={name}": (rule, name) for rule, name in known}
+        spelled = {f"{rule}={name}": (rule, name) for rule, name in self._index.segments}
         if segment in spelled:
             return spelled[segment]
         fitting = [spelling for spelling, (_, name) in spelled.items() if name == segment]
@@ -644,7 +656,7 @@ def free_name(name: str, taken: Sequence[str]) -> str:
 
 def readable(text: str) -> str:
     """`text` as it can be encoded: a file name's bytes that are no UTF-8 become U+FFFD."""
-    return "".join("\ufffd" if "\ud800" <= each <= "\udfff" else each for each in text)
+    return text if text.isascii() else _HALF.sub("\ufffd", text)
 
 
 def finite(value: float | None) -> float | None:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from evalkit.errors import clean
-from evalkit.report.comparisons import comparison_lines, finding_lines, searches
+from evalkit.report.comparisons import comparison_lines, finding_lines
+from evalkit.report.findings import searches
 from evalkit.report.record import Report
 from evalkit.report.text import (
     Group,

@@ -152,12 +152,15 @@ class Group:
 
     def user_notes(self) -> list[str]:
         """Which metrics stand on fewer users than the model's other metrics."""
-        notes = []
+        notes: list[str] = []
+        if self.common_n_users is not None:
+            return notes
+        most = {model: self.n_users(model) for model in self.models}
         for label in self.labels:
             fewer = []
             for model in self.models:
                 each = self.cells.get((model, label))
-                if each is not None and each.n_users != self.n_users(model):
+                if each is not None and each.n_users != most[model]:
                     fewer.append(f"{each.n_users:,} of {clean(model)}")
             if fewer:
                 notes.append(f"{clean(label)} stands on fewer users: {', '.join(fewer)}")
@@ -171,9 +174,10 @@ def groups(report: Report) -> list[Group]:
         segment = cells.setdefault((each.segmentation, each.segment), {})
         segment[each.model, each.metric] = each
     found = []
+    of_report = report.models
     for (segmentation, name), numbers in cells.items():
         shown = {model for model, _ in numbers}
-        models = tuple(model for model in report.models if model in shown)
+        models = tuple(model for model in of_report if model in shown)
         labels = tuple(dict.fromkeys(label for _, label in numbers))
         found.append(Group(segmentation, name, models, labels, numbers))
     return found

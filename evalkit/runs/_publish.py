@@ -19,7 +19,6 @@ from evalkit.runs._files import (
     link,
     machine_errors,
     point,
-    read,
     reason,
     sync_directory,
     write,
@@ -151,7 +150,6 @@ def _fill(
     """Write every file into `parts`, the manifest last, and read each one back."""
     text = report.to_json()
     write(parts / REPORT, text.encode())
-    Report.from_json(read(parts / REPORT), at=str(parts / REPORT))
     names = [REPORT]
     for format_, name in _FILES.items():
         if format_ in formats:

@@ -88,7 +88,7 @@ def test_a_number_without_standard_error_is_compared_without_a_verdict():
     (found,) = compare(two_models(), ["ECE"]).comparisons
 
     assert math.isfinite(found.delta)
-    assert (found.std_error, found.verdict) == (None, "cannot tell")
+    assert (found.std_error, found.verdict) == (None, "not tested")
     assert found.n_users == N_USERS
 
 
@@ -182,7 +182,7 @@ def test_a_model_without_rows_is_compared_with_nothing():
     )
 
     assert {(each.verdict, math.isnan(each.delta)) for each in report.comparisons} == {
-        ("cannot tell", True)
+        ("not tested", True)
     }
     assert {each.n_users for each in report.estimates if each.model == "noisy"} == {0}
 
@@ -198,7 +198,7 @@ def test_an_infinite_loss_is_compared_with_nothing():
 
     for found in compare(logs, ["log-loss", "log-loss(over='users')"]).comparisons:
         assert found.delta == math.inf
-        assert (found.std_error, found.verdict) == (None, "cannot tell")
+        assert (found.std_error, found.verdict) == (None, "not tested")
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_nothing_is_drawn_for_an_infinite_mean(asked):
     report = compare(logs, ["log-loss(over='users')"], **asked)
 
     (found,) = report.comparisons
-    assert (found.delta, found.verdict) == (math.inf, "cannot tell")
+    assert (found.delta, found.verdict) == (math.inf, "not tested")
     assert math.isnan(found.low)
     good, noisy = report.estimates
     assert good.low < good.value < good.high

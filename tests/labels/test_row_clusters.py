@@ -234,7 +234,7 @@ def test_one_cluster_has_no_error_and_stands_on_the_same_users():
     assert {each.std_error for each in clustered.estimates} == {None}
     for one, other in zip(plain.comparisons, clustered.comparisons, strict=True):
         assert (other.delta, other.n_users, other.wins) == (one.delta, one.n_users, one.wins)
-        assert (other.std_error, other.verdict) == (None, "cannot tell")
+        assert (other.std_error, other.verdict) == (None, "not tested")
 
 
 def test_infinite_values_of_both_models_are_compared_with_nothing():
@@ -249,4 +249,4 @@ def test_infinite_values_of_both_models_are_compared_with_nothing():
     (found,) = evaluate(logs, ["log-loss(over='users')"], cluster="account").comparisons
 
     assert math.isnan(found.delta)
-    assert found.verdict == "cannot tell"
+    assert found.verdict == "not tested"

@@ -11,15 +11,20 @@ from evalkit.report.html._detail import (
 )
 from evalkit.report.html._markup import Html, el, join, raw
 from evalkit.report.html._origin import data_section, origin_section
-from evalkit.report.html._overview import changes_section, models_section, verdict_section
+from evalkit.report.html._overview import (
+    changes_section,
+    findings_section,
+    models_section,
+    verdict_section,
+)
 from evalkit.report.html._style import POLICY, SCRIPT, STYLE
 from evalkit.report.html._trends import trend_body
 from evalkit.report.record import Report
 from evalkit.report.trend import Trend
 
 _LINKS = (
-    *(("changes", "Changes"), ("models", "Models"), ("cutoffs", "Cutoffs")),
-    ("graphs", "Curves"),
+    *(("changes", "Changes"), ("findings", "Findings"), ("models", "Models")),
+    *(("cutoffs", "Cutoffs"), ("graphs", "Curves")),
     *(("segments", "Segments"), ("users", "Single users"), ("pairs", "Pairs")),
     *(("data", "Data"), ("origin", "Origin")),
 )
@@ -29,6 +34,7 @@ def render_html(report: Report) -> str:
     """The report as one HTML file: verdict first, then numbers, then where they come from."""
     sections = [
         changes_section(report),
+        findings_section(report),
         models_section(report),
         curves_section(report),
         graphs_section(report),

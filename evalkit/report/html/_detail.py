@@ -17,6 +17,7 @@ from evalkit.report.html._tables import (
 )
 from evalkit.report.record import Curve, Graph, Report
 from evalkit.report.text import Group, groups
+from evalkit.report.turning import turned
 
 MOST_CELLS = 1_000  # of segment tables: about 100 kB
 MOST_POINTS = 32  # of a drawn curve
@@ -191,10 +192,11 @@ def _limited_cell(
 
 def segments_section(report: Report) -> Html | None:
     """The leading metrics by segment; as many of them as the page has room for."""
-    of_segments = [group for group in groups(report) if group.segment is not None]
+    by_segment = groups(report)
+    of_segments = [group for group in by_segment if group.segment is not None]
     if not of_segments:
         return None
-    overall = {group.segment: group for group in groups(report)}.get(None)
+    overall = {group.segment: group for group in by_segment}.get(None)
     labels = leading_labels(report)
     cells_a_metric = sum(len(group.models) for group in of_segments)
     room = max(1, min(MOST_CELLS // max(cells_a_metric, 1), 4))
@@ -298,32 +300,30 @@ def matrix_section(report: Report) -> Html | None:
         label for label in leading_labels(report) if any(c.metric == label for c in overall)
     ]
     for metric in compared[:2]:
-        of = {(each.candidate, each.baseline): each for each in overall if each.metric == metric}
+        pairs = [each for each in overall if each.metric == metric]
+        of = {(each.candidate, each.baseline): each for each in map(turned, pairs)}
+        of |= {(each.candidate, each.baseline): each for each in pairs}
         models = [model for model in report.models if any(model in pair for pair in of)]
         digits = decimals_for(
             [
                 (each.high - each.low) / 2
-                for each in of.values()
+                for each in pairs
                 if each.low is not None and each.high is not None
             ],
-            [each.delta for each in of.values()],
+            [each.delta for each in pairs],
         )
         rows = []
         for row in models:
             cells = []
             for column in models:
-                pair, sign = of.get((row, column)), 1.0
-                if pair is None:
-                    pair, sign = of.get((column, row)), -1.0
+                pair = of.get((row, column))
                 if pair is None:
                     cells.append(el("td", ""))
                     continue
-                flipped = {"better": "worse", "worse": "better"}
-                word = pair.verdict if sign > 0 else flipped.get(pair.verdict, pair.verdict)
-                kind = word if word in ("better", "worse") else None
-                shown = show(sign * pair.delta, digits, signed=True)
+                kind = pair.verdict if pair.verdict in ("better", "worse") else None
+                shown = show(pair.delta, digits, signed=True)
                 cells.append(
-                    el("td", el("b", shown, class_=kind) if kind else shown, el("i", word))
+                    el("td", el("b", shown, class_=kind) if kind else shown, el("i", pair.verdict))
                 )
             rows.append([name_cell(row), *cells])
         head = ["", *models]

@@ -4,6 +4,15 @@ import math
 from collections.abc import Sequence
 from itertools import groupby
 
+from evalkit.report.findings import (
+    HEAD,
+    MOST_ON_PAPER,
+    NOTE,
+    NOTHING,
+    TITLE,
+    found_by_pair,
+    searches,
+)
 from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import Mark, Row, dot_plot
 from evalkit.report.html._scale import decimals_for, show
@@ -17,9 +26,11 @@ from evalkit.report.html._tables import (
 )
 from evalkit.report.record import Comparison, Estimate, Gate, Report
 from evalkit.report.text import Group, count_noun, groups
+from evalkit.report.turning import against
 from evalkit.report.verdict import verdict_of
 
 MOST_COLUMNS = 8
+MOST_BASELINES = 3
 MOST_COMPARISONS = 60
 FEW_COMPARISONS = 12  # stand there at once
 _WORDS = {"pass": "pass", "fail": "fail", "cannot tell": "unclear"}
@@ -88,11 +99,17 @@ def changes_section(report: Report) -> Html | None:
         return None
     used = report.statistics
     parts: list[Html] = []
-    baselines = dict.fromkeys(each.baseline for each in chosen)
-    wanted = [used.baseline] if used is not None and used.baseline in baselines else [*baselines]
-    for baseline in wanted[:3]:
-        of = [each for each in chosen if each.baseline == baseline]
-        parts.append(_changes(report, baseline or "", of))
+    asked = against(chosen, used.baseline) if used is not None and used.baseline else []
+    if used is not None and used.baseline and asked:
+        parts.append(_changes(report, used.baseline, asked))
+    else:
+        baselines = list(dict.fromkeys(each.baseline for each in chosen))
+        for baseline in baselines[:MOST_BASELINES]:
+            of = [each for each in chosen if each.baseline == baseline]
+            parts.append(_changes(report, baseline, of))
+        if len(baselines) > MOST_BASELINES:
+            note = f"Comparisons with {len(baselines) - MOST_BASELINES} more are in report.json."
+            parts.append(el("p", note, class_="soft"))
     how = ""
     if used is not None:
         adjusted = "" if used.correction == "none" else f", p-values adjusted by {used.correction}"
@@ -103,6 +120,29 @@ def changes_section(report: Report) -> Html | None:
         el("p", how, class_="soft") if how else None,
         parts,
     )
+
+
+def findings_section(report: Report) -> Html | None:
+    """The segments in which a model loses or gains against another."""
+    if not searches(report):
+        return None
+    note = f"{NOTE.capitalize()}." if report.findings else f"{NOTHING.capitalize()}."
+    parts: list[Html] = []
+    for found in found_by_pair(report, most=MOST_ON_PAPER):
+        rows = [
+            [
+                el("td", el("b", kind, class_="worse" if kind == "loss" else "better")),
+                text_cell(metric),
+                text_cell(segment, wrap=True),
+                *map(number_cell, numbers),
+            ]
+            for kind, metric, segment, *numbers in found.rows
+        ]
+        head = [el("th", each, class_="text", scope="col") for each in HEAD[:3]]
+        parts += [el("h3", found.title), table([*head, *HEAD[3:]], rows)]
+        if found.left_out:
+            parts.append(el("p", f"{found.left_out} more are in report.json.", class_="soft"))
+    return join(el("h2", TITLE.capitalize(), id="findings"), el("p", note, class_="soft"), parts)
 
 
 def _changes(report: Report, baseline: str, comparisons: Sequence[Comparison]) -> Html:

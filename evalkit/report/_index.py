@@ -1,0 +1,29 @@
+"""What is asked of a report again and again, looked up once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from evalkit.report.record import Estimate
+
+Place: TypeAlias = tuple[str, str, str | None, str | None]  # model, metric, segmentation, segment
+
+
+class Index:
+    """Names in their order, and every number by its place."""
+
+    __slots__ = ("estimates", "labels", "models", "segments")
+
+    def __init__(self, counted: Sequence[str], estimates: Sequence[Estimate]) -> None:
+        self.estimates: dict[Place, Estimate] = {}
+        for each in estimates:
+            place = (each.model, each.metric, each.segmentation, each.segment)
+            self.estimates.setdefault(place, each)
+        places = self.estimates
+        self.models = tuple(dict.fromkeys([*counted, *(model for model, *_ in places)]))
+        self.labels = tuple(dict.fromkeys(label for _, label, *_ in places))
+        self.segments = tuple(
+            dict.fromkeys((rule, name) for *_, rule, name in places if name is not None)
+        )

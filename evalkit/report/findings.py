@@ -1,0 +1,64 @@
+"""Segments that a search found to lose or gain, pair by pair, as every rendering lists them."""
+
+import math
+from dataclasses import dataclass
+
+from evalkit.report.record import Finding, Report
+
+TITLE = "segments that lose or gain"
+NOTE = "limits are widened for having been picked"
+NOTHING = "no segment surely loses or gains"
+HEAD = ("", "metric", "segment", "delta", "low", "high", "users")
+MOST_ON_PAPER = 40  # of one pair of models, in pages and papers
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found of one pair of models, the largest losses first, then the gains.
+
+    Args:
+        title: `als against popularity`.
+        rows: as many cells as `HEAD`.
+        left_out: how many more there are in report.json.
+    """
+
+    title: str
+    rows: list[list[str]]
+    left_out: int
+
+
+def searches(report: Report) -> bool:
+    """Whether the run searched segments."""
+    section = (report.config or {}).get("statistics")
+    return bool(report.findings) or (isinstance(section, dict) and bool(section.get("search")))
+
+
+def found_by_pair(report: Report, *, most: int | None = None) -> list[Found]:
+    """The findings of every pair of models; at most so many of each, losses and gains alike."""
+    pairs: dict[tuple[str, str], list[Finding]] = {}
+    for each in report.findings:
+        pairs.setdefault((each.candidate, each.baseline), []).append(each)
+    listed = []
+    for (candidate, baseline), found in pairs.items():
+        shown = found if most is None or len(found) <= most else _leading(found, most)
+        listed.append(
+            Found(f"{candidate} against {baseline}", [*map(_row, shown)], len(found) - len(shown))
+        )
+    return listed
+
+
+def _leading(found: list[Finding], most: int) -> list[Finding]:
+    losses = [each for each in found if each.kind == "loss"]
+    gains = [each for each in found if each.kind != "loss"]
+    n_gains = min(len(gains), max(most // 2, most - len(losses)))
+    return losses[: most - n_gains] + gains[:n_gains]
+
+
+def _row(each: Finding) -> list[str]:
+    numbers = [_signed(number) for number in (each.delta, each.low, each.high)]
+    segment = f"{each.segmentation} = {each.segment}"
+    return [each.kind, each.metric, segment, *numbers, f"{each.n_users:,}"]
+
+
+def _signed(number: float | None) -> str:
+    return "-" if number is None or not math.isfinite(number) else f"{number:+.4f}"

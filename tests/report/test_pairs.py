@@ -1,0 +1,200 @@
+"""Who is compared with whom: every rendering names both models, whichever came first."""
+
+import re
+from dataclasses import replace
+
+import polars as pl
+import pytest
+from pages import page_report
+
+import evalkit
+from evalkit.errors import DataError
+from evalkit.report import FORMATS, Comparison, Finding, Report, render
+from evalkit.report.turning import against, turned
+
+PAIR = Comparison(
+    "base", "new", "RR", None, None, 0.02, 0.004, 0.012, 0.028, 0.1, 0.05, 0.16,
+    0.001, 0.002, 0.3, "t", 900, 50, 800, 40, 0.01, "better", 0.01, 123,
+)  # fmt: skip
+
+
+def test_a_turned_pair_says_the_same_of_the_other_model():
+    found = turned(PAIR)
+
+    assert (found.baseline, found.candidate, found.verdict) == ("new", "base", "worse")
+    assert (found.delta, found.low, found.high) == (-0.02, -0.028, -0.012)
+    assert (found.wins, found.ties, found.losses) == (40, 800, 50)
+    assert found.relative == pytest.approx(-0.02 / 0.22)  # of the candidate's mean, 0.2 + 0.02
+    assert found.relative_low == pytest.approx(1 / 1.16 - 1)
+    assert found.relative_high == pytest.approx(1 / 1.05 - 1)
+    assert (found.effect_size, found.p_value, found.n_users) == (-0.3, 0.001, 900)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "other"),
+    [
+        *(("better", "worse"), ("worse", "better"), ("not inferior", "cannot tell")),
+        *((each, each) for each in ("equivalent", "different", "cannot tell", "not tested")),
+    ],
+)
+def test_verdicts_are_turned(verdict, other):
+    assert turned(replace(PAIR, verdict=verdict)).verdict == other
+
+
+def test_what_does_not_exist_stays_away():
+    pair = replace(
+        PAIR, low=None, high=None, relative=-1.0, relative_low=-1.2, relative_high=-0.5, wins=None
+    )
+
+    found = turned(pair)
+
+    assert (found.low, found.high, found.relative, found.losses) == (None, None, None, None)
+    assert (found.relative_low, found.relative_high) == (None, None)
+    assert str(turned(replace(PAIR, delta=0.0)).delta) == "0.0"
+
+
+def test_pairs_with_a_baseline_are_those_it_is_in():
+    pairs = [PAIR, replace(PAIR, baseline="a", candidate="base"), replace(PAIR, baseline="a")]
+
+    found = against(pairs, "base")
+
+    assert [(each.baseline, each.candidate) for each in found] == [("base", "new"), ("base", "a")]
+
+
+def with_baseline(place: int) -> Report:
+    """A report of four models whose pairs are kept as they stood in the config."""
+    report = page_report(4, 2, 4)
+    used = replace(report.statistics, baseline=report.models[place])
+    return replace(report, statistics=used)
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_the_page_compares_every_model_with_the_baseline(place):
+    report = with_baseline(place)
+    others = [each for each in report.models if each != report.models[place]]
+
+    page = render(report, "html")
+
+    changes = page[page.index('id="changes"') : page.index('id="models"')]
+    rows = re.findall(r'<tr><th[^>]*>([^<]+)</th><td class="text">([^<]+)</td>', changes)
+    assert {candidate for candidate, _ in rows} == set(others)
+    assert {baseline for _, baseline in rows} == {report.models[place]}
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_daggers_stand_on_both_sides_of_the_baseline(place):
+    report = with_baseline(place)
+    sure = against(report.comparisons, report.models[place])
+    sure = [each for each in sure if each.verdict in ("better", "worse")]
+
+    latex = render(report, "latex")
+
+    assert latex.partition("\\bottomrule")[0].count("dagger") == len(sure) > 0
+
+
+def logs() -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]:
+    users = list(range(400))
+    truth = pl.DataFrame({"user": users, "item": [0] * 400})
+    ranked = {}
+    for number, model in enumerate(("first", "second", "third")):
+        ranks = [1 + (user % (number + 2) == 0) for user in users]
+        ranked[model] = pl.DataFrame({"user": users, "item": [0] * 400, "rank": ranks})
+    return truth, ranked
+
+
+@pytest.mark.parametrize("baseline", ["first", "second", "third"])
+def test_the_baseline_of_all_pairs_is_the_baseline_of_its_own(baseline):
+    truth, ranked = logs()
+    asked = {"policies": {"bad_ranks": "keep"}, "metrics": ["RR"]}
+    of_one = evalkit.evaluate(truth, ranked, statistics={"baseline": baseline}, **asked)
+    statistics = {"baseline": baseline, "pairs": "all", "correction": "none", "margin": 0.2}
+
+    of_all = evalkit.evaluate(truth, ranked, statistics=statistics, **asked)
+
+    assert len(of_all.comparisons) == 3
+    found = against(of_all.comparisons, baseline)
+    assert found == [each for each in of_all.comparisons if each.baseline == baseline]
+    for one, other in zip(of_one.comparisons, found, strict=True):
+        assert (one.candidate, one.delta, one.low) == (other.candidate, other.delta, other.low)
+        assert other.verdict in ("equivalent", "not inferior", "better", "worse")
+
+
+def test_a_baseline_of_all_pairs_is_one_of_the_models_that_a_column_names():
+    truth, ranked = logs()
+    table = pl.concat(
+        each.with_columns(pl.lit(name).alias("model")) for name, each in ranked.items()
+    )
+
+    with pytest.raises(DataError) as caught:
+        evalkit.evaluate(
+            *(truth, table),
+            metrics=["RR"],
+            policies={"bad_ranks": "keep"},
+            statistics={"baseline": "frist", "pairs": "all"},
+        )
+
+    assert (caught.value.code, caught.value.hint) == ("unknown-model", "did you mean 'first'?")
+
+
+# What a search found.
+
+
+def finding(candidate: str, kind: str, number: int = 0, **more: object) -> Finding:
+    delta = -0.1 + number / 1e4 if kind == "loss" else 0.1
+    found = Finding(
+        "base & co", candidate, "nDCG@10", "country", f"c{number}", kind,
+        delta, delta - 0.01, delta + 0.01, 0.001, 0.002, 1234, 99,
+    )  # fmt: skip
+    return replace(found, **more)
+
+
+FOUND = (finding("als", "loss"), finding("als", "gain", 1), finding("<ease>", "loss", 2))
+
+
+@pytest.mark.parametrize("format", [each for each in FORMATS if each != "csv"])
+def test_findings_name_both_models_in_every_form(make_report, make_estimate, format):
+    report = make_report([make_estimate("als", "nDCG@10", 0.2)], findings=FOUND)
+
+    text = render(report, format)
+
+    for model in ("als", "ease", "base"):
+        assert model in text
+    for each in FOUND:
+        assert each.segment in text
+        assert f"{each.delta:+.4f}" in text or repr(each.delta) in text
+
+
+def test_a_notebook_shows_findings(make_report, make_estimate):
+    report = make_report([make_estimate("als", "nDCG@10", 0.2)], findings=FOUND)
+
+    shown = report._repr_html_()
+
+    assert "als against base &amp; co" in shown
+    assert "&lt;ease&gt; against base &amp; co" in shown
+    assert "<td>-0.0998</td>" in shown
+
+
+@pytest.mark.parametrize("format", ["markdown", "html", "latex"])
+def test_many_findings_are_cut_and_it_is_said_where_the_others_are(make_report, format):
+    losses = [finding("als", "loss", number) for number in range(90)]
+    gains = [finding("als", "gain", 100 + number) for number in range(3)]
+    report = make_report([], findings=tuple(losses + gains))
+
+    text = render(report, format)
+
+    assert "53 more are in report.json" in text
+    assert all(f"c{100 + number}" in text for number in range(3))
+
+
+@pytest.mark.parametrize("format", ["table", "markdown", "html"])
+def test_a_search_without_findings_says_so(make_report, format):
+    report = make_report([], config={"statistics": {"search": True}})
+
+    assert "o segment surely loses or gains" in render(report, format)
+    assert "surely" not in render(replace(report, config=None), format)
+
+
+def test_limits_that_do_not_exist_are_dashes(make_report):
+    report = make_report([], findings=(finding("als", "loss", low=None, high=None),))
+
+    assert "nan" not in render(report, "table")
