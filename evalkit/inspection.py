@@ -7,7 +7,8 @@ import polars as pl
 
 from evalkit.config import Config, Policies
 from evalkit.errors import DATA_WRONG, FINE, Errors, EvalkitError
-from evalkit.plan import Given, open_tables
+from evalkit.leakage import find_leak
+from evalkit.plan import Given, Tables, open_tables, plan_ids_of
 from evalkit.report import ModelCounts, Report
 from evalkit.sources import Table, reading
 from evalkit.street import run_config
@@ -25,6 +26,7 @@ LENIENT = {
     "beyond_depth": "warn",
     "no_common_user": "warn",
     "empty_input": "warn",
+    "truth_in_train": "count",
 }
 
 
@@ -62,6 +64,10 @@ def check_config(config: Config, *, threads: int | None = None) -> list[Finding]
     except EvalkitError as error:
         return list(_findings_of(error))
     findings = list(_oddities(report, config.policies))
+    try:
+        findings += _leaks(report, tables, config)
+    except EvalkitError as error:
+        findings += _findings_of(error)
     for model, table in tables.rankings:
         try:
             findings += _listed_faults(table, model, config.policies)
@@ -147,7 +153,7 @@ def _oddities(report: Report, policies: Policies) -> Iterator[Finding]:
         "negative-relevance": policies.negative_relevance == "error",
     }
     for warning in report.warnings:
-        if warning.code not in ("bad-ranks", "duplicate-item"):
+        if warning.code not in ("bad-ranks", "duplicate-item", "truth-in-train"):
             refused = refusing.get(warning.code, False)
             yield _finding(refused, warning.code, warning.message)
 
@@ -188,6 +194,33 @@ def _model_oddities(name: str, counts: ModelCounts, policies: Policies) -> Itera
     for number, refused, code, what in faults:
         if number:
             yield _finding(refused, code, f"{number:,} {what}", at)
+
+
+def _leaks(report: Report, tables: Tables, config: Config) -> Iterator[Finding]:
+    """Pairs of the truth that stand in train, the first of them by user."""
+    leak = find_leak(report.counts.truth, config)
+    if leak is None or tables.train is None:
+        return
+    plans = plan_ids_of(tables, 1)
+    ids = [column for plan in plans for column in plan.canonical()]
+    users, names = list(plans[0].columns), [name for plan in plans for name in plan.columns]
+    relevance = pl.col("relevance")
+    if "relevance" in tables.truth.frame.collect_schema():
+        joined = {"sum": relevance.sum(), "last": relevance.last()}
+        pairs = tables.truth.frame.select(*ids, relevance.cast(pl.Float64)).drop_nulls(names)
+        pairs = pairs.group_by(names, maintain_order=True).agg(
+            joined.get(config.policies.truth_duplicates, relevance.max())
+        )
+        lowest = tables.threshold
+        pairs = pairs.filter(relevance > 0 if lowest is None else relevance >= lowest)
+    else:
+        pairs = tables.truth.frame.select(ids)
+    shared = pairs.select(names).join(tables.train.frame.select(ids), on=names, how="semi")
+    with reading(tables.truth):
+        rows = shared.unique().sort(names).head(LISTED).collect(engine="streaming")
+    message = f"{leak.message}: {_rows(rows, users, report.counts.truth.in_train)}"
+    status = DATA_WRONG if leak.refused else FINE
+    yield Finding(leak.refused, status, leak.code, message, tables.truth.at, leak.hint)
 
 
 def _listed_faults(table: Table, model: str | None, policies: Policies) -> Iterator[Finding]:
@@ -234,12 +267,12 @@ def _repeated(frame: pl.LazyFrame, by: list[str], table: Table) -> pl.DataFrame:
         return copies.drop("len").sort(by).collect(engine="streaming")
 
 
-def _rows(frame: pl.DataFrame, users: list[str]) -> str:
+def _rows(frame: pl.DataFrame, users: list[str], total: int | None = None) -> str:
     others = [name for name in frame.columns if name not in users]
     shown = []
     for row in frame.head(LISTED).iter_rows(named=True):
         user = " / ".join(str(row[name]) for name in users)
         rest = " ".join(f"{name} {row[name]}" for name in others)
         shown.append(f"user {user} {rest}")
-    left = frame.height - len(shown)
+    left = (frame.height if total is None else total) - len(shown)
     return ", ".join(shown) + (f", and {left:,} more" if left > 0 else "")

@@ -124,6 +124,7 @@ class Tally:
     users: int = 0
     users_without_relevant: int = 0
     pairs: int = 0
+    in_train: int | None = None
     unknown_rows: int = 0
     bad_scores: int = 0
     bad_rank_rows: int = 0
@@ -149,6 +150,10 @@ class Tally:
         self.users += truth.pairs.n_users - n_extra
         self.users_without_relevant += int((truth.pairs.n_relevant == 0).sum()) - n_extra
         self.pairs += int(truth.pairs.n_relevant.sum())
+
+    def add_in_train(self, n_pairs: int) -> None:
+        """Pairs of one share of the truth that stand in train."""
+        self.in_train = (self.in_train or 0) + n_pairs
 
     def add_model(self, probe: ModelProbe, config: Config, truth: Truth) -> None:
         """One share of a model's rankings."""
@@ -189,6 +194,7 @@ class Tally:
             users=self.users,
             users_without_relevant=self.users_without_relevant,
             pairs=self.pairs,
+            in_train=self.in_train,
         )
 
     def model_counts(self, config: Config) -> ModelCounts:

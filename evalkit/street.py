@@ -32,6 +32,7 @@ from evalkit.errors import (
 )
 from evalkit.inference import Inference
 from evalkit.keys import IdPlan, KeyCollisionError, Sample, Share
+from evalkit.leakage import find_leak
 from evalkit.ledger import Clock, Progress, ProgressLine, Tally, versions
 from evalkit.metrics import Request
 from evalkit.plan import Given, Tables, count_shares, open_tables, plan_ids_of
@@ -61,7 +62,7 @@ from evalkit.sources import Table
 from evalkit.storage import storing
 from evalkit.threads import usable_cores
 from evalkit.totals import GrandTotals, Lacking, Pair, Totals, pairs_among
-from evalkit.truth import TRUTH_CODES, Truth, build_train, build_truth
+from evalkit.truth import TRUTH_CODES, Truth, build_train, build_truth, count_in_train
 from evalkit.views import ListRules, RankSets, as_kept, rules_of
 
 if TYPE_CHECKING:
@@ -386,6 +387,7 @@ class Evaluation:
                     threads=self.threads,
                 )
             self.train_rows = train.rows
+            self.truth_tally.add_in_train(count_in_train(truth, train, threads=self.threads))
             clock.stop("train")
         split = self._split(truth, share, edges)
         if self.tables.segments:
@@ -673,6 +675,10 @@ class Evaluation:
             hint = 'write empty_input = "warn" under [policies] if that can be'
             at = self.tables.truth.at
             tell(policies.empty_input, "empty-input", "the truth has no rows", at, hint, None)
+        leak = find_leak(self.truth_tally.truth_counts(), self.config)
+        if leak is not None:
+            told = "error" if leak.refused else "warn"
+            tell(told, leak.code, leak.message, self.tables.truth.at, leak.hint, None)
         for name, model in self.models.items():
             tally = model.tally
             at = self._place_of(name)

@@ -26,7 +26,7 @@ from evalkit.keys import (
     same_ids,
     stable_hashes,
 )
-from evalkit.pairs import ManyGradesError, PairRows, UserItems, build_user_items
+from evalkit.pairs import ManyGradesError, PairRows, UserItems, build_user_items, count_shared
 from evalkit.sources import Table, reading
 from evalkit.threads import ordered_map
 
@@ -447,6 +447,23 @@ def build_train(table: Table, truth: Truth, *, null_ids: str, threads: int) -> T
     if distinct:
         item_keys, item_ids = distinct_items(pl.concat(distinct))
     return Train(seen, item_keys, item_ids, n_rows)
+
+
+def count_in_train(truth: Truth, train: Train, *, threads: int) -> int:
+    """Relevant pairs of a user and an item that stand in the training log, each once.
+
+    Raises:
+        KeyCollisionError: two items share a key.
+    """
+    if truth.item_plan.hashed and train.item_keys.size and truth.item_keys.size:
+        _, ours, theirs = np.intersect1d(
+            truth.item_keys, train.item_keys, assume_unique=True, return_indices=True
+        )
+        if not same_ids(truth.item_ids[ours], train.item_ids[theirs]):
+            raise KeyCollisionError
+    return count_shared(
+        truth.pairs, train.pairs, relevant_from=truth.relevant_from, threads=threads
+    )
 
 
 def distinct_items(rows: pl.DataFrame) -> tuple[Keys, pl.DataFrame]:

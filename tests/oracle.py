@@ -32,6 +32,7 @@ POLICIES: dict[str, str | int] = {
     "beyond_depth": "warn",
     "no_common_user": "error",
     "empty_input": "error",
+    "truth_in_train": "warn",
 }
 
 
@@ -263,6 +264,12 @@ def evaluate(
     seen_pairs = {(row["user"], row["item"]) for row in train or ()}
     counts = _Counts()
     problems: list[str] = []
+    n_in_train = sum(
+        (user, item) in seen_pairs and gain >= judged.relevant_from
+        for user, items in judged.relevance.items()
+        for item, gain in items.items()
+    )
+    judged.counts["in_train"] = None if train is None else n_in_train
 
     named = [
         (number, row)
@@ -308,6 +315,12 @@ def evaluate(
     depth = max((each.deepest for each in lists.values()), default=0)
     if not truth and chosen["empty_input"] == "error":
         problems.append("empty-input")
+    if n_in_train and chosen["truth_in_train"] != "count":
+        share = Fraction(n_in_train, judged.counts["pairs"])
+        if share >= Fraction(95, 100):
+            problems.append("truth-is-train")
+        elif chosen["truth_in_train"] == "error" and share >= Fraction(1, 100):
+            problems.append("truth-in-train")
     if not rankings and not n_users:
         if chosen["empty_input"] == "error":
             problems.append("empty-input")

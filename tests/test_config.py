@@ -209,6 +209,8 @@ def test_defaults_are_those_of_the_documented_interface():
         "beyond_depth": "warn",
         "no_common_user": "error",
         "empty_input": "error",
+        "truth_in_train": "warn",
+        "mixed_splits": "error",
     }
 
 

@@ -358,6 +358,15 @@ class Policies(Record):
     empty_input: Literal["error", "warn"] = Field(
         default="error", description="A table without rows."
     )
+    truth_in_train: Literal["warn", "error", "count"] = Field(
+        default="warn",
+        description="Pairs of the truth that stand in train; warn: told from 1 %, refused from "
+        "95 %, error: refused from 1 %, count: only counted.",
+    )
+    mixed_splits: Literal["error", "keep"] = Field(
+        default="error",
+        description="A table with rows of train, valid and test, told by a column such as split.",
+    )
 
 
 class Segmentation(Record):
@@ -633,6 +642,19 @@ class Config(Record):
     def at(self, *key: str | int) -> str:
         """Where a key stands, for errors: `configs/nightly.toml:14: metrics.names[2]`."""
         return self._places.at(key)
+
+    @property
+    def door(self) -> Literal["file", "options", "python"]:
+        """Where the request came from, whose words hints speak."""
+        return "file" if self._places.source else "options" if self._places.options else "python"
+
+    def spell_policy(self, name: str, value: str) -> str:
+        """A policy as whoever asked would write it, for hints."""
+        if self.door == "options":
+            return f"--set policies.{name}={value}"
+        if self.door == "python":
+            return f'policies={{"{name}": "{value}"}}'
+        return f'{name} = "{value}" under [policies]'
 
     def dump(self) -> dict[str, object]:
         """What a run keeps of the config, as JSON has it; passwords in URLs are masked."""

@@ -176,7 +176,7 @@ _MODEL_COUNTS = (
 
 def _counts(report: Report) -> Iterator[tuple[Value, ...]]:
     truth = report.counts.truth
-    names = ("rows", "rows_used", "users", "users_without_relevant", "pairs")
+    names = ("rows", "rows_used", "users", "users_without_relevant", "pairs", "in_train")
     for name in names:
         yield report.run_id, "truth", None, name, getattr(truth, name)
     for reason, number in truth.rows_dropped.items():

@@ -14,6 +14,7 @@ from evalkit.pairs._index import (
     start_of,
 )
 from evalkit.pairs._rows import ManyGradesError, PairRows
+from evalkit.pairs._shared import count_shared
 from evalkit.pairs._table import find_entry, home_entry
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "build_user_items",
     "code_of",
     "count_of",
+    "count_shared",
     "find_entry",
     "find_item",
     "first_gap",

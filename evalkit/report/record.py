@@ -42,6 +42,7 @@ class TruthCounts:
     users: int
     users_without_relevant: int
     pairs: int
+    in_train: int | None = None  # of the pairs; None: no train log was given, or nobody counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,6 +197,8 @@ def truth_notes(truth: TruthCounts) -> list[str]:
     ]
     if truth.users_without_relevant:
         notes.append(f"{count_noun(truth.users_without_relevant, 'user')} without relevant items")
+    if truth.in_train:
+        notes.append(f"{count_noun(truth.in_train, 'pair')} in train")
     return notes
 
 

@@ -203,8 +203,30 @@ def test_training_logs_agree_with_plain_python(
     policies = {
         **LENIENT, "duplicates": duplicates, "bad_ranks": bad_ranks, "first_rank": first_rank
     }  # fmt: skip
+    policies["truth_in_train"] = "count"
     options = {"with_train": True, "drop_seen": drop_seen, "threads": threads}
     agree(log, mode=mode, policies=policies, batch=batch, **options)
+
+
+@laws
+@given(
+    log=logs(),
+    truth_in_train=st.sampled_from(["warn", "error", "count"]),
+    truth_duplicates=st.sampled_from(["max", "sum", "last"]),
+    threshold=st.sampled_from([None, 0.5, 1.0, 2.0]),
+    drop_seen=st.booleans(),
+    batch=BATCH,
+)
+def test_pairs_in_train_agree_with_plain_python(
+    log, truth_in_train, truth_duplicates, threshold, drop_seen, batch
+):
+    policies = {
+        **LENIENT,
+        "truth_in_train": truth_in_train,
+        "truth_duplicates": truth_duplicates,
+    }
+    options = {"with_train": True, "drop_seen": drop_seen, "threshold": threshold}
+    agree(log, mode="rank", policies=policies, batch=batch, **options)
 
 
 @laws
@@ -418,6 +440,7 @@ def test_copies_in_any_order_give_the_same_bytes(log, mode, duplicates, data):
 )
 def test_several_passes_give_the_same_bytes(log, mode, duplicates, n_shares, drop_seen, batch):
     policies = {**LENIENT, "duplicates": duplicates, "null_ids": "drop", "bad_ranks": "keep"}
+    policies["truth_in_train"] = "count"
     options = {"mode": mode, "policies": policies, "with_train": True, "drop_seen": drop_seen}
     try:
         reference = run_log(log, **options)

@@ -57,6 +57,8 @@ def data_section(report: Report) -> Html:
     note = f"{truth.pairs:,} relevant pairs of a user and an item"
     if truth.users_without_relevant:
         note += f"; {truth.users_without_relevant:,} users of the truth have none"
+    if truth.in_train is not None:
+        note += f"; {truth.in_train:,} stand in train"
     return join(
         el("h2", "Data", id="data"),
         _warnings(report),
