@@ -19,6 +19,7 @@ COMPARED = [
     "segments.n.quantiles=2",
     "statistics.baseline=model-1",
 ]
+WITH_TRAIN = ["train.path={truth}", "train.drop_seen=true", "policies.truth_in_train=count"]
 
 
 def warm(
@@ -54,7 +55,7 @@ def _run_all(folder: Path) -> None:
         _Way("rank", "int", ["policies.bad_ranks=compress"]),
         _Way("rank", "int", COMPARED, models=2),
         _Way("rank", "string", ["policies.duplicates=count"], sample=0.5),
-        _Way("both", "int", ["train.path={truth}", "train.drop_seen=true"], sample=0.5),
+        _Way("both", "int", WITH_TRAIN, sample=0.5),
         _Way("both", "string", ["policies.ties=item-text-desc"]),
         _Way("score", "int"),
         _Way("score", "int", ["policies.duplicates=first"], order="scattered"),
