@@ -9,12 +9,13 @@ import numpy.typing as npt
 
 from evalkit.config import Policies, policies_of
 from evalkit.exact import CellRows
-from evalkit.metrics import Hits, Relevant, Request, kernel
-from evalkit.native import prefetch
+from evalkit.kernels import kernel
+from evalkit.kernels.intrinsics import prefetch
+from evalkit.kernels.threads import ordered_map
+from evalkit.metrics import Hits, Relevant, Request
 from evalkit.pairs import first_gap, relevance_at
 from evalkit.ranks import NOT_RANKED, Ranks
 from evalkit.segments import CellSet
-from evalkit.threads import ordered_map
 from evalkit.totals import Pair, Totals
 from evalkit.truth import Truth
 from evalkit.views import RankSets, Seen, View, look, settle_by_policies, settles_plainly

@@ -16,7 +16,8 @@ from evalkit.aggregate import UserValues, Values, measure_models
 from evalkit.config import Config, Policies
 from evalkit.exact import SCALE_BITS, CellRows, ExactSum, ExactSums
 from evalkit.inference import interval_of
-from evalkit.metrics import Request, kernel
+from evalkit.kernels import kernel
+from evalkit.metrics import Request
 from evalkit.report import Curve, Distribution, Graph
 from evalkit.segments import CellSet, UserSegments
 from evalkit.totals import Totals

@@ -11,8 +11,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.metrics import kernel
-from evalkit.native import float_bits, prefetch, square_error
+from evalkit.kernels import kernel
+from evalkit.kernels.intrinsics import float_bits, prefetch, square_error
 
 SCALE_BITS = 1074  # every finite float64 is a whole multiple of 2^-1074
 LIMB_BITS = 32

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.errors import DataError, RequestError
-from evalkit.metrics import kernel
+from evalkit.kernels import kernel
 
 Keys = npt.NDArray[np.uint64]
 

@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 from evalkit import __version__
 from evalkit.config import Config
-from evalkit.metrics import loading
+from evalkit.kernels import loading
 from evalkit.ranks import ModelProbe
 from evalkit.report import Meta, ModelCounts, TruthCounts, Warning_
 from evalkit.sources import Table

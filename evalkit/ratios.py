@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from evalkit.aggregate import USERS_A_BLOCK, BlockValues, Values, beside
 from evalkit.exact import CellRows, ExactSum, ExactSums
+from evalkit.kernels.threads import ordered_map
 from evalkit.segments import ALL, Segment, UserSegments
-from evalkit.threads import ordered_map
 from evalkit.totals import GrandTotals, Pair
 
 Target: TypeAlias = str | Pair

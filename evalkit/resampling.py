@@ -16,10 +16,10 @@ import numpy.typing as npt
 from evalkit.aggregate import BlockValues, beside
 from evalkit.config import Config, StatisticsSection
 from evalkit.errors import RequestError
+from evalkit.kernels.threads import ordered_map
 from evalkit.metrics import Request
 from evalkit.segments import CellSet, Segment
 from evalkit.statistics.intervals import Interval
-from evalkit.threads import ordered_map
 from evalkit.totals import GrandTotals, Pair, Totals
 from evalkit.views import is_mean_of_users
 

@@ -31,6 +31,7 @@ from evalkit.errors import (
     raise_all,
 )
 from evalkit.inference import Inference
+from evalkit.kernels.threads import usable_cores
 from evalkit.keys import IdPlan, KeyCollisionError, Sample, Share
 from evalkit.leakage import find_leak
 from evalkit.ledger import Clock, Progress, ProgressLine, Tally, versions
@@ -60,7 +61,6 @@ from evalkit.segments import (
 )
 from evalkit.sources import Table
 from evalkit.storage import storing
-from evalkit.threads import usable_cores
 from evalkit.totals import GrandTotals, Lacking, Pair, Totals, pairs_among
 from evalkit.truth import TRUTH_CODES, Truth, build_train, build_truth, count_in_train
 from evalkit.views import ListRules, RankSets, as_kept, rules_of

@@ -26,8 +26,8 @@ from evalkit.exact import (
     add_powers,
     add_some,
 )
-from evalkit.metrics import kernel
-from evalkit.native import prefetch
+from evalkit.kernels import kernel
+from evalkit.kernels.intrinsics import prefetch
 from evalkit.segments import ALL, SMALL, SMALL_KEY, Segment, SortKey, UserSegments
 
 Values = npt.NDArray[np.float64]

@@ -11,6 +11,7 @@ import polars as pl
 
 from evalkit.config import Policies
 from evalkit.errors import NAMED_USERS, CountedError, DataError, RequestError
+from evalkit.kernels.threads import ordered_map
 from evalkit.keys import (
     ITEM,
     ITEM_KEY,
@@ -28,7 +29,6 @@ from evalkit.keys import (
 )
 from evalkit.pairs import ManyGradesError, PairRows, UserItems, build_user_items, count_shared
 from evalkit.sources import Table, reading
-from evalkit.threads import ordered_map
 
 BATCH_ROWS = 1 << 18  # arrays of so many rows stay in a core's cache
 

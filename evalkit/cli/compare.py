@@ -164,7 +164,7 @@ def _of_runs(
     from evalkit.comparing import compare_runs
     from evalkit.config import build_statistics
     from evalkit.history import load_named
-    from evalkit.threads import usable_cores
+    from evalkit.kernels.threads import usable_cores
 
     loaded = [(name, load_named(folder, name)) for name in names]
     chosen = build_statistics(asked)

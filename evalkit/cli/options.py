@@ -150,7 +150,7 @@ def set_threads(threads: int | None) -> None:
     """Tell Polars how many threads to use; it looks only when it is first imported."""
     if threads is None and "POLARS_MAX_THREADS" in os.environ:
         return
-    from evalkit.threads import usable_cores
+    from evalkit.kernels.threads import usable_cores
 
     cores = usable_cores()
     os.environ["POLARS_MAX_THREADS"] = str(min(threads or cores, cores))

@@ -36,7 +36,7 @@ def warm(
 
     set_threads(threads)
     began = time.monotonic()
-    from evalkit.metrics import cache_directory, share_cache
+    from evalkit.kernels import cache_directory, share_cache
 
     share_cache()
     with tempfile.TemporaryDirectory(prefix="evalkit-warm-") as folder:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.kernels.threads import ordered_map
 from evalkit.keys import KeyCollisionError
 from evalkit.labels._bands import Ruler, Spread
 from evalkit.labels._kernels import add_up_called, add_up_influence, add_up_weights
@@ -28,7 +29,6 @@ from evalkit.rows import (
     sort_rows,
     values_of,
 )
-from evalkit.threads import ordered_map
 
 PIECES = 128  # into which parts are divided among threads; what these give is merged
 

@@ -6,8 +6,9 @@ import math
 import numpy as np
 
 from evalkit.exact import LIMB_BITS, add_shifted
-from evalkit.metrics import kernel, minus_ln, minus_ln_of_rest
-from evalkit.native import float_bits, prefetch
+from evalkit.kernels import kernel
+from evalkit.kernels.intrinsics import float_bits, prefetch
+from evalkit.kernels.logarithm import minus_ln, minus_ln_of_rest
 
 ONE = np.uint64(1)
 HALF = 26  # lower bits of a mantissa that are added apart, so that sums of many fit 64 bits

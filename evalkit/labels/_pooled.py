@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.exact import SCALE_BITS, CellRows, ExactSums
+from evalkit.kernels.threads import ordered_map
 from evalkit.labels._kernels import count_ties, tie_groups
 from evalkit.labels._parts import ScoreParts
 from evalkit.labels._walk import Ties, Totals, Walked, walk
@@ -27,7 +28,6 @@ from evalkit.rows import (
     sort_rows,
     values_of,
 )
-from evalkit.threads import ordered_map
 
 Floats = npt.NDArray[np.float64]
 

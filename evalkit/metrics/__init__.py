@@ -44,6 +44,10 @@ rank, and a user may have more hits than relevant items: the policies allow both
 Numbers used again and again stand in a `Table`. A name that begins with `_` is no metric's file.
 """
 
+from evalkit.kernels import Kernel, Table, cache_directory, intrinsic, kernel, loading, share_cache
+from evalkit.kernels.logarithm import log_loss_of, minus_ln, minus_ln_of_rest
+from evalkit.kernels.stack import ROOM, room
+
 from ._declare import (
     NO_CUTOFF,
     Example,
@@ -61,7 +65,6 @@ from ._declare import (
 )
 from ._explain import describe, describe_all, explain, warm_metrics
 from ._expression import Conventions, parse_metrics
-from ._kernel import Kernel, Table, cache_directory, intrinsic, kernel, loading, share_cache
 from ._kinds import (
     KINDS,
     has_user_values,
@@ -71,10 +74,8 @@ from ._kinds import (
     registry_of,
     weighting,
 )
-from ._ln import log_loss_of, minus_ln, minus_ln_of_rest
 from ._policies import BOUNDS, POLICIES, TIED
 from ._registry import load_metric_files, registry
-from ._room import ROOM, room
 from ._sampling import most_likely
 
 __all__ = [

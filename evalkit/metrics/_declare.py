@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ._kernel import Kernel
+from evalkit.kernels import Kernel
 
 if TYPE_CHECKING:
     from numpy import float64, int32, int64

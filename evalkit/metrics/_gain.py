@@ -3,8 +3,9 @@
 
 import math
 
+from evalkit.kernels import Table, kernel
+
 from ._declare import Values, View, choice, number
-from ._kernel import Table, kernel
 
 LINEAR, EXP2, BINARY, EXP2_SHIFTED = 0, 1, 2, 3
 LOG, JARVELIN = 0, 1

@@ -12,8 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from evalkit.errors import RequestError
-
-from ._kernel import kernel
+from evalkit.kernels import kernel
 
 if TYPE_CHECKING:
     from numpy import float64, int64

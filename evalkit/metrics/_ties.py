@@ -8,7 +8,7 @@ Source: McSherry and Najork 2008, Computing Information Retrieval Performance Me
 in the Presence of Tied Scores, Proceedings of ECIR, LNCS 4956, pp. 414-421.
 """
 
-from ._kernel import kernel
+from evalkit.kernels import kernel
 
 
 @kernel(allocates=False)

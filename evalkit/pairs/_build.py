@@ -7,9 +7,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.kernels import kernel
+from evalkit.kernels.intrinsics import prefetch
+from evalkit.kernels.threads import ordered_map
 from evalkit.keys import Keys, mix
-from evalkit.metrics import kernel
-from evalkit.native import prefetch
 from evalkit.pairs._index import (
     COUNT_BITS,
     FEW_ITEMS,
@@ -39,7 +40,6 @@ from evalkit.pairs._table import (
     partition_of,
     tabulate,
 )
-from evalkit.threads import ordered_map
 
 ROWS_A_PARTITION = 1 << 16
 GROUPED_RUNS = 0.7  # runs a row, up to which users are taken to lie together

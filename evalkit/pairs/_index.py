@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.metrics import kernel
+from evalkit.kernels import kernel
 from evalkit.pairs._table import Layout, find_entry
 
 COUNT_BITS = 24  # of the word that packs start and count

@@ -6,8 +6,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.kernels import kernel
 from evalkit.keys import Keys, mix
-from evalkit.metrics import kernel
 from evalkit.pairs._index import FEW_ITEMS, Grades
 
 Number = TypeVar("Number", bound=np.generic)

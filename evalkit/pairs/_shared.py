@@ -1,10 +1,10 @@
 """Which items two sets of interactions have in common, user by user."""
 
-from evalkit.metrics import kernel
+from evalkit.kernels import kernel
+from evalkit.kernels.threads import ordered_map
 from evalkit.pairs._build import UserItems, item_at
 from evalkit.pairs._index import count_of, find_item, may_hold, relevance_at, start_of
 from evalkit.pairs._table import cut, find_entry
-from evalkit.threads import ordered_map
 
 
 @kernel(allocates=False)

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.kernels import kernel
+from evalkit.kernels.threads import ordered_map
 from evalkit.keys import Keys, mix
-from evalkit.metrics import kernel
-from evalkit.threads import ordered_map
 
 ENTRY = 4  # words of a table entry: user key, filter, start and count packed, code + 1 (0: free)
 USERS_A_PARTITION = 1 << 13

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from evalkit.kernels import kernel
+from evalkit.kernels.intrinsics import atomic_add, atomic_lower, atomic_raise, prefetch
 from evalkit.keys import mix
-from evalkit.metrics import kernel
-from evalkit.native import atomic_add, atomic_lower, atomic_raise, prefetch
 from evalkit.pairs import (
     FEW_ITEMS,
     code_of,

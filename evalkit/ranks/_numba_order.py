@@ -7,7 +7,7 @@ It is written out here (numba 0.68, `numba/misc/quicksort.py`), so that no other
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.metrics import kernel
+from evalkit.kernels import kernel
 from evalkit.ranks._records import Array
 
 SMALL = 15  # rows that are inserted

@@ -12,6 +12,7 @@ import polars as pl
 
 from evalkit.config import Policies
 from evalkit.errors import DataError
+from evalkit.kernels.threads import ordered_map
 from evalkit.keys import (
     ITEM,
     ITEM_KEY,
@@ -56,7 +57,6 @@ from evalkit.ranks._rows import (
     strengths_of_scores,
 )
 from evalkit.sources import Table, reading
-from evalkit.threads import ordered_map
 from evalkit.truth import BATCH_ROWS, Train, Truth, choose_rows
 
 BATCH_LISTS = 1 << 12

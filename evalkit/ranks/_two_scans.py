@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import polars as pl
 
+from evalkit.kernels.threads import ordered_map
 from evalkit.keys import ITEM_KEY, USER_KEY, Keys, as_array, as_keys
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks._order import order_by_catalogue, order_in_batch
@@ -12,7 +13,6 @@ from evalkit.ranks._records import NO_INTS, WORST, Array, Found, ModelProbe
 from evalkit.ranks._rows import Batch
 from evalkit.ranks._scan import RankScan
 from evalkit.sources import reading
-from evalkit.threads import ordered_map
 
 
 def scan_twice(scan: RankScan) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evalkit.kernels.threads import ordered_map
 from evalkit.keys import (
     ITEM,
     ITEM_KEY,
@@ -33,7 +34,6 @@ from evalkit.ranks._records import (
 from evalkit.ranks._rows import Batch, shared_strengths, strengths_of_scores
 from evalkit.ranks._scan import RankScan
 from evalkit.sources import reading
-from evalkit.threads import ordered_map
 
 _COPIES = {"best": 1, "first": 2, "last": 3}
 _KEEP = 4

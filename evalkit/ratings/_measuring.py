@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evalkit.kernels.threads import ordered_map
 from evalkit.metrics import over
 from evalkit.ratings._drawing import Drawing, Edges
 from evalkit.ratings._pairs import PairShare
 from evalkit.ratings._smooth import SMOOTH, user_sums
 from evalkit.ratings._sums import PairSums
 from evalkit.rows import KeptParts, Measured, Number, RowJob, RowTally, TermSums, WeightedMean
-from evalkit.threads import ordered_map
 
 
 @dataclass(slots=True)

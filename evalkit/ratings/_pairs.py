@@ -14,8 +14,9 @@ import polars as pl
 
 from evalkit.config import Policies
 from evalkit.errors import CountedError, RequestError
+from evalkit.kernels import kernel
+from evalkit.kernels.threads import ordered_map
 from evalkit.keys import KeyCollisionError, Keys, as_array, mix
-from evalkit.metrics import kernel
 from evalkit.rows import (
     Column,
     Grouping,
@@ -33,7 +34,6 @@ from evalkit.rows import (
     values_of,
 )
 from evalkit.sources import Table
-from evalkit.threads import ordered_map
 
 NOTHING = np.uint64(0)  # the key of a value that is not there; no number has it
 VALUES = ("rating", "prediction")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.metrics import kernel
+from evalkit.kernels import kernel
 from evalkit.ratings._sums import TERMS
 from evalkit.rows import Floats, Smooth, Term
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.exact import SCALE_BITS, ExactSums, root_of
-from evalkit.metrics import kernel
+from evalkit.kernels import kernel
 
 SPLIT = 134217729.0  # 2^27 + 1
 HUGE = 2.0**900

@@ -11,6 +11,7 @@ import polars as pl
 
 from evalkit.config import Policies
 from evalkit.errors import CountedError, DataError
+from evalkit.kernels.threads import ordered_map
 from evalkit.keys import USER_KEY, Sample, as_keys
 from evalkit.rows._passes import (
     Counts,
@@ -23,7 +24,6 @@ from evalkit.rows._passes import (
 from evalkit.rows._store import MOST_BITS, Store, by_hash, count_by_hash, parts_for
 from evalkit.rows._tally import Grouping, Lost, Rows, RowTally
 from evalkit.sources import Table, reading
-from evalkit.threads import ordered_map
 
 BATCH_ROWS = 1 << 19
 UNKNOWN_ROWS = 1 << 22

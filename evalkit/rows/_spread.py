@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.exact import SCALE_BITS, ExactSums, root_of
-from evalkit.metrics import kernel
+from evalkit.kernels import kernel
 from evalkit.rows._means import rest_of_product
 
 Floats = npt.NDArray[np.float64]

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.errors import CountedError, DataError, EvalkitError, raise_all
+from evalkit.kernels.threads import ordered_map
 from evalkit.keys import (
     USER_KEY,
     IdPlan,
@@ -30,7 +31,6 @@ from evalkit.segments._buckets import (
 )
 from evalkit.segments._opened import SegmentTable
 from evalkit.sources import reading
-from evalkit.threads import ordered_map
 from evalkit.truth import BATCH_ROWS, Truth
 
 CODE = "code"

@@ -11,11 +11,11 @@ from itertools import chain
 import polars as pl
 
 from evalkit.errors import DataError, EvalkitError
+from evalkit.kernels.threads import usable_cores
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.paths import File
 from evalkit.sources.scan import open_files
 from evalkit.sources.trec import Kind, bad_trec_line
-from evalkit.threads import usable_cores
 
 AHEAD = "POLARS_ROW_GROUP_PREFETCH_SIZE"
 _BLOCK = 1 << 20

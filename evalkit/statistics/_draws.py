@@ -20,7 +20,7 @@ Source:
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.metrics import Table, kernel
+from evalkit.kernels import Table, kernel
 
 Whole = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]

@@ -431,7 +431,7 @@ def test_synth_tells_numbers_outside_their_limits(evalkit):
 CALL_KERNELS = """
 import gc, pathlib, tempfile
 from evalkit.cli.warm import _run_all
-from evalkit.metrics import Kernel
+from evalkit.kernels import Kernel
 
 with tempfile.TemporaryDirectory() as folder:
     _run_all(pathlib.Path(folder))

@@ -203,7 +203,7 @@ def test_text_users_and_several_columns_group_as_numbers_do():
 def test_the_logarithm_is_within_one_unit_of_the_last_place():
     import random
 
-    from evalkit.metrics import minus_ln, minus_ln_of_rest
+    from evalkit.kernels.logarithm import minus_ln, minus_ln_of_rest
 
     random.seed(4)
     values = [random.random() for _ in range(2000)]
@@ -219,7 +219,8 @@ def test_the_logarithm_is_within_one_unit_of_the_last_place():
 
 
 def test_body_and_tail_of_a_loop_give_the_same_logarithm():
-    from evalkit.metrics import kernel, minus_ln
+    from evalkit.kernels import kernel
+    from evalkit.kernels.logarithm import minus_ln
 
     @kernel(allocates=False)
     def all_logarithms(values, out):

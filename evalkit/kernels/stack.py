@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from ._kernel import intrinsic
+from .decorator import intrinsic
 
 ROOM = 1024  # numbers
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evalkit.metrics import Table, intrinsic, kernel, loading
+from evalkit.kernels import Table, intrinsic, kernel, loading
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 is_jit_on = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
 needs_jit = pytest.mark.skipif(not is_jit_on, reason="nothing is compiled")
 
@@ -209,11 +209,11 @@ MAIN = """
     import sys
     sys.path.insert(0, ".")
     import one
-    from evalkit.metrics import cache_directory
+    from evalkit.kernels import cache_directory
     print(one.total(3), sum(each.is_kept for each in one.total.entries.values()), cache_directory())
 """
 ONE = """
-    from evalkit.metrics import kernel
+    from evalkit.kernels import kernel
     from two import FACTOR, helper
 
     @kernel
@@ -221,7 +221,7 @@ ONE = """
         return FACTOR * helper(number)
 """
 TWO = """
-    from evalkit.metrics import kernel
+    from evalkit.kernels import kernel
 
     FACTOR = 10
 

@@ -10,7 +10,7 @@ Its error is below one unit in the last place. Method: fdlibm, e_log.c and s_log
 import math
 from typing import Any
 
-from ._kernel import intrinsic, kernel
+from .decorator import intrinsic, kernel
 
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 C1, C2, C3 = 6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01

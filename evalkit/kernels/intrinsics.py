@@ -8,7 +8,7 @@ With the JIT off, plain Python of the same meaning stands in.
 from collections.abc import Callable
 from typing import Any
 
-from evalkit.metrics import intrinsic
+from .decorator import intrinsic
 
 
 def _atomic(array: Any, value: Any, operation: str) -> tuple[Any, Callable[..., Any]] | None:

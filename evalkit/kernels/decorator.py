@@ -4,7 +4,7 @@ Importing this module loads neither numpy nor numba. A kernel may call other ker
 other modules, and may read tables and intrinsics: its global names are looked up when it is
 compiled. With `NUMBA_DISABLE_JIT=1` a kernel is the plain function.
 
-Compiled code is kept in a cache (`_cache.py`), under a name that covers the types of the arguments
+Compiled code is kept in a cache (`cache.py`), under a name that covers the types of the arguments
 and the constants and kernels that it reads, wherever they stand. Where all comes from there,
 numba is not even imported.
 """
@@ -19,10 +19,10 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
-from ._cache import Cache
+from .cache import Cache
 
 if TYPE_CHECKING:
-    from ._entry import Entry
+    from .calling import Entry
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -113,7 +113,7 @@ class Kernel(Generic[P, R]):
     def _call(self) -> Callable[[Sequence[object]], object]:
         if _is_jit_off():
             return self._call_plain
-        from ._entry import flatten
+        from .calling import flatten
 
         return partial(self._call_entry, flatten)
 
@@ -146,8 +146,8 @@ class Kernel(Generic[P, R]):
         """Machine code for these arguments: out of the cache, or compiled and kept there."""
         from hashlib import blake2b
 
-        from ._entry import Entry, describe, format_of
-        from ._machine import load_code
+        from .calling import Entry, describe, format_of
+        from .machine import load_code
 
         called = f"{self.py_func.__module__}.{self.py_func.__qualname__} {self.digest}"
         summary = blake2b(f"{called} {describe(types, arguments)}".encode(), digest_size=16)
@@ -156,7 +156,7 @@ class Kernel(Generic[P, R]):
         if kept is not None:
             results, code = kept.split(b"\n", 1)
         else:
-            from ._compiler import compile_entry
+            from .compiler import compile_entry
 
             results, code = compile_entry(self.part, arguments, name)
             _cache.keep(name, results + b"\n" + code)
@@ -171,7 +171,7 @@ class Kernel(Generic[P, R]):
         compiled nor made where it comes from the cache.
         """
         if self._part is None:  # only numba asks, which compiles one function at a time
-            from ._compiler import make_part
+            from .compiler import make_part
 
             function = _with_globals(self.py_func, _as_compiled)
             self._part = make_part(function, allocates=self.allocates)
@@ -180,7 +180,7 @@ class Kernel(Generic[P, R]):
     @property
     def _numba_type_(self) -> object:
         """How numba sees a kernel that another one calls."""
-        from ._compiler import Callee
+        from .compiler import Callee
 
         return Callee(cast(Any, self.part))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from evalkit.metrics import loading
+from .decorator import loading
 
 Work = TypeVar("Work")
 Done = TypeVar("Done")

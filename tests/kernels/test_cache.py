@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from evalkit.metrics import _cache
-from evalkit.metrics._cache import Cache
+from evalkit.kernels.cache import Cache
 
 NOBODY, STRANGER = 65534, 12345
 NAME, CODE = "total_1", b"q\ncode"
@@ -24,7 +23,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be othe
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of root in /tmp that everybody can enter; no cache is named by the environment."""
-    monkeypatch.setattr(_cache, "_key", lambda: "0123abcd")
+    monkeypatch.setattr("evalkit.kernels.cache._key", lambda: "0123abcd")
     for name in ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR"):
         monkeypatch.delenv(name, raising=False)
     path = Path(tempfile.mkdtemp(prefix="evalkit-cache-"))

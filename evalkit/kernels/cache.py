@@ -3,7 +3,7 @@
 The directory is `<user cache>/evalkit/<key>/`. The key covers every source of this package that
 holds a kernel, the versions, the processor and the NUMBA_* flags that change code. A file begins
 with a checksum of the rest. A cache that is corrupt, unwritable or that others could have written
-costs time, never a wrong number, never a crash, and never runs their code (`_private.py`).
+costs time, never a wrong number, never a crash, and never runs their code (`private.py`).
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from evalkit.errors import clean
 
-from ._private import PRIVATE, Distrust, let_all_read, open_folder, read_file, write_file
+from .private import PRIVATE, Distrust, let_all_read, open_folder, read_file, write_file
 
 MARKS = (b"@kernel", b"@intrinsic")
 WITHOUT_EFFECT_ON_CODE = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER"}
@@ -113,7 +113,7 @@ def _base() -> Path:
 
 
 def _key() -> str:
-    from ._machine import describe_processor
+    from .machine import describe_processor
 
     summary = blake2b(digest_size=16)
     package = Path(__file__).parent.parent

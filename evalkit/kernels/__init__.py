@@ -1,0 +1,22 @@
+"""Kernels: functions as machine code, compiled once and kept; loaded without numba.
+
+- `decorator`: `@kernel`, what it covers by its digest, and when it compiles.
+- `compiler`: numba's passes down to object code; rests on numba's private names.
+- `cache`: object code on disk, and whom it is believed from (`private`).
+- `calling`: arguments to words and back. `machine`: object code to addresses, by LLVM alone.
+- `intrinsics`: atomics, prefetch, fused sums. `stack`: room without allocation.
+- `logarithm`: ln with the same bits everywhere.
+- `threads`: serial kernels side by side, in order.
+"""
+
+from .decorator import Kernel, Table, cache_directory, intrinsic, kernel, loading, share_cache
+
+__all__ = [
+    "Kernel",
+    "Table",
+    "cache_directory",
+    "intrinsic",
+    "kernel",
+    "loading",
+    "share_cache",
+]
