@@ -79,6 +79,16 @@ AROUND: dict[str, dict[str, str]] = {
     "zeros": {"no_relevant": "skip"},
 }
 
+ORDER = (
+    "Where several policies speak of one user, the first of these that applies decides: `skip` by "
+    "any of them leaves the user out; `nan` by any makes the mean undefined; "
+    "`missing_ranking = 'zero'` counts 0; `no_relevant = 'one'` counts 1; `zero` of "
+    "`empty_ranking` and `no_relevant` counts 0 where the metric has no value. Then values are "
+    "rounded (`round_users`), and `zeros` looks at what has become 0. Only a list that is given "
+    "as empty is an empty ranking: a user whose rows were all dropped, as seen in training, for a "
+    "bad score or a bad rank, has no ranking."
+)
+
 
 def measured(metric: str, policies: Mapping[str, str | int], *, threshold: float | None) -> str:
     """One number on the small log, or that there is none."""
@@ -197,6 +207,8 @@ def policy_lines() -> Iterator[str]:
             is_default = value == field.default
             meaning = str(field.description).rstrip(".") if is_default else ""
             yield policy_row(name, value, meaning, is_default=is_default)
+    yield ""
+    yield ORDER
     yield ""
 
 

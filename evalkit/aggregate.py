@@ -16,9 +16,10 @@ from evalkit.metrics import Hits, Relevant, Request
 from evalkit.pairs import first_gap, relevance_at
 from evalkit.ranks import NOT_RANKED, Ranks
 from evalkit.segments import CellSet
+from evalkit.settle import Cases, cases_of, settle, with_relevant
 from evalkit.totals import Pair, Totals
 from evalkit.truth import Truth
-from evalkit.views import RankSets, Seen, View, look, settle_by_policies, settles_plainly
+from evalkit.views import RankSets, Seen, View, look
 
 USERS_A_BLOCK = 8192  # at least, where there are so many
 MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
@@ -177,26 +178,6 @@ def gather_hits(  # type: ignore[no-untyped-def]
         relevant_starts[row + 1] = n_relevant
 
 
-@kernel(allocates=False)
-def settle(  # type: ignore[no-untyped-def]
-    values, users, present, n_relevant, skip_missing, skip_without_relevant, higher_is_better
-):
-    """Apply the policies for users without a ranking and users without relevant items."""
-    for row in range(users.size):
-        without_relevant = n_relevant[users[row]] == 0
-        missing = not present[users[row]]
-        if (without_relevant and skip_without_relevant) or (missing and skip_missing):
-            for column in range(values.shape[1]):
-                values[row, column] = np.nan
-        elif missing:
-            for column in range(values.shape[1]):
-                values[row, column] = 0.0 if higher_is_better else np.nan
-        elif without_relevant and higher_is_better:
-            for column in range(values.shape[1]):
-                if np.isnan(values[row, column]):
-                    values[row, column] = 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class Measuring:
     """What it takes to measure one model's ranks, block by block."""
@@ -207,7 +188,7 @@ class Measuring:
     probes: Sequence[int]  # for each group, the place of the ranks that it looks at
     present: Sequence[npt.NDArray[np.bool_]]
     lengths: Sequence[npt.NDArray[np.int32]]
-    are_whole: Sequence[bool]  # every user has a list and relevant items
+    cases: Sequence[Cases]  # of every user, whose policies settle what counts
 
     @classmethod
     def of(
@@ -221,9 +202,12 @@ class Measuring:
             found,
             groups,
             [rules.index(ranks.rules_of(group.request, policies)) for group in groups],
-            present := [each.present for each in found],
+            [each.present for each in found],
             [each.lengths for each in found],
-            [bool(each.all()) and bool((truth.pairs.n_relevant > 0).all()) for each in present],
+            [
+                cases_of(each.present, each.lengths, truth.pairs.n_relevant, truth.is_extra)
+                for each in found
+            ],
         )
 
     def measure(self, users: npt.NDArray[np.int64]) -> list[Values]:
@@ -235,41 +219,21 @@ class Measuring:
         for group, probe in zip(self.groups, self.probes, strict=True):
             request, policies = group.request, group.policies
             lengths = self.lengths[probe][users].astype(np.int64)
+            cases = self.cases[probe][users]
             judged = two_views and request.view == "judged"
             view = View.of(request, policies, judged=judged)
             values = np.empty((users.size, group.cutoffs.size))
-            n_relevant: npt.NDArray[np.integer] = self.truth.pairs.n_relevant
             if view.is_plain:
                 if (probe, judged) not in views:
                     views[probe, judged] = self._gather(users, probe, judged=judged)
                 hits, relevant = views[probe, judged]
                 threshold = self.truth.threshold
                 request.measure(hits, relevant, lengths, group.cutoffs, values, threshold=threshold)
-                if settles_plainly(policies):
-                    if not self.are_whole[probe]:
-                        settle(
-                            values,
-                            users,
-                            self.present[probe],
-                            n_relevant,
-                            policies.missing_ranking == "skip",
-                            policies.no_relevant == "skip",
-                            bool(request.metric.higher_is_better),
-                        )
-                    measured.append(values)
-                    continue
-                n_relevant = n_relevant[users]
             else:
                 n_relevant = self._look(users, group, probe, view, lengths, values, looks)
-            settle_by_policies(
-                values,
-                policies,
-                present=self.present[probe][users],
-                lengths=lengths,
-                n_relevant=n_relevant,
-                is_extra=None if self.truth.is_extra is None else self.truth.is_extra[users],
-                higher_is_better=bool(request.metric.higher_is_better),
-            )
+                cases = with_relevant(cases, n_relevant)
+            higher_is_better = bool(request.metric.higher_is_better)
+            settle(values, cases, policies, higher_is_better=higher_is_better)
             measured.append(values)
         return measured
 

@@ -16,6 +16,7 @@ from evalkit.metrics import parse_metrics, registry_of
 from evalkit.report import PerUser, Report
 from evalkit.resampling import Resampling
 from evalkit.segments import CellSet
+from evalkit.settle import as_measured
 from evalkit.totals import GrandTotals, Pair, pairs_among
 
 Values = npt.NDArray[np.float64]
@@ -206,9 +207,22 @@ def _joined(runs: Sequence[Named], labels: Sequence[str]) -> tuple[pl.DataFrame,
                     hint=f"evalkit why {runs[0][0]} {name} takes them",
                 )
             label = model if counted.count(model) == 1 else f"{model} ({name})"
-            values[label] = frame.select(labels).to_numpy()
+            own = frame.select(labels).to_numpy()
+            if _kind_of(report) == "rankings":
+                own = _as_measured(report, labels, own)
+            values[label] = own
     assert users is not None
     return users, values
+
+
+def _as_measured(report: Report, labels: Sequence[str], values: Values) -> Values:
+    """The values of users as the means of their run were made of them."""
+    policies = {each.metric: each.policies for each in report.estimates}
+    columns = [
+        as_measured(values[:, place], str(policies[label].get("zeros", "count")))
+        for place, label in enumerate(labels)
+    ]
+    return np.column_stack(columns)
 
 
 def _frame_of(kept: PerUser, model: str, labels: Sequence[str]) -> pl.DataFrame:

@@ -15,6 +15,7 @@ from evalkit.metrics import BOUNDS, TIED, Request
 from evalkit.report import Comparison, Estimate, Finding, Macro, Standing, StatisticsUsed, Warning_
 from evalkit.resampling import Resampling
 from evalkit.segments import ALL, SMALL, UNKNOWN, Segment
+from evalkit.settle import may_be_undefined, of_nobody
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.intervals import (
     Interval,
@@ -29,7 +30,7 @@ from evalkit.statistics.power import smallest_difference, users_needed
 from evalkit.statistics.search import SegmentDelta, search_segments
 from evalkit.statistics.tukey import group_letters, tukey_test
 from evalkit.totals import GrandTotals, Pair, PairTotal
-from evalkit.views import is_mean_of_users, may_be_undefined, number_of_means, parts_of, rounded
+from evalkit.views import is_mean_of_users, number_of_means, parts_of, rounded
 
 MANY_USERS = 1000  # from here on 95 % intervals held the true value 94 to 96 times in 100,
 FEWEST_SEARCHED = 100  # users of a segment that a search looks at (docs/statistics.md)
@@ -194,7 +195,7 @@ def _estimate(
         high=interval.high if is_mean else None,
         std_error=total.std_error if is_mean else None,
         n_users=total.count,
-        n_undefined=sums.n_undefined(column),
+        n_undefined=sums.n_undefined(column) + n_infinite,
         policies=differing(policies),
         higher_is_better=request.metric.higher_is_better,
     )
@@ -259,8 +260,8 @@ def _number(
         value = math.nan
     elif parts is not None:
         value = number_of_means(request, [sums.sum_of(measured.index(p)).mean for p in parts])
-    elif policies.zeros == "skip" and total.count == 0 and sums.n_undefined(column):
-        value = 0.0
+    elif total.count == 0 and sums.n_undefined(column):
+        value = of_nobody(policies, higher_is_better=bool(request.metric.higher_is_better))
     return rounded(value, policies.round_mean)
 
 

@@ -59,11 +59,12 @@ from evalkit.segments import (
     read_weights,
     split_users,
 )
+from evalkit.settle import as_kept
 from evalkit.sources import Table
 from evalkit.storage import storing
 from evalkit.totals import GrandTotals, Lacking, Pair, Totals, pairs_among
 from evalkit.truth import TRUTH_CODES, Truth, build_train, build_truth, count_in_train
-from evalkit.views import ListRules, RankSets, as_kept, rules_of
+from evalkit.views import ListRules, RankSets, rules_of
 
 if TYPE_CHECKING:
     from evalkit.rows import RowsKind

@@ -15,13 +15,11 @@ import numpy.typing as npt
 from evalkit.config import Policies, policies_of
 from evalkit.metrics import BOUNDS, TIED, Hits, Relevant, Request, TiedHits, most_likely, registry
 from evalkit.ranks import NOT_RANKED, Ranks
+from evalkit.settle import EXACT, may_be_undefined
 from evalkit.truth import Truth
 
 Codes = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
-
-EXACT = 17  # decimals that round nothing
-SKIPPED_ZERO: float = np.int64(0x7FF8000000000BAD).view(np.float64)  # NaN that was a user's 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,74 +312,6 @@ def _with_misses(
 def _starts(owners: Codes, n_users: int) -> Codes:
     counts = np.bincount(owners, minlength=n_users)
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-
-
-# ---------------------------------------------------------------- who is averaged, and with what
-
-
-def settles_plainly(policies: Policies) -> bool:
-    """Whether zero and skip say it all, which a kernel settles."""
-    return (
-        policies.missing_ranking in ("zero", "skip")
-        and policies.no_relevant in ("zero", "skip")
-        and policies.empty_ranking == "zero"
-        and policies.unknown_users != "count"
-        and policies.zeros == "count"
-        and policies.round_users == EXACT
-    )
-
-
-def settle_by_policies(
-    values: Values,
-    policies: Policies,
-    *,
-    present: npt.NDArray[np.bool_],
-    lengths: npt.NDArray[np.int64],
-    n_relevant: npt.NDArray[np.integer],
-    is_extra: npt.NDArray[np.bool_] | None,
-    higher_is_better: bool,
-) -> None:
-    """Apply the policies about users to float64[n_users, n_cutoffs].
-
-    NaN leaves a user out; infinity makes the mean undefined.
-    """
-    cases = (
-        (n_relevant == 0, policies.no_relevant),
-        (~present, policies.missing_ranking),
-        (present & (lengths == 0), policies.empty_ranking),
-    )
-    without, missing, empty = (case for case, _ in cases)
-    nothing = 0.0 if higher_is_better else np.nan
-    if policies.no_relevant == "one":
-        values[without] = 1.0
-    elif policies.no_relevant == "zero" and higher_is_better:
-        values[without[:, None] & np.isnan(values)] = 0.0
-    if policies.missing_ranking == "zero":
-        values[missing] = nothing
-    if policies.empty_ranking == "zero" and higher_is_better:
-        values[empty[:, None] & np.isnan(values) & ~without[:, None]] = 0.0
-    if policies.round_users < EXACT:
-        np.round(values, policies.round_users, out=values)
-    if policies.zeros != "count":
-        values[values == 0.0] = SKIPPED_ZERO if policies.zeros == "skip" else np.inf
-    for word, value in (("nan", np.inf), ("skip", np.nan)):
-        for case, policy in cases:
-            if policy == word:
-                values[case] = value
-    if is_extra is not None:
-        values[is_extra & ~present] = np.nan
-
-
-def as_kept(values: Values) -> Values:
-    """Values as users have them: a 0 that no mean counts is a 0, what spoils a mean is NaN."""
-    skipped = values.view(np.int64) == np.float64(SKIPPED_ZERO).view(np.int64)
-    return np.where(skipped, 0.0, np.where(np.isinf(values), np.nan, values))
-
-
-def may_be_undefined(policies: Policies) -> bool:
-    """Whether a policy may make a mean undefined."""
-    asked = (policies.no_relevant, policies.missing_ranking, policies.empty_ranking, policies.zeros)
-    return "nan" in asked
 
 
 # ---------------------------------------------------------------- numbers that are no mean of users

@@ -9,6 +9,8 @@ from test_segments import make_logs
 
 import evalkit
 from evalkit.cli.app import run_command
+from evalkit.comparing import compare_runs
+from evalkit.config import StatisticsSection
 from evalkit.errors import EvalkitError, RequestError
 
 CONFIG = """
@@ -282,3 +284,20 @@ def test_nothing_is_drawn_where_no_metric_is_a_mean_of_users(folder):
 
     assert report.comparisons == ()
     assert report.statistics.replicates is None
+
+
+@pytest.mark.parametrize("zeros", ["skip", "survivors", "count"])
+def test_finished_runs_leave_out_whom_the_runs_left_out(zeros):
+    truth = pl.DataFrame({"user": [1, 2, 3], "item": [10, 10, 10]})
+    runs = []
+    for name, items in {"before": [10, 99, 10], "after": [99, 10, 10]}.items():
+        table = pl.DataFrame({"user": [1, 2, 3], "item": [[98, item] for item in items]})
+        report = evalkit.evaluate(
+            truth, {"als": table}, metrics=["RR"], policies={"zeros": zeros}, per_user=True
+        )
+        runs.append((name, report))
+
+    found = compare_runs(runs, StatisticsSection(), threads=1)
+
+    assert [each.value for each in found.estimates] == [1 / 3 if zeros == "count" else 0.5] * 2
+    assert found.comparisons[0].n_users == (3 if zeros == "count" else 1)

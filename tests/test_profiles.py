@@ -110,7 +110,10 @@ def test_every_number_carries_what_it_was_made_with():
 def test_a_parameter_that_is_written_wins_over_the_profile():
     report = evaluate("nDCG(gain='linear')@10", "nDCG@10", profile="elliot")
 
-    assert report.labels == ("nDCG@10", "nDCG(gain='exp2_shifted')@10")
+    assert report.labels == (
+        "nDCG(below_threshold='ignore')@10",
+        "nDCG(gain='exp2_shifted', below_threshold='ignore')@10",
+    )
 
 
 def test_a_policy_set_by_hand_wins_and_the_report_says_so():
@@ -215,7 +218,8 @@ def test_gates_are_judged_by_the_label_that_the_profile_gives():
         source="job.toml",
     )
 
-    assert config.gates[0].metric == "nDCG(gain='exp2_shifted')@10"
+    label = "nDCG(gain='exp2_shifted', below_threshold='ignore')@10"
+    assert config.gates[0].metric == label
 
 
 def test_unknown_users_can_count_as_users_without_relevant_items():
@@ -248,7 +252,6 @@ def test_the_defaults_never_hold_whole_lists(columns, monkeypatch):
 
     monkeypatch.setattr("evalkit.ranks._probe.scan_whole_lists", refuse)
     monkeypatch.setattr("evalkit.aggregate.look", refuse)
-    monkeypatch.setattr("evalkit.aggregate.settle_by_policies", refuse)
     run = RUN.with_columns(rank=pl.int_range(1, pl.len() + 1).over("user"))
 
     report = evalkit.evaluate(

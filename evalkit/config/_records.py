@@ -258,7 +258,7 @@ class Policies(Record):
     no_relevant: Literal["skip", "zero", "one", "nan"] = Field(
         default="skip", description="A truth user without relevant items."
     )
-    zeros: Literal["count", "skip", "nan"] = Field(
+    zeros: Literal["count", "skip", "survivors", "nan"] = Field(
         default="count", description="A user whose value is 0."
     )
     unknown_users: Literal["skip", "count", "error"] = Field(

@@ -293,11 +293,13 @@ class Request:
             threshold: the relevance from which on items are relevant, for gains that need it.
         """
         if self.shifts_gains and threshold != 1.0:
-            moved = threshold - 1.0
             # what lies behind the last user's was never written
             shown, wanted = int(hits.starts[-1]), int(relevant.starts[-1])
-            hits = hits._replace(gains=hits.gains[:shown] - moved, ideal=hits.ideal[:shown] - moved)
-            relevant = relevant._replace(gains=relevant.gains[:wanted] - moved)
+            hits = hits._replace(
+                gains=_shifted(hits.gains[:shown], threshold),
+                ideal=_shifted(hits.ideal[:shown], threshold),
+            )
+            relevant = relevant._replace(gains=_shifted(relevant.gains[:wanted], threshold))
         kernel = self.metric.kernel if isinstance(hits, Hits) else self.metric.tied
         if kernel is None:
             raise ValueError(f"{self.metric.name} has no kernel for rows without an order")
@@ -322,6 +324,13 @@ class Request:
             return self.encoded
         found = self.metric.tables(dict(self.parameters), hits, relevant, lengths, cutoffs)
         return *self.encoded, *(_frozen(each) for each in found)
+
+
+def _shifted(gains: "NDArray[float64]", threshold: float) -> "NDArray[float64]":
+    """Relevances counted from one below the threshold; what was not below 0 stays so."""
+    shifted = gains - (threshold - 1.0)
+    shifted[(shifted < 0.0) & (gains >= 0.0)] = 0.0
+    return shifted
 
 
 def _frozen(array: "NDArray[Any]") -> "NDArray[Any]":

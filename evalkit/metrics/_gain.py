@@ -17,7 +17,8 @@ GAIN = choice(
         "linear": "the relevance itself",
         "exp2": "2^relevance - 1",
         "binary": "1 for every relevant item",
-        "exp2_shifted": "2^(relevance - threshold + 1) - 1; without a threshold, it is 1",
+        "exp2_shifted": "2^(relevance - threshold + 1) - 1, or 0 where a relevance above 0 is too "
+        "far below the threshold for it; without a threshold, it is 1",
     },
     doc="What an item of a certain relevance is worth.",
 )
@@ -55,7 +56,7 @@ DISCOUNT_SUMS = Table(_sum_up)
 
 def view_of_gain(values: Values) -> View:
     """Binary gains are those of relevant items; others may count items below the threshold."""
-    has_grades = values["gain"] in ("linear", "exp2") and values["below_threshold"] == "count"
+    has_grades = values["gain"] != "binary" and values["below_threshold"] == "count"
     return "judged" if has_grades else "relevant"
 
 

@@ -35,7 +35,8 @@ DUPLICATES = choice(
         "last": "the copy that stands last in the log stays",
         "once": "copies keep their ranks, and the best one hits",
         "count": "copies keep their ranks, and each one hits",
-        "multiply": "copies keep their ranks, and each one hits as often as there are copies",
+        "multiply": "copies keep their ranks, and each one hits as often as there are copies; so "
+        "often the item counts among the relevant ones",
     },
     doc="An item twice in a ranking.",
 )
@@ -43,7 +44,8 @@ REL_SIZE = choice(
     "rel_size",
     {
         "items": "once, however often it is shown",
-        "rows": "as often as the whole list shows it, at least once",
+        "rows": "as often as the whole list shows it, at least once; of no effect where copies "
+        "multiply",
     },
     doc="How often a relevant item counts among the relevant ones.",
 )
@@ -69,18 +71,20 @@ MISSING_RANKING = choice(
 EMPTY_RANKING = choice(
     "empty_ranking",
     {
-        "zero": "counts 0; undefined where lower is better",
+        "zero": "counts 0 where the metric has no value of it; undefined where lower is better",
         "skip": "is left out",
         "nan": "is undefined, and the mean with it",
     },
-    doc="A user whose ranking holds no row.",
+    doc="A user whose ranking is given as an empty list; one whose rows were all dropped is "
+    "missing.",
 )
 NO_RELEVANT = choice(
     "no_relevant",
     {
         "skip": "is left out",
-        "zero": "counts 0; undefined where lower is better",
-        "one": "counts 1",
+        "zero": "counts 0, or what gains below the threshold make of it; undefined where lower is "
+        "better",
+        "one": "counts 1, whatever gains below the threshold make of it",
         "nan": "is undefined, and the mean with it",
     },
     doc="A user without relevant items.",
@@ -89,7 +93,8 @@ ZEROS = choice(
     "zeros",
     {
         "count": "counts",
-        "skip": "is left out; 0 where that leaves nobody",
+        "skip": "is left out; the mean of nobody is 0, undefined where lower is better",
+        "survivors": "keeps it, but the mean leaves it out as `skip` does",
         "nan": "is undefined, and the mean with it",
     },
     doc="A user whose value is 0.",

@@ -101,7 +101,7 @@ def ndcg_tied(
             "idcg",
             {
                 "all": "all items with a gain, shown or not",
-                "shown": "the items with a gain that the whole list shows",
+                "shown": "the rows with a gain that the whole list shows: of copies those that hit",
                 "full_k": "k items of gain 1, whatever the user has",
             },
             doc="What the ideal list is made of.",
