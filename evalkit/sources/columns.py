@@ -1,7 +1,7 @@
 """Columns of a table: names or SQL over names, checked before anything but a schema is read."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -9,11 +9,11 @@ import polars as pl
 from evalkit.errors import DataError, EvalkitError, nearest, raise_all
 from evalkit.sources.failures import PanicException, first_line
 from evalkit.sources.scan import Schema, Use
+from evalkit.sources.sql import Refused, check_expression
 
 _NUMBERS = ("relevance", "rank", "score", "label", "rating", "prediction", "weight")
 _USES: dict[str, Use] = dict.fromkeys(_NUMBERS, "number")
 _PLAIN_NAME = re.compile(r"[^\W\d][\w .\-:/]*")
-_TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[^\W\d]\w*|\s+|.", re.DOTALL)
 _SECTIONS = {
     "truth": "[truth.columns]",
     "rankings": "[rankings.columns]",
@@ -86,9 +86,9 @@ def plan_columns(
         expression = _parse(each.text, names)
         roots = _roots(expression)
         absent = [root for root in roots if root not in names]
-        if _is_a_name(each.text, expression):
+        if _is_a_name(each.text, expression, names):
             missing.append((each, each.text))
-        elif isinstance(expression, str):
+        elif isinstance(expression, Refused):
             errors.append(_bad_sql(each.key, each.text, expression, role, at, names))
         elif absent:
             missing += [(each, name) for name in absent]
@@ -101,7 +101,7 @@ def plan_columns(
     predicate = None
     if where is not None:
         parsed = _parse(where, names)
-        if isinstance(parsed, str):
+        if isinstance(parsed, Refused):
             errors.append(_bad_sql("where", where, parsed, role, at, names))
         else:
             predicate = parsed
@@ -130,48 +130,38 @@ def _note_use(uses: dict[str, Use], name: str, use: Use) -> None:
 # ---------------------------------------------------------------- SQL
 
 
-def _parse(text: str, names: Iterable[str]) -> pl.Expr | str:
+def _parse(text: str, names: Collection[str]) -> pl.Expr | Refused:
     """The expression, or why there is none."""
-    quoted = _quote_names(text, set(names))
-    if quoted != text:
-        try:
-            return pl.sql_expr(quoted)
-        except (pl.exceptions.PolarsError, PanicException):
-            pass  # a column may be called like a word of SQL that is meant as one
     try:
-        return pl.sql_expr(text)
+        return pl.sql_expr(check_expression(text, names).text)
+    except Refused as refused:
+        return refused
     except (pl.exceptions.PolarsError, PanicException) as error:
-        return first_line(error)
+        return Refused(first_line(error), hint="")
 
 
-def _quote_names(text: str, names: set[str]) -> str:
-    """SQL in which words that are columns are quoted, so that `user` or `order` may be one."""
-    tokens = _TOKEN.findall(text)
-    solid = [place for place, token in enumerate(tokens) if not token.isspace()]
-    for position, place in enumerate(solid):
-        before = tokens[solid[position - 1]].lower() if position else ""
-        after = tokens[solid[position + 1]] if position + 1 < len(solid) else ""
-        is_type = before in ("as", ":")
-        if tokens[place] in names and not is_type and after[:1] not in ("(", "'"):
-            tokens[place] = f'"{tokens[place]}"'
-    return "".join(tokens)
-
-
-def _roots(expression: pl.Expr | str) -> list[str]:
-    if isinstance(expression, str):
+def _roots(expression: pl.Expr | Refused) -> list[str]:
+    if isinstance(expression, Refused):
         return []
     return list(dict.fromkeys(expression.meta.root_names()))
 
 
-def _is_a_name(text: str, expression: pl.Expr | str) -> bool:
+def _is_a_name(text: str, expression: pl.Expr | Refused, names: Collection[str]) -> bool:
     """Whether text that is no column was meant as one: a word, or words that are no SQL."""
     if re.fullmatch(r'[^\W\d]\w*|"[^"]*"', text):
         return True
-    return isinstance(expression, str) and _PLAIN_NAME.fullmatch(text) is not None
+    is_sql = any(root in names for root in _roots(expression))
+    return not is_sql and _PLAIN_NAME.fullmatch(text) is not None
 
 
-def _bad_sql(key: str, text: str, why: str, role: str, at: str, names: Sequence[str]) -> DataError:
-    if "date/datetime/time" in why or "string value" in why:
+def _bad_sql(
+    key: str, text: str, why: Refused | str, role: str, at: str, names: Sequence[str]
+) -> DataError:
+    hint = why.hint if isinstance(why, Refused) else ""
+    why = str(why)
+    if hint:
+        pass
+    elif "date/datetime/time" in why or "string value" in why:
         hint = "write dates as date '2024-01-31'"
     elif "string with numeric" in why:
         hint = "compare like with like: quote text, not numbers, or cast(... as double)"

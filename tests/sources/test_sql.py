@@ -1,0 +1,219 @@
+"""SQL of one row: Polars is given what was checked, and nothing else can be said."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from evalkit.config import TruthColumns, TruthTable
+from evalkit.errors import DataError
+from evalkit.sources import open_truth
+from evalkit.sources.sql import FUNCTIONS, MOST_ADDED, Refused, check_expression
+
+ROWS = pl.DataFrame(
+    {"a": [1, 2, None], "s": ["x", "it's", None], "d": [0.5, 2.5, None], "b": [True, False, None]}
+)
+
+FINE = [
+    "a + 1",
+    "-a * 2 - +3 % 2 // 1",
+    "a = 1 and b or not (a <> 2)",
+    "s = 'it''s'",
+    "s in ('x', 'y')",
+    "a not in (1, -2)",
+    "a between 1 and 2 and b",
+    "a is not null and b is not false",
+    "a is not distinct from 1",
+    "s not like 'x%' or s ilike 'X' or s rlike '^x'",
+    "s ~ 'x' or s !~* 'X'",
+    "case when a = 1 then 'one' when b then s else 'more' end",
+    "case a when 1 then 2 end",
+    "cast(a as varchar(10)) || '-' || s",
+    "try_cast(s as double precision) > 1.5e3",
+    "a::bigint::text",
+    "cast(a as decimal(10, 2))",
+    "cast(a as int unsigned)",
+    "extract(year from date '2024-01-31') = 2024",
+    "substring(s from 1 for 1)",
+    "substr(s, 1, 1)",
+    "trim(both 'x' from s)",
+    "position('x' in s)",
+    "date '2024-01-31' + interval '1 day'",
+    "strptime(concat('2024-01-0', cast(a as text)), '%Y-%m-%d')",
+    "coalesce(a, 0) + least(a, 2) + round(d, 1)",
+    "lpad(s, 10, '0')",
+    "replace(\"s\", 'x', 'yy')",
+    "`a` + 1",
+    "if(b, 1, 2)",
+]
+
+
+@pytest.mark.parametrize("text", FINE)
+def test_what_is_allowed_means_what_polars_makes_of_it(text):
+    checked = check_expression(text, ROWS.columns)
+
+    assert str(pl.sql_expr(checked.text)) == str(pl.sql_expr(text))
+
+
+REFUSED = [
+    # another table, a file, a request
+    "a in (select 1)",
+    "a = (select max(a) from read_csv('/etc/passwd'))",
+    "a in (from read_parquet('http://127.0.0.1/x'))",
+    "exists(select 1)",
+    "a = any(select 1)",
+    "read_csv('x')",
+    "select 1",
+    "a union select 1",
+    # other rows
+    "sum(a) > 1",
+    "a > avg(a) over ()",
+    "row_number() over (order by a) < 3",
+    "lag(a) = 1",
+    "unnest(l)",
+    "columns('.*')",
+    '"^.*$" = 1',
+    "*",
+    "count(*)",
+    # what the parsers of SQL disagree on
+    "a -- b",
+    "a /* b */",
+    "a --1",
+    "s = 'x",
+    "s = E'a\\'b'",
+    "s = $$x$$",
+    "s = N'x'",
+    "s = X'41'",
+    "a = 0x1F",
+    "a = 1_000",
+    "a = ?",
+    "a; drop table x",
+    "s = 'a' 'b'",
+    "a b",
+    "a as b",
+    "a, b",
+    "(a",
+    "a)",
+    "",
+    "a = \u0663",
+    "a\x00",
+    # another day, another answer
+    "day = current_date",
+    "now() > day",
+]
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_all_else_is_refused_with_a_hint(text):
+    with pytest.raises(Refused) as caught:
+        check_expression(text, ROWS.columns)
+
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["select", "over", "current_date", "end", "date", "case"])
+def test_a_word_of_sql_is_a_column_where_there_is_one(name):
+    assert check_expression(f"{name} = 1", [name]).names == (name,)
+
+
+def test_words_of_sql_mean_sql_where_a_column_of_that_name_cannot_stand():
+    text = "x = date '2024-01-31' and case when y is not null then true end"
+
+    checked = check_expression(text, ["x", "y", "and", "date", "end", "null"])
+
+    assert checked.names == ("x", "y")
+
+
+@pytest.mark.parametrize("name", sorted({"max", "read_csv", "sleep", "concat_", "Sum", "unnest"}))
+def test_a_function_of_other_rows_is_named(name):
+    with pytest.raises(Refused, match=f"^{name.lower()}\\(\\) is no function of one row$"):
+        check_expression(f"{name}(a)", ROWS.columns)
+
+
+LARGE: list[Callable[[], str]] = [
+    lambda: "lpad(s, 1000000000, 'x')",
+    lambda: "rpad(s, a, 'x')",
+    lambda: "lpad(s, 99999999999999999999999999, 'x')",
+    lambda: f"replace(s, '', '{'x' * MOST_ADDED}')",
+    lambda: f"replace(s, 'x', '{'x' * 200}')",
+    lambda: "replace(" * 4 + "s" + ", 'x', 'xxxx')" * 4,
+    lambda: "replace(s, 'x', s)",
+    lambda: "replace(s, s, 'xxxx') || " * 30 + "s",
+    lambda: f"concat({', '.join(['s'] * 101)})",
+    lambda: f"concat_ws(s, {', '.join(['s'] * 60)})",
+    lambda: f"array_to_string(s, '{'x' * 200}')",
+    lambda: f"strftime(d, '{'%c' * 200}')",
+    lambda: f"case when b then '{'x' * 5000}' else s end",
+    lambda: "(" * 41 + "a" + ")" * 41,
+    lambda: "not " * 41 + "b",
+    lambda: "- " * 41 + "a",
+    lambda: "abs(" * 41 + "a" + ")" * 41,
+    lambda: " or ".join(["a = 1"] * 300),
+    lambda: "a" + " + 1" * 300,
+    lambda: "case " + "when a = 1 then 2 " * 300 + "end",
+    lambda: "(" * 30 + "a" + " between 1 and 2)" * 30,
+    lambda: "nullif(" * 20 + "a" + ", 1)" * 20,
+    lambda: "case " * 20 + "a" + " when 1 then 2 when 2 then 3 end" * 20,
+    lambda: f"a in ({', '.join(['a'] * 300)})",
+    lambda: f"s = '{'x' * 100_000}'",
+]
+
+
+@pytest.mark.parametrize("make", LARGE)
+def test_length_nesting_and_text_are_limited(make):
+    with pytest.raises(Refused):
+        check_expression(make(), ROWS.columns)
+
+
+def test_a_long_list_of_ids_is_fine():
+    text = f"a in ({', '.join(map(str, range(10_000)))})"
+
+    assert check_expression(text, ROWS.columns).names == ("a",)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "rating in (select rating from read_csv('{path}'))",
+        "rating = (select max(column_0) from read_csv('{path}'))",
+        "lpad(user, 4000000000, 'x') = 'x'",
+    ],
+)
+def test_where_opens_no_file_and_says_so_in_one_error(tmp_path: Path, where):
+    table = TruthTable(path=("memory",), columns=TruthColumns(), where=where.format(path=tmp_path))
+    frame = pl.DataFrame({"user": ["a"], "item": [1], "rating": [1]})
+
+    with pytest.raises(DataError) as caught:
+        open_truth(table, frame)
+
+    assert caught.value.code == "bad-sql"
+    assert caught.value.at.endswith("truth.where")
+
+
+PIECES = (
+    """a s d b ( ) , . + - * / = < 'x' "a" `b` 1 2.5 and or not in between is null true case when
+    then else end cast( as int varchar :: like || % select from over exists( lateral union columns(
+    array[ [ ] { } -- /* */ $$ E' ' " ; ? @ # \\ interval date trim( both position( ~ !~ => ->
+    filter( within group by order""".split()
+    + ["read_csv('x')", "count(*)", "\u2028", "\u00a0", "é"]
+    + [f"{name}(" for name in sorted(FUNCTIONS)]
+)
+
+
+def test_whatever_is_accepted_polars_reads_in_the_same_way():
+    rng = random.Random(1)
+    n_same = 0
+    for _ in range(4000):
+        text = " ".join(rng.choices(PIECES[:30], k=3) + rng.choices(PIECES, k=rng.randrange(3)))
+        try:
+            checked = check_expression(text, ROWS.columns)
+            mine, theirs = pl.sql_expr(checked.text), pl.sql_expr(text)
+        except (Refused, pl.exceptions.PolarsError):
+            continue
+        n_same += 1
+        assert str(mine) == str(theirs), text
+        assert set(mine.meta.root_names()) <= set(checked.names)
+
+    assert n_same > 20
