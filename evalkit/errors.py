@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 FINE = 0
 GATE_FAILED = 1
@@ -18,17 +18,33 @@ NAMED_USERS = 3
 
 Step: TypeAlias = tuple[int, ...]
 
-_USER_INFO = re.compile(r"(?<=://)[^/@\s]+@")
-_QUERY = re.compile(
-    r"(?i)([?&](?:[^=&\s]*(?:signature|credential|token|secret|password)[^=&\s]*|sig|key)=)[^&\s]+"
+_USER_INFO = re.compile(r"(?<=://)[^/?#\s]*@")
+_PARAMETER = re.compile(r"(?<=[?&;#])(?P<name>[^=&;#\s]+)=[^&;#\s]+(?:;[^=&;#\s]*(?![^&;#\s]))*")
+_SECRET = re.compile(
+    r"secret|passw|passphrase|pwd|token|signature|credential|jwt|bearer|session_?id"
+    r"|(?:api|account|access|auth|private|shared|subscription|functions?)_?key(?!_?id)"
+    r"|(?:^|_)(?:key|sig|sas|pass|auth|authorization|authentication|oauth2?)(?:$|_(?!id$))",
 )
+_WORD_ENDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
+
+
+def names_secret(name: str) -> bool:
+    """Whether an option or a URL's parameter of that name holds what nobody may read."""
+    if "%" in name:
+        from urllib.parse import unquote
+
+        name = unquote(name)
+    return bool(_SECRET.search(_WORD_ENDS.sub("_", name).lower()))
 
 
 def masked(text: str) -> str:
     """`text` without the passwords and signatures that URLs in it carry."""
     if "://" not in text:
         return text
-    return _QUERY.sub(r"\1***", _USER_INFO.sub("***@", text))
+    return _PARAMETER.sub(
+        lambda found: f"{found['name']}=***" if names_secret(found["name"]) else found[0],
+        _USER_INFO.sub("***@", text),
+    )
 
 
 def clean(text: str) -> str:
@@ -45,7 +61,7 @@ def _is_control(character: str) -> bool:
 
 def _on_one_line(text: str) -> str:
     """`text` as a terminal or a log may show it: names of the data stand in it as they are."""
-    return clean(" ".join(text.splitlines()))
+    return clean(" ".join(masked(text).splitlines()))
 
 
 class EvalkitError(Exception):
@@ -78,6 +94,31 @@ def in_lines(kind: str, code: str, message: str, *, at: str, hint: str) -> str:
     """An error or a warning in up to three lines, whatever names of the data it holds."""
     parts = [(f"{kind}[{code}]: ", message), ("  at:   ", at), ("  hint: ", hint)]
     return "\n".join(label + _on_one_line(text) for label, text in parts if text)
+
+
+class ShowsWarnings(Protocol):
+    """How a program shows a warning."""
+
+    def __call__(self, code: str, message: str, *, at: str = "", hint: str = "") -> None: ...
+
+
+_shows: ShowsWarnings | None = None
+
+
+def show_warnings_by(shows: ShowsWarnings) -> None:
+    """From here on `warn` tells this; by default it is the logger `evalkit` of Python's logging."""
+    global _shows
+    _shows = shows
+
+
+def warn(code: str, message: str, *, at: str = "", hint: str = "") -> None:
+    """Tell of something that the work goes on without."""
+    if _shows is not None:
+        _shows(code, message, at=at, hint=hint)
+        return
+    from logging import getLogger
+
+    getLogger("evalkit").warning("%s", in_lines("warning", code, message, at=at, hint=hint))
 
 
 def _rebuild(kind: type[EvalkitError], message: str, code: str, at: str, hint: str) -> EvalkitError:

@@ -9,9 +9,6 @@ from contextvars import ContextVar
 from evalkit.errors import RequestError
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_SECRET = re.compile(
-    r"secret|password|token|signature|credential|account_key|access_key$|sas", re.I
-)
 _NUMBERS: Mapping[str, type[int] | type[float]] = {
     "max_retries": int,
     "retry_timeout_ms": int,
@@ -21,11 +18,6 @@ _NUMBERS: Mapping[str, type[int] | type[float]] = {
     "file_cache_ttl": int,
 }
 _options: ContextVar[Mapping[str, str] | None] = ContextVar("storage_options", default=None)
-
-
-def names_secret(key: str) -> bool:
-    """Whether an option of that name holds what nobody may read."""
-    return bool(_SECRET.search(key)) and not key.lower().endswith("access_key_id")
 
 
 def is_reference(value: str) -> bool:

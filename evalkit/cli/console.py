@@ -8,7 +8,7 @@ from itertools import pairwise
 from threading import Lock
 from typing import Protocol
 
-from evalkit.errors import Errors, EvalkitError, clean, in_lines
+from evalkit.errors import Errors, EvalkitError, clean, in_lines, masked
 
 REDRAW_SECONDS = 0.1
 
@@ -38,7 +38,9 @@ def say_json(value: object) -> None:
     """Write a JSON document to stdout."""
     import json
 
-    say(json.dumps(value, indent=2, ensure_ascii=False))
+    from evalkit.report.json_ import escaped
+
+    say(escaped(json.dumps(value, indent=2, ensure_ascii=False)))
 
 
 def say(text: str) -> None:
@@ -72,7 +74,7 @@ def note(message: str) -> None:
     if _is_json:
         _log("info", message)
     else:
-        tell_line(clean(message))
+        tell_line(clean(masked(message)))
 
 
 def name_run(run_id: str) -> None:
@@ -88,7 +90,7 @@ def log(level: str, message: str) -> None:
     if _is_json:
         _log(level, message)
     else:
-        tell_line(f"{_now()} {level} {_run_id or '-'} {clean(message)}")
+        tell_line(f"{_now()} {level} {_run_id or '-'} {clean(masked(message))}")
 
 
 def _now() -> str:
@@ -106,12 +108,12 @@ def tell_line(text: str) -> None:
 
 
 def _log(level: str, message: str, **others: str) -> None:
-    import json
+    from evalkit.report.json_ import dump_line
 
     record = {"time": _now(), "level": level, "message": message}
     record |= {"run_id": _run_id} if _run_id else {}
     record |= {name: value for name, value in others.items() if value}
-    tell_line(json.dumps(record, ensure_ascii=False))
+    tell_line(dump_line({name: masked(value) for name, value in record.items()}))
 
 
 def table_width() -> int | None:

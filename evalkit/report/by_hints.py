@@ -1,6 +1,8 @@
-"""Records made of what JSON holds, by the types that their fields have."""
+"""Records made of what JSON holds, which a stranger may have written, by their fields' types."""
 
+import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
@@ -11,6 +13,40 @@ Record = TypeVar("Record")
 Reader = Callable[[Any], Any]
 
 HAS_DEFAULT = object()
+MOST_VALUES = 20_000_000  # of one document; each takes some 100 bytes of memory
+MOST_WHOLE = 1 << 63
+
+
+def load_json(content: str | bytes) -> object:
+    """What a JSON document holds that a stranger may have written.
+
+    Raises:
+        ValueError: no UTF-8, no JSON, a key twice, NaN or infinity, nested too deep, too much.
+    """
+    text = content.decode("utf-8") if isinstance(content, bytes) else content
+    if sum(text.count(each) for each in ",[{") > MOST_VALUES:
+        raise ValueError(f"more than {MOST_VALUES:,} values")
+    try:
+        return json.loads(
+            text, object_pairs_hook=_once, parse_float=_finite, parse_constant=_finite
+        )
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for key, number in Counter(key for key, _ in pairs).items() if number > 1)
+        raise ValueError(f"{twice[:40]!r} stands twice in one object")
+    return found
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:40]} is no finite number")
+    return value
 
 
 def read_record(
@@ -25,7 +61,7 @@ def read_record(
         KeyError: a field without a default is not there.
     """
     if not isinstance(row, dict):
-        raise TypeError(f"{row!r} stands where an object belongs")
+        raise TypeError(f"{_shown(row)} stands where an object belongs")
     found = {}
     for name, read, absent in _fields_of(kind):  # type: ignore[arg-type]  # classes are hashable
         if name in row:
@@ -41,14 +77,14 @@ def read_record(
 def read_list(value: object) -> list[Any]:
     """`value`, which is a list."""
     if not isinstance(value, list):
-        raise TypeError(f"{value!r} stands where a list belongs")
+        raise TypeError(f"{_shown(value)} stands where a list belongs")
     return value
 
 
 def read_text(value: object) -> str:
     """`value`, which is a text."""
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} stands where a text belongs")
+        raise TypeError(f"{_shown(value)} stands where a text belongs")
     return value
 
 
@@ -91,32 +127,46 @@ def _reader_of(hint: Any) -> Reader:
         )
     if origin is Mapping:
         read = _reader_of(inner[1])
-        return lambda value: {key: read(each) for key, each in _object(value).items()}
+        return lambda value: {key: read(each) for key, each in read_object(value).items()}
     raise AssertionError(hint)
 
 
-def _object(value: object) -> dict[str, object]:
+def read_object(value: object) -> dict[str, Any]:
+    """`value`, which is an object."""
     if not isinstance(value, dict):
-        raise TypeError(f"{value!r} stands where an object belongs")
+        raise TypeError(f"{_shown(value)} stands where an object belongs")
     return value
+
+
+def read_wholes(value: object) -> dict[str, int]:
+    """`value`, which is an object of whole numbers."""
+    return {key: _whole(each) for key, each in read_object(value).items()}
+
+
+def _shown(value: object) -> str:
+    """A value as an error names it, however much it holds."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    text = "a number" if isinstance(value, int) and abs(value) > MOST_WHOLE else repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."
 
 
 def _flag(value: object) -> bool:
     if not isinstance(value, bool):
-        raise TypeError(f"{value!r} stands where true or false belongs")
+        raise TypeError(f"{_shown(value)} stands where true or false belongs")
     return value
 
 
 def _whole(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{value!r} stands where a whole number belongs")
+        raise TypeError(f"{_shown(value)} stands where a whole number belongs")
+    if abs(value) > MOST_WHOLE:
+        raise ValueError(f"a whole number of {value.bit_length():,} bits is too large")
     return value
 
 
 def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{value!r} stands where a number belongs")
-    return float(value)
+    return value if isinstance(value, float) else float(_whole(value))
 
 
 def _number_or_none(value: object) -> float | None:
@@ -130,9 +180,10 @@ def _value(value: object) -> float:
 
 
 def _text_or_number(value: object) -> str | float:
-    if isinstance(value, str) or (isinstance(value, int | float) and not isinstance(value, bool)):
-        return value
-    raise TypeError(f"{value!r} stands where a text or a number belongs")
+    return value if isinstance(value, str | float) else _whole(value)
 
 
-_SIMPLE: dict[Any, Reader] = {str: read_text, bool: _flag, int: _whole, float: _value}
+_SIMPLE: dict[Any, Reader] = {
+    **{str: read_text, bool: _flag, int: _whole, float: _value},
+    object: lambda value: value,
+}

@@ -1,18 +1,22 @@
 """metrics.csv: the rows of metrics.parquet, safe to open in a spreadsheet."""
 
 import csv
+import re
 from io import StringIO
 
 from evalkit.report.parquet import COLUMNS, TEXT, tidy_columns
-from evalkit.report.record import Report
+from evalkit.report.record import Report, readable
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# What a spreadsheet takes for the begin of a formula (also as East Asian keyboards write it), and
+# the mark in front of it, which is doubled by one more where a text begins with it already.
+FORMULA = ("=", "+", "-", "@", "\t", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20", "'")
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def render_csv(report: Report) -> str:
     """One row for each number; undefined is empty.
 
-    A text that a spreadsheet would run as a formula gets a `'` in front.
+    Texts are safe as `safe_cell` has them; numbers stay as they are.
     """
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -31,7 +35,12 @@ def _cell(column: str, value: str | int | float | None) -> str:
 
 
 def safe_cell(value: str | int | float | None) -> str:
-    """`value` as a cell that no spreadsheet runs."""
+    """`value` as a cell that no spreadsheet runs and no terminal obeys.
+
+    A text that begins as a formula does gets a `'` in front, as one that begins with `'`, so that
+    taking one `'` away gives the text back. Control characters but tab and line feed become U+FFFD.
+    """
     if isinstance(value, str):
-        return f"'{value}" if value.startswith(FORMULA) else value
+        text = _CONTROLS.sub("\ufffd", readable(value))
+        return f"'{text}" if text.startswith(FORMULA) else text
     return "" if value is None else repr(value)

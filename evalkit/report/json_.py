@@ -10,7 +10,14 @@ from types import NoneType
 from typing import Any, cast
 
 from evalkit.errors import DataError, EvalkitError
-from evalkit.report.by_hints import read_list, read_record, read_text
+from evalkit.report.by_hints import (
+    load_json,
+    read_list,
+    read_object,
+    read_record,
+    read_text,
+    read_wholes,
+)
 from evalkit.report.record import (
     SCHEMA_VERSION,
     Comparison,
@@ -32,8 +39,10 @@ from evalkit.report.record import (
     Warning_,
 )
 
-# Half characters (names of files that are no UTF-8) and what a terminal would obey.
-_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+# Half characters (names of files that are no UTF-8) and what a terminal or an editor would obey.
+_UNPRINTABLE = re.compile(
+    "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
 
 
 def render_json(report: Report) -> str:
@@ -66,7 +75,11 @@ _ESTIMATE = (  # the keys of one entry of `metrics`, in the order of the format
 
 def dump_line(value: object) -> str:
     """`value` as JSON on one line: NaN and infinity are null, keys stay in their order."""
-    text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+    return escaped(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False))
+
+
+def escaped(text: str) -> str:
+    """JSON with escapes for what moves a cursor, turns a line round or cannot be encoded."""
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -160,7 +173,7 @@ def parse_report(text: str | bytes, *, at: str) -> Report:
         DataError: no report [report-unreadable], or a later schema [report-schema].
     """
     try:
-        document = json.loads(text)
+        document = read_object(load_json(text))
         version = document["schema_version"]
         if version != SCHEMA_VERSION:
             raise DataError(
@@ -172,10 +185,10 @@ def parse_report(text: str | bytes, *, at: str) -> Report:
         return _read(document)
     except EvalkitError:
         raise
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise DataError(
-            f"this is no report.json: {reason}",
+            f"this is no report.json: {reason[:300]}",
             code="report-unreadable",
             at=at,
             hint="evalkit verify RUN compares every file with its checksum",
@@ -183,7 +196,7 @@ def parse_report(text: str | bytes, *, at: str) -> Report:
 
 
 def _read(document: dict[str, Any]) -> Report:
-    counts, ties = document["counts"], document["meta"].get("ties", {})
+    counts, ties = document["counts"], read_wholes(document["meta"].get("ties", {}))
     directions, used = _directions(), document.get("statistics")
     found: dict[str, Any] = {name: read_text(document[name]) for name in _TEXTS}
     for name, kind in _LISTS.items():

@@ -138,11 +138,15 @@ def render_prometheus(report: Report) -> str:
         ("gate", "1 passed, 0 failed, -1 cannot tell.", list(_gate_rows(report.gates, job))),
     ]
     lines: list[str] = []
+    shown = _Labels()
     for name, help_text, samples in families:
         known = [(labels, value) for labels, value in samples if value is not None]
         if known:
             lines += [f"# HELP evalkit_{name} {help_text}", f"# TYPE evalkit_{name} gauge"]
-            lines += [_sample(f"evalkit_{name}", labels, value) for labels, value in known]
+            lines += [
+                f"evalkit_{name}{{{shown.of(labels)}}} {_number(float(value))}"
+                for labels, value in known
+            ]
     return "\n".join(lines) + "\n"
 
 
@@ -165,9 +169,26 @@ def _gate_rows(
 _ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
 
 
-def _sample(name: str, labels: Sequence[tuple[str, str]], value: float) -> str:
-    inside = ",".join(f'{key}="{_label(text)}"' for key, text in labels)
-    return f"{name}{{{inside}}} {_number(float(value))}"
+class _Labels:
+    """Values of labels as they are shown: what differs in the report differs here, too."""
+
+    def __init__(self) -> None:
+        self._shown: dict[tuple[str, str], str] = {}
+        self._taken: set[tuple[str, str]] = set()
+
+    def of(self, labels: Sequence[tuple[str, str]]) -> str:
+        return ",".join(f'{key}="{self._value(key, text)}"' for key, text in labels)
+
+    def _value(self, key: str, text: str) -> str:
+        if (key, text) not in self._shown:
+            shown = wanted = _label(text)
+            number = 1
+            while (key, shown) in self._taken:
+                number += 1
+                shown = f"{wanted} ({number})"
+            self._taken.add((key, shown))
+            self._shown[key, text] = shown
+        return self._shown[key, text]
 
 
 def _label(text: str) -> str:
