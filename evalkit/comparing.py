@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from shlex import quote
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ from evalkit.config import Config, StatisticsSection, build_config
 from evalkit.errors import DataError, RequestError
 from evalkit.inference import Inference
 from evalkit.keys import USER_KEY, plan_ids, stable_hashes
-from evalkit.metrics import parse_metrics, registry_of
+from evalkit.metrics import load_metric_files, parse_metrics, registry_of
 from evalkit.report import PerUser, Report
 from evalkit.resampling import Resampling
 from evalkit.segments import CellSet
@@ -24,7 +25,12 @@ Named = tuple[str, Report]  # what a person calls the run, and its report
 
 
 def compare_runs(
-    runs: Sequence[Named], chosen: StatisticsSection, *, metrics: Sequence[str] = (), threads: int
+    runs: Sequence[Named],
+    chosen: StatisticsSection,
+    *,
+    metrics: Sequence[str] = (),
+    metric_files: Sequence[str] = (),
+    threads: int,
 ) -> Report:
     """The report of the last run with comparisons between the models of all of them.
 
@@ -35,13 +41,16 @@ def compare_runs(
         runs: two or more, of one truth.
         chosen: test, level, correction, margin; `baseline` is taken from the first run.
         metrics: to compare; all that every run has by default.
+        metric_files: Python files of a user's own metrics; those that a run names are not run.
     Raises:
-        DataError: the truths differ [different-truth], or a run kept no values [per-user-off].
-        RequestError: nothing to compare [nothing-in-common, ambiguous-model].
+        DataError: the truths differ [different-truth], a run kept no values [per-user-off], or
+            what it kept of its config cannot be read [run-damaged].
+        RequestError: nothing to compare [nothing-in-common, ambiguous-model], or a metric of a
+            file that is not given [metric-file-needed].
     """
     _check_truths(runs)
-    labels = _common_labels(runs, metrics)
-    config = _config_of(runs[-1][1], labels, chosen)
+    labels = _common_labels(runs, metrics, metric_files)
+    config = _config_of(runs[-1], labels, chosen, metric_files)
     requests = config.requests
     users, values = _joined(runs, labels)
     pairs = _pairs_of(runs, tuple(values), chosen)
@@ -130,11 +139,15 @@ def _truth_settings(config: Mapping[str, object] | None) -> dict[str, object]:
     return found
 
 
-def _common_labels(runs: Sequence[Named], metrics: Sequence[str]) -> list[str]:
-    known = registry_of(_kind_of(runs[0][1]))
-    wanted = (
-        [request.label for request in parse_metrics(metrics, metrics=known)] if metrics else None
-    )
+def _common_labels(
+    runs: Sequence[Named], metrics: Sequence[str], metric_files: Sequence[str]
+) -> list[str]:
+    kind = _kind_of(runs[0][1])
+    known = load_metric_files(metric_files) if kind == "rankings" else registry_of(kind)
+    given = set(runs[0][1].labels) & set(metrics)
+    asked = [metric for metric in metrics if metric not in given]
+    parsed = [request.label for request in parse_metrics(asked, metrics=known)] if asked else []
+    wanted = {*given, *parsed} if metrics else None
     labels = [
         label
         for label in runs[0][1].labels
@@ -148,7 +161,30 @@ def _common_labels(runs: Sequence[Named], metrics: Sequence[str]) -> list[str]:
             code="nothing-in-common",
             hint=f"{runs[0][0]} has {', '.join(runs[0][1].labels[:8])}",
         )
+    spelled = {each.metric: each.name for each in runs[-1][1].estimates}
+    foreign = [label for label in labels if spelled[label] not in known]
+    if foreign:
+        raise _no_file_of(foreign[0], runs)
     return labels
+
+
+def _no_file_of(label: str, runs: Sequence[Named]) -> RequestError:
+    """A metric is of a file that a run names, and what a run names is not run."""
+    named = [each for _, report in runs for each in _files_of(report.config)]
+    files = " ".join(f"--metric-file {quote(each)}" for each in dict.fromkeys(named))
+    return RequestError(
+        f"{label} is a metric of a file of Python, which a run cannot name: name it here",
+        code="metric-file-needed",
+        at=runs[-1][0],
+        hint=f"evalkit compare {' '.join(quote(name) for name, _ in runs)} "
+        f"{files or '--metric-file FILE'}",
+    )
+
+
+def _files_of(config: Mapping[str, object] | None) -> list[str]:
+    section = (config or {}).get("metrics")
+    files = section.get("files") if isinstance(section, dict) else None
+    return [each for each in files if isinstance(each, str)] if isinstance(files, list) else []
 
 
 def _with_values(report: Report) -> Sequence[str]:
@@ -163,10 +199,15 @@ def _kind_of(report: Report) -> str:
     return next((kind for kind in ("labels", "ratings") if known.get(kind)), "rankings")
 
 
-def _config_of(report: Report, labels: Sequence[str], chosen: StatisticsSection) -> Config:
-    """The config of a run, asking for some of its metrics and for other statistics."""
-    known = report.config or {}
-    asked, policies = known.get("metrics"), known.get("policies")
+def _config_of(
+    run: Named, labels: Sequence[str], chosen: StatisticsSection, metric_files: Sequence[str]
+) -> Config:
+    """The config of a run, asking for some of its metrics and for other statistics.
+
+    Labels say every parameter, and the policies are all there, so no profile is followed again.
+    """
+    name, report = run
+    policies = (report.config or {}).get("policies")
     table = {"model": report.name, "path": report.name}  # nothing is read again
     kind = _kind_of(report)
     tree: dict[str, object] = {
@@ -175,10 +216,18 @@ def _config_of(report: Report, labels: Sequence[str], chosen: StatisticsSection)
             if kind == "rankings"
             else {kind: [table]}
         ),
-        "metrics": {**(asked if isinstance(asked, dict) else {}), "names": list(labels)},
+        "metrics": {"names": list(labels), "files": list(metric_files)},
         "policies": dict(policies) if isinstance(policies, dict) else {},
     }
-    config = build_config(tree, name=report.name)
+    try:
+        config = build_config(tree, name=report.name)
+    except RequestError as error:
+        raise DataError(
+            f"what it kept of its config cannot be read: {error.message}",
+            code="run-damaged",
+            at=name,
+            hint="compare models of a config instead: evalkit compare --config CONFIG A B",
+        ) from error
     return config.model_copy(update={"statistics": chosen})
 
 

@@ -4,6 +4,7 @@ All of it comes from the values as they are measured, block after block, from an
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
@@ -206,6 +207,10 @@ def spell_range(place: int) -> str:
     return str(first) if first == last else f"{first}-{last}"
 
 
+MOST_BITS = 1 << 13  # no sum of floats has so many
+_SUM = re.compile(r"(?P<number>-?\d{1,2500})\*2\^(?P<exponent>-?\d{1,5})", re.ASCII)
+
+
 def spell_sum(scaled: int) -> str:
     """An exact sum, an integer times 2^-1074, as `integer*2^exponent` without trailing zeros."""
     if scaled == 0:
@@ -215,9 +220,16 @@ def spell_sum(scaled: int) -> str:
 
 
 def read_sum(text: str) -> int:
-    """The integer that `spell_sum` wrote."""
-    number, _, exponent = text.partition("*2^")
-    return int(number) << (int(exponent) + SCALE_BITS) if int(number) else 0
+    """The integer that `spell_sum` wrote.
+
+    Raises:
+        ValueError: it wrote no such text.
+    """
+    found = _SUM.fullmatch(text)
+    if found is None or int(found["exponent"]) + SCALE_BITS not in range(MOST_BITS):
+        raise ValueError(f"{text[:40]!r} is no exact sum")
+    number = int(found["number"])
+    return number << (int(found["exponent"]) + SCALE_BITS) if number else 0
 
 
 def add_parts(one: pl.DataFrame | None, other: pl.DataFrame) -> pl.DataFrame:

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evalkit.details import read_sum
+from evalkit.details import PART_SCHEMA, read_sum
 from evalkit.errors import DataError, RequestError, nearest
 from evalkit.exact import ExactSum
 from evalkit.metrics import parse_metrics
 from evalkit.report import Report
 from evalkit.statistics.change import Cell, Change, explain_change
 
+_ALWAYS = ("model", "metric", "relevant", "is_ranked", "n_users", "sum")
 Named = tuple[str, Report]  # what a person calls the run, and its report
 
 
@@ -50,8 +51,12 @@ def explain_runs(
     for model in _chosen(models, [each["model"] for each in parts], "model", "unknown-model"):
         listed = [each.filter(model=model)["metric"] for each in parts]
         for metric in _chosen(labels or (), listed, "metric", "metric-not-in-report"):
-            cells = [_cells(each, model, metric, segmentation) for each in parts]
-            found.append(Explained(model, metric, segmentation, explain_change(*cells)))
+            try:
+                cells = [_cells(each, model, metric, segmentation) for each in parts]
+                change = explain_change(*cells)
+            except (ValueError, ArithmeticError) as error:
+                raise _damaged(" or ".join((before[0], after[0])), str(error)) from error
+            found.append(Explained(model, metric, segmentation, change))
     return found
 
 
@@ -62,7 +67,22 @@ def _parts_of(name: str, report: Report) -> pl.DataFrame:
             code="parts-missing",
             hint="runs of rankings keep it, but those with weights of users: run it again",
         )
-    return report.parts
+    parts = report.parts
+    missing = [
+        column for column in _ALWAYS if column in parts.columns and parts[column].has_nulls()
+    ]
+    if dict(parts.schema) != PART_SCHEMA or missing or (parts["n_users"] < 0).any():
+        raise _damaged(name, "its table is of another form")
+    return parts
+
+
+def _damaged(name: str, reason: str) -> DataError:
+    return DataError(
+        f"what run {name} kept to explain a change cannot be read: {reason}",
+        code="run-damaged",
+        at=name,
+        hint="run it again",
+    )
 
 
 def _segmentation(parts: Sequence[pl.DataFrame], by: str | None) -> str | None:

@@ -1,6 +1,5 @@
 """A job: the lock, the work, the run's directory; what a scheduler calls, and a person."""
 
-import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -11,7 +10,7 @@ from tempfile import gettempdir
 
 from evalkit import gates, history, runs, street
 from evalkit.config import Config
-from evalkit.errors import EvalkitError
+from evalkit.errors import EvalkitError, MachineError
 from evalkit.ledger import Progress
 from evalkit.report import PerUser, Report
 
@@ -37,6 +36,7 @@ class Job:
         per_user: a Parquet file that values of users are copied to.
         sample, threads, memory_limit, progress: as `street.run_config` takes them.
         tell: called with the id of the run when the work begins.
+        fetch: called with the id of an earlier run before its files are read.
     """
 
     config: Config
@@ -49,6 +49,7 @@ class Job:
     memory_limit: int | None = None
     progress: Callable[[Progress], None] | None = None
     tell: Callable[[str], None] | None = None
+    fetch: Callable[[str], object] | None = None
 
     def run(self) -> Done:
         """Measure, publish, and say what came of it.
@@ -94,7 +95,7 @@ class Job:
                 with suppress(EvalkitError):  # whoever reads the index next brings it up to date
                     history.refresh(self.folder)
             if self.per_user is not None:
-                _copy_values(report, self.per_user)
+                _copy_values(report, self.per_user, path)
         return Done(report, path)
 
     @property
@@ -114,7 +115,9 @@ class Job:
         if models is None and is_open:
             rules = tuple(each for each in rules if history.is_by_time(each.baseline or ""))
         folder = self.folder or Path(self.config.output.path)
-        return gates.find_baselines(rules, models or named, folder, name=self.config.name)
+        return gates.find_baselines(
+            rules, models or named, folder, name=self.config.name, fetch=self.fetch
+        )
 
     def _with_late(self, baselines: gates.Baselines, report: Report) -> gates.Baselines:
         """Also the baselines that could not be looked for before the models were known."""
@@ -198,7 +201,13 @@ def run_in_store(job: Job, store: runs.StoreFolder) -> Done:
         store.hold(config.name, wait_seconds=job.wait_seconds),
         runs.private_folder(Path(gettempdir(), "runs")) as folder,
     ):
-        local = replace(job, folder=folder, if_new=False, wait_seconds=0.0)
+        local = replace(
+            job,
+            folder=folder,
+            if_new=False,
+            wait_seconds=0.0,
+            fetch=lambda run_id: store.fetch(run_id, folder),
+        )
         key = street.key_of_run(config, sample=job.sample) if job.if_new else None
         for manifest in store.manifests() if key is not None else ():
             if (manifest.name, manifest.run_key) == (config.name, key):
@@ -208,9 +217,6 @@ def run_in_store(job: Job, store: runs.StoreFolder) -> Done:
                     return Done(runs.load_run(path), url, is_new=False)
         if any(gate.baseline is not None for gate in config.gates):
             store.mirror(folder, name=config.name)
-            for found in local.find_baselines().paths.values():
-                if found is not None and found.parent == folder:
-                    store.fetch(found.name, folder)
         store.sweep()
         done = local.run()
         if done.path is None:
@@ -218,14 +224,23 @@ def run_in_store(job: Job, store: runs.StoreFolder) -> Done:
         return replace(done, path=store.publish(Path(done.path)))
 
 
-def _copy_values(report: Report, path: Path) -> None:
-    """Copy the values of users to `path`; whole or not at all."""
-    kept = report.per_user_values
-    if kept is None or kept.path is None:
+def _copy_values(report: Report, path: Path, run: Path | None) -> None:
+    """Copy the values of users to `path`; whole or not at all.
+
+    Raises:
+        MachineError: it cannot be written, but the run can [write-failed].
+    """
+    if report.per_user_values is None:
         raise AssertionError("values of users were asked for")
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    (kept,) = report.per_user_values.files
     try:
-        shutil.copyfile(kept.path, fresh)
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
+        with open(kept, "rb") as values, runs.replacing(path) as file:
+            shutil.copyfileobj(values, file, 1 << 20)
+    except OSError as error:
+        stands = f"the run is complete in {run}, but " if run is not None else ""
+        raise MachineError(
+            f"{stands}its values of users are not written: {error.strerror or error}",
+            code="write-failed",
+            at=str(path),
+            hint="make room there, or name another file: --per-user FILE",
+        ) from error

@@ -73,6 +73,10 @@ def compare(
         bool,
         Option("--search", help="Look for segments, and crosses of two, that lose or gain most."),
     ] = False,
+    metric_file: Annotated[
+        list[str] | None,
+        Option("--metric-file", metavar="FILE", help="Metrics of your own, of finished runs."),
+    ] = None,
     runs: RunsFolder = Path("runs"),
     profile: Profile = None,
     overrides: Overrides = None,
@@ -140,8 +144,11 @@ def compare(
                 at="--profile",
                 hint="give --config, or --truth and rankings",
             )
-        report = _of_runs(models, asked, metric or [], runs, threads)
+        report = _of_runs(models, asked, metric or [], metric_file or [], runs, threads)
     else:
+        if metric_file:
+            named = "[" + ", ".join(map(repr, metric_file)) + "]"
+            settings.append(f"metrics.files={named}")
         report = _of_rankings(
             models, config, truth or [], metric or [], settings, variables or [], threads, limit
         )
@@ -158,6 +165,7 @@ def _of_runs(
     names: list[str],
     asked: dict[str, object],
     metrics: list[str],
+    metric_files: list[str],
     folder: Path,
     threads: int | None,
 ) -> "Report":
@@ -168,7 +176,13 @@ def _of_runs(
 
     loaded = [(name, load_named(folder, name)) for name in names]
     chosen = build_statistics(asked)
-    return compare_runs(loaded, chosen, metrics=metrics, threads=threads or usable_cores())
+    return compare_runs(
+        loaded,
+        chosen,
+        metrics=metrics,
+        metric_files=metric_files,
+        threads=threads or usable_cores(),
+    )
 
 
 def _of_rankings(

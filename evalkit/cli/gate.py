@@ -49,7 +49,7 @@ def gate(
         )
         rules, level = asked.gates, asked.statistics.level
     else:
-        rules, level = _rules_of(report)
+        rules, level = _rules_of(report, run, baseline)
     if not rules:
         raise RequestError(
             "there are no gates",
@@ -63,7 +63,12 @@ def gate(
             for each in rules
         )
     baselines = find_baselines(
-        rules, report.models, out, name=name or report.name, before=report.run_id
+        rules,
+        report.models,
+        out,
+        name=name or report.name,
+        before=report.run_id,
+        elsewhere=config is not None or baseline is not None,
     )
     found = judge(rules, report, baselines, level=level)
     if json:
@@ -79,12 +84,35 @@ def gate(
     return GATE_FAILED if any(each.fails for each in found) else FINE
 
 
-def _rules_of(report: "Report") -> "tuple[tuple[GateRule, ...], float]":
-    """The gates that a run was made with, from its manifest."""
-    from evalkit.config import GateRule
+def _rules_of(
+    report: "Report", run: str, baseline: str | None
+) -> "tuple[tuple[GateRule, ...], float]":
+    """The gates that a run was made with, from its manifest.
 
-    config = report.config or {}
-    listed, statistics = config.get("gates"), config.get("statistics")
-    rules = listed if isinstance(listed, list) else []
-    level = statistics.get("level") if isinstance(statistics, dict) else None
-    return tuple(GateRule.model_validate(each) for each in rules), level or 0.95
+    Raises:
+        DataError: they are none [run-damaged].
+        RequestError: one of them compares with a path, which nobody here has named [bad-baseline].
+    """
+    import os
+    from shlex import quote
+
+    from evalkit.config import build_gates
+
+    try:
+        rules, level = build_gates(report.config or {})
+    except RequestError as error:
+        raise DataError(
+            f"the gates that it was made with cannot be read: {error.message}",
+            code="run-damaged",
+            at=run,
+            hint=f"give the gates: evalkit gate {quote(run)} --config FILE",
+        ) from error
+    for each in rules:
+        if baseline is None and each.baseline is not None and os.sep in each.baseline:
+            raise RequestError(
+                f"its gate compares with {each.baseline!r}, and a run names no paths",
+                code="bad-baseline",
+                at=run,
+                hint=f"evalkit gate {quote(run)} --baseline {quote(each.baseline)}",
+            )
+    return rules, level

@@ -113,8 +113,10 @@ def show(
     _warn_of_damage(out, damaged)
     if html is not None:
         from evalkit.report.html import render_trends
+        from evalkit.runs import replacing
 
-        html.write_text(render_trends(trends), encoding="utf-8")
+        with replacing(html) as page:
+            page.write(render_trends(trends).encode("utf-8", "replace"))
         console.say(str(html))
         return
     if json:
@@ -184,9 +186,12 @@ def export(
     log_format: LogFormat = "text",
 ) -> None:
     """Write every number of every run to one Parquet file."""
+    from io import BytesIO
+
     import polars as pl
 
     from evalkit.history import query
+    from evalkit.runs import replacing
 
     found = query(
         out,
@@ -200,12 +205,10 @@ def export(
         for column in found.columns
     }
     frame = pl.DataFrame(list(found.rows), schema=schema, orient="row")
-    fresh = file.with_name(f".{file.name}.part")
-    try:
-        frame.with_columns(pl.col("is_fine").cast(pl.Boolean)).write_parquet(fresh)
-        fresh.replace(file)
-    finally:
-        fresh.unlink(missing_ok=True)
+    content = BytesIO()
+    frame.with_columns(pl.col("is_fine").cast(pl.Boolean)).write_parquet(content)
+    with replacing(file) as fresh:
+        fresh.write(content.getbuffer())
     console.say(f"{file}: {frame.height:,} rows of {frame['run_id'].n_unique():,} runs")
 
 

@@ -70,7 +70,10 @@ def init(
     if to_stdout:
         console.say(text)
         return
-    out.write_text(f"{text}\n", encoding="utf-8")
+    from evalkit.runs import replacing
+
+    with replacing(out) as file:
+        file.write(f"{text}\n".encode())
     console.say(str(out))
     console.note(f"evalkit check {out} looks for mistakes, evalkit run {out} runs it")
 

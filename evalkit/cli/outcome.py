@@ -22,6 +22,7 @@ from evalkit.errors import (
     EvalkitError,
     MachineError,
     RequestError,
+    show_warnings_by,
 )
 
 INTERRUPTED = 128 + signal.SIGINT
@@ -48,6 +49,7 @@ def end_with(arguments: Sequence[str]) -> NoReturn:
         return run_command(arguments)
 
     console.configure(arguments)
+    show_warnings_by(console.warn)
     _watch_signals()
     for signal_number, stop in ((signal.SIGTERM, _terminate), (signal.SIGINT, _interrupt)):
         if signal.getsignal(signal_number) is not signal.SIG_IGN:

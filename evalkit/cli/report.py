@@ -38,10 +38,13 @@ def report(
 
     found = load_named(out, run, name=name)
     if format == "parquet" and file is not None:
+        from io import BytesIO
+
         from evalkit.report import write_metrics_parquet
 
-        write_metrics_parquet(found, file)
-        console.say(str(file))
+        table = BytesIO()
+        write_metrics_parquet(found, table)
+        _write(file, table.getvalue())
         return
     from evalkit.report import render
 
@@ -51,5 +54,12 @@ def report(
     if file is None:
         console.say(text)
         return
-    file.write_text(text, encoding="utf-8", errors="replace")
+    _write(file, text.encode("utf-8", "replace"))
+
+
+def _write(file: Path, content: bytes) -> None:
+    from evalkit.runs import replacing
+
+    with replacing(file) as fresh:
+        fresh.write(content)
     console.say(str(file))

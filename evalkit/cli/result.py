@@ -99,11 +99,11 @@ def _track(done: "Done", experiment: str) -> None:
 def _write_prometheus(report: "Report", path: Path) -> None:
     """Write the text file, whole or not at all; node_exporter may read it at any moment."""
     from evalkit.report.verdict import render_prometheus
+    from evalkit.runs import replacing
 
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        fresh.write_text(render_prometheus(report), encoding="utf-8")
-        fresh.replace(path)
+        with replacing(path) as file:
+            file.write(render_prometheus(report).encode())
     except OSError as error:
         raise MachineError(
             f"the run is complete, but its Prometheus file is not written: {error.strerror}",
@@ -111,8 +111,6 @@ def _write_prometheus(report: "Report", path: Path) -> None:
             at=str(path),
             hint="give this user the right to write there",
         ) from error
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def _show(done: "Done", format: str, *, summary: bool) -> int:

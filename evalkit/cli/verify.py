@@ -35,12 +35,12 @@ def verify(
 
 def _problems_in_store(url: str) -> list[str]:
     """As `runs.verify` of a copy; the store's options are those of the environment."""
-    from tempfile import TemporaryDirectory
+    from tempfile import gettempdir
 
     from evalkit import runs
 
     folder, _, run_id = url.rstrip("/").rpartition("/")
     store = runs.open_store(folder, {})
-    with TemporaryDirectory() as name:
+    with runs.private_folder(Path(gettempdir(), "runs")) as copy:
         wanted = store.latest() if run_id == runs.LATEST else run_id
-        return runs.verify(store.fetch(wanted or run_id, Path(name)))
+        return runs.verify(store.fetch(wanted or run_id, copy))

@@ -18,7 +18,7 @@ from evalkit.config._checks import (
     translate,
 )
 from evalkit.config._fields import annotation_at, takes_text
-from evalkit.config._gates import check_gates
+from evalkit.config._gates import check_form, check_gates
 from evalkit.config._places import Key, Places, spell
 from evalkit.config._problems import Problems
 from evalkit.config._profiles import follow_profile
@@ -201,3 +201,27 @@ def build_statistics(values: Mapping[str, object]) -> StatisticsSection:
             translate(cast("dict[str, object]", {**each, "loc": key}), tree, problems)
     problems.raise_all()
     return section
+
+
+def build_gates(kept: Mapping[str, object]) -> tuple[tuple[GateRule, ...], float]:
+    """The gates of a config that a run kept, and the level of its intervals.
+
+    Raises:
+        RequestError: they are none [bad-gates, missing-key, conflicting-keys].
+    """
+    listed, statistics = kept.get("gates") or [], kept.get("statistics") or {}
+    problems = Problems(Places())
+    try:
+        if not isinstance(listed, list) or not isinstance(statistics, dict):
+            raise TypeError("gates are a list of tables, and statistics are a table")
+        rules = tuple(GateRule.model_validate(each) for each in listed)
+        level = StatisticsSection.model_validate(
+            {key: each for key, each in statistics.items() if key == "level"}
+        ).level
+    except (ValidationError, TypeError, ValueError) as error:
+        first = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        raise RequestError(first[:200], code="bad-gates", at="gates") from error
+    for number, rule in enumerate(rules):
+        check_form(rule.model_dump(exclude_none=True), ("gates", number), problems)
+    problems.raise_all()
+    return rules, level

@@ -18,11 +18,16 @@ def check_gates(tree: Mapping[str, object], problems: Problems) -> None:
     for number, gate in enumerate(gates):
         if isinstance(gate, dict):
             key: Key = ("gates", number)
-            _check_quantity(gate, key, problems)
-            _check_bound(gate, key, problems)
+            check_form(gate, key, problems)
             _check_metric(gate, key, tree, problems)
             _check_model(gate, key, tree, problems)
             _check_segment(gate, key, tree, problems)
+
+
+def check_form(gate: Mapping[str, object], key: Key, problems: Problems) -> None:
+    """A gate judges one thing by one bound."""
+    _check_quantity(gate, key, problems)
+    _check_bound(gate, key, problems)
 
 
 def _check_quantity(gate: Mapping[str, object], key: Key, problems: Problems) -> None:

@@ -1,15 +1,15 @@
 """What a gate compares with: a run that is there, a model of the same run, or nothing yet."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from evalkit.config import Config, GateRule
-from evalkit.errors import EvalkitError, raise_all
+from evalkit.errors import DataError, EvalkitError, raise_all
 from evalkit.history import find_run, is_by_time
 from evalkit.metrics import has_user_values
 from evalkit.report import Report
-from evalkit.runs import load_run
+from evalkit.runs import load_run, set_aside
 
 
 @dataclass(slots=True)
@@ -21,24 +21,33 @@ class Baselines:
     """
 
     paths: dict[str, Path | None]
-    _loaded: dict[Path, Report] = field(default_factory=dict)
+    _loaded: dict[Path, Report | None] = field(default_factory=dict)
 
     def is_run(self, reference: str) -> bool:
         """Whether the reference means a run; otherwise it is a model's name."""
         return reference in self.paths
 
     def report(self, reference: str) -> Report | None:
-        """The run's report, every file of which is as it was written; None where there is none.
-
-        Raises:
-            DataError: it is damaged [run-damaged].
-        """
+        """The run's report; None where there is no run, or one that is not as it was written."""
         path = self.paths[reference]
         if path is None:
             return None
         if path not in self._loaded:
-            self._loaded[path] = load_run(path)
+            self._loaded[path] = _load(path)
         return self._loaded[path]
+
+    def lack(self, reference: str) -> str:
+        """That there is no report of a run, and why."""
+        is_there = self.paths[reference] is not None
+        return f"there is no {'whole ' * is_there}run {reference!r}{'' if is_there else ' yet'}"
+
+
+def _load(path: Path) -> Report | None:
+    try:
+        return load_run(path)
+    except DataError as error:
+        set_aside(str(path), error.message)
+        return None
 
 
 def find_baselines(
@@ -48,6 +57,8 @@ def find_baselines(
     *,
     name: str,
     before: str | None = None,
+    elsewhere: bool = True,
+    fetch: Callable[[str], object] | None = None,
 ) -> Baselines:
     """The runs that gates compare with.
 
@@ -56,6 +67,7 @@ def find_baselines(
         folder: of runs.
         name: of the job, whose runs `last` counts.
         before: the id of the run that is judged, where it is finished: `last` is the one before.
+        elsewhere, fetch: as `history.find_run` takes them.
     Raises:
         RequestError: a baseline is neither a run nor a model [unknown-run]; all at once.
     """
@@ -65,7 +77,9 @@ def find_baselines(
         if reference is None or (reference in models and not is_by_time(reference)):
             continue
         try:
-            paths[reference] = find_run(folder, reference, name=name, before=before)
+            paths[reference] = find_run(
+                folder, reference, name=name, before=before, elsewhere=elsewhere, fetch=fetch
+            )
         except EvalkitError as error:
             problems.append(error)
     raise_all(problems)

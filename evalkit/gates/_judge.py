@@ -19,11 +19,7 @@ OF_MODELS = ("rows", "users", *SHARES)
 def judge(
     rules: Sequence[GateRule], report: Report, baselines: Baselines, *, level: float
 ) -> tuple[Gate, ...]:
-    """One entry for each rule and each model that it is about, in the order of the rules.
-
-    Raises:
-        DataError: a baseline's directory is damaged [run-damaged].
-    """
+    """One entry for each rule and each model that it is about, in the order of the rules."""
     found: list[Gate] = []
     for rule in rules:
         judged = _Judge(rule, report, baselines, level)
@@ -105,7 +101,7 @@ class _Judge:
         if self.baselines.is_run(reference):
             found = self.baselines.report(reference)
             if found is None:
-                message = f"there is no run {reference!r} yet to compare {estimate.metric} with"
+                message = f"{self.baselines.lack(reference)} to compare {estimate.metric} with"
                 return self._gate(model, value=estimate.value, outcome=UNCLEAR, message=message)
             old_run, old_model = found, model
         before = old_run.estimate(old_model, rule.metric, *_where(rule))
@@ -204,7 +200,7 @@ class _Judge:
         is_run = self.baselines.is_run(reference)
         old_run = self.baselines.report(reference) if is_run else self.report
         if old_run is None:
-            message = f"there is no run {reference!r} yet to compare {what} with"
+            message = f"{self.baselines.lack(reference)} to compare {what} with"
             return self._gate(model, value=now, outcome=UNCLEAR, message=message)
         before = _count_of(old_run, model if is_run else reference, str(rule.data))
         old_id = _id(old_run, self.report)

@@ -2,14 +2,23 @@
 
 import os
 import re
+import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from evalkit.errors import DataError, RequestError, nearest
 from evalkit.report import Report
-from evalkit.runs import LATEST, finished, load_run, machine_errors
+from evalkit.runs import (
+    LATEST,
+    TAGS,
+    directory_of,
+    finished,
+    is_whole,
+    load_run,
+    machine_errors,
+)
 
-TAGS = "tags"
 LAST_PASSED = "last-passed"
 
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -22,9 +31,17 @@ def is_by_time(reference: str) -> bool:
 
 
 def find_run(
-    folder: str | Path, reference: str, *, name: str | None = None, before: str | None = None
+    folder: str | Path,
+    reference: str,
+    *,
+    name: str | None = None,
+    before: str | None = None,
+    elsewhere: bool = True,
+    fetch: Callable[[str], object] | None = None,
 ) -> Path | None:
     """The directory of the run that `reference` means; None where there is no such run yet.
+
+    A run that is not as it was written is never the last one: it is set aside by name.
 
     Args:
         folder: of runs.
@@ -32,6 +49,8 @@ def find_run(
             passed), a tag, the id of a run, or a path.
         name: of the job whose runs `last` counts; of all jobs when None.
         before: the id of a run; `last` counts those that began before it.
+        elsewhere: whether a path may lead out of the folder; not where a run says so.
+        fetch: called with the id of a run before its files are looked at.
     Raises:
         RequestError: no run, tag or path is called so [unknown-run].
     """
@@ -46,6 +65,10 @@ def find_run(
                 continue
             if not last and not manifest.is_fine:
                 continue
+            if fetch is not None:
+                fetch(path.name)
+            if not is_whole(path, manifest):
+                continue
             if not left:
                 return path
             left -= 1
@@ -53,10 +76,14 @@ def find_run(
     tags = read_tags(folder)
     if reference in tags:
         return folder / tags[reference]
-    given = Path(reference)
-    for path in (given,) if os.sep in reference else (folder / reference, given):
-        if (path / "manifest.json").is_file():
-            return path.resolve() if path.is_symlink() else path
+    inside = [] if os.sep in reference else [folder / reference]
+    for path in [*inside, *([Path(reference)] if elsewhere else [])]:
+        with suppress(OSError, ValueError):
+            if path in inside and path.is_symlink() and reference != LATEST:
+                continue
+            found = directory_of(path)
+            if (found / "manifest.json").is_file():
+                return found
     known = ["last", LAST_PASSED, *tags, *(path.name for path, _ in finished(folder))]
     close = nearest(reference, known)
     raise RequestError(
@@ -97,11 +124,11 @@ def read_tags(folder: Path) -> dict[str, str]:
     found = {}
     with suppress(FileNotFoundError, NotADirectoryError):
         for entry in sorted(os.scandir(folder / TAGS), key=lambda each: each.name):
-            with suppress(OSError):
-                target = Path(os.readlink(entry.path))
-                is_ours = target.parent == Path("..") and _TAG.fullmatch(entry.name)
-                if is_ours and (folder / target.name / "manifest.json").is_file():
-                    found[entry.name] = target.name
+            with suppress(OSError, ValueError):
+                if _TAG.fullmatch(entry.name) and entry.is_symlink():
+                    run = directory_of(Path(entry.path))
+                    if (run / "manifest.json").is_file():
+                        found[entry.name] = run.name
     return found
 
 
@@ -128,7 +155,7 @@ def tag_run(folder: Path, run: Path, tag: str) -> None:
         )
     with machine_errors(folder / TAGS):
         os.makedirs(folder / TAGS, exist_ok=True)
-        beside = folder / TAGS / f".{tag}.{os.getpid()}"
+        beside = folder / TAGS / f".{secrets.token_hex(8)}"
         os.symlink(Path("..", run.name), beside)
         os.replace(beside, folder / TAGS / tag)
 

@@ -12,7 +12,7 @@ from evalkit.errors import DataError, EvalkitError, RequestError
 from evalkit.history._find import read_tags
 from evalkit.report import Report
 from evalkit.report.record import finite, readable
-from evalkit.runs import finished, load_numbers
+from evalkit.runs import finished, load_numbers, set_aside
 
 INDEX = "history.sqlite"
 VERSION = 1
@@ -36,6 +36,7 @@ CREATE TABLE counts (run_id TEXT, log TEXT, model TEXT, count TEXT, number INTEG
 CREATE INDEX counts_of_run ON counts (run_id);
 CREATE TABLE tags (tag TEXT PRIMARY KEY, run_id TEXT);
 """
+_SCHEMA = {each.strip() for each in _TABLES.split(";") if each.strip()}
 TABLES = ("runs", "metrics", "gates", "counts", "tags")
 _OF_A_RUN = ("runs", "metrics", "gates", "counts")
 _READING = {
@@ -72,7 +73,7 @@ def open_index(folder: Path, *, anew: bool = False) -> Iterator[tuple[sqlite3.Co
             at=str(folder),
             hint="name it with --out",
         )
-    if anew:
+    if anew or not _is_ours(folder):
         _remove(folder)
     try:
         connection, damaged = _up_to_date(folder / INDEX, folder)
@@ -90,16 +91,31 @@ def open_index(folder: Path, *, anew: bool = False) -> Iterator[tuple[sqlite3.Co
         connection.close()
 
 
+_SUFFIXES = ("", "-journal", "-wal", "-shm")
+
+
 def _remove(folder: Path) -> None:
-    for suffix in ("", "-journal", "-wal", "-shm"):
+    for suffix in _SUFFIXES:
         (folder / f"{INDEX}{suffix}").unlink(missing_ok=True)
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether no file of the index is a link, which would lead elsewhere."""
+    return not any((folder / f"{INDEX}{suffix}").is_symlink() for suffix in _SUFFIXES)
 
 
 def _up_to_date(path: Path, folder: Path) -> tuple[sqlite3.Connection, int]:
     connection = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None)
     try:
+        connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("BEGIN IMMEDIATE")
-        if connection.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        schema = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master") if sql}
+        if version == VERSION and schema != _SCHEMA:  # triggers and views are somebody else's
+            raise sqlite3.DatabaseError("malformed: these are not the tables of an index")
+        if version != VERSION:
+            if schema - _SCHEMA:
+                raise sqlite3.DatabaseError("malformed: these are not the tables of an index")
             for table in TABLES:
                 connection.execute(f"DROP TABLE IF EXISTS {table}")
             for statement in _TABLES.split(";"):
@@ -119,12 +135,16 @@ def _synchronise(connection: sqlite3.Connection, folder: Path) -> int:
     there, damaged = set(), 0
     for path, manifest in finished(folder):
         if manifest.run_id not in known:
+            connection.execute("SAVEPOINT run")
             try:
-                report = load_numbers(path, manifest)
-            except (OSError, EvalkitError):
+                _add(connection, load_numbers(path, manifest), is_fine=manifest.is_fine)
+            except (EvalkitError, OverflowError) as error:
+                connection.execute("ROLLBACK TO run")
+                set_aside(str(path), str(getattr(error, "message", error)))
                 damaged += 1
                 continue
-            _add(connection, report, is_fine=manifest.is_fine)
+            finally:
+                connection.execute("RELEASE run")
         there.add(manifest.run_id)
     for run_id in known - there:
         for table in _OF_A_RUN:

@@ -322,13 +322,14 @@ class PerUser:
         metrics: the metric labels, one float64 column each, NaN where undefined.
         frames: model -> user columns and metric columns, ordered by user.
         path: instead of `frames`: a Parquet file with the user columns, `model` and the
-            metric columns, ordered by user; or a directory of such files, in order of name.
+            metric columns, ordered by user; or several such files, or a directory of them, in
+            order of name.
     """
 
     user_columns: tuple[str, ...]
     metrics: tuple[str, ...]
     frames: Mapping[str, pl.DataFrame] | None = None
-    path: Path | None = None
+    path: Path | tuple[Path, ...] | None = None
 
     def __post_init__(self) -> None:
         if (self.frames is None) == (self.path is None):
@@ -370,12 +371,17 @@ class PerUser:
         ]
         return pl.concat(logs).sort(users, cs.by_name(place)).drop(place)
 
+    @property
+    def files(self) -> list[Path]:
+        """The finished files, in order of name."""
+        if self.path is None or isinstance(self.path, tuple):
+            return list(self.path or ())
+        return sorted(self.path.glob("*.parquet")) if self.path.is_dir() else [self.path]
+
     def _scan_files(self) -> pl.LazyFrame:
         import polars as pl
 
-        path = Path() if self.path is None else self.path
-        files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-        return pl.scan_parquet(files, glob=False)
+        return pl.scan_parquet(self.files, glob=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -2,22 +2,38 @@
 
 from evalkit.runs._files import machine_errors
 from evalkit.runs._keys import new_run_id, run_key
-from evalkit.runs._lock import Job, abandon, hold, private_folder
-from evalkit.runs._manifest import Manifest, find_done, finished, load_numbers, load_run, verify
-from evalkit.runs._publish import FORMATS, LATEST, publish
+from evalkit.runs._lock import Job, hold
+from evalkit.runs._manifest import (
+    LATEST,
+    TAGS,
+    Manifest,
+    directory_of,
+    find_done,
+    finished,
+    is_whole,
+    load_numbers,
+    load_run,
+    set_aside,
+    verify,
+)
+from evalkit.runs._private import abandon, private_folder, replacing
+from evalkit.runs._publish import FORMATS, publish
 from evalkit.runs._store import StoreFolder, is_store, open_store
 
 __all__ = [
     "FORMATS",
     "LATEST",
+    "TAGS",
     "Job",
     "Manifest",
     "StoreFolder",
     "abandon",
+    "directory_of",
     "find_done",
     "finished",
     "hold",
     "is_store",
+    "is_whole",
     "load_numbers",
     "load_run",
     "machine_errors",
@@ -25,6 +41,8 @@ __all__ = [
     "open_store",
     "private_folder",
     "publish",
+    "replacing",
     "run_key",
+    "set_aside",
     "verify",
 ]

@@ -7,12 +7,14 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 
 from evalkit.errors import EvalkitError, MachineError
 
 _NO_SYMLINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 OLD_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
@@ -27,20 +29,39 @@ def write(path: Path, content: bytes) -> None:
         os.close(descriptor)
 
 
-def read(path: Path) -> bytes:
-    with open(os.open(path, OLD_FILE), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "no regular file", str(path))
-        return file.read()
+def read(folder: Path, name: str, *, most_bytes: int) -> bytes:
+    """The content of a file of a run; what is larger than `most_bytes` is not read."""
+    with _opened(folder, name) as file:
+        size = os.fstat(file.fileno()).st_size
+        content = file.read(most_bytes + 1) if size <= most_bytes else b""
+        if max(size, len(content)) > most_bytes:
+            reason = f"larger than {most_bytes:,} bytes"
+            raise OSError(errno.EFBIG, reason, str(folder / name))
+        return content
 
 
-def file_record(path: Path) -> dict[str, object]:
-    with open(os.open(path, OLD_FILE), "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "no regular file", str(path))
+def file_record(folder: Path, name: str) -> dict[str, object]:
+    with _opened(folder, name) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return {"sha256": digest, "bytes": found.st_size}
+        return {"sha256": digest, "bytes": os.fstat(file.fileno()).st_size}
+
+
+@contextmanager
+def _opened(folder: Path, name: str) -> Iterator[BufferedReader]:
+    """A regular file below `folder`; no part of `name` is a link."""
+    *inner, last = name.split("/")
+    directory = os.open(folder, DIRECTORY)
+    try:
+        for each in inner:
+            outer, directory = directory, os.open(each, DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+            os.close(outer)
+        descriptor = os.open(last, OLD_FILE, dir_fd=directory)
+    finally:
+        os.close(directory)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "no regular file", str(folder / name))
+        yield file
 
 
 def link(source: Path, path: Path) -> None:
@@ -64,7 +85,7 @@ def link(source: Path, path: Path) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = os.open(path, DIRECTORY)
     try:
         os.fsync(descriptor)
     except OSError as error:

@@ -15,6 +15,7 @@ from pathlib import Path
 from evalkit.errors import BusyError
 from evalkit.runs._files import machine_errors, sync_directory
 from evalkit.runs._keys import hash_name
+from evalkit.runs._private import removed_at_the_end, sweep
 
 POLL_SECONDS = 0.1
 
@@ -39,7 +40,7 @@ class Job:
         """
         with machine_errors(self.folder):
             path = Path(tempfile.mkdtemp(prefix=self.prefix(run_id), dir=self.folder))
-        with _removed_at_the_end(path):
+        with removed_at_the_end(path):
             yield path
 
     def prefix(self, run_id: str) -> str:
@@ -59,41 +60,8 @@ class Job:
                     shutil.rmtree(entry.path, ignore_errors=True)
                 else:
                     os.unlink(entry.path)
-
-
-@contextmanager
-def private_folder(beside: Path) -> Iterator[Path]:
-    """A directory on the disk of `beside`, which need not exist yet; removed at the end."""
-    there = next(each for each in beside.absolute().parents if each.is_dir())
-    with machine_errors(there):
-        path = Path(tempfile.mkdtemp(prefix=".evalkit-", dir=there))
-    with _removed_at_the_end(path):
-        yield path
-
-
-_unfinished: set[Path] = set()
-
-
-@contextmanager
-def _removed_at_the_end(path: Path) -> Iterator[None]:
-    _unfinished.add(path)
-    try:
-        yield
-    finally:
-        _remove(path)
-        _unfinished.discard(path)
-
-
-def _remove(path: Path) -> None:
-    """Remove a directory as far as that is possible; the next run of its name removes the rest."""
-    with suppress(OSError):  # rmtree itself raises where it cannot look
-        shutil.rmtree(path, ignore_errors=True)
-
-
-def abandon() -> None:
-    """Remove every private directory of this process, which is about to be ended."""
-    for path in list(_unfinished):
-        _remove(path)
+        sweep(self.folder.absolute().parent)  # where work begins while there is no folder yet
+        sweep(self.folder)
 
 
 @contextmanager

@@ -1,16 +1,25 @@
-"""The manifest of a run: what its directory holds, and whether it still does."""
+"""The manifest of a run: what its directory holds, and whether it still does.
 
-import json
+A run's directory may have been written by anybody. Only the files that its manifest lists exist, no
+link in it is followed, and what it says is data: nothing of it is run, imported or used as a path.
+"""
+
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cache
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+from shlex import quote
 from typing import TYPE_CHECKING
 
-from evalkit.errors import DataError, EvalkitError
+from evalkit.errors import DataError, EvalkitError, warn
 from evalkit.report import PerUser, Report
+from evalkit.report.by_hints import load_json, read_record
 from evalkit.runs._files import file_record, read
 from evalkit.runs._keys import digest
 
@@ -21,41 +30,64 @@ MANIFEST = "manifest.json"
 REPORT = "report.json"
 PER_USER = "per_user.parquet"
 PARTS = "parts.parquet"
+LATEST = "latest"
+TAGS = "tags"
 SCHEMA_VERSION = 1
+MOST_MANIFEST_BYTES = 16 << 20
+MOST_REPORT_BYTES = 1 << 30
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 FILE = re.compile(r"(per_user/)?[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_BY_TIME = re.compile(r"\d{8}-\d{6}")  # how ids begin that `new_run_id` gave
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}")
+CLOCKS_DIFFER = 3600.0  # seconds that the clock of another machine may be ahead
 
 
 def verify(path: str | Path) -> list[str]:
     """What is wrong with a run's directory, one problem a line; nothing when it is good."""
-    folder = Path(path)
     try:
+        folder = directory_of(Path(path))
         manifest = read_manifest(folder)
-    except (OSError, ValueError, RecursionError) as error:
-        return [f"{MANIFEST}: {words(error)}"]
+    except (OSError, ValueError) as error:
+        return [words(error) if isinstance(error, _Misnamed) else f"{MANIFEST}: {words(error)}"]
+    problems = damage_of(folder, manifest)
+    if not problems:
+        try:
+            _read_report(folder, manifest)
+        except (OSError, ValueError, EvalkitError) as error:
+            problems = [f"{REPORT}: {words(error)}"]
+    return [
+        *problems,
+        *(f"{name}: the manifest does not list it" for name in _more(folder, manifest)),
+    ]
+
+
+def damage_of(folder: Path, manifest: "Manifest") -> list[str]:
+    """Which of the files that a manifest lists are not as they were written."""
     problems = []
     for name, expected in manifest.files.items():
         try:
-            if not FILE.fullmatch(name):
-                raise ValueError("no name of a run's file")
-            found = file_record(folder / name)
-        except (OSError, ValueError) as error:
+            found = file_record(folder, name)
+        except OSError as error:
             problems.append(f"{name}: {words(error)}")
             continue
-        different = [key for key in ("bytes", "sha256") if found[key] != expected.get(key)]
-        problems += [
-            f"{name}: {key} {found[key]}, not {expected.get(key)}" for key in different[:1]
-        ]
-    if problems:
-        return problems
-    try:
-        report = Report.from_json(read(folder / REPORT))
-    except (OSError, EvalkitError) as error:
-        return [f"{REPORT}: {words(error)}"]
-    if report.run_id != manifest.run_id:
-        return [f"{REPORT}: run_id {report.run_id!r}, not {manifest.run_id!r}"]
-    return []
+        for key, written in (("bytes", expected.bytes), ("sha256", expected.sha256)):
+            if found[key] != written:
+                problems.append(f"{name}: {key} {found[key]}, not {written}")
+                break
+    return problems
+
+
+def _more(folder: Path, manifest: "Manifest") -> Iterator[str]:
+    """What lies in a run's directory and is not of the run."""
+    inner = {PurePosixPath(name).parts[0] for name in manifest.files if "/" in name}
+    for place in ("", *sorted(inner)):
+        if (place and not os.path.isdir(folder / place)) or os.path.islink(folder / place):
+            continue
+        for entry in sorted(os.scandir(folder / place), key=lambda each: each.name):
+            name = f"{place}/{entry.name}" if place else entry.name
+            if name not in manifest.files and name != MANIFEST and name not in inner:
+                yield name
 
 
 def words(error: Exception) -> str:
@@ -64,75 +96,180 @@ def words(error: Exception) -> str:
     return error.message if isinstance(error, EvalkitError) else str(error)
 
 
+class _Misnamed(ValueError):
+    """A manifest lists a file by a name that no file of a run has."""
+
+
 @dataclass(frozen=True, slots=True)
+class FileRecord:
+    """A file as it was written."""
+
+    sha256: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeptValues:
+    """What a manifest says of the values of users."""
+
+    user_columns: tuple[str, ...]
+    metrics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """When a run began; ISO 8601, UTC."""
+
+    started: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     run_id: str
     run_key: str
     name: str
-    files: Mapping[str, Mapping[str, object]]
-    per_user: Mapping[str, object] | None
-    config: Mapping[str, object] | None
-    is_fine: bool
-    higher_is_better: Mapping[str, bool | None]
+    files: Mapping[str, FileRecord]
+    per_user: KeptValues | None
+    is_fine: bool = True
+    higher_is_better: Mapping[str, bool | None] = field(default_factory=dict)
+    meta: Began = Began()
+    config: Mapping[str, object] | None = None
+
+    @property
+    def is_of_the_future(self) -> bool:
+        """Whether it is later than any clock, so that no later run would ever be the last."""
+        latest = datetime.fromtimestamp(time.time() + CLOCKS_DIFFER, UTC)
+        is_late = _BY_TIME.match(self.run_id) and self.run_id > f"{latest:%Y%m%d-%H%M%S}"
+        is_later = (
+            _TIME.match(self.meta.started) and self.meta.started > f"{latest:%Y-%m-%dT%H:%M:%S}"
+        )
+        return bool(is_late or is_later)
 
 
 def read_manifest(folder: Path) -> Manifest:
-    return parse_manifest(read(folder / MANIFEST))
+    return parse_manifest(read(folder, MANIFEST, most_bytes=MOST_MANIFEST_BYTES))
 
 
 def parse_manifest(content: bytes) -> Manifest:
     """The manifest that `content` holds.
 
     Raises:
-        ValueError: it holds none, or its checksum does not fit.
+        ValueError: it holds none, its checksum does not fit, or a value is of another type.
     """
-    manifest = json.loads(content)
+    if len(content) > MOST_MANIFEST_BYTES:
+        raise ValueError(f"larger than {MOST_MANIFEST_BYTES:,} bytes")
+    manifest = load_json(content)
     if not isinstance(manifest, dict) or "checksum" not in manifest:
         raise ValueError("no manifest of a run")
     checksum = manifest.pop("checksum")
-    if digest(manifest) != checksum:
+    try:
+        is_whole = digest(manifest) == checksum
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    if not is_whole:
         raise ValueError("its checksum does not fit")
     if manifest.get("schema_version") != SCHEMA_VERSION:
         raise ValueError(f"schema_version {manifest.get('schema_version')!r} is not known here")
     files = manifest.get("files")
-    if not isinstance(files, dict) or not all(isinstance(each, dict) for each in files.values()):
+    if not isinstance(files, dict):
         raise ValueError("it lists no files")
+    for name in files:
+        if not FILE.fullmatch(name):
+            raise _Misnamed(f"{name}: no name of a run's file")
     if REPORT not in files:
         raise ValueError(f"it lists no {REPORT}")
-    return Manifest(
-        run_id=str(manifest.get("run_id")),
-        run_key=str(manifest.get("run_key")),
-        name=str(manifest.get("name")),
-        files=files,
-        per_user=manifest.get("per_user"),
-        config=manifest.get("config"),
-        is_fine=bool(manifest.get("is_fine", True)),
-        higher_is_better=manifest.get("higher_is_better", {}),
+    try:
+        found = read_record(Manifest, manifest)
+    except KeyError as error:
+        raise ValueError(f"it has no {error}") from None
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+    if not RUN_ID.fullmatch(found.run_id):
+        raise ValueError(f"{found.run_id[:100]!r} is no run_id")
+    return found
+
+
+def directory_of(path: Path) -> Path:
+    """The directory that a path means; `latest` and tags mean a run beside them, nothing else.
+
+    Raises:
+        ValueError: such a link points elsewhere.
+    """
+    if not path.is_symlink():
+        return path
+    folder = path.parent
+    is_tag = folder.name == TAGS
+    if path.name != LATEST and not is_tag:
+        return path.resolve()  # a link that somebody named
+    target = PurePosixPath(os.readlink(path))
+    beside = ("..", target.name) if is_tag else (target.name,)
+    if target.parts != beside or not RUN_ID.fullmatch(target.name):
+        raise ValueError(f"the link {path.name!r} points to no run beside it")
+    run = (folder.parent if is_tag else folder) / target.name
+    if run.is_symlink():
+        raise ValueError(f"the link {path.name!r} points to another link")
+    return run
+
+
+@cache
+def set_aside(at: str, why: str) -> None:
+    """Say, once in a process, that the run at a path or URL is left out of all that is done."""
+    warn(
+        "run-set-aside",
+        f"{PurePosixPath(at).name} is left out: {why}",
+        at=at,
+        hint=f"evalkit verify {quote(at)}; move it elsewhere, or remove it",
     )
 
 
 def finished(folder: str | Path) -> Iterator[tuple[Path, Manifest]]:
-    """Every run of a folder whose manifest is whole, the latest first; files are not looked at."""
+    """Every run of a folder whose manifest is whole, the latest first; files are not looked at.
+
+    What looks like a run and is none is set aside by name.
+    """
     try:
-        names = sorted((each.name for each in os.scandir(folder) if each.is_dir()), reverse=True)
+        entries = [each.name for each in os.scandir(folder) if each.is_dir(follow_symlinks=False)]
     except FileNotFoundError:
         return
-    for name in names:
+    for name in sorted(filter(RUN_ID.fullmatch, entries), reverse=True):
         path = Path(folder, name)
-        if not RUN_ID.fullmatch(name) or path.is_symlink():
-            continue
-        with suppress(OSError, ValueError, RecursionError):
+        try:
             manifest = read_manifest(path)
-            if manifest.run_id == name:
-                yield path, manifest
+            check_place(manifest, name)
+        except FileNotFoundError:  # another folder
+            continue
+        except (OSError, ValueError) as error:
+            set_aside(str(path), words(error))
+            continue
+        yield path, manifest
+
+
+def check_place(manifest: Manifest, name: str) -> None:
+    """Refuse a run that lies under the name of another, or that began after now.
+
+    Raises:
+        ValueError: it does.
+    """
+    if manifest.run_id != name:
+        raise ValueError(f"it is the run {manifest.run_id!r} under another name")
+    if manifest.is_of_the_future:
+        raise ValueError("it says that it began in the future")
 
 
 def find_done(folder: str | Path, name: str, key: str) -> Path | None:
     """The latest whole run of `name` with that run key."""
     for path, manifest in finished(folder):
-        if (manifest.name, manifest.run_key) == (name, key) and not verify(path):
+        if (manifest.name, manifest.run_key) == (name, key) and is_whole(path, manifest):
             return path
     return None
+
+
+def is_whole(path: Path, manifest: Manifest) -> bool:
+    """Whether every file of a run is as it was written; a run that is damaged is set aside."""
+    problems = damage_of(path, manifest)
+    if problems:
+        set_aside(str(path), problems[0])
+    return not problems
 
 
 def load_run(path: str | Path) -> Report:
@@ -141,41 +278,34 @@ def load_run(path: str | Path) -> Report:
     Raises:
         DataError: no directory of a run, or a damaged one [run-damaged].
     """
-    folder = Path(path)
-    problems = verify(folder)
+    try:
+        folder = directory_of(Path(path))
+        manifest = read_manifest(folder)
+    except (OSError, ValueError) as error:
+        raise _damaged(Path(path), f"{MANIFEST}: {words(error)}") from None
+    problems = damage_of(folder, manifest)
     if problems:
         more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
-        raise DataError(
-            f"this is no whole run: {problems[0]}{more}",
-            code="run-damaged",
-            at=str(folder),
-            hint=f"evalkit verify {folder} lists every problem",
-        )
-    return _load(folder, read_manifest(folder))
+        raise _damaged(folder, f"{problems[0]}{more}")
+    report = load_numbers(folder, manifest)
+    return replace(
+        report,
+        per_user_values=_kept_values(folder.resolve(), manifest),
+        parts=_parts(folder, manifest) if PARTS in manifest.files else None,
+    )
 
 
 def load_numbers(path: Path, manifest: Manifest) -> Report:
     """The report of a finished run; its other files are not looked at.
 
     Raises:
-        DataError: `report.json` does not match its checksum [run-damaged].
+        DataError: `report.json` is not as it was written, or is no report of that run
+            [run-damaged].
     """
     try:
-        found = file_record(path / REPORT)
-    except OSError as error:
-        found = {"sha256": words(error)}
-    if found["sha256"] != manifest.files[REPORT].get("sha256"):
-        raise DataError(
-            f"{REPORT} is not as it was written",
-            code="run-damaged",
-            at=str(path),
-            hint=f"evalkit verify {path} lists every problem",
-        )
-    return _load(path, manifest)
-
-
-def _load(folder: Path, manifest: Manifest) -> Report:
-    report = Report.from_json(read(folder / REPORT), at=str(folder / REPORT))
+        report = _read_report(path, manifest)
+    except (OSError, ValueError, EvalkitError) as error:
+        raise _damaged(path, f"{REPORT}: {words(error)}") from None
     directions = manifest.higher_is_better
     return replace(
         report,
@@ -184,26 +314,50 @@ def _load(folder: Path, manifest: Manifest) -> Report:
             replace(each, higher_is_better=directions.get(each.name, each.higher_is_better))
             for each in report.estimates
         ),
-        per_user_values=_kept_values(folder.resolve(), manifest.per_user),
-        parts=_parts(folder / PARTS) if PARTS in manifest.files else None,
     )
 
 
-def _parts(path: Path) -> "pl.DataFrame":
+def _damaged(path: Path, problem: str) -> DataError:
+    return DataError(
+        f"this is no whole run: {problem}",
+        code="run-damaged",
+        at=str(path),
+        hint=f"evalkit verify {quote(str(path))} lists every problem",
+    )
+
+
+def _read_report(folder: Path, manifest: Manifest) -> Report:
+    """The report of a run, from the very bytes that the checksum was taken of."""
+    content = _content(folder, manifest, REPORT)
+    report = Report.from_json(content, at=str(folder / REPORT))
+    for key in ("run_id", "run_key", "name"):
+        said, expected = getattr(report, key), getattr(manifest, key)
+        if said != expected:
+            raise ValueError(f"{key} {said!r}, not {expected!r}")
+    return report
+
+
+def _content(folder: Path, manifest: Manifest, name: str) -> bytes:
+    content = read(folder, name, most_bytes=MOST_REPORT_BYTES)
+    if sha256(content).hexdigest() != manifest.files[name].sha256:
+        raise ValueError("it is not as it was written")
+    return content
+
+
+def _parts(folder: Path, manifest: Manifest) -> "pl.DataFrame":
     import polars as pl
 
-    return pl.read_parquet(path, glob=False)
+    try:
+        return pl.read_parquet(BytesIO(_content(folder, manifest, PARTS)))
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        raise _damaged(folder, f"{PARTS}: {str(error).partition(chr(10))[0]}") from None
 
 
-def _kept_values(folder: Path, kept: Mapping[str, object] | None) -> PerUser | None:
-    if kept is None:
+def _kept_values(folder: Path, manifest: Manifest) -> PerUser | None:
+    kept = manifest.per_user
+    files = sorted(name for name in manifest.files if name.startswith("per_user/"))
+    if PER_USER in manifest.files:
+        files = [PER_USER]
+    if kept is None or not files:
         return None
-    users, metrics = kept["user_columns"], kept["metrics"]
-    if not isinstance(users, list) or not isinstance(metrics, list):
-        return None
-    inside = folder / "per_user"
-    return PerUser(
-        user_columns=tuple(users),
-        metrics=tuple(metrics),
-        path=inside if inside.is_dir() else folder / PER_USER,
-    )
+    return PerUser(kept.user_columns, kept.metrics, path=tuple(folder / name for name in files))

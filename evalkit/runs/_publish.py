@@ -26,6 +26,7 @@ from evalkit.runs._files import (
 from evalkit.runs._keys import digest
 from evalkit.runs._lock import Job, hold
 from evalkit.runs._manifest import (
+    LATEST,
     MANIFEST,
     PARTS,
     PER_USER,
@@ -35,7 +36,6 @@ from evalkit.runs._manifest import (
     verify,
 )
 
-LATEST = "latest"
 if TYPE_CHECKING:
     import polars as pl
 
@@ -170,7 +170,7 @@ def _fill(
         "run_key": report.run_key,
         "name": report.name,
         "profile": report.profile,
-        "files": {name: file_record(parts / name) for name in names},
+        "files": {name: file_record(parts, name) for name in names},
         "per_user": None
         if per_user is None
         else {
@@ -228,10 +228,7 @@ def _take_in(parts: Path, per_user: PerUser) -> list[str]:
     if per_user.path is None:
         _write_users(parts / PER_USER, per_user)
         return [PER_USER]
-    if not per_user.path.is_dir():
-        link(per_user.path, parts / PER_USER)
-        return [PER_USER]
-    files = sorted(per_user.path.glob("*.parquet"))
+    files = per_user.files
     if len(files) == 1:
         link(files[0], parts / PER_USER)
         return [PER_USER]

@@ -11,7 +11,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -20,13 +20,22 @@ from typing import TYPE_CHECKING, Protocol
 
 from evalkit.errors import BusyError, DataError, EvalkitError, MachineError, RequestError
 from evalkit.runs._keys import hash_name
-from evalkit.runs._manifest import FILE, MANIFEST, RUN_ID, Manifest, parse_manifest
+from evalkit.runs._manifest import (
+    LATEST,
+    MANIFEST,
+    MOST_MANIFEST_BYTES,
+    RUN_ID,
+    Manifest,
+    check_place,
+    parse_manifest,
+    set_aside,
+)
+from evalkit.runs._outages import first_line, store_errors
 from evalkit.storage import expand
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-LATEST = "latest"
 LEASE_SECONDS = 120.0
 POLL_SECONDS = 1.0
 MOST_LISTED = 400  # manifests that a look for an earlier run reads, the latest first
@@ -90,9 +99,11 @@ class StoreObjects:
 
         try:
             found = obstore.get(self.store, path)
-            return bytes(found.bytes()), found.meta["e_tag"] or ""
         except FileNotFoundError:
             return None
+        if path.endswith(f"/{MANIFEST}") and found.meta["size"] > MOST_MANIFEST_BYTES:
+            return b"", found.meta["e_tag"] or ""  # no manifest, and too large to be looked at
+        return bytes(found.bytes()), found.meta["e_tag"] or ""
 
     def names(self, prefix: str) -> list[str]:
         import obstore
@@ -126,6 +137,7 @@ class StoreFolder:
     prefix: str = ""
     _known: dict[str, Manifest] = field(default_factory=dict)
     _contents: dict[str, bytes] = field(default_factory=dict)
+    _written: str = ""
 
     @contextmanager
     def hold(self, name: str, *, wait_seconds: float = 0.0) -> Iterator[None]:
@@ -135,13 +147,16 @@ class StoreFolder:
             BusyError: another process holds it [run-locked], or took it over [lock-lost].
         """
         path = self._at(f".lock-{hash_name(name)}")
-        with _store_errors(self.url):
+        with store_errors(self.url):
             lease = _take(self.objects, path, name, wait_seconds, self.url)
         renewing = threading.Thread(target=lease.keep, name="lease", daemon=True)
         renewing.start()
+        self._written = ""
         try:
+            with store_errors(self.url):
+                self._sweep_own(name)
             yield
-            if lease.is_lost:
+            if lease.is_lost and not self._written:
                 raise BusyError(
                     "another process took the lock while this one could not renew it",
                     code="lock-lost",
@@ -159,35 +174,91 @@ class StoreFolder:
             MachineError, BusyError: the store refuses or does not answer [store-failed,
                 store-unreachable]; what was put is removed as far as the store allows.
         """
-        run_id = run.name
-        names = [
-            path.relative_to(run).as_posix() for path in sorted(run.rglob("*")) if path.is_file()
-        ]
-        put: list[str] = []
-        is_tried = False
+        run_id, url = run.name, f"{self.url}/{run.name}"
         manifest = (run / MANIFEST).read_bytes()
+        mark = self._at(self._marks(parse_manifest(manifest).name), run_id)
+        put = [mark]
+        is_tried = False
         try:
-            with _store_errors(self.url):
+            with store_errors(self.url):
                 if self.objects.get(self._at(run_id, MANIFEST)) is not None:
                     raise self._exists(run_id)
-                for name in names:
+                self.objects.put(mark, b"")
+                for path in sorted(path for path in run.rglob("*") if path.is_file()):
+                    name = path.relative_to(run).as_posix()
                     if name != MANIFEST:
-                        put.append(self._at(run_id, name))
-                        self.objects.put(put[-1], run / name)
+                        put.insert(0, self._at(run_id, name))
+                        self.objects.put(put[0], path)
                 is_tried = True
                 if self.objects.create(self._at(run_id, MANIFEST), manifest) is None:
                     raise self._exists(run_id)
-        except BaseException:
+        except BaseException as error:
             is_there = self._is_there(run_id, manifest) if is_tried else False
             if is_there is False:  # never when nobody knows: the manifest may stand
-                for path in put:
-                    with suppress(Exception):
-                        self.objects.delete(path)
+                self._delete(put)
+            if is_there is None and isinstance(error, BusyError | MachineError):
+                raise BusyError(
+                    f"nobody knows whether the run is written: {error.message}",
+                    code="store-unreachable",
+                    at=url,
+                    hint=f"evalkit verify {url} says it when the store answers again",
+                ) from error
             if not is_there:
                 raise
-        with _store_errors(self.url):
-            self.objects.put(self._at(LATEST), f"{run_id}\n".encode())
-        return f"{self.url}/{run_id}"
+        self._check_mark(mark, run_id)
+        self._written = url
+        try:
+            with store_errors(self.url):
+                self.objects.put(self._at(LATEST), f"{run_id}\n".encode())
+        except EvalkitError as error:
+            raise MachineError(
+                f"the run is written, but {LATEST!r} does not name it: {error.message}",
+                code="latest-not-moved",
+                at=url,
+                hint="the run is complete under this name",
+            ) from error
+        self._delete([mark])
+        return url
+
+    def _marks(self, name: str) -> str:
+        """Where a job marks the runs that it is putting there."""
+        return f".tmp-{hash_name(name)}"
+
+    def _delete(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            with suppress(Exception):  # a later run of the job does it
+                self.objects.delete(path)
+
+    def _check_mark(self, mark: str, run_id: str) -> None:
+        """Withdraw a run whose files another job, which took the lock, may have swept.
+
+        Raises:
+            BusyError: it was swept [lock-lost].
+        """
+        try:
+            is_marked = self.objects.get(mark) is not None
+        except Exception:  # the lock is held, as far as anybody knows
+            return
+        if not is_marked:
+            self._delete([self._at(run_id, MANIFEST)])
+            raise BusyError(
+                "another process took the lock and removed what this one had written",
+                code="lock-lost",
+                at=f"{self.url}/{run_id}",
+                hint="try again",
+            )
+
+    def _sweep_own(self, name: str) -> None:
+        """Remove what killed jobs of this name were putting there: no live one can be.
+
+        The mark goes first: a job that lost its lock and goes on sees that it is gone.
+        """
+        for mark in self.objects.names(self._at(self._marks(name))):
+            run_id = mark.rpartition("/")[2]
+            self.objects.delete(mark)
+            if self.objects.get(self._at(run_id, MANIFEST)) is None:
+                for path in self.objects.names(self._at(run_id)):
+                    self.objects.delete(path)
 
     def _is_there(self, run_id: str, manifest: bytes) -> bool | None:
         """Whether a put whose answer was lost has come to pass; None when nobody knows."""
@@ -218,70 +289,79 @@ class StoreFolder:
 
         Runs of other names may be on their way here, so only what is older than a day goes.
         """
-        with _store_errors(self.url):
+        with store_errors(self.url):
             for run_id in self._run_ids():
                 if run_id[:8] >= time.strftime("%Y%m%d", time.gmtime(time.time() - 86_400)):
                     continue
-                if self.manifest(run_id) is None:
+                if self.objects.get(self._at(run_id, MANIFEST)) is None:
                     for path in self.objects.names(self._at(run_id)):
                         self.objects.delete(path)
 
     def manifests(self) -> Iterator[Manifest]:
-        """Of every run, the latest first."""
+        """Of every run, the latest first; what looks like a run and is none is set aside."""
         for run_id in self._run_ids()[:MOST_LISTED]:
             manifest = self.manifest(run_id)
-            if manifest is not None and manifest.run_id == run_id:
+            if manifest is not None:
                 yield manifest
 
     def manifest(self, run_id: str) -> Manifest | None:
         """What a run holds; None where there is no run of that id."""
-        if run_id not in self._known:
-            with _store_errors(self.url):
+        try:
+            return self._look(run_id)
+        except ValueError as error:
+            set_aside(f"{self.url}/{run_id}", str(error))
+            return None
+
+    def _look(self, run_id: str) -> Manifest | None:
+        """As `manifest`.
+
+        Raises:
+            ValueError: what stands there is none.
+        """
+        if run_id not in self._known and RUN_ID.fullmatch(run_id):
+            with store_errors(self.url):
                 found = self.objects.get(self._at(run_id, MANIFEST))
-            if found is None:
-                return None
-            with suppress(ValueError, RecursionError):
-                self._known[run_id] = parse_manifest(found[0])
-                self._contents[run_id] = found[0]
+            if found is not None:
+                manifest = parse_manifest(found[0])
+                check_place(manifest, run_id)
+                self._known[run_id], self._contents[run_id] = manifest, found[0]
         return self._known.get(run_id)
 
     def fetch(self, run_id: str, into: Path) -> Path:
         """A local copy of a run's directory, to verify or to read.
 
         Raises:
-            DataError: there is no such run [no-such-run], or a file of it is gone
+            DataError: there is no such run [no-such-run], or its manifest is damaged
                 [run-damaged].
         """
-        with _store_errors(self.url):
-            found = self.objects.get(self._at(run_id, MANIFEST))
-        manifest = self.manifest(run_id)
-        if found is None or manifest is None:
-            raise DataError("there is no such run", code="no-such-run", at=f"{self.url}/{run_id}")
+        at = f"{self.url}/{run_id}"
+        try:
+            manifest = self._look(run_id)
+        except ValueError as error:
+            message = f"this is no whole run: {MANIFEST}: {error}"
+            raise DataError(message, code="run-damaged", at=at) from error
+        if manifest is None:
+            raise DataError("there is no such run", code="no-such-run", at=at)
         target = into / run_id
         target.mkdir(exist_ok=True)
         for name in manifest.files:
-            if not FILE.fullmatch(name):
-                raise DataError(
-                    f"{name!r} is no name of a run's file",
-                    code="run-damaged",
-                    at=f"{self.url}/{run_id}",
-                )
-            with _store_errors(self.url):
+            with store_errors(self.url):
                 content = self.objects.get(self._at(run_id, name))
             if content is not None:
                 (target / name).parent.mkdir(exist_ok=True)
                 (target / name).write_bytes(content[0])
-        (target / MANIFEST).write_bytes(found[0])
+        (target / MANIFEST).write_bytes(self._contents[run_id])
         return target
 
     def latest(self) -> str | None:
         """The id of the run that was published last."""
-        with _store_errors(self.url):
+        with store_errors(self.url):
             found = self.objects.get(self._at(LATEST))
-        return None if found is None else found[0].decode("ascii", "replace").strip()
+        run_id = "" if found is None else found[0][:200].decode("ascii", "replace").strip()
+        return run_id if RUN_ID.fullmatch(run_id) else None
 
     def _run_ids(self) -> list[str]:
-        with _store_errors(self.url):
+        with store_errors(self.url):
             names = self.objects.folders(self.prefix)
         return sorted((name for name in names if RUN_ID.fullmatch(name)), reverse=True)
 
@@ -392,56 +472,9 @@ def open_store(url: str, options: Mapping[str, str]) -> StoreFolder:
         )
     except (BaseError, ValueError, TypeError) as error:
         raise RequestError(
-            f"the store cannot be opened: {_first_line(error)}",
+            f"the store cannot be opened: {first_line(error)}",
             code="bad-store",
             at=url,
             hint="[storage] takes options such as aws_region and aws_endpoint_url",
         ) from error
     return StoreFolder(url.rstrip("/"), StoreObjects(store), (found["prefix"] or "").strip("/"))
-
-
-@contextmanager
-def _store_errors(url: str) -> Iterator[None]:
-    try:
-        yield
-    except EvalkitError:
-        raise
-    except (ConnectionError, TimeoutError) as error:
-        raise _unreachable(url, error) from error
-    except Exception as error:
-        if not isinstance(error, OSError) and type(error).__module__.partition(".")[0] not in (
-            "obstore",
-            "builtins",
-        ):
-            raise
-        kind = type(error).__name__
-        if kind in ("PermissionDeniedError", "UnauthenticatedError", "PermissionError"):
-            raise MachineError(
-                f"the store refuses: {_first_line(error)}",
-                code="store-refused",
-                at=url,
-                hint="the credentials may not write there",
-            ) from error
-        if kind == "GenericError":
-            raise _unreachable(url, error) from error
-        raise MachineError(
-            f"the store failed: {_first_line(error)}",
-            code="store-failed",
-            at=url,
-            hint="no run was written; try again",
-        ) from error
-
-
-def _unreachable(url: str, error: BaseException) -> BusyError:
-    return BusyError(
-        f"the store does not answer: {_first_line(error)}",
-        code="store-unreachable",
-        at=url,
-        hint="try again later",
-    )
-
-
-def _first_line(error: BaseException) -> str:
-    text = (str(error).strip() or type(error).__name__).splitlines()[0]
-    # What follows may repeat the request, signature and all.
-    return re.split(r"[?&]X-Amz|, response|\{", text)[0][:200]
