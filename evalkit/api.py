@@ -3,13 +3,13 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from evalkit.config import build_config
 from evalkit.errors import RequestError
-from evalkit.metrics import TIED
 from evalkit.plan import Given
 from evalkit.report import Report
-from evalkit.sources import guess_columns, open_given, read_schema
+from evalkit.sources import open_given
 from evalkit.street import run_config
 
 Columns = Mapping[str, str | Sequence[str]]
@@ -52,8 +52,8 @@ def evaluate(
         threshold: items are relevant from this relevance on; above 0 by default.
         train: what the models had seen: user, item.
         drop_seen: drop ranked items that `train` holds; otherwise they are counted.
-        columns: our names (user, item, rank, score, relevance, model) to the tables' columns,
-            where they cannot be guessed; user may be several.
+        columns: our names (user, item, rank, score, relevance, model) to the tables' columns;
+            those that are left out are guessed, `report.inputs` tells them. User may be several.
         segments: users, or relevant items, in groups, as under `[segments]` of a config.
         statistics: intervals and comparisons, as under `[statistics]`.
         per_user: keep the values of every user, for `report.per_user`.
@@ -71,21 +71,14 @@ def evaluate(
             code="missing-key",
             hint="pass train=table of user and item, or leave drop_seen out",
         )
-    models = rankings if isinstance(rankings, Mapping) else {"model": rankings}
-    if not models:
-        raise RequestError("there are no rankings", code="no-rankings", hint='pass {"name": table}')
     named = _named(columns, ("user", "item", "relevance", "rank", "score", "model"))
-    held = {
-        "truth": _held(truth, "truth"),
-        "train": None if train is None else _held(train, "train"),
-    }
-    tables = [_held(table, "rankings") for table in models.values()]
-    keep_scores = (policies or {}).get("ties") in TIED  # which are asked what scores are equal
-    truth_columns = _complete(truth, held["truth"], "truth", named)
+    keys = ("user", "item", "rank", "score", "model")
+    listed = _listed(rankings, keys, named, what="rankings")
     tree: dict[str, object] = {
-        "truth": {"path": _paths(truth), "columns": truth_columns},
+        "truth": {"path": _paths(truth), "columns": _of(named, ("user", "item", "relevance"))},
         "metrics": {"names": _names(metrics), "profile": profile},
         "policies": dict(policies or {}),
+        "rankings": [each.section() for each in listed],
     }
     segment_tables: dict[str, object] = {}
     if segments is not None:
@@ -99,26 +92,25 @@ def evaluate(
             weight = _named_segments("weight", statistics["weight"], weights)
             tree["statistics"] = {**statistics, "weight": weight}
     if threshold is not None:
-        tree["truth"] = {"path": _paths(truth), "columns": truth_columns, "threshold": threshold}
-    listed = []
-    for (model, table), in_memory in zip(models.items(), tables, strict=True):
-        found = _complete(table, in_memory, "rankings", named, keep_scores=keep_scores)
-        single = isinstance(rankings, Mapping) or "model" not in found
-        if single:
-            found.pop("model", None)
-        listed.append(
-            {"path": _paths(table), "columns": found, **({"model": str(model)} if single else {})}
-        )
-    tree["rankings"] = listed
+        tree["truth"] = {**cast("dict[str, object]", tree["truth"]), "threshold": threshold}
     if train is not None:
         tree["train"] = {
             "path": _paths(train),
-            "columns": _complete(train, held["train"], "train", named),
+            "columns": _of(named, ("user", "item")),
             "drop_seen": drop_seen,
         }
+    given = Given(
+        _held(truth, "truth"),
+        [_held(each.table, "rankings") for each in listed],
+        None if train is None else _held(train, "train"),
+        segment_tables,
+        weights.get("weight"),
+        door="python",
+        unnamed=_unnamed(listed),
+    )
     return run_config(
         build_config(tree, name=name),
-        given=Given(held["truth"], tables, held["train"], segment_tables, weights.get("weight")),
+        given=given,
         threads=threads,
         memory_limit=memory_limit,
         sample=sample,
@@ -243,38 +235,6 @@ def _held(table: object, role: str) -> object | None:
     return frame if n_rows is None else frame.collect()
 
 
-def _complete(
-    table: object,
-    in_memory: object | None,
-    role: str,
-    named: Columns,
-    *,
-    keep_scores: bool = False,
-) -> dict[str, str | Sequence[str]]:
-    """The columns as named, and the others as the table's own names suggest."""
-    keys = {
-        "truth": ("user", "item", "relevance"),
-        "rankings": ("user", "item", "rank", "score", "model"),
-        "train": ("user", "item"),
-    }[role]
-    ours = {key: named[key] for key in keys if key in named}
-    used = {
-        each for value in ours.values() for each in ([value] if isinstance(value, str) else value)
-    }
-    schema = read_schema(_paths(table), given=in_memory, role=role)
-    others = [each for each in schema if each not in used]
-    wanted = [key for key in keys if key not in ours]
-    if "user" in ours or "item" in ours:  # a name that stands for itself is never missing
-        others += [key for key in ("user", "item") if key in ours and key not in others]
-    guessed = guess_columns(others, role)
-    found = {**ours, **{key: guessed[key] for key in wanted if key in guessed}}
-    if "rank" in found and "score" not in named and not keep_scores:
-        found.pop("score", None)  # ranks order; scores would only cost reading
-    if "score" in ours and "rank" not in named:
-        found.pop("rank", None)
-    return found
-
-
 def evaluate_ratings(
     ratings: object,
     predictions: object | None = None,
@@ -300,8 +260,8 @@ def evaluate_ratings(
         metrics: such as `["RMSE", "MAE(over='users')"]`.
         profile: whose conventions to follow, as for `evaluate`; it must say something of them.
         policies: what to do at edges, as under `[policies]` of a config.
-        columns: our names (user, item, rating, prediction, model) to the tables' columns, where
-            they differ; user may be several.
+        columns: our names (user, item, rating, prediction, model) to the tables' columns; those
+            that are left out are guessed, but for an item that no table of predictions needs.
         segments: users in groups, as under `[segments]` of a config.
         statistics: intervals and comparisons, as under `[statistics]`.
         per_user: keep the values of every user, for `report.per_user`, of plain means over users.
@@ -354,7 +314,7 @@ def evaluate_labels(
         threshold: labels are 1 from here on; labels are 0 and 1 by default.
         session_every: sessions of a user's rows within such a span of time, as `1d`.
         columns: our names (user, session, item, time, score, label, weight, model) to the tables'
-            columns, where they differ; session, item, time and weight are only read when named.
+            columns; session, item, time and weight are only read when named, others are guessed.
         segments: users in groups, as under `[segments]` of a config.
         statistics: intervals and comparisons, as under `[statistics]`.
         per_user: keep the values of every user, for `report.per_user`, of plain means over users.
@@ -378,24 +338,43 @@ def evaluate_labels(
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """One table of rows: its model where the rows do not name it, and its columns."""
+    """One table: its columns as named, and its model where the rows do not name it.
+
+    `is_ours` where nobody named the model, and a column of the table may.
+    """
 
     model: str | None
     table: object
     columns: Columns
+    is_ours: bool = False
+
+    def section(self) -> dict[str, object]:
+        """The table as a config has it."""
+        found: dict[str, object] = {"path": _paths(self.table), "columns": dict(self.columns)}
+        return found if self.model is None else {**found, "model": self.model}
 
 
 def _of(named: Columns, keys: Sequence[str]) -> Columns:
     return {key: named[key] for key in keys if key in named}
 
 
-def _listed(tables: object, keys: Sequence[str], named: Columns) -> list[_Listed]:
+def _listed(
+    tables: object, keys: Sequence[str], named: Columns, *, what: str = "tables"
+) -> list[_Listed]:
     """Tables by model, as the user gave them; one table alone is called `model`."""
     if isinstance(tables, Mapping):
         if not tables:
-            raise RequestError("there are no tables", code="no-tables", hint='pass {"name": table}')
+            message, code = f"there are no {what}", f"no-{what}"
+            raise RequestError(message, code=code, hint='pass {"name": table}')
         return [_Listed(str(name), table, _of(named, keys)) for name, table in tables.items()]
-    return [_Listed(None if "model" in named else "model", tables, _of(named, keys))]
+    if "model" in named:
+        return [_Listed(None, tables, _of(named, keys))]
+    return [_Listed("model", tables, _of(named, keys), is_ours=True)]
+
+
+def _unnamed(listed: Sequence[_Listed]) -> frozenset[str]:
+    """The names that a column of a table may replace."""
+    return frozenset(each.model for each in listed if each.model is not None and each.is_ours)
 
 
 def _rows_tree(
@@ -426,6 +405,7 @@ def _evaluate_rows(
 ) -> Report:
     held: list[object | None] = []
     segment_tables: dict[str, object] = {}
+    unnamed = _unnamed([each for listed in sections.values() for each in listed])
     tree["segments"] = {
         name: _named_segments(name, rule, segment_tables) for name, rule in (segments or {}).items()
     }
@@ -433,12 +413,11 @@ def _evaluate_rows(
         tables = []
         for each in listed:
             held.append(_held(each.table, section))
-            table = {"path": _paths(each.table), "columns": dict(each.columns), **(extra or {})}
-            tables.append(table if each.model is None else {**table, "model": each.model})
+            tables.append({**each.section(), **(extra or {})})
         tree[section] = tables
     return run_config(
         build_config(tree, name=name),
-        given=Given(rankings=held, segments=segment_tables),
+        given=Given(rankings=held, segments=segment_tables, door="python", unnamed=unnamed),
         threads=threads,
         memory_limit=memory_limit,
         sample=sample,

@@ -11,7 +11,7 @@ from evalkit.errors import RequestError
 from evalkit.keys import USER_KEY, IdPlan
 from evalkit.metrics import BOUNDS, TIED, Request
 from evalkit.report import Warning_
-from evalkit.sources import Table, reading
+from evalkit.sources import Order, Table, reading
 from evalkit.views import View, distinct, parts_of
 
 
@@ -107,39 +107,73 @@ def convention_warnings(config: Config, requests: Sequence[Request]) -> list[War
     return warnings
 
 
+def order_of(config: Config) -> tuple[Order, str]:
+    """Which of a rank and a score orders lists where both are guessed, and who is why it does."""
+    profile = config.profile
+    if config.kind != "rankings":
+        return "rank", ""
+    if profile.looks_at == "scores":
+        return "score", profile.name
+    followed = [policies_of(request, config.policies) for request in config.requests]
+    if any(each.ties in _BESIDE_NO_RANK for each in followed):
+        return "score", "ties"
+    if any(each.ties in TIED or each.nonpositive_scores == "miss" for each in followed):
+        return "both", ""
+    return "rank", ""
+
+
 def check_scores(
-    requests: Sequence[Request], policies: Policies, config: Config, *, at: str
+    requests: Sequence[Request],
+    policies: Policies,
+    config: Config,
+    *,
+    at: str,
+    columns: Sequence[str],
 ) -> list[Warning_]:
-    """Policies that look at scores, where a log has none: an error by hand, else a warning.
+    """Policies that a log's columns leave without effect: an error by hand, else a warning.
+
+    They look at scores, and it has none; or they order equal scores, and its ranks order.
 
     Raises:
         RequestError: the hand asked for what nothing can say [policy-without-scores].
     """
-    asked: dict[str, str] = {}
+    has_score, has_rank = "score" in columns, "rank" in columns
+    idle: dict[str, str] = {}
     for request in requests:
         followed = policies_of(request, policies)
-        for name, needs in (("ties", _NEED_SCORES), ("nonpositive_scores", ("miss",))):
+        for name in ("ties", "nonpositive_scores"):
             value = getattr(followed, name)
-            if value in needs:
-                by_hand = name in request.given or name in config.set_by_hand
-                if by_hand:
-                    raise RequestError(
-                        f"{name} = {value!r} needs scores, and the rankings have none",
-                        code="policy-without-scores",
-                        at=at,
-                        hint='name their column: score = "score" under [rankings.columns]',
-                    )
-                asked[name] = value
+            by_hand = name in request.given or name in config.set_by_hand
+            if has_score:
+                knows_no_ranks = config.profile.looks_at == "scores" and not by_hand
+                is_idle = name == "ties" and value not in TIED
+                is_idle &= value in _BESIDE_NO_RANK or knows_no_ranks
+                is_idle &= has_rank
+            else:
+                is_idle = value in _NEED_SCORES
+            if is_idle and by_hand and not has_score:
+                raise _without_scores(name, value, has_rank=has_rank, at=at)
+            if is_idle:
+                idle[name] = f"{value!r}" + ("" if by_hand else " of the profile")
+    why = f"{at} is ordered by its ranks, not by scores" if has_rank else f"{at} has no scores"
     return [
-        Warning_(
-            "policy-without-scores",
-            f"{at} has no scores: {name} = {value!r} of the profile changes nothing there",
-        )
-        for name, value in asked.items()
+        Warning_("policy-without-scores", f"{why}: {name} = {value} does not apply there")
+        for name, value in idle.items()
     ]
 
 
-_NEED_SCORES = (*TIED, "numba", "numba-reversed", "mean-rank", "last-rank")
+def _without_scores(name: str, value: str, *, has_rank: bool, at: str) -> RequestError:
+    have = "the rankings are read by their ranks" if has_rank else "the rankings have none"
+    return RequestError(
+        f"{name} = {value!r} needs scores, and {have}",
+        code="policy-without-scores",
+        at=at,
+        hint='name their column: score = "score" under [rankings.columns]',
+    )
+
+
+_BESIDE_NO_RANK = ("numba", "numba-reversed", "mean-rank", "last-rank")  # for want of an order
+_NEED_SCORES = (*TIED, *_BESIDE_NO_RANK, "miss")
 
 
 def differing(policies: Policies) -> dict[str, str | float]:

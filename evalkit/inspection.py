@@ -1,6 +1,6 @@
 """`evalkit check`: everything that is wrong or odd with a config and its data, nothing written."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -10,7 +10,7 @@ from evalkit.errors import DATA_WRONG, FINE, Errors, EvalkitError
 from evalkit.leakage import find_leak
 from evalkit.plan import Given, Tables, open_tables, plan_ids_of
 from evalkit.report import ModelCounts, Report
-from evalkit.sources import Table, reading
+from evalkit.sources import Table, reading, spell_guesses
 from evalkit.street import run_config
 
 LISTED = 20  # rows of one fault that are shown
@@ -58,12 +58,14 @@ def check_config(config: Config, *, threads: int | None = None) -> list[Finding]
     lenient = config.model_copy(update={"policies": policies})
     if config.kind != "rankings":
         return _check_rows(config, lenient, threads)
+    findings: list[Finding] = []
     try:
         tables = open_tables(config, Given())
+        findings += _columns_found(tables.all)
         report = run_config(lenient, threads=threads)
     except EvalkitError as error:
-        return list(_findings_of(error))
-    findings = list(_oddities(report, config.policies))
+        return [*_findings_of(error), *findings]
+    findings += _oddities(report, config.policies)
     try:
         findings += _leaks(report, tables, config)
     except EvalkitError as error:
@@ -97,11 +99,13 @@ def _check_rows(config: Config, lenient: Config, threads: int | None) -> list[Fi
             "unrated": "skip",
         }
     )
+    opened: list[Table] = []
+    lenient = lenient.model_copy(update={"policies": policies})
     try:
-        report = run_config(lenient.model_copy(update={"policies": policies}), threads=threads)
+        report = run_config(lenient, threads=threads, opened=opened.extend)
     except EvalkitError as error:
-        return list(_findings_of(error))
-    findings = []
+        return [*_findings_of(error), *_columns_found(opened)]
+    findings = list(_columns_found(opened))
     for name, counts in report.counts.models.items():
         for reason, code, policy in ROW_FAULTS:
             if number := counts.rows_dropped.get(reason, 0):
@@ -117,6 +121,20 @@ def _check_rows(config: Config, lenient: Config, threads: int | None) -> list[Fi
             at = f"model {warning.model}" if warning.model else ""
             findings.append(_finding(refused, warning.code, warning.message, at))
     return sorted(_distinct(findings), key=lambda finding: not finding.is_error)
+
+
+def _columns_found(tables: Sequence[Table]) -> Iterator[Finding]:
+    """Columns that were guessed, and those that look like what is not read."""
+    for line in spell_guesses(tables):
+        yield _finding(False, "guessed-columns", line)
+    for table in tables:
+        for key, column in table.chosen.unread.items():
+            message = f"column {column!r} looks like the {key}, and is not read"
+            hint = f'{key} = "{column}" among its columns reads it'
+            if key == "model" and table.model is not None:
+                message += f": all rows are those of {table.model!r}"
+                hint = f"write columns.model instead of model = {table.model!r}"
+            yield Finding(False, FINE, "unread-column", message, table.at, hint)
 
 
 def _distinct(findings: list[Finding]) -> list[Finding]:

@@ -12,7 +12,9 @@ from evalkit import gates, history, runs, street
 from evalkit.config import Config
 from evalkit.errors import EvalkitError, MachineError
 from evalkit.ledger import Progress
+from evalkit.plan import Given
 from evalkit.report import PerUser, Report
+from evalkit.sources import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Job:
         sample, threads, memory_limit, progress: as `street.run_config` takes them.
         tell: called with the id of the run when the work begins.
         fetch: called with the id of an earlier run before its files are read.
+        given, opened: as `street.run_config` takes them.
     """
 
     config: Config
@@ -50,6 +53,8 @@ class Job:
     progress: Callable[[Progress], None] | None = None
     tell: Callable[[str], None] | None = None
     fetch: Callable[[str], object] | None = None
+    given: Given | None = None
+    opened: Callable[[Sequence[Table]], None] | None = None
 
     def run(self) -> Done:
         """Measure, publish, and say what came of it.
@@ -71,12 +76,14 @@ class Job:
                 values = stack.enter_context(self._values_folder(job))
             report = street.run_config(
                 self.config,
+                given=self.given,
                 threads=self.threads,
                 memory_limit=self.memory_limit,
                 sample=self.sample,
                 per_user_folder=values,
                 keep_parts=self.folder is not None,
                 progress=self.progress,
+                opened=self.opened,
             )
             baselines = self._with_late(baselines, report)
             report = self._judged(replace(report, run_id=run_id), baselines)
@@ -89,7 +96,7 @@ class Job:
                     ),
                     self.folder,
                     formats=self.config.output.formats,
-                    config=self.config.dump(),
+                    config=report.config or self.config.dump(),
                     job=job,
                 )
                 with suppress(EvalkitError):  # whoever reads the index next brings it up to date

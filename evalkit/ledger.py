@@ -13,11 +13,17 @@ from evalkit import __version__
 from evalkit.config import Config
 from evalkit.kernels import loading
 from evalkit.ranks import ModelProbe
-from evalkit.report import Meta, ModelCounts, TruthCounts, Warning_
+from evalkit.report import Input, Meta, ModelCounts, TruthCounts, Warning_
 from evalkit.sources import Table
 from evalkit.truth import Truth
 
 PROGRESS_SECONDS = 0.1
+
+
+def input_of(table: Table, rows: int, role: str, model: str | None = None) -> Input:
+    """The record of a table that was read."""
+    print_ = table.fingerprint()
+    return Input(role, model, table.paths, rows, print_, table.columns, table.guessed)
 
 
 @dataclass(frozen=True, slots=True)

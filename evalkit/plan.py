@@ -2,16 +2,27 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import polars as pl
 
-from evalkit.config import Config, LogTable, RankingsTable, Segmentation, TruthTable
-from evalkit.conventions import by_relevance_rules
+from evalkit.config import Config, Segmentation
+from evalkit.conventions import by_relevance_rules, order_of
 from evalkit.errors import EvalkitError, MachineError, raise_all
 from evalkit.keys import IdPlan, plan_ids
 from evalkit.segments import SegmentTable, open_segments
-from evalkit.sources import Table, open_log, open_rankings, open_train, open_truth, reading
+from evalkit.sources import (
+    Door,
+    Guessing,
+    Table,
+    open_log,
+    open_rankings,
+    open_train,
+    open_truth,
+    reading,
+    settle,
+)
 from evalkit.storage import storing
 
 BYTES_A_ROW = 12  # of the truth at the peak: half a key, code, rank
@@ -29,19 +40,36 @@ SAMPLED_ROWS = 1 << 18  # that say how many rows a user has
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Tables that are in memory already, in place of the config's paths."""
+    """Tables that are in memory already, in place of the config's paths, and who gave them.
+
+    Args:
+        door: who asks, which says how columns are found that nobody named.
+        unnamed: models whose names a column gives instead, where a table has one.
+    """
 
     truth: object | None = None
     rankings: Sequence[object | None] = ()
     train: object | None = None
     segments: Mapping[str, object] = field(default_factory=dict)
     weight: object | None = None
+    door: Door = "config"
+    unnamed: frozenset[str] = frozenset()
+
+    def guessing(self, config: Config) -> Guessing:
+        """How columns are found that nobody named."""
+        order, because = order_of(config)
+        return Guessing(self.door, order, because, self.unnamed)
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """Every log of a run, opened but not read."""
+    """Every log of a run, opened but not read.
 
+    Args:
+        config: with the columns that are read, where some of them were guessed.
+    """
+
+    config: Config
     truth: Table
     threshold: float | None
     rankings: Sequence[tuple[str | None, Table]]
@@ -78,45 +106,17 @@ def open_tables(config: Config, given: Given) -> Tables:
 
 def _open_tables(config: Config, given: Given) -> Tables:
     problems: list[EvalkitError] = []
-    opened: list[Table] = []
-
-    def attempt(action: Callable[[], Table | tuple[Table, Table]]) -> None:
-        try:
-            found = action()
-        except EvalkitError as error:
-            problems.append(error)
-            return
-        opened.extend(found if isinstance(found, tuple) else [found])
-
-    threshold: float | None
-    models: list[str | None]
-    if config.log is not None:
-        log: LogTable = config.log
-        attempt(lambda: open_log(log, given.truth))
-        threshold, models = log.threshold, [log.model]
-    else:
-        truth: TruthTable = config.truth  # type: ignore[assignment]  # the config holds one of both
-        attempt(lambda: open_truth(truth, given.truth))
-        for place, table in enumerate(config.rankings):
-            held = given.rankings[place] if given.rankings else None
-            attempt(_opening(table, held))
-        threshold, models = truth.threshold, [table.model for table in config.rankings]
-    if config.train is not None:
-        train = config.train
-        attempt(lambda: open_train(train, given.train))
+    guessing = given.guessing(config)
+    opened = _open_logs(config, given, guessing, problems)
+    config = settle_columns(config, opened)
     segments: list[SegmentTable] = []
-
-    def attempt_segments(action: Callable[[], SegmentTable]) -> None:
-        try:
-            segments.append(action())
-        except EvalkitError as error:
-            problems.append(error)
-
+    ratios: dict[str, SegmentTable] = {}
     interactions = config.log or config.truth
+    if not opened["truth"]:  # what is wrong with it is told, and no more
+        raise_all(problems)
     assert interactions is not None
     own = [(interactions, given.truth)]
-    open_segments(config.segments.named, own, given.segments, attempt_segments)
-    ratios: dict[str, SegmentTable] = {}
+    open_segments(config.segments.named, own, given.segments, _noting(segments.append, problems))
     statistics = config.statistics
     rules = {"weight": statistics.weight}
     if statistics.cluster is not None:
@@ -124,15 +124,18 @@ def _open_tables(config: Config, given: Given) -> Tables:
     for name, rule in rules.items():
         if rule is not None:
             held = {name: given.weight} if name == "weight" and given.weight is not None else {}
-            open_segments({name: rule}, own, held, _noting(ratios, problems))
+            note = partial(ratios.__setitem__, name)
+            open_segments({name: rule}, own, held, _noting(note, problems))
     raise_all(problems)
-    ranked = opened[1 : 1 + len(models)]
-    opened[0], threshold = by_relevance_rules(opened[0], threshold, config.policies)
+    (truth,) = opened["truth"]
+    models = [log.model for log in config.rankings] if config.log is None else [config.log.model]
+    truth, threshold = by_relevance_rules(truth, interactions.threshold, config.policies)
     return Tables(
-        opened[0],
+        config,
+        truth,
         threshold,
-        list(zip(models, ranked, strict=True)),
-        opened[-1] if config.train is not None else None,
+        list(zip(models, opened["rankings"], strict=True)),
+        next(iter(opened["train"]), None),
         config.log is not None,
         segments,
         ratios.get("weight"),
@@ -140,22 +143,65 @@ def _open_tables(config: Config, given: Given) -> Tables:
     )
 
 
-def _noting(
-    found: dict[str, SegmentTable], problems: list[EvalkitError]
-) -> Callable[[Callable[[], SegmentTable]], None]:
-    def attempt(action: Callable[[], SegmentTable]) -> None:
+def _open_logs(
+    config: Config, given: Given, guessing: Guessing, problems: list[EvalkitError]
+) -> dict[str, list[Table]]:
+    """The tables of each section, of which those are missing that something is wrong with."""
+    opened: dict[str, list[Table]] = {"truth": [], "rankings": [], "train": []}
+
+    def attempt(section: str, action: Callable[[Guessing], Table]) -> None:
         try:
-            table = action()
+            opened[section.partition("[")[0]].append(action(replace(guessing, section=section)))
+        except EvalkitError as error:
+            problems.append(error)
+
+    if config.log is not None:
+        try:
+            both = open_log(config.log, given.truth, replace(guessing, section="log"))
         except EvalkitError as error:
             problems.append(error)
         else:
-            found[table.names[0]] = table
+            opened |= {"truth": [both[0]], "rankings": [both[1]]}
+    elif config.truth is not None:
+        attempt("truth", partial(open_truth, config.truth, given.truth))
+        for place, table in enumerate(config.rankings):
+            held = given.rankings[place] if given.rankings else None
+            attempt(f"rankings[{place}]", partial(open_rankings, table, held))
+    if config.train is not None:
+        attempt("train", partial(open_train, config.train, given.train))
+    return opened
+
+
+def settle_columns(config: Config, opened: Mapping[str, Sequence[Table]]) -> Config:
+    """The config with the columns that its tables are read by, where some were guessed.
+
+    Args:
+        opened: the tables by section; a section that lacks one stays as it is.
+    """
+    update: dict[str, object] = {}
+    if config.log is not None:
+        opened = {**opened, "log": opened["truth"]}
+    for section, tables in opened.items():
+        written = getattr(config, section)
+        if not any(table.guessed for table in tables):
+            continue
+        if not isinstance(written, tuple):
+            update |= {section: settle(written, tables[0])} if written is not None else {}
+        elif len(written) == len(tables):
+            update[section] = tuple(map(settle, written, tables))
+    return config.model_copy(update=update) if update else config
+
+
+def _noting(
+    keep: Callable[[SegmentTable], None], problems: list[EvalkitError]
+) -> Callable[[Callable[[], SegmentTable]], None]:
+    def attempt(action: Callable[[], SegmentTable]) -> None:
+        try:
+            keep(action())
+        except EvalkitError as error:
+            problems.append(error)
 
     return attempt
-
-
-def _opening(table: RankingsTable, held: object | None) -> Callable[[], Table]:
-    return lambda: open_rankings(table, held)
 
 
 def plan_ids_of(tables: Tables, seed: int) -> tuple[IdPlan, IdPlan]:

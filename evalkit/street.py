@@ -34,12 +34,12 @@ from evalkit.inference import Inference
 from evalkit.kernels.threads import usable_cores
 from evalkit.keys import IdPlan, KeyCollisionError, Sample, Share
 from evalkit.leakage import find_leak
-from evalkit.ledger import Clock, Progress, ProgressLine, Tally, versions
+from evalkit.ledger import Clock, Progress, ProgressLine, Tally, input_of, versions
 from evalkit.metrics import Request
 from evalkit.plan import Given, Tables, count_shares, open_tables, plan_ids_of
 from evalkit.ranks import ModelProbe, RankScan, scan_alike
 from evalkit.ratios import Ratios
-from evalkit.report import Counts, Input, PerUser, Report, UserWriter, Warning_
+from evalkit.report import Counts, PerUser, Report, UserWriter, Warning_
 from evalkit.resampling import Resampling, resamples
 from evalkit.runs import new_run_id, run_key
 from evalkit.segments import (
@@ -129,6 +129,7 @@ def run_config(
     per_user_folder: Path | None = None,
     keep_parts: bool = False,
     progress: Callable[[Progress], None] | None = None,
+    opened: Callable[[Sequence[Table]], None] | None = None,
 ) -> Report:
     """The report of a config.
 
@@ -143,6 +144,7 @@ def run_config(
             names; it exists and nobody else uses it.
         keep_parts: keep the sums that `evalkit why` explains a change by.
         progress: called now and then with the rows that were read.
+        opened: called with every table, before a row is read.
     Raises:
         RequestError: the request is wrong.
         DataError: the data is wrong.
@@ -162,9 +164,13 @@ def run_config(
                 per_user or per_user_folder is not None,
                 per_user_folder,
                 Clock(ProgressLine(progress, ())),
+                opened,
             )
             return _kind_of_rows(config).run(job)
     tables = open_tables(config, given or Given())
+    config = tables.config
+    if opened is not None:
+        opened(tables.all)
     clock = Clock(ProgressLine(progress, tables.logs))
     evaluation = Evaluation(
         config,
@@ -209,9 +215,12 @@ def key_of_run(config: Config, *, sample: float | None = None) -> str | None:
         from evalkit.rows import key_of_rows
 
         with storing(config.storage):
-            return key_of_rows(config, _kind_of_rows(config).open_all(config), sample)
-    fingerprints = [table.fingerprint() for table in open_tables(config, Given()).all]
-    return None if None in fingerprints else _key(config, config.requests, fingerprints, sample)
+            return key_of_rows(*_kind_of_rows(config).open_all(config), sample)
+    tables = open_tables(config, Given())
+    fingerprints = [table.fingerprint() for table in tables.all]
+    if None in fingerprints:
+        return None
+    return _key(tables.config, config.requests, fingerprints, sample)
 
 
 def _key(
@@ -469,9 +478,8 @@ class Evaluation:
         schema = table.frame.collect_schema()
         has_score, has_rank = "score" in schema, "rank" in schema
         policies = self.config.policies
-        if not has_score:
-            found = check_scores(self.requests, policies, self.config, at=table.at)
-            self.warnings.extend(each for each in found if each not in self.warnings)
+        found = check_scores(self.requests, policies, self.config, at=table.at, columns=[*schema])
+        self.warnings.extend(each for each in found if each not in self.warnings)
         rules = [
             rules_of(request, policies, has_score=has_score, has_rank=has_rank)
             for request in self.measured
@@ -738,8 +746,7 @@ class Evaluation:
 
     def _report(self, found: Inference, per_user: PerUser | None) -> Report:
         config, tables = self.config, self.tables
-        rows = {None: self.truth_tally.rows}
-        inputs = [Input("truth", None, tables.truth.paths, rows[None], tables.truth.fingerprint())]
+        inputs = [input_of(tables.truth, self.truth_tally.rows, "truth")]
         for model, table in tables.rankings:
             known = self.models.get(model) if model is not None else None
             n_rows = (
@@ -747,13 +754,11 @@ class Evaluation:
                 if known is None
                 else known.tally.rows
             )
-            inputs.append(Input("rankings", model, table.paths, n_rows, table.fingerprint()))
+            inputs.append(input_of(table, n_rows, "rankings", model))
         if tables.train is not None:
-            train = tables.train
-            inputs.append(Input("train", None, train.paths, self.train_rows, train.fingerprint()))
+            inputs.append(input_of(tables.train, self.train_rows, "train"))
         inputs += [
-            Input("segments", None, each.paths, each.n_rows_hint() or 0, each.fingerprint())
-            for each in tables.segment_tables
+            input_of(each, each.n_rows_hint() or 0, "segments") for each in tables.segment_tables
         ]
         fingerprints = [each.fingerprint for each in inputs]
         key = _key(config, self.requests, fingerprints, self.sample)

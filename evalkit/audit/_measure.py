@@ -22,6 +22,7 @@ from evalkit.errors import Errors, EvalkitError, RequestError
 from evalkit.metrics import BOUNDS, Request
 from evalkit.plan import Given, open_tables
 from evalkit.profiles import profile_names
+from evalkit.sources import Table
 from evalkit.street import run_config
 
 MOST_AXES = 6  # whose 64 combinations are all measured
@@ -37,6 +38,7 @@ def audit_config(
     threads: int | None = None,
     memory_limit: int | None = None,
     sample: float | None = None,
+    opened: Callable[[Sequence[Table]], None] | None = None,
 ) -> list[Audit]:
     """A metric of every model under every profile, and why the profiles differ.
 
@@ -45,7 +47,7 @@ def audit_config(
     Args:
         metric: one metric with one cutoff or none.
         profiles: names, or files of a user's own; by default those that evalkit brings.
-        given, threads, memory_limit, sample: as `run_config` takes them.
+        given, threads, memory_limit, sample, opened: as `run_config` takes them.
     Raises:
         RequestError: ratings or labels [audit-of-rows], more than one metric [ambiguous-metric],
             a profile that there is not [unknown-profile], fewer than two profiles that have the
@@ -89,6 +91,10 @@ def audit_config(
             point = with_values(point, {"duplicates": "best"})
         points[profile.name] = point
     tables = open_tables(plain, given or Given())
+    plain = tables.config  # every profile reads the columns that the config's own profile reads
+    given = replace(given or Given(), door="config")
+    if opened is not None:
+        opened(tables.all)
     if tables.threshold is not None and tables.threshold <= 0.0:
         for name in [
             name for name, each in points.items() if dict(each)["unknown_users"] == "count"

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from typer import Option
 
 from evalkit.cli import console
+from evalkit.cli.guess import tell_columns
 from evalkit.cli.options import (
     ConfigFile,
     Json,
@@ -69,6 +70,7 @@ def audit(
         threads=threads,
         memory_limit=limit,
         sample=share,
+        opened=tell_columns,
     )
     names = [each.model for each in audits]
     if model is not None and model not in names:

@@ -195,11 +195,12 @@ def _of_rankings(
     threads: int | None,
     limit: int,
 ) -> "Report":
-    from evalkit.cli.guess import is_named, with_guessed_columns
+    from evalkit.cli.guess import tell_columns, unnamed_models
     from evalkit.config import evaluate_config, load_config, parse_variables
+    from evalkit.plan import Given
     from evalkit.street import run_config
 
-    filled = parse_variables(variables)
+    filled, given = parse_variables(variables), Given()
     if config is not None:
         if metrics:
             listed = ", ".join(f'"{each}"' for each in metrics)
@@ -226,11 +227,12 @@ def _of_rankings(
             variables=filled,
             name="compare",
         )
-        given = [name for (name, _), text in zip(named, models, strict=True) if is_named(text)]
-        request = with_guessed_columns(request, named_models=given)
+        given = Given(door="set", unnamed=unnamed_models(models))
     if request.statistics.search:
         request = _with_all_crosses(request)
-    return run_config(request, threads=threads, memory_limit=limit)
+    return run_config(
+        request, given=given, threads=threads, memory_limit=limit, opened=tell_columns
+    )
 
 
 def _with_all_crosses(request: "Config") -> "Config":

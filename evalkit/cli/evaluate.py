@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from evalkit.cli import result
-from evalkit.cli.guess import Columns, is_named, name_rankings, with_guessed_columns
+from evalkit.cli.guess import name_rankings, unnamed_models
 from evalkit.cli.options import (
     Format,
     Json,
@@ -81,7 +81,7 @@ def evaluate(
     if item:
         ids["item"] = item
     order = {name: column for name, column in (("rank", rank), ("score", score)) if column}
-    of_rankings: Columns = {**ids, **order}
+    of_rankings = {**ids, **order}
     request = evaluate_config(
         truth=truth,
         rankings=models,
@@ -92,8 +92,8 @@ def evaluate(
         variables=parse_variables(variables or ()),
     )
     set_threads(threads)
-    named = [model for (model, _), text in zip(models, texts, strict=True) if is_named(text)]
-    request = with_guessed_columns(request, named_models=named)
+    from evalkit.plan import Given
+
     result.run_and_show(
         request,
         folder=out,
@@ -102,4 +102,5 @@ def evaluate(
         sample=share,
         threads=threads,
         memory_limit=limit,
+        given=Given(door="evaluate", unnamed=unnamed_models(texts)),
     )

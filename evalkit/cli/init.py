@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args, get_origin
 from typer import Argument, Option
 
 from evalkit.cli import console
-from evalkit.cli.guess import guess, is_named, name_rankings
+from evalkit.cli.guess import is_named, name_rankings
 from evalkit.cli.options import LogFormat, Quiet
 from evalkit.errors import RequestError
 
@@ -139,19 +139,29 @@ def _config_lines(
 
 
 def _model_lines(text: str, model: str, path: str, role: str, folder: Path) -> Iterator[str]:
-    columns = guess([path], None, role)
+    from evalkit.sources import guess_table
+
+    columns, format_ = guess_table([path], role)
     if is_named(text) or "model" not in columns:
         columns.pop("model", None)
         yield f"model = {_text(model)}"
-    yield from _table_lines([path], role, folder, columns)
+    yield from _lines_of([path], folder, columns, format_)
 
 
-def _table_lines(
-    paths: Sequence[str], role: str, folder: Path, columns: Mapping[str, str] | None = None
+def _table_lines(paths: Sequence[str], role: str, folder: Path) -> Iterator[str]:
+    from evalkit.sources import guess_table
+
+    yield from _lines_of(paths, folder, *guess_table(paths, role))
+
+
+def _lines_of(
+    paths: Sequence[str], folder: Path, columns: Mapping[str, str], format_: str | None
 ) -> Iterator[str]:
     written = [_relative(path, folder) for path in paths]
     yield f"path = {_toml(written[0] if len(written) == 1 else written)}"
-    yield f"columns = {_toml(columns or guess(paths, None, role))}"
+    if format_ is not None:
+        yield f"format = {_text(format_)}"
+    yield f"columns = {_toml(columns)}"
     yield _default("where", "\"day = '2026-01-31'\"", "SQL predicate; default: all rows")
 
 

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalkit.cli import console
+from evalkit.cli.guess import tell_columns
 from evalkit.errors import FINE, GATE_FAILED, DataError, MachineError, RequestError, clean
 
 if TYPE_CHECKING:
     from evalkit.config import Config
     from evalkit.jobs import Done
+    from evalkit.plan import Given
     from evalkit.report import Report
 
 
@@ -27,6 +29,7 @@ def run_and_show(
     sample: float | None = None,
     threads: int | None = None,
     memory_limit: int | None = None,
+    given: "Given | None" = None,
 ) -> int:
     """Measure what a config asks for, write the run to `folder` if there is one, and print it.
 
@@ -60,6 +63,8 @@ def run_and_show(
             memory_limit=memory_limit,
             progress=console.progress_line(),
             tell=begin,
+            given=given,
+            opened=tell_columns,
         )
         done = job.run() if store is None else run_in_store(job, store)
     finally:

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from evalkit.config import Config
 from evalkit.errors import DataError, RequestError
@@ -12,6 +13,7 @@ from evalkit.labels._rows import LabelReader, mark_scores, refuse_policies
 from evalkit.labels._smooth import smooth_of
 from evalkit.labels._wanted import PROBABILITIES, Wanted
 from evalkit.metrics import over
+from evalkit.plan import Given, settle_columns
 from evalkit.report import Report, TruthCounts, Warning_
 from evalkit.rows import (
     Findings,
@@ -48,10 +50,10 @@ def run_labels(job: RowJob) -> Report:
         DataError: the data is wrong.
         MachineError: the rows do not fit into the memory [memory-limit].
     """
-    config = job.config
-    refuse_policies(config.policies)
+    refuse_policies(job.config.policies)
     _check_sessions(job)
-    opened = open_labels_of(config, job.given.rankings)
+    config, opened = _open(job.config, job.given)
+    job = replace(job, config=config)
     side = job.begin(config.labels, opened)
     pairs = list(zip(config.labels, opened, strict=True))
     models = [(table.model, each) for table, each in pairs]
@@ -59,21 +61,23 @@ def run_labels(job: RowJob) -> Report:
     return try_seeds(_Run(job, side, models, thresholds).report)
 
 
-def open_labels_of(config: Config, given: Sequence[object | None] = ()) -> list[Table]:
-    """Every table of labels, opened; `given` tables stand in for paths."""
-    held = [*given, *([None] * len(config.labels))]
-    return open_all(
-        [
-            lambda table=table, given=one: open_labels(table, given)  # type: ignore[misc]
-            for table, one in zip(config.labels, held, strict=False)
-        ]
-    )
+def _open(config: Config, given: Given) -> tuple[Config, list[Table]]:
+    """Every table of labels, opened, and the config with the columns that they are read by."""
+    held = [*given.rankings, *([None] * len(config.labels))]
+    guessing = given.guessing(config)
+    actions = [
+        partial(open_labels, table, one, replace(guessing, section=f"labels[{place}]"))
+        for place, (table, one) in enumerate(zip(config.labels, held, strict=False))
+    ]
+    tables = open_all(actions)
+    return settle_columns(config, {"labels": tables}), tables
 
 
-def open_all_of(config: Config) -> list[Table]:
+def open_all_of(config: Config) -> tuple[Config, list[Table]]:
     """Every table of labels, then those of segments."""
+    config, tables = _open(config, Given())
     own = [(table, None) for table in config.labels]
-    return [*open_labels_of(config), *open_user_sources(config, own, {}).inputs]
+    return config, [*tables, *open_user_sources(config, own, {}).inputs]
 
 
 def _check_sessions(job: RowJob) -> None:

@@ -21,10 +21,11 @@ from evalkit.profiles._record import Difference, Fault, Profile, ReadingPath, Ro
 FOLDER = Path(__file__).parent
 SUFFIX = ".toml"
 MAX_BYTES = 1 << 20
-TEXTS = ("name", "about", "version", "like", "path")
+TEXTS = ("name", "about", "version", "like", "path", "looks_at")
 TABLES = ("policies", "metrics")
 LISTS: Mapping[str, tuple[str, str]] = {"differs": ("what", "why"), "errors": ("version", "what")}
 PATHS = ("hits", "whole lists")
+ORDERS = ("ranks", "scores")
 OF_ROWS = tuple(kind for kind in KINDS if kind != "rankings")
 
 
@@ -111,6 +112,7 @@ def _read(
         about=str(tree.get("about", base.about if base else "")),
         version=str(tree.get("version", base.version if base else "")),
         path=cast(ReadingPath, tree.get("path", base.path if base else "hits")),
+        looks_at=str(tree.get("looks_at", base.looks_at if base else "")),
         policies=said.policies,
         metrics=said.metrics,
         differs=said.differs,
@@ -195,6 +197,8 @@ def _form_errors(
             yield _bad(f"{value!r} is not text", at)
         elif key == "path" and value not in PATHS:
             yield _bad(f"{value!r} is neither 'hits' nor 'whole lists'", at)
+        elif key == "looks_at" and value not in ORDERS:
+            yield _bad(f"{value!r} is neither 'ranks' nor 'scores'", at)
         elif key in (*TABLES, *OF_ROWS) and not isinstance(value, dict):
             yield _bad(f"{value!r} is not a table", at)
         elif key in OF_ROWS and isinstance(value, dict):

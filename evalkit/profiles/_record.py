@@ -46,6 +46,7 @@ class Profile:
         about: one sentence.
         version: of the library, that it was held against.
         path: "hits" when one pass over the hits does; "whole lists" when every list must be held.
+        looks_at: "scores" where the library orders lists by their scores and knows no ranks.
         policies: of a run.
         metrics: the metrics that the library has, with parameters and policies of theirs; a key
             that ends in `@k` holds where a cutoff is given, and wins over the one without.
@@ -58,6 +59,7 @@ class Profile:
     about: str
     version: str
     path: ReadingPath
+    looks_at: str = ""
     policies: Values = field(default_factory=dict)
     metrics: Mapping[str, Values] = field(default_factory=dict)
     differs: tuple[Difference, ...] = ()

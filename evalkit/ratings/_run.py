@@ -1,11 +1,14 @@
 """Ratings from config to report."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from evalkit.config import Config
 from evalkit.errors import DataError
+from evalkit.ledger import input_of
 from evalkit.metrics import over
+from evalkit.plan import Given, settle_columns
 from evalkit.ratings._drawing import Edges
 from evalkit.ratings._measuring import Measurer, Part
 from evalkit.ratings._pairs import (
@@ -42,7 +45,7 @@ from evalkit.rows import (
     warn_of_lost,
 )
 from evalkit.segments import ALL, Segment
-from evalkit.sources import Table, open_predictions, open_ratings
+from evalkit.sources import Guessing, Table, open_predictions, open_ratings
 
 COPIES = 3  # of rows in memory, where segments are: as they were read, joined, by segment
 
@@ -56,7 +59,8 @@ def run_ratings(job: RowJob) -> Report:
         MachineError: the rows do not fit into the memory [memory-limit].
     """
     refuse_policies(job.config.policies)
-    tables = _open(job.config, job.given.rankings)
+    config, tables = _open(job.config, job.given)
+    job = replace(job, config=config)
     side = job.begin(job.config.ratings, [table for _, table in tables.all])
     return try_seeds(_Run(job, side, tables).report)
 
@@ -71,29 +75,40 @@ class _Tables:
         return ([(None, self.truth)] if self.truth is not None else []) + list(self.models)
 
 
-def _open(config: Config, given: Sequence[object | None]) -> _Tables:
-    held = [*given, *([None] * (len(config.ratings) + len(config.predictions)))]
-    alone = not config.predictions
-    n_ratings = len(config.ratings)
+def _open(config: Config, given: Given) -> tuple[Config, _Tables]:
+    """Every table, opened, and the config with the columns that they are read by."""
+    alone, n_ratings = not config.predictions, len(config.ratings)
+    held = [*given.rankings, *([None] * (n_ratings + len(config.predictions)))]
+    guessing = given.guessing(config)
 
-    def opening(place: int) -> Table:
-        if place < n_ratings:
-            return open_ratings(config.ratings[place], held[place], alone=alone)
-        return open_predictions(config.predictions[place - n_ratings], held[place])
+    def of(section: str, place: int) -> Guessing:
+        return replace(guessing, section=f"{section}[{place}]")
 
-    places = range(n_ratings + len(config.predictions))
-    opened = open_all([lambda place=place: opening(place) for place in places])  # type: ignore[misc]
+    actions = [
+        partial(open_ratings, table, held[place], of("ratings", place), alone=alone)
+        for place, table in enumerate(config.ratings)
+    ]
+    actions += [
+        partial(open_predictions, table, held[n_ratings + place], of("predictions", place))
+        for place, table in enumerate(config.predictions)
+    ]
+    opened = open_all(actions)
+    config = settle_columns(
+        config, {"ratings": opened[:n_ratings], "predictions": opened[n_ratings:]}
+    )
     if alone:
-        return _Tables(None, [(t.model, o) for t, o in zip(config.ratings, opened, strict=True)])
+        names = [table.model for table in config.ratings]
+        return config, _Tables(None, list(zip(names, opened, strict=True)))
     names = [table.model for table in config.predictions]
-    return _Tables(opened[0], list(zip(names, opened[1:], strict=True)))
+    return config, _Tables(opened[0], list(zip(names, opened[1:], strict=True)))
 
 
-def open_ratings_of(config: Config) -> list[Table]:
+def open_ratings_of(config: Config) -> tuple[Config, list[Table]]:
     """The table of ratings, then those of predictions, or all tables with both; segments last."""
+    config, tables = _open(config, Given())
     own = [(table, None) for table in config.ratings]
     segments = open_user_sources(config, own, {}).inputs
-    return [*(table for _, table in _open(config, ()).all), *segments]
+    return config, [*(table for _, table in tables.all), *segments]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +184,7 @@ class _Run:
         table = self.tables.truth
         if table is None or truth is None:
             return inputs_of("ratings", self.tables.models, tallies, self.side.sources)
-        first = Input("ratings", None, table.paths, truth.tally.rows, table.fingerprint())
+        first = input_of(table, truth.tally.rows, "ratings")
         return [first, *inputs_of("predictions", self.tables.models, tallies, self.side.sources)]
 
     def _truth_counts(

@@ -113,6 +113,8 @@ def _reader_of(hint: Any) -> Reader:
         kept = [each for each in inner if each is not type(None)]
         if kept == [str, float]:
             return _text_or_number
+        if kept == [str, tuple[str, ...]]:
+            return _text_or_texts
         if kept == [float]:
             return _number_or_none
         read = _reader_of(kept[0])
@@ -181,6 +183,10 @@ def _value(value: object) -> float:
 
 def _text_or_number(value: object) -> str | float:
     return value if isinstance(value, str | float) else _whole(value)
+
+
+def _text_or_texts(value: object) -> str | tuple[str, ...]:
+    return tuple(map(read_text, value)) if isinstance(value, list) else read_text(value)
 
 
 _SIMPLE: dict[Any, Reader] = {

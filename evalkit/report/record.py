@@ -23,13 +23,19 @@ _HALF = re.compile("[\ud800-\udfff]")  # bytes of a name that is no UTF-8
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One log that was read; `model` is None for the truth, the train log and many-model logs."""
+    """One log that was read; `model` is None for the truth, the train log and many-model logs.
+
+    `columns` are those that were read: our name -> a column or an expression, several of a user;
+    those of them are `guessed` that nobody named.
+    """
 
     role: str
     model: str | None
     paths: tuple[str, ...]
     rows: int
     fingerprint: str | None
+    columns: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    guessed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ class RowJob:
         per_user: keep the values of every user.
         per_user_folder: in a Parquet file there; None: in memory.
         clock: of the run, which learns its tables.
+        opened: told of every table, before a row is read.
     """
 
     config: Config
@@ -43,6 +44,7 @@ class RowJob:
     per_user: bool
     per_user_folder: Path | None
     clock: Clock
+    opened: Callable[[Sequence[Table]], None] | None = None
 
     @property
     def keeps(self) -> bool:
@@ -67,6 +69,8 @@ class RowJob:
         keeping = None
         if self.per_user:
             keeping = Keeping.of(self.requests, opened[0].user_names, self.per_user_folder)
+        if self.opened is not None:
+            self.opened([*opened, *sources.inputs])
         self.clock.line.tables = list(opened)
         self.clock.start()
         return UserSide(sources, keeping)

@@ -11,7 +11,7 @@ from evalkit.config import Config
 from evalkit.conventions import convention_warnings
 from evalkit.errors import DataError, EvalkitError, raise_all
 from evalkit.keys import plan_ids
-from evalkit.ledger import versions
+from evalkit.ledger import input_of, versions
 from evalkit.metrics import Request, over
 from evalkit.report import (
     Counts,
@@ -43,9 +43,12 @@ Models = Sequence[tuple[str | None, Table]]
 
 @dataclass(frozen=True, slots=True)
 class RowsKind:
-    """Ratings or labels: what opens their tables, in the order of the inputs, and runs them."""
+    """Ratings or labels: what opens their tables, in the order of the inputs, and runs them.
 
-    open_all: Callable[[Config], Sequence[Table]]
+    What opens them gives the config too, with the columns that they are read by.
+    """
+
+    open_all: Callable[[Config], tuple[Config, Sequence[Table]]]
     run: Callable[[RowJob], Report]
 
 
@@ -272,10 +275,8 @@ def inputs_of(
         rows = (
             sum(tally.rows for tally in tallies.values()) if model is None else tallies[model].rows
         )
-        found.append(Input(role, model, table.paths, rows, table.fingerprint()))
-    for table in sources.inputs:
-        n_rows = table.n_rows_hint() or 0
-        found.append(Input("segments", None, table.paths, n_rows, table.fingerprint()))
+        found.append(input_of(table, rows, role, model))
+    found += [input_of(table, table.n_rows_hint() or 0, "segments") for table in sources.inputs]
     return found
 
 

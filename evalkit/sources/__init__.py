@@ -1,11 +1,12 @@
 """Logs of any format, local or in a store, as lazy frames with evalkit's column names."""
 
-from evalkit.sources.columns import guess_columns
+from evalkit.sources.guess import BY_CONFIG, Door, Guessing, Order, guess_columns
 from evalkit.sources.memory import open_given
 from evalkit.sources.paths import FORMATS
-from evalkit.sources.table import Table, reading
+from evalkit.sources.table import Table, reading, spell_guesses
 from evalkit.sources.tables import (
     OwnTable,
+    guess_table,
     open_labels,
     open_log,
     open_own_values,
@@ -16,13 +17,19 @@ from evalkit.sources.tables import (
     open_truth,
     open_values,
     read_schema,
+    settle,
 )
 
 __all__ = [
+    "BY_CONFIG",
     "FORMATS",
+    "Door",
+    "Guessing",
+    "Order",
     "OwnTable",
     "Table",
     "guess_columns",
+    "guess_table",
     "open_given",
     "open_labels",
     "open_log",
@@ -35,4 +42,6 @@ __all__ = [
     "open_values",
     "read_schema",
     "reading",
+    "settle",
+    "spell_guesses",
 ]

@@ -1,13 +1,14 @@
 """Columns of a table: names or SQL over names, checked before anything but a schema is read."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from evalkit.errors import DataError, EvalkitError, nearest, raise_all
 from evalkit.sources.failures import PanicException, first_line
+from evalkit.sources.guess import best_guess, some_names
 from evalkit.sources.scan import Schema, Use
 from evalkit.sources.sql import Refused, check_expression
 
@@ -166,7 +167,7 @@ def _bad_sql(
     elif "string with numeric" in why:
         hint = "compare like with like: quote text, not numbers, or cast(... as double)"
     else:
-        hint = f"it has {_some(names)}; names with other characters stand in double quotes"
+        hint = f"it has {some_names(names)}; names with other characters stand in double quotes"
     return DataError(
         f"{key} = {text!r} is no SQL expression that works here: {why}",
         code="bad-sql",
@@ -178,10 +179,6 @@ def _bad_sql(
 # ---------------------------------------------------------------- missing columns
 
 
-def _some(names: Sequence[str], limit: int = 30) -> str:
-    return ", ".join(names[:limit]) + (", ..." if len(names) > limit else "")
-
-
 def _missing_error(
     role: str, missing: Sequence[tuple[Wanted, str]], names: Sequence[str], at: str
 ) -> DataError:
@@ -190,7 +187,7 @@ def _missing_error(
     advice = []
     for wanted, name in missing:
         found = nearest(name, taken) or (
-            None if wanted.key == "where" else _best_guess(wanted.key, taken)
+            None if wanted.key == "where" else best_guess(wanted.key, taken)
         )
         if found is None:
             continue
@@ -202,7 +199,7 @@ def _missing_error(
             tip = f"did you mean {found!r} in {wanted.key}?"
         if tip not in advice:
             advice.append(tip)
-    has = f"it has {_some(names)}" if names else "it has no columns"
+    has = f"it has {some_names(names)}" if names else "it has no columns"
     return DataError(
         f"{role} needs the columns {absent!r}",
         code="missing-column",
@@ -336,116 +333,3 @@ def _id_fault(
         hint = "an id is a number, text, a date or bytes; name the columns that make it up"
         return DataError(f"{key} is {dtype}", code="bad-type", at=at, hint=hint)
     return None
-
-
-# ---------------------------------------------------------------- guesses
-
-# One group a line, best first; letters and digits only, lower case.
-_GUESSES: dict[str, tuple[str, ...]] = {
-    "user": (
-        "user userid users useridx uid",
-        "visitor visitorid customer customerid account accountid member memberid person personid "
-        "profileid reviewerid",
-        "session sessionid",
-        "query queryid qid topic topicid",
-        "u",
-    ),
-    "item": (
-        "item itemid items itemids itemidx iid",
-        "recommendations recommendeditems recommended recs",
-        "movie movieid product productid sku asin article articleid track trackid song songid "
-        "video videoid book bookid news newsid business businessid doc docid docno document "
-        "documentid content contentid",
-        "i",
-    ),
-    "rank": ("rank ranks ranking", "position pos"),
-    "score": (
-        "score scores",
-        "prediction predictions pred predictedscore predictedrating",
-        "similarity probability prob logit",
-    ),
-    "relevance": ("relevance rel", "rating ratings", "label labels grade stars"),
-    "label": ("label labels", "relevance rel", "rating ratings clicked click"),
-    "model": ("model modelname modelid",),
-    "rating": ("rating ratings stars", "relevance rel"),
-    "prediction": (
-        "prediction predictions pred predicted predictedrating ratinghat",
-        "score scores estimate est",
-    ),
-    "session": ("session sessionid",),
-    "weight": ("weight weights sampleweight",),
-}
-_ROLE_KEYS = {
-    "truth": ("user", "item", "relevance"),
-    "rankings": ("user", "item", "rank", "score", "model"),
-    "train": ("user", "item"),
-    "log": ("user", "item", "label", "rank", "score", "model"),
-    "ratings": ("user", "rating", "prediction", "model"),
-    "predictions": ("user", "item", "prediction", "model"),
-    "labels": ("user", "score", "label", "weight", "model"),
-}
-_NEEDED_KEYS = ("user", "item", "label")
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[\W_]", "", name).lower()
-
-
-def _guess(key: str, names: Iterable[str]) -> list[str]:
-    plain = {name: _plain(name) for name in names}
-    for group in _GUESSES.get(key, ()):
-        found = [name for name, each in plain.items() if each in group.split()]
-        if found:
-            return found
-    return []
-
-
-def _best_guess(key: str, names: Iterable[str]) -> str | None:
-    found = _guess(key, sorted(names))
-    return found[0] if len(found) == 1 else None
-
-
-def guess_columns(
-    schema: Mapping[str, pl.DataType] | Sequence[str], role: str, *, at: str = ""
-) -> dict[str, str]:
-    """The columns that a table's names suggest: a name for each key of the role that has one.
-
-    Keys are user, item and, where found, relevance (truth), label (log), rank, score and model
-    (rankings, log). The caller says what was guessed.
-
-    Raises:
-        DataError: no column looks like the user or the item [missing-column], or several do
-            and none more than another [ambiguous-column].
-    """
-    names = list(schema)
-    errors: list[EvalkitError] = []
-    guessed: dict[str, str] = {}
-    lacking = []
-    for key in _ROLE_KEYS[role]:
-        found = [name for name in _guess(key, names) if name not in guessed.values()]
-        if len(found) == 1:
-            guessed[key] = found[0]
-        elif found:
-            errors.append(
-                DataError(
-                    f"{role} has several columns that may be the {key}: {', '.join(found)}",
-                    code="ambiguous-column",
-                    at=at,
-                    hint=f"write --{key} {found[0]}",
-                )
-            )
-        elif key in _NEEDED_KEYS:
-            lacking.append(key)
-    if lacking:
-        errors.insert(
-            0,
-            DataError(
-                f"no column of {role} looks like the {' or the '.join(lacking)}",
-                code="missing-column",
-                at=at,
-                hint=f"it has {_some(names)}; write "
-                + " ".join(f"--{key} COLUMN" for key in lacking),
-            ),
-        )
-    raise_all(errors)
-    return guessed

@@ -32,6 +32,16 @@ def open_given(given: object, role: str) -> tuple[pl.LazyFrame, int | None]:
     if isinstance(given, pl.DataFrame):
         return given.lazy(), given.height
     at = describe_given(given, role)
+    if type(given).__name__ == "Series":
+        is_pandas = type(given).__module__.startswith("pandas")
+        raise DataError(
+            "a Series is one column, not a table",
+            code="unknown-format",
+            at=at,
+            hint="give series.reset_index(), where users and items are its index"
+            if is_pandas
+            else "give a frame with a column of users and one of items",
+        )
     try:
         frame = _convert(cast(Any, given))
     except READ_FAULTS as error:

@@ -9,6 +9,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from evalkit.errors import DataError, EvalkitError, nearest, raise_all
+from evalkit.sources.guess import Guessing
+from evalkit.sources.trec import Kind, kind_of_lines
 from evalkit.sources.versions import (
     Version,
     delta_version,
@@ -33,11 +35,8 @@ _COMPRESSED = (".gz", ".zst")
 _MAY_BE_COMPRESSED = ("csv", "tsv", "ndjson", "trec")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _WILD = re.compile(r"[*?\[]")
-_EXPLICIT = (
-    'write format = "parquet" (or '
-    + ", ".join(f'"{name}"' for name in FORMATS if name != "parquet")
-    + ")"
-)
+_OTHERS = ", ".join(f'"{name}"' for name in FORMATS if name != "parquet")
+_EXPLICIT = f'write format = "parquet" (or {_OTHERS})'
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +48,13 @@ class File:
     partitions: tuple[tuple[str, str | None], ...] = ()
     remote: bool = False
     version: Version | None = None  # of a Delta or Iceberg table, whose files Polars finds
+    seems: bool = False  # its lines told the format, and its name did not
 
 
 @dataclass(slots=True)
 class _Found:
+    kind: Kind
+    guessing: Guessing
     files: list[File] = field(default_factory=list)
     errors: list[EvalkitError] = field(default_factory=list)
 
@@ -84,12 +86,19 @@ def format_of(path: str) -> str | None:
     return None
 
 
-def find_files(paths: Sequence[str], format: str | None, *, role: str) -> tuple[File, ...]:
+def find_files(
+    paths: Sequence[str], format: str | None, *, role: str, kind: Kind, guessing: Guessing
+) -> tuple[File, ...]:
     """All files that `paths` mean, each once, ordered by path.
 
     A path is a file, a directory (searched through, names that begin with `.` or `_` left out),
     a glob with `*`, `?`, `[...]` and `**`, or a URL, which is handed to Polars as it stands. A name
-    with brackets that exists is that file.
+    with brackets that exists is that file. A file whose name tells no format is read as TREC where
+    its lines are those of qrels or of a run.
+
+    Args:
+        kind: which of the two the table would be.
+        guessing: who asks, for hints.
 
     Raises:
         DataError: nothing stands at a path [path-not-found], a directory or glob holds no data
@@ -98,7 +107,7 @@ def find_files(paths: Sequence[str], format: str | None, *, role: str) -> tuple[
     wanted = None if format is None else known_format(format, at=f"{role}: format")
     if not paths:
         raise DataError(f"{role} has no path", code="no-files", at=role, hint="write path = ...")
-    found = _Found()
+    found = _Found(kind, guessing)
     for path in paths:
         _find(path, wanted, found)
     raise_all(found.errors)
@@ -153,30 +162,45 @@ def _add_table(path: str, format_: str, found: _Found) -> None:
 
 def _add_file(path: str, wanted: str | None, found: _Found) -> None:
     format_ = wanted or format_of(path)
-    if format_ is None:
-        found.errors.append(
-            DataError(
-                "the file name does not tell the format",
-                code="unknown-format",
-                at=path,
-                hint=_guess_from_content(path),
-            )
-        )
-    else:
+    if format_ is not None:
         found.files.append(File(path, format_, partitions_of(path)))
+        return
+    lines = kind_of_lines(path)
+    if lines == found.kind:
+        found.files.append(File(path, "trec", partitions_of(path), seems=True))
+        return
+    hint = _guess_from_content(path, found.guessing)
+    if lines is not None:
+        hint = f"its lines are those of {_TREC[lines]}, and here belong {_TREC[found.kind]}"
+    message = "the file name does not tell the format"
+    found.errors.append(DataError(message, code="unknown-format", at=path, hint=hint))
 
 
-def _guess_from_content(path: str) -> str:
+_TREC: Mapping[Kind, str] = {"qrels": "TREC qrels", "run": "TREC runs"}
+
+
+def _guess_from_content(path: str, guessing: Guessing) -> str:
     try:
         with open(path, "rb") as file:
             head = file.read(6)
     except OSError:
         head = b""
     if head.startswith(b"PAR1"):
-        return 'it begins like Parquet; write format = "parquet"'
+        return f"it begins like Parquet; {_advice('parquet', guessing)}"
     if head.startswith(b"ARROW1"):
-        return 'it begins like Arrow IPC; write format = "ipc"'
-    return _EXPLICIT
+        return f"it begins like Arrow IPC; {_advice('ipc', guessing)}"
+    return _advice(None, guessing)
+
+
+def _advice(format_: str | None, guessing: Guessing) -> str:
+    """How a format is told at the door where somebody asks."""
+    if guessing.door == "python":
+        suffix = FORMATS[format_ or "parquet"][0]
+        return f"end the name in {suffix}" + ("" if format_ else ", .csv, .trec or another")
+    if guessing.door == "config":
+        return _EXPLICIT if format_ is None else f'write format = "{format_}"'
+    setting = f"{guessing.section}.format={format_ or 'csv'}"
+    return f"write --set '{setting}'"
 
 
 def _visible(name: str) -> bool:

@@ -13,6 +13,7 @@ import polars as pl
 from evalkit.errors import DataError, EvalkitError
 from evalkit.kernels.threads import usable_cores
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
+from evalkit.sources.guess import Chosen, Columns
 from evalkit.sources.paths import File
 from evalkit.sources.scan import open_files
 from evalkit.sources.trec import Kind, bad_trec_line
@@ -35,6 +36,9 @@ class Table:
         is_list: `item`, and `score` if there, are lists, one row a user.
         paths: as given; empty for data in memory.
         files: what the paths meant; empty for data in memory.
+        chosen: the columns that are read, and which of them were guessed.
+        model: whose rows they are, where no column says it.
+        seems: the format of files whose names tell none.
     """
 
     role: str
@@ -44,10 +48,23 @@ class Table:
     is_list: bool = False
     paths: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    chosen: Chosen = field(default_factory=lambda: Chosen({}))
+    model: str | None = None
+    seems: str = ""
     _parts: tuple[File, ...] = field(default=(), repr=False)
     _kind: Kind = field(default="qrels", repr=False)
     _n_rows: int | None = field(default=None, repr=False)
     _used: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def columns(self) -> Columns:
+        """The columns that are read: our name -> the table's, or an expression."""
+        return self.chosen.columns
+
+    @property
+    def guessed(self) -> tuple[str, ...]:
+        """Those of our names that nobody wrote."""
+        return self.chosen.guessed
 
     def fingerprint(self) -> str | None:
         """Hex digest of the files, the same wherever they lie; None for memory and URLs.
@@ -152,6 +169,25 @@ def _file_digest(path: str) -> bytes:
         while block := file.read(_BLOCK):
             digest.update(block)
         return digest.digest()
+
+
+def spell_guesses(tables: Sequence[Table]) -> list[str]:
+    """What was guessed of tables, a line for those of which it is the same."""
+    titles: dict[str, list[str]] = {}
+    for table in tables:
+        columns = (f"{key} = {_spell(table.columns[key])}" for key in table.guessed)
+        told = f"columns are guessed: {', '.join(columns)}" if table.guessed else ""
+        if told and table.chosen.because:
+            told += f" (no rank: {table.chosen.because} looks at scores alone)"
+        if table.seems:
+            told = "; ".join(filter(None, [f"lines look like {table.seems.upper()}", told]))
+        if told:
+            titles.setdefault(told, []).append(table.model or table.role)
+    return [f"{', '.join(dict.fromkeys(names))}: {told}" for told, names in titles.items()]
+
+
+def _spell(column: str | tuple[str, ...]) -> str:
+    return column if isinstance(column, str) else ", ".join(column)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import polars as pl
 
@@ -20,6 +20,14 @@ from evalkit.config import (
 from evalkit.errors import masked
 from evalkit.sources.columns import Plan, Wanted, check_columns, plan_columns
 from evalkit.sources.failures import mapped
+from evalkit.sources.guess import (
+    BY_CONFIG,
+    Chosen,
+    Columns,
+    Guessing,
+    choose_columns,
+    choose_users,
+)
 from evalkit.sources.memory import describe_given, open_given
 from evalkit.sources.paths import File, find_files
 from evalkit.sources.scan import FileScan, Use, open_files
@@ -54,6 +62,11 @@ class _Source:
         return self.scan.files if self.scan is not None else ()
 
     @property
+    def seems(self) -> str:
+        """The format of a file that only its content tells; empty where the name does."""
+        return next((file.format for file in self.files if file.seems), "")
+
+    @property
     def is_trec(self) -> bool:
         return bool(self.files) and all(file.format == "trec" for file in self.files)
 
@@ -64,41 +77,39 @@ class _Source:
         return self.given
 
 
-def open_truth(table: TruthTable, given: object | None = None) -> Table:
+def open_truth(
+    table: TruthTable, given: object | None = None, guessing: Guessing = BY_CONFIG
+) -> Table:
     """The held-out interactions, lazily; `given` stands in for the paths.
 
     Raises:
-        DataError: what `read_schema` raises, and missing-column, bad-sql, schema-differs,
-            float-id, not-a-number, bad-type.
+        DataError: what `read_schema` and `choose_columns` raise, and missing-column, bad-sql,
+            schema-differs, float-id, not-a-number, bad-type.
     """
-    source = _open_source("truth", table, given, kind="qrels")
-    columns = table.columns
-    relevance = columns.relevance
-    if source.is_trec and relevance is None:
-        relevance = "relevance"
-    wanted = [*_ids(columns.user, columns.item), *_optional(relevance=relevance)]
-    return _open("truth", source, wanted, table.where, columns.user)
+    source = _open_source("truth", table, given, guessing, kind="qrels")
+    chosen = _choose("truth", table, source, guessing)
+    if source.is_trec:
+        chosen = chosen.with_defaults(relevance="relevance")
+    return _open("truth", source, chosen, table.where)
 
 
-def open_rankings(table: RankingsTable, given: object | None = None) -> Table:
+def open_rankings(
+    table: RankingsTable, given: object | None = None, guessing: Guessing = BY_CONFIG
+) -> Table:
     """The rankings, lazily; raises as `open_truth` does. TREC runs are ordered by their score."""
-    source = _open_source("rankings", table, given, kind="run")
-    columns = table.columns
-    score = columns.score
-    if source.is_trec and score is None and columns.rank is None:
-        score = "score"
-    wanted = [
-        *_ids(columns.user, columns.item),
-        *_optional(rank=columns.rank, score=score, model=columns.model),
-    ]
-    return _open("rankings", source, wanted, table.where, columns.user)
+    source = _open_source("rankings", table, given, guessing, kind="run")
+    chosen = _choose("rankings", table, source, guessing)
+    if source.is_trec and "rank" not in chosen.columns:
+        chosen = chosen.with_defaults(score="score")
+    return _open("rankings", source, chosen, table.where, model=table.model)
 
 
-def open_train(table: TrainTable, given: object | None = None) -> Table:
+def open_train(
+    table: TrainTable, given: object | None = None, guessing: Guessing = BY_CONFIG
+) -> Table:
     """What the models had seen, lazily; raises as `open_truth` does."""
-    source = _open_source("train", table, given, kind="qrels")
-    wanted = _ids(table.columns.user, table.columns.item)
-    return _open("train", source, wanted, table.where, table.columns.user)
+    source = _open_source("train", table, given, guessing, kind="qrels")
+    return _open("train", source, _choose("train", table, source, guessing), table.where)
 
 
 def open_values(
@@ -107,6 +118,7 @@ def open_values(
     bys: Sequence[str],
     user: Sequence[str],
     given: object | None = None,
+    guessing: Guessing = BY_CONFIG,
 ) -> Table:
     """Values of users, or of items, lazily: ids and `value_0`, `value_1`, ...
 
@@ -114,93 +126,122 @@ def open_values(
         name: of the first segmentation that reads the table, for messages.
         table: its path and id columns.
         bys: for each value a column or SQL expression.
-        user: the user columns of the truth, unless the table names its own.
+        user: the user columns of the truth, unless the table has its own.
         given: a table in memory, in place of the path.
     """
     assert table.path is not None
-    source = _open_source("segments", _Bare(table.path, table.format), given, kind="qrels")
+    bare = _Bare(table.path, table.format)
+    source = _open_source("segments", bare, given, guessing, kind="qrels")
     values = [Wanted("by", f"value_{place}", text) for place, text in enumerate(bys)]
-    users = table.user if table.user is not None else user
-    ids = _groups("user", users) if table.item is None else [Wanted("item", "item", table.item)]
-    opened = _open("segments", source, [*ids, *values], table.where, users)
+    chosen = Chosen({"item": table.item} if table.item is not None else {})
+    if table.item is None:
+        chosen = choose_users(table.user, user, source.names)
+    opened = _open("segments", source, chosen, table.where, values)
     return replace(opened, role=f"segments.{name}")
 
 
 OwnTable: TypeAlias = TruthTable | LogTable | RatingsTable | LabelsTable
 
 
-def open_own_values(table: OwnTable, bys: Sequence[str], given: object) -> Table:
-    """Values of users that stand in the truth, or in rows: user columns and `value_0`, ..."""
+def open_own_values(
+    table: OwnTable, bys: Sequence[str], given: object, guessing: Guessing = BY_CONFIG
+) -> Table:
+    """Values of users that stand in the truth, or in rows: user columns and `value_0`, ...
+
+    Args:
+        table: with the columns that are read, as `settle` writes them.
+    """
     kind: Kind = "run" if isinstance(table, LogTable) else "qrels"
     role = _OWN_ROLES.get(type(table), "truth")
-    source = _open_source(role, table, given, kind=kind)
+    source = _open_source(role, table, given, guessing, kind=kind)
     values = [Wanted("by", f"value_{place}", text) for place, text in enumerate(bys)]
-    wanted = [*_groups("user", table.columns.user), *values]
-    return _open(role, source, wanted, table.where, table.columns.user)
+    return _open(role, source, Chosen({"user": table.columns.user}), table.where, values)
 
 
 _OWN_ROLES = {RatingsTable: "ratings", LabelsTable: "labels"}
 
 
-def open_log(table: LogTable, given: object | None = None) -> tuple[Table, Table]:
+def open_log(
+    table: LogTable, given: object | None = None, guessing: Guessing = BY_CONFIG
+) -> tuple[Table, Table]:
     """A joined log as truth and rankings over the same rows; raises as `open_truth` does.
 
     Rows whose label says that they are not relevant stay in the truth, as judged.
     """
-    source = _open_source("log", table, given, kind="run")
-    columns = table.columns
-    ids = _ids(columns.user, columns.item)
-    label = Wanted("label", "relevance", columns.label)
-    order = _optional(rank=columns.rank, score=columns.score, model=columns.model)
-    both = _open("log", source, [*ids, label, *order], table.where, columns.user)
-    names = [each.output for each in ids]
-    truth = both.frame.select([*names, "relevance"])
-    rankings = both.frame.select([*names, *(each.output for each in order)])
-    return replace(both, role="truth", frame=truth), replace(both, role="rankings", frame=rankings)
+    source = _open_source("log", table, given, guessing, kind="run")
+    both = _open("log", source, _choose("log", table, source, guessing), table.where)
+    names = list(both.frame.collect_schema())
+    order = [name for name in names if name not in ("rank", "score", "model")]
+    truth = both.frame.select(order)
+    rankings = both.frame.select([name for name in names if name != "relevance"])
+    return (
+        replace(both, role="truth", frame=truth),
+        replace(both, role="rankings", frame=rankings, model=table.model),
+    )
 
 
-def open_ratings(table: RatingsTable, given: object | None = None, *, alone: bool) -> Table:
+def open_ratings(
+    table: RatingsTable,
+    given: object | None = None,
+    guessing: Guessing = BY_CONFIG,
+    *,
+    alone: bool,
+) -> Table:
     """True ratings, lazily; `alone` where no table of predictions is to be joined.
 
     Columns `user_0`, ..., `rating` and, alone, `prediction`; `item` where it is read. Raises as
     `open_truth` does.
     """
-    source = _open_source("ratings", table, given, kind="qrels")
-    columns = table.columns
-    prediction = (columns.prediction or "prediction") if alone else None
-    item = columns.item if alone else columns.item or "item"
-    wanted = [
-        *_groups("user", columns.user),
-        *_optional(item=item, rating=columns.rating, prediction=prediction, model=columns.model),
-    ]
-    return _open("ratings", source, wanted, table.where, columns.user)
+    source = _open_source("ratings", table, given, guessing, kind="qrels")
+    if alone:
+        chosen = _choose("ratings", table, source, guessing).with_defaults(prediction="prediction")
+    else:
+        keys = ("user", "item", "rating")
+        chosen = _choose("ratings", table, source, guessing, keys).with_defaults(item="item")
+    return _open("ratings", source, chosen, table.where, model=table.model)
 
 
-def open_predictions(table: PredictionsTable, given: object | None = None) -> Table:
+def open_predictions(
+    table: PredictionsTable, given: object | None = None, guessing: Guessing = BY_CONFIG
+) -> Table:
     """Predicted ratings, lazily; raises as `open_truth` does."""
-    source = _open_source("predictions", table, given, kind="qrels")
-    columns = table.columns
-    wanted = [
-        *_ids(columns.user, columns.item),
-        *_optional(prediction=columns.prediction, model=columns.model),
-    ]
-    return _open("predictions", source, wanted, table.where, columns.user)
+    source = _open_source("predictions", table, given, guessing, kind="qrels")
+    chosen = _choose("predictions", table, source, guessing)
+    return _open("predictions", source, chosen, table.where, model=table.model)
 
 
-def open_labels(table: LabelsTable, given: object | None = None) -> Table:
+def open_labels(
+    table: LabelsTable, given: object | None = None, guessing: Guessing = BY_CONFIG
+) -> Table:
     """Scored rows with labels, lazily; raises as `open_truth` does."""
-    source = _open_source("labels", table, given, kind="qrels")
-    columns = table.columns
-    wanted = [
-        *_groups("user", columns.user),
-        *_groups("session", columns.session),
-        *_optional(item=columns.item, time=columns.time),
-        *_optional(
-            score=columns.score, label=columns.label, weight=columns.weight, model=columns.model
-        ),
-    ]
-    opened = _open("labels", source, wanted, table.where, columns.user)
-    return opened if columns.time is None else _with_times(opened, table.session_every)
+    source = _open_source("labels", table, given, guessing, kind="qrels")
+    chosen = _choose("labels", table, source, guessing)
+    opened = _open("labels", source, chosen, table.where, model=table.model)
+    return opened if "time" not in chosen.columns else _with_times(opened, table.session_every)
+
+
+Rows: TypeAlias = OwnTable | RankingsTable | TrainTable | PredictionsTable
+AnyTable = TypeVar(
+    "AnyTable",
+    TruthTable,
+    LogTable,
+    RatingsTable,
+    LabelsTable,
+    RankingsTable,
+    TrainTable,
+    PredictionsTable,
+)
+
+
+def settle(table: AnyTable, opened: Table) -> AnyTable:
+    """The table with the columns that it is read by, where some of them were guessed."""
+    if not opened.guessed:
+        return table
+    columns = type(table.columns).model_validate(dict(opened.columns))
+    update: dict[str, object] = {"columns": columns}
+    if "model" in opened.columns:
+        update["model"] = None
+    return table.model_copy(update=update)
 
 
 _A_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -225,15 +266,29 @@ def _with_times(table: Table, every: str | None) -> Table:
 
 
 def read_schema(
-    paths: Sequence[str], format: str | None = None, given: object | None = None, *, role: str
+    paths: Sequence[str],
+    format: str | None = None,
+    given: object | None = None,
+    *,
+    role: str,
+    guessing: Guessing = BY_CONFIG,
 ) -> dict[str, pl.DataType]:
     """Names and types of all columns; those of CSV files are text. What `guess_columns` takes.
 
     Raises:
         DataError: path-not-found, no-files, unknown-format, unreadable-file.
     """
+    return _schema_of(_source_of(role, paths, format, given, guessing))
+
+
+def _source_of(
+    role: str, paths: Sequence[str], format: str | None, given: object | None, guessing: Guessing
+) -> "_Source":
     kind: Kind = "run" if role in ("rankings", "log") else "qrels"
-    source = _open_source(role, _Bare(tuple(paths), format), given, kind=kind)
+    return _open_source(role, _Bare(tuple(paths), format), given, guessing, kind=kind)
+
+
+def _schema_of(source: "_Source") -> dict[str, pl.DataType]:
     if source.scan is not None:
         merged: dict[str, pl.DataType] = {}
         for schema in reversed(source.scan.schemas):
@@ -243,6 +298,18 @@ def read_schema(
         return dict(source.frame({}).collect_schema())
 
 
+def guess_table(paths: Sequence[str], role: str) -> tuple[dict[str, str], str | None]:
+    """What a config has to say of files: their columns, and the format if no name tells it.
+
+    Raises:
+        DataError: as `read_schema` and `guess_columns`.
+    """
+    source = _source_of(role, paths, None, None, BY_CONFIG)
+    chosen = choose_columns(role, None, source.names, BY_CONFIG, at=source.at)
+    columns = {key: str(column) for key, column in chosen.columns.items()}
+    return columns, source.files[0].format if source.seems else None
+
+
 @dataclass(frozen=True, slots=True)
 class _Bare:
     path: tuple[str, ...]
@@ -250,7 +317,29 @@ class _Bare:
     where: str | None = None
 
 
-def _open_source(role: str, table: _Located, given: object | None, *, kind: Kind) -> _Source:
+def _choose(
+    role: str,
+    table: Rows,
+    source: _Source,
+    guessing: Guessing,
+    keys: Sequence[str] | None = None,
+) -> Chosen:
+    is_written = guessing.door != "config" or "columns" in table.model_fields_set
+    model = getattr(table, "model", None)
+    return choose_columns(
+        role,
+        table.columns if is_written else None,
+        source.names,
+        guessing,
+        keys=keys,
+        has_model=model is not None and model not in guessing.unnamed,
+        at=source.at,
+    )
+
+
+def _open_source(
+    role: str, table: _Located, given: object | None, guessing: Guessing, *, kind: Kind
+) -> _Source:
     paths = table.path
     if isinstance(given, (str, os.PathLike)):
         given = [given]
@@ -259,7 +348,7 @@ def _open_source(role: str, table: _Located, given: object | None, *, kind: Kind
     ):
         paths, given = tuple(os.fspath(each) for each in given), None
     if given is None:
-        files = find_files(paths, table.format, role=role)
+        files = find_files(paths, table.format, role=role, kind=kind, guessing=guessing)
         scan = open_files(files, kind)
         return _Source(_spell_paths(paths), scan.names, scan, None, None, paths)
     frame, n_rows = open_given(given, role)
@@ -288,17 +377,36 @@ def _versioned(source: _Source) -> tuple[str, ...]:
     )
 
 
-def _ids(user: Sequence[str], item: str) -> list[Wanted]:
-    return [*_groups("user", user), Wanted("item", "item", item)]
+_OUTPUTS = (  # in the order in which they stand in a frame
+    *("user", "session", "item", "time", "relevance", "rating", "prediction"),
+    *("rank", "score", "label", "weight", "model"),
+)
 
 
-def _optional(**texts: str | None) -> list[Wanted]:
-    return [Wanted(key, key, text) for key, text in texts.items() if text is not None]
+def _wanted(role: str, columns: Columns) -> list[Wanted]:
+    wanted = []
+    for key in _OUTPUTS:
+        texts = columns.get(key)
+        if key in ("user", "session") and texts is not None:
+            wanted += _groups(key, (texts,) if isinstance(texts, str) else texts)
+        elif isinstance(texts, str):
+            wanted.append(Wanted(key, "relevance" if (role, key) == _LABEL else key, texts))
+    return wanted
+
+
+_LABEL = ("log", "label")
 
 
 def _open(
-    role: str, source: _Source, wanted: Sequence[Wanted], where: str | None, user: Sequence[str]
+    role: str,
+    source: _Source,
+    chosen: Chosen,
+    where: str | None,
+    values: Sequence[Wanted] = (),
+    *,
+    model: str | None = None,
 ) -> Table:
+    wanted = [*_wanted(role, chosen.columns), *values]
     plan = plan_columns(role, wanted, where, source.names, at=source.at)
     frame = source.frame(plan.uses)
     with mapped(source.at, lambda error: None):
@@ -307,11 +415,14 @@ def _open(
     return Table(
         role=role,
         frame=_settle(plan, plan.apply(frame)),
-        user_names=tuple(user),
+        user_names=tuple(each.text for each in wanted if each.key == "user"),
         at=source.at,
         is_list=is_list,
         paths=tuple(map(masked, _versioned(source))),
         files=tuple(file.path for file in source.files),
+        chosen=chosen,
+        model=model,
+        seems=source.seems,
         _parts=source.files,
         _kind=source.scan.kind if source.scan is not None else "qrels",
         _n_rows=source.n_rows,

@@ -1,6 +1,8 @@
 """TREC files as lazy frames: qrels hold a truth, runs hold rankings."""
 
-from typing import Literal
+import gzip
+import re
+from typing import IO, Literal, cast
 
 import polars as pl
 
@@ -13,6 +15,62 @@ _FIELDS: dict[Kind, dict[str, int]] = {
 }
 _NEEDED: dict[Kind, int] = {"qrels": 4, "run": 5}
 _NUMBER: dict[Kind, str] = {"qrels": "relevance", "run": "score"}
+
+
+_HEAD = 1 << 16
+_SECOND = (b"0", b"Q0", b"q0")  # iterations of qrels, and what stands in every line of a run
+_GRADE = re.compile(rb"-?\d{1,4}")
+_RANK = re.compile(rb"-?\d+")
+
+
+def kind_of_lines(path: str) -> Kind | None:
+    """What the first lines of a file are: qrels, a run, or neither.
+
+    Both have words of their own that logs of other forms lack: an iteration of 0, or `Q0`, in
+    every line. A table of users, items, ratings and times is none, whatever parts its fields;
+    one line of numbers alone may be either, and is none.
+    """
+    found: set[Kind] = set()
+    n_lines, has_words = 0, False
+    for line in _head_lines(path):
+        fields = line.split()
+        if not fields or fields[0].startswith(b"#"):
+            continue
+        n_lines += 1
+        has_words |= not all(map(_is_number, fields[:4]))
+        if len(fields) < 4 or fields[1] not in _SECOND:
+            return None
+        if len(fields) == 4 and _GRADE.fullmatch(fields[3]):
+            found.add("qrels")
+        elif len(fields) > 4 and _RANK.fullmatch(fields[3]) and _is_number(fields[4]):
+            found.add("run")
+        else:
+            return None
+    return found.pop() if len(found) == 1 and (has_words or n_lines > 1) else None
+
+
+def _head_lines(path: str) -> list[bytes]:
+    """The whole lines among a file's first bytes; none of a file that is no text."""
+    try:
+        with open(path, "rb") as file:
+            is_gzip = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            stream = cast(IO[bytes], gzip.open(file) if is_gzip else file)
+            head = stream.read(_HEAD)
+    except (OSError, EOFError):
+        return []
+    if b"\x00" in head:
+        return []
+    lines = head.split(b"\n")
+    return lines if len(head) < _HEAD else lines[:-1]
+
+
+def _is_number(text: bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def trec_schema(kind: Kind) -> dict[str, pl.DataType]:

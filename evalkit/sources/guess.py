@@ -1,0 +1,310 @@
+"""Which column of a table is its user, item, rank and so on: one guess for every door."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import polars as pl
+from pydantic import BaseModel
+
+from evalkit.errors import DataError, EvalkitError, raise_all
+
+Door = Literal["config", "evaluate", "set", "python"]
+Order = Literal["rank", "score", "both"]
+Columns = Mapping[str, str | tuple[str, ...]]
+
+# One group a line, best first; letters and digits only, lower case.
+_GUESSES: dict[str, tuple[str, ...]] = {
+    "user": (
+        "user userid users useridx uid",
+        "visitor visitorid customer customerid account accountid member memberid person personid "
+        "profileid reviewerid",
+        "session sessionid",
+        "query queryid qid topic topicid",
+        "u",
+    ),
+    "item": (
+        "item itemid items itemids itemidx iid",
+        "recommendations recommendeditems recommended recs",
+        "movie movieid product productid sku asin article articleid track trackid song songid "
+        "video videoid book bookid news newsid business businessid doc docid docno document "
+        "documentid content contentid",
+        "i",
+    ),
+    "rank": ("rank ranks ranking", "position pos"),
+    "score": (
+        "score scores",
+        "prediction predictions pred predictedscore predictedrating",
+        "similarity probability prob logit",
+    ),
+    "relevance": ("relevance rel", "rating ratings", "label labels grade stars"),
+    "label": ("label labels", "relevance rel", "rating ratings clicked click"),
+    "model": ("model modelname modelid",),
+    "rating": ("rating ratings stars", "relevance rel"),
+    "prediction": (
+        "prediction predictions pred predicted predictedrating ratinghat",
+        "score scores estimate est",
+    ),
+    "session": ("session sessionid",),
+    "weight": ("weight weights sampleweight",),
+}
+ROLE_KEYS = {
+    "truth": ("user", "item", "relevance"),
+    "rankings": ("user", "item", "rank", "score", "model"),
+    "train": ("user", "item"),
+    "log": ("user", "item", "label", "rank", "score", "model"),
+    "ratings": ("user", "rating", "prediction", "model"),
+    "predictions": ("user", "item", "prediction", "model"),
+    "labels": ("user", "score", "label", "model"),
+    "segments": ("user",),
+}
+_OPTIONAL_KEYS = ("relevance", "rank", "score", "model")
+_ONLY_NAMED = {"labels": ("weight",)}  # read where they are named, and told where they are not
+
+
+@dataclass(frozen=True, slots=True)
+class Guessing:
+    """How columns that nobody named are found.
+
+    Args:
+        door: who asks. A config's `columns` are all that is read; what a command or Python names
+            replaces the guess of that name alone.
+        order: which of a rank and a score is read where both are guessed.
+        because: who looks at scores alone, where that is why the score is read.
+        unnamed: models whose names a column gives instead, where there is one.
+        section: of the table, as a config spells it, for hints.
+    """
+
+    door: Door = "config"
+    order: Order = "rank"
+    because: str = ""
+    unnamed: frozenset[str] = frozenset()
+    section: str = ""
+
+
+BY_CONFIG = Guessing()
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The columns that are read of a table.
+
+    Args:
+        columns: our name -> a column or an SQL expression; several columns of the user.
+        guessed: those of our names that nobody wrote.
+        unread: our name -> a column that looks like it, and is not read.
+        because: why a score is read and no rank, where a profile is why.
+    """
+
+    columns: Columns
+    guessed: tuple[str, ...] = ()
+    unread: Mapping[str, str] = field(default_factory=dict)
+    because: str = ""
+
+    def with_defaults(self, **columns: str) -> "Chosen":
+        """Also these columns, where nothing is read in their place."""
+        return replace(self, columns={**columns, **self.columns})
+
+
+def choose_columns(
+    role: str,
+    written: BaseModel | None,
+    names: Sequence[str],
+    guessing: Guessing,
+    *,
+    keys: Sequence[str] | None = None,
+    has_model: bool = False,
+    at: str = "",
+) -> Chosen:
+    """The columns to read of a table that has the columns `names`.
+
+    Args:
+        written: what a config or a caller wrote; None: nothing, everything is guessed.
+        keys: our names that the table may have, by default those of its role.
+        has_model: its model has a name already, which no column gives.
+
+    Raises:
+        DataError: as `guess_columns`.
+    """
+    keys = ROLE_KEYS[role] if keys is None else keys
+    named: dict[str, str | tuple[str, ...]] = {}
+    if written is not None:
+        is_law = guessing.door == "config"
+        for key in type(written).model_fields:
+            value = getattr(written, key)
+            if value not in (None, ()) and (is_law or key in written.model_fields_set):
+                named[key] = value[0] if isinstance(value, tuple) and len(value) == 1 else value
+        if is_law:
+            return Chosen(named, unread=_unread(role, keys, named, names))
+    used = _columns_of(named)
+    guessed = guess_columns(
+        [name for name in names if name not in used],
+        role,
+        keys=[key for key in keys if key not in named and not (key == "model" and has_model)],
+        at=at,
+        guessing=guessing,
+    )
+    because = ""
+    if "rank" in named or "score" in named:
+        guessed = {key: each for key, each in guessed.items() if key not in ("rank", "score")}
+    elif "rank" in guessed and "score" in guessed and guessing.order != "both":
+        left, because = ("rank", guessing.because) if guessing.order == "score" else ("score", "")
+        del guessed[left]
+    columns = {key: each for key in (*keys, *named) if (each := named.get(key, guessed.get(key)))}
+    return Chosen(columns, tuple(guessed), _unread(role, keys, columns, names), because)
+
+
+def choose_users(
+    written: Sequence[str] | None, of_truth: Sequence[str], names: Sequence[str]
+) -> Chosen:
+    """The user columns of a table of users: as written, as in the truth, or as the names suggest.
+
+    Args:
+        of_truth: the user columns of the truth, which a table of users mostly has too.
+    """
+    users = tuple(of_truth if written is None else written)
+    if written is None and len(users) == 1 and users[0] not in names:
+        guessed = best_guess("user", names)
+        if guessed is not None and users[0].isidentifier():
+            return Chosen({"user": guessed}, ("user",))
+    return Chosen({"user": users[0] if len(users) == 1 else users})
+
+
+def _unread(
+    role: str, keys: Sequence[str], columns: Columns, names: Sequence[str]
+) -> dict[str, str]:
+    """Columns that look like what is not read, of names that can be left out."""
+    used = _columns_of(columns)
+    others = [name for name in names if name not in used]
+    found: dict[str, str] = {}
+    for key in (*keys, *_ONLY_NAMED.get(role, ())):
+        if key in columns or (key == "score" and "rank" in columns):
+            continue
+        alike = _guess(key, others)
+        if alike:
+            found[key] = alike[0]
+    return found
+
+
+def _columns_of(columns: Mapping[str, object]) -> set[str]:
+    """Every column that is named, by whichever name."""
+    return {
+        name
+        for each in columns.values()
+        for name in ((each,) if isinstance(each, str) else each)  # type: ignore[attr-defined]
+    }
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).lower()
+
+
+def _guess(key: str, names: Iterable[str]) -> list[str]:
+    plain = {name: _plain(name) for name in names}
+    for group in _GUESSES.get(key, ()):
+        found = [name for name, each in plain.items() if each in group.split()]
+        if found:
+            return found
+    return []
+
+
+def best_guess(key: str, names: Iterable[str]) -> str | None:
+    """The one column that looks like `key` most; None where there is none, or several."""
+    found = _guess(key, sorted(names))
+    return found[0] if len(found) == 1 else None
+
+
+def guess_columns(
+    schema: Mapping[str, pl.DataType] | Sequence[str],
+    role: str,
+    *,
+    keys: Sequence[str] | None = None,
+    at: str = "",
+    guessing: Guessing | None = None,
+) -> dict[str, str]:
+    """The columns that a table's names suggest: a name for each key of the role that has one.
+
+    Args:
+        keys: what to look for, by default what tables of the role have.
+        guessing: who asks, for hints.
+
+    Raises:
+        DataError: no column looks like one that the role needs [missing-column], or several do
+            and none more than another [ambiguous-column].
+    """
+    names = list(schema)
+    guessed: dict[str, str] = {}
+    several: dict[str, list[str]] = {}
+    lacking = []
+    for key in ROLE_KEYS[role] if keys is None else keys:
+        found = [name for name in _guess(key, names) if name not in guessed.values()]
+        if len(found) == 1:
+            guessed[key] = found[0]
+        elif found:
+            several[key] = found
+        elif key not in _OPTIONAL_KEYS or (role, key) == ("labels", "score"):
+            lacking.append(key)
+    wanted = {**{key: found[0] for key, found in several.items()}, **dict.fromkeys(lacking, "...")}
+    errors: list[EvalkitError] = []
+    if lacking:
+        message = f"no column of {role} looks like the {' or the '.join(lacking)}"
+        advice = _advice(guessed, wanted, lacking, role, guessing)
+        hint = f"it has {some_names(names)}; {advice}" if names else "it has no columns"
+        errors.append(DataError(message, code="missing-column", at=at, hint=hint))
+    for key, found in several.items():
+        message = f"{role} has several columns that may be the {key}: {', '.join(found)}"
+        hint = _advice(guessed, wanted, [key], role, guessing)
+        errors.append(DataError(message, code="ambiguous-column", at=at, hint=hint))
+    raise_all(errors)
+    return guessed
+
+
+_OPTIONS = ("user", "item", "rank", "score", "relevance")  # of `evalkit evaluate`
+
+
+def _advice(
+    guessed: Mapping[str, str],
+    wanted: Mapping[str, str],
+    keys: Sequence[str],
+    role: str,
+    guessing: Guessing | None,
+) -> str:
+    """How `keys` are named at the door where somebody asks; a config names all columns."""
+    door = "evaluate" if guessing is None else guessing.door
+    section = (guessing.section if guessing is not None else "") or role
+    if door == "config":
+        pairs = [f'{key} = "{name}"' for key, name in {**guessed, **wanted}.items()]
+        return f"write columns = {{ {', '.join(pairs)} }} under [{section}]"
+    if door == "python":
+        pairs = [f'"{key}": "{wanted[key]}"' for key in keys]
+        return f"pass columns={{{', '.join(pairs)}}}"
+    options = []
+    for key in keys:
+        name = "COLUMN" if wanted[key] == "..." else wanted[key]
+        is_option = door == "evaluate" and role in ("truth", "rankings") and key in _OPTIONS
+        setting = f"{section}.columns.{key}={name}"
+        setting = f"'{setting}'" if "[" in setting else setting
+        options.append(f"--{key} {name}" if is_option else f"--set {setting}")
+    return "write " + " ".join(options)
+
+
+def some_names(names: Sequence[str], limit: int = 30) -> str:
+    """The first of many names."""
+    return ", ".join(names[:limit]) + (", ..." if len(names) > limit else "")
+
+
+__all__ = [
+    "BY_CONFIG",
+    "ROLE_KEYS",
+    "Chosen",
+    "Columns",
+    "Door",
+    "Guessing",
+    "Order",
+    "best_guess",
+    "choose_columns",
+    "choose_users",
+    "guess_columns",
+    "some_names",
+]
