@@ -103,7 +103,7 @@ class View:
             policies.duplicates if policies.duplicates in ("once", "multiply") else "",
             ties,
             policies.ties == "expected" or request.needs_rows,
-            judged and dict(request.parameters).get("idcg_negative") == "last",
+            judged and dict(request.parameters).get("idcg_negative", "left_out") != "left_out",
         )
 
     @property

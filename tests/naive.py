@@ -161,7 +161,12 @@ def ndcg(
     if idcg == "full_k":
         ideal = [1.0] * (len(ranked) if k is None else k)
     best = dcg(ideal, relevant, k if idcg_cut == "k" else None, *rest)
-    return dcg(ranked, relevant, k, *rest) / best if best > 0 else 0.0
+    if idcg_negative == "divide_or_undefined" and best == 0:
+        return math.nan
+    divides = best > 0 or (best < 0 and idcg_negative.startswith("divide"))
+    if idcg_negative == "divide_unless_sum" and sum(worth(each, gain) for each in ideal) == 0:
+        divides = False
+    return dcg(ranked, relevant, k, *rest) / best if divides else 0.0
 
 
 @naive("RBP")

@@ -21,7 +21,32 @@ from evalkit.metrics._gain import (
 
 ALL, SHOWN, FULL_K = 0, 1, 2
 AT_K, NONE = 0, 1
-LEFT_OUT, LAST = 0, 1
+LEFT_OUT, LAST, DIVIDE, DIVIDE_UNLESS_SUM, DIVIDE_OR_UNDEFINED = 0, 1, 2, 3, 4
+
+
+@kernel(allocates=False)
+def share_of(total, ideal, has_gain, is_empty, idcg_negative):
+    """A gain as a share of the ideal one, which only some divide by where it is below 0."""
+    if not has_gain:
+        return math.nan
+    if is_empty:
+        return 0.0
+    if ideal > 0.0:
+        return total / ideal
+    if idcg_negative <= LAST:
+        return 0.0
+    if ideal < 0.0:
+        return total / ideal + 0.0  # never -0
+    return math.nan if idcg_negative == DIVIDE_OR_UNDEFINED else 0.0
+
+
+@kernel(allocates=False)
+def adds_up_to_nothing(gains, first, stop, gain):
+    """Whether the gains of some items add up to 0."""
+    total = 0.0
+    for place in range(first, stop):
+        total += gain_of(gains[place], gain)
+    return total == 0.0
 
 
 @kernel(allocates=False)
@@ -44,9 +69,13 @@ def ndcg_tied(
     for user in range(out.shape[0]):
         begin, end = hits.starts[user], hits.starts[user + 1]
         gains, first, stop = relevant.gains, relevant.starts[user], relevant.starts[user + 1]
-        has_gain = first < stop and gain_of(gains[first], gain) > 0.0
+        has_gain = first < stop
+        if idcg_negative <= LAST:
+            has_gain = has_gain and gain_of(gains[first], gain) > 0.0
         if idcg == SHOWN:
             gains, first, stop = hits.ideal, begin, end
+        is_empty = idcg_negative == DIVIDE_UNLESS_SUM
+        is_empty = is_empty and adds_up_to_nothing(gains, first, stop, gain)
         for column in range(cutoffs.size):
             cutoff = cutoffs[column]
             total = ideal = factor = 0.0
@@ -63,12 +92,9 @@ def ndcg_tied(
                 n_wanted = min(n_wanted, cutoff)
             for place in range(n_wanted):
                 worth = 1.0 if idcg == FULL_K else gain_of(gains[first + place], gain)
-                if worth > 0.0 or idcg_negative == LAST:
+                if worth > 0.0 or idcg_negative != LEFT_OUT:
                     ideal += worth * discount_of(place + 1, discount, log_base)
-            if not has_gain:
-                out[user, column] = math.nan
-            else:
-                out[user, column] = total / ideal if ideal > 0.0 else 0.0
+            out[user, column] = share_of(total, ideal, has_gain, is_empty, idcg_negative)
 
 
 @metric(
@@ -119,6 +145,9 @@ def ndcg_tied(
             {
                 "left_out": "stand in no ideal list",
                 "last": "stand last in it, behind everything without gain",
+                "divide": "as 'last', and an ideal below 0 divides too; 0 where it is 0",
+                "divide_unless_sum": "as 'divide', but 0 where all gains add up to 0",
+                "divide_or_undefined": "as 'divide', but undefined where the ideal is 0",
             },
             doc="Gains below 0, which are subtracted where the policies allow them.",
         ),
@@ -145,13 +174,17 @@ def ndcg(
     for user in range(out.shape[0]):
         hit, end = hits.starts[user], hits.starts[user + 1]
         gains, first, stop = relevant.gains, relevant.starts[user], relevant.starts[user + 1]
-        has_gain = first < stop and gain_of(gains[first], gain) > 0.0
+        has_gain = first < stop
+        if idcg_negative <= LAST:
+            has_gain = has_gain and gain_of(gains[first], gain) > 0.0
         if idcg == SHOWN:
             gains, first, stop = hits.ideal, hit, end
         is_one = idcg == FULL_K or gain == BINARY  # every gain of the ideal list is 1
         if first < stop and not is_one:
             is_one = gains[first] == 1.0 and gains[stop - 1] == 1.0
         is_tabled = is_one and discount == LOG and log_base == 2.0
+        is_empty = idcg_negative == DIVIDE_UNLESS_SUM
+        is_empty = is_empty and adds_up_to_nothing(gains, first, stop, gain)
         total = 0.0
         ideal = 0.0
         n_ideal = 0
@@ -173,9 +206,6 @@ def ndcg(
             while n_ideal < n_wanted:
                 worth = 1.0 if is_one else gain_of(gains[first + n_ideal], gain)
                 n_ideal += 1
-                if worth > 0.0 or idcg_negative == LAST:
+                if worth > 0.0 or idcg_negative != LEFT_OUT:
                     ideal += worth * discount_of(n_ideal, discount, log_base)
-            if not has_gain:
-                out[user, column] = math.nan
-            else:
-                out[user, column] = total / ideal if ideal > 0.0 else 0.0
+            out[user, column] = share_of(total, ideal, has_gain, is_empty, idcg_negative)

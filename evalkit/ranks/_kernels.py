@@ -20,7 +20,6 @@ from evalkit.pairs import (
 from evalkit.ranks._records import (
     BAD_RANKS,
     CANDIDATES,
-    DEFERRED,
     DUPLICATES,
     HITS,
     KNOWN_RUNS,
@@ -28,24 +27,21 @@ from evalkit.ranks._records import (
     NOT_RANKED,
     REAPPEARED,
     RUNS,
-    TIES,
     UNKNOWN_ROWS,
     UNKNOWN_RUNS,
 )
 
 STRIDE = 16  # rows compared at once where a run is long
-LARGEST = 2**63 - 1
-MANY_HITS = 32  # of one user, from which on each row looks for the hits that it beats
 
 
 @kernel(allocates=False)
-def next_runs(  # type: ignore[no-untyped-def]
-    users, row, table, layout, begins, ends, entries
-):
+def next_runs(users, row, index, found):  # type: ignore[no-untyped-def]
     """The next runs of rows of one user each, their table entries on the way to the cache.
 
     Gives the number of runs and the row behind the last one.
     """
+    table, layout = index.table, index.layout
+    begins, ends, entries = found.begins, found.ends, found.entries
     n_runs = 0
     while row < users.size and n_runs < RUNS:
         user = users[row]
@@ -68,25 +64,11 @@ def next_runs(  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def keep_known(  # type: ignore[no-untyped-def]
-    users,
-    n_runs,
-    table,
-    layout,
-    counts,
-    lows,
-    filters,
-    ranks,
-    wide,
-    begins,
-    ends,
-    entries,
-    counters,
-    unknown_users,
-    run_rows,
-    run_codes,
-):
+def keep_known(users, n_runs, index, ranks, wide, found):  # type: ignore[no-untyped-def]
     """Keep the runs of known users, and ask for all that they need; rows of others are counted."""
+    table, layout, counts = index.table, index.layout, index.counts
+    lows, filters = index.lows, index.filters
+    begins, ends, entries, counters = found.begins, found.ends, found.entries, found.counters
     n_known = 0
     n_kept = counters[KNOWN_RUNS]
     for run in range(n_runs):
@@ -96,7 +78,7 @@ def keep_known(  # type: ignore[no-untyped-def]
             entry = find_entry(table, user, layout)
         if entry < 0:
             counters[UNKNOWN_ROWS] += ends[run] - begin
-            unknown_users[counters[UNKNOWN_RUNS]] = user
+            found.unknown_users[counters[UNKNOWN_RUNS]] = user
             counters[UNKNOWN_RUNS] += 1
             continue
         start, code = start_of(table, entry), code_of(table, entry)
@@ -108,34 +90,24 @@ def keep_known(  # type: ignore[no-untyped-def]
         begins[n_known] = begin
         ends[n_known] = ends[run]
         entries[n_known] = entry
-        run_rows[n_kept + n_known] = begin
-        run_codes[n_kept + n_known] = code
+        found.run_rows[n_kept + n_known] = begin
+        found.run_codes[n_kept + n_known] = code
         n_known += 1
     counters[KNOWN_RUNS] = n_kept + n_known
     return n_known
 
 
 @kernel(allocates=False)
-def find_hits(  # type: ignore[no-untyped-def]
-    items,
-    begin,
-    end,
-    table,
-    entry,
-    counts,
-    lows,
-    highs,
-    filters,
-    passes,
-    candidates,
-    n_hits,
-    hit_rows,
-    hit_places,
-):
+def find_hits(items, begin, end, entry, index, found):  # type: ignore[no-untyped-def]
     """Rows begin..end that show an item of the user of a table entry, and its place.
 
-    They are put behind the first `n_hits`; gives the new number.
+    They are put behind the hits that are counted; gives the new number.
     """
+    table, counts, filters = index.table, index.counts, index.filters
+    lows, highs = index.lows, index.highs
+    passes, candidates = found.passes, found.candidates
+    hit_rows, hit_places = found.hit_rows, found.hit_places
+    n_hits = found.counters[HITS]
     start, count = start_of(table, entry), count_of(table, entry, counts)
     for first in range(begin, end, CANDIDATES):
         last = min(first + CANDIDATES, end)
@@ -153,18 +125,20 @@ def find_hits(  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def show_item(ranks, place, rank, counters, copy_places, copy_ranks):  # type: ignore[no-untyped-def]
+def show_item(ranks, place, rank, found):  # type: ignore[no-untyped-def]
     """Lower an item's rank to one at which it was shown; a copy remembers the worse of both."""
+    counters = found.counters
     old = np.int64(atomic_lower(ranks, place, np.int32(min(rank, NOT_RANKED))))
     if old != NOT_RANKED:
-        copy_places[counters[DUPLICATES]] = place
-        copy_ranks[counters[DUPLICATES]] = max(old, rank)
+        found.copy_places[counters[DUPLICATES]] = place
+        found.copy_ranks[counters[DUPLICATES]] = max(old, rank)
         counters[DUPLICATES] += 1
 
 
 @kernel(allocates=False)
-def note_run(row_ranks, begin, end, offset, code, checksums, small, wide, counters):  # type: ignore[no-untyped-def]
+def note_run(row_ranks, begin, end, offset, code, checksums, state, counters):  # type: ignore[no-untyped-def]
     """Rows, largest rank and checksum of one run's ranks into its user's state."""
+    small, wide = state.small, state.wide
     n = end - begin
     run_ranks = row_ranks[begin:end]
     is_sequence = True
@@ -194,65 +168,26 @@ def note_run(row_ranks, begin, end, offset, code, checksums, small, wide, counte
 
 
 @kernel(allocates=False)
-def probe_ranks(  # type: ignore[no-untyped-def]
-    users, items, row_ranks, offset, row_strengths, index, ranks, strengths, state, checksums, found
-):
+def probe_ranks(rows, offset, index, ranks, strengths, state, checksums, found):  # type: ignore[no-untyped-def]
     """Lower `ranks` to the best rank at which these rows show each relevant item.
 
-    Without `row_ranks` a row's rank is its place in its run. `row_strengths`, if any, raise
+    Without ranks a row's rank is its place in its run. Strengths of rows, if any, raise
     `strengths` of the hits.
     """
-    table, layout = index.table, index.layout
-    counts, lows, highs, filters = index.counts, index.lows, index.highs, index.filters
-    small, wide = state.small, state.wide
-    counters, unknown_users = found.counters, found.unknown_users
-    run_rows, run_codes = found.run_rows, found.run_codes
-    hit_rows, hit_places = found.hit_rows, found.hit_places
-    copy_places, copy_ranks = found.copy_places, found.copy_ranks
+    users, items, row_ranks, row_strengths = rows.users, rows.items, rows.ranks, rows.strengths
     begins, ends, entries = found.begins, found.ends, found.entries
-    passes, candidates = found.passes, found.candidates
+    table, counters = index.table, found.counters
+    hit_rows, hit_places = found.hit_rows, found.hit_places
     row = 0
     while row < users.size:
-        n_runs, row = next_runs(users, row, table, layout, begins, ends, entries)
-        n_runs = keep_known(
-            users,
-            n_runs,
-            table,
-            layout,
-            counts,
-            lows,
-            filters,
-            ranks,
-            wide,
-            begins,
-            ends,
-            entries,
-            counters,
-            unknown_users,
-            run_rows,
-            run_codes,
-        )
+        n_runs, row = next_runs(users, row, index, found)
+        n_runs = keep_known(users, n_runs, index, ranks, state.wide, found)
         for run in range(n_runs):
             begin, end, entry = begins[run], ends[run], entries[run]
             code = code_of(table, entry)
-            note_run(row_ranks, begin, end, offset, code, checksums, small, wide, counters)
+            note_run(row_ranks, begin, end, offset, code, checksums, state, counters)
             first = counters[HITS]
-            n_hits = find_hits(
-                items,
-                begin,
-                end,
-                table,
-                entry,
-                counts,
-                lows,
-                highs,
-                filters,
-                passes,
-                candidates,
-                first,
-                hit_rows,
-                hit_places,
-            )
+            n_hits = find_hits(items, begin, end, entry, index, found)
             counters[HITS] = n_hits
             for hit in range(first, n_hits):
                 place, shown = hit_places[hit], hit_rows[hit]
@@ -260,397 +195,9 @@ def probe_ranks(  # type: ignore[no-untyped-def]
                 if row_ranks.size > 0:
                     rank = np.int64(row_ranks[shown]) - offset
                 if rank >= 1:
-                    show_item(ranks, place, rank, counters, copy_places, copy_ranks)
+                    show_item(ranks, place, rank, found)
                     if row_strengths.size > 0:
                         atomic_raise(strengths, place, row_strengths[shown])
-
-
-@kernel
-def sort_hits(row_strengths, orders, hit_rows, first, last):  # type: ignore[no-untyped-def]
-    """Put hits first..last of one user from strongest to weakest, equals by order."""
-    n = last - first
-    keys = np.empty(n, dtype=np.uint64)
-    order = np.arange(n)
-    spare = np.empty(n, dtype=np.int64)
-    top = np.uint64(1) << np.uint64(63)
-    if orders.size > 0:
-        for hit in range(n):
-            keys[hit] = np.uint64(orders[hit_rows[first + hit]]) ^ top
-        merge_sort(keys, order, spare)
-    for hit in range(n):
-        keys[hit] = ~(np.uint64(row_strengths[hit_rows[first + hit]]) ^ top)
-    merge_sort(keys, order, spare)
-    return order
-
-
-@kernel(allocates=False)
-def count_as_strong(strengths, strength):  # type: ignore[no-untyped-def]
-    """How many of some falling strengths reach `strength`."""
-    base, n = 0, strengths.size
-    while n > 1:  # without a branch, which would be guessed wrong half of the time
-        half = n >> 1
-        base += half if strengths[base + half - 1] >= strength else 0
-        n -= half
-    return base + (1 if strengths[base] >= strength else 0)
-
-
-@kernel
-def rank_many_hits(row_strengths, orders, begin, end, hit_rows, first, last, hit_ranks):  # type: ignore[no-untyped-def]
-    """Ranks of many hits of one user by binary search of each row; gives the number of tied hits.
-
-    -1: equal strengths, and no orders to tell them apart.
-    """
-    order = sort_hits(row_strengths, orders, hit_rows, first, last)
-    n = last - first
-    strengths = np.empty(n, dtype=np.int64)
-    rows = np.empty(n, dtype=np.int64)
-    for hit in range(n):
-        rows[hit] = hit_rows[first + order[hit]]
-        strengths[hit] = row_strengths[rows[hit]]
-    beaten = np.zeros(n + 1, dtype=np.int64)
-    sharing = np.zeros(n, dtype=np.int64)
-    for row in range(begin, end):
-        strength = row_strengths[row]
-        low = count_as_strong(strengths, strength)  # the first hit that this row beats
-        if low == 0 or strengths[low - 1] != strength:
-            beaten[low] += 1
-            continue
-        if orders.size > 0:  # equals stand in their order, and this row among them
-            top = low
-            if strength == LARGEST:
-                low = 0
-            else:
-                low = count_as_strong(strengths[:top], strength + 1)
-            while low < top:
-                middle = (low + top) >> 1
-                if orders[row] < orders[rows[middle]]:
-                    top = middle
-                else:
-                    low = middle + 1
-        beaten[low] += 1
-        # equals stand directly before (with orders also after) the first beaten hit
-        near = low - 1
-        while near >= 0 and strengths[near] == strength:
-            if rows[near] != row:
-                if orders.size == 0:
-                    return -1
-                sharing[near] = 1
-                if sharing[max(near - 1, 0)] == 1:
-                    break
-            near -= 1
-        near = low
-        while near < n and strengths[near] == strength:
-            if rows[near] != row:
-                sharing[near] = 1
-                if near + 1 < n and sharing[near + 1] == 1:
-                    break
-            near += 1
-    above = 0
-    n_tied = 0
-    for hit in range(n):
-        above += beaten[hit]
-        hit_ranks[order[hit]] = above + 1
-        n_tied += sharing[hit]
-    return n_tied
-
-
-@kernel(allocates=False)
-def count_above(row_strengths, orders, begin, end, row):  # type: ignore[no-untyped-def]
-    """Rows begin..end that beat a row, and whether others equal it; -1 where orders are missing."""
-    strength = row_strengths[row]
-    run_strengths = row_strengths[begin:end]
-    n_above = 0
-    n_equal = 0
-    for other in range(run_strengths.size):
-        n_above += run_strengths[other] > strength
-        n_equal += run_strengths[other] == strength
-    if n_equal == 1:
-        return n_above, False
-    if orders.size == 0:
-        return -1, True
-    for other in range(begin, end):
-        n_above += row_strengths[other] == strength and orders[other] < orders[row]
-    return n_above, True
-
-
-@kernel(allocates=False)
-def rank_hits(row_strengths, orders, begin, end, hit_rows, first, last, hit_ranks):  # type: ignore[no-untyped-def]
-    """Ranks of hits first..last of one user by counting; gives the number of tied hits.
-
-    -1: equal strengths, and no orders to tell them apart.
-    """
-    if last - first > MANY_HITS:
-        return rank_many_hits(row_strengths, orders, begin, end, hit_rows, first, last, hit_ranks)
-    n_tied = 0
-    for hit in range(first, last):
-        n_above, is_tied = count_above(row_strengths, orders, begin, end, hit_rows[hit])
-        if n_above < 0:
-            return -1
-        n_tied += is_tied
-        hit_ranks[hit - first] = n_above + 1
-    return n_tied
-
-
-@kernel(allocates=False)
-def count_strengths(  # type: ignore[no-untyped-def]
-    users, items, row_strengths, orders, index, ranks, state, found, is_second_look
-):
-    """Rank each hit by counting the rows of its run that beat it.
-
-    `orders` (smaller first) tells equals apart; without it the rows of a run with tied hits are
-    put into `found.deferred`, nothing of the run's ranks is written, and the caller comes back
-    with those rows and their orders (`is_second_look`: the runs are already counted).
-    """
-    table, layout = index.table, index.layout
-    counts, lows, highs, filters = index.counts, index.lows, index.highs, index.filters
-    small, wide = state.small, state.wide
-    counters, unknown_users = found.counters, found.unknown_users
-    run_rows, run_codes = found.run_rows, found.run_codes
-    hit_rows, hit_places = found.hit_rows, found.hit_places
-    copy_places, copy_ranks, deferred = found.copy_places, found.copy_ranks, found.deferred
-    begins, ends, entries = found.begins, found.ends, found.entries
-    passes, candidates = found.passes, found.candidates
-    hit_ranks = found.hit_ranks
-    row = 0
-    while row < users.size:
-        n_runs, row = next_runs(users, row, table, layout, begins, ends, entries)
-        n_runs = keep_known(
-            users,
-            n_runs,
-            table,
-            layout,
-            counts,
-            lows,
-            filters,
-            ranks,
-            wide,
-            begins,
-            ends,
-            entries,
-            counters,
-            unknown_users,
-            run_rows,
-            run_codes,
-        )
-        for run in range(n_runs):
-            begin, end, entry = begins[run], ends[run], entries[run]
-            if not is_second_look:
-                rows_before = code_of(table, entry) * N_FIELDS
-                if atomic_add(small, rows_before, np.int32(end - begin)) != 0:
-                    counters[REAPPEARED] = 1
-            first = counters[HITS]
-            n_hits = find_hits(
-                items,
-                begin,
-                end,
-                table,
-                entry,
-                counts,
-                lows,
-                highs,
-                filters,
-                passes,
-                candidates,
-                first,
-                hit_rows,
-                hit_places,
-            )
-            n_tied = rank_hits(
-                row_strengths, orders, begin, end, hit_rows, first, n_hits, hit_ranks
-            )
-            if n_tied < 0:
-                for place in range(begin, end):
-                    deferred[counters[DEFERRED]] = place
-                    counters[DEFERRED] += 1
-                continue
-            counters[HITS] = n_hits
-            counters[TIES] += n_tied
-            for hit in range(first, n_hits):
-                show_item(
-                    ranks,
-                    hit_places[hit],
-                    hit_ranks[hit - first],
-                    counters,
-                    copy_places,
-                    copy_ranks,
-                )
-
-
-@kernel(allocates=False)
-def find_best(  # type: ignore[no-untyped-def]
-    users, items, row_strengths, orders, index, ranks, strengths, hit_orders, state, found
-):
-    """First of two scans: `strengths` of relevant items that lists show; `ranks` 0 where shown."""
-    table, layout = index.table, index.layout
-    counts, lows, highs, filters = index.counts, index.lows, index.highs, index.filters
-    small, wide = state.small, state.wide
-    counters, unknown_users = found.counters, found.unknown_users
-    run_rows, run_codes = found.run_rows, found.run_codes
-    hit_rows, hit_places = found.hit_rows, found.hit_places
-    copy_places, copy_ranks = found.copy_places, found.copy_ranks
-    begins, ends, entries = found.begins, found.ends, found.entries
-    passes, candidates = found.passes, found.candidates
-    row = 0
-    while row < users.size:
-        n_runs, row = next_runs(users, row, table, layout, begins, ends, entries)
-        n_runs = keep_known(
-            users,
-            n_runs,
-            table,
-            layout,
-            counts,
-            lows,
-            filters,
-            ranks,
-            wide,
-            begins,
-            ends,
-            entries,
-            counters,
-            unknown_users,
-            run_rows,
-            run_codes,
-        )
-        for run in range(n_runs):
-            begin, end, entry = begins[run], ends[run], entries[run]
-            atomic_add(small, code_of(table, entry) * N_FIELDS, np.int32(end - begin))
-            first = counters[HITS]
-            n_hits = find_hits(
-                items,
-                begin,
-                end,
-                table,
-                entry,
-                counts,
-                lows,
-                highs,
-                filters,
-                passes,
-                candidates,
-                first,
-                hit_rows,
-                hit_places,
-            )
-            counters[HITS] = n_hits
-            for hit in range(first, n_hits):
-                place, shown = hit_places[hit], hit_rows[hit]
-                show_item(ranks, place, 0, counters, copy_places, copy_ranks)
-                atomic_raise(strengths, place, row_strengths[shown])
-                if orders.size > 0:
-                    hit_orders[place] = orders[shown]
-
-
-@kernel
-def order_best(starts, counts, ranks, strengths, first, last, places, n_shown):  # type: ignore[no-untyped-def]
-    """Between the scans: the shown places of users first..last, from strongest to weakest."""
-    top = np.uint64(1) << np.uint64(63)
-    for user in range(first, last):
-        n = 0
-        for place in range(starts[user], starts[user] + counts[user]):
-            if ranks[place] == 0:
-                places[starts[user] + n] = place
-                n += 1
-        n_shown[user] = n
-        if n > 1:
-            keys = np.empty(n, dtype=np.uint64)
-            shown = places[starts[user] : starts[user] + n].copy()
-            for hit in range(n):
-                keys[hit] = ~(np.uint64(strengths[shown[hit]]) ^ top)
-            order = np.arange(n)
-            merge_sort(keys, order, np.empty(n, dtype=np.int64))
-            for hit in range(n):
-                places[starts[user] + hit] = shown[order[hit]]
-
-
-@kernel(allocates=False)
-def count_beaten(  # type: ignore[no-untyped-def]
-    users,
-    items,
-    row_strengths,
-    orders,
-    index,
-    ranks,
-    strengths,
-    hit_orders,
-    state,
-    places,
-    n_shown,
-    beaten,
-    tied,
-    is_tied,
-    found,
-    only_ties,
-):
-    """Second scan: each row adds one to the strongest relevant item that it beats.
-
-    Rows equal to a relevant item need orders; without them they go into `found.deferred`.
-    """
-    table, layout = index.table, index.layout
-    counts, lows, highs, filters = index.counts, index.lows, index.highs, index.filters
-    wide = state.wide
-    counters, unknown_users = found.counters, found.unknown_users
-    run_rows, run_codes = found.run_rows, found.run_codes
-    deferred = found.deferred
-    begins, ends, entries = found.begins, found.ends, found.entries
-    row = 0
-    while row < users.size:
-        n_runs, row = next_runs(users, row, table, layout, begins, ends, entries)
-        n_runs = keep_known(
-            users,
-            n_runs,
-            table,
-            layout,
-            counts,
-            lows,
-            filters,
-            ranks,
-            wide,
-            begins,
-            ends,
-            entries,
-            counters,
-            unknown_users,
-            run_rows,
-            run_codes,
-        )
-        for run in range(n_runs):
-            start = start_of(table, entries[run])
-            n = n_shown[code_of(table, entries[run])]
-            if n == 0:
-                continue
-            for place in range(begins[run], ends[run]):
-                strength = row_strengths[place]
-                low, high = 0, n
-                while low < high:
-                    middle = (low + high) >> 1
-                    if strengths[places[start + middle]] < strength:
-                        high = middle
-                    else:
-                        low = middle + 1
-                if low < n and not only_ties:
-                    atomic_add(beaten, start + low, np.int32(1))
-                equal = low - 1
-                while equal >= 0 and strengths[places[start + equal]] == strength:
-                    pair = places[start + equal]
-                    if find_item(lows, highs, items[place], pair, 1) < 0:
-                        if orders.size == 0:
-                            deferred[counters[DEFERRED]] = place
-                            counters[DEFERRED] += 1
-                            break
-                        is_tied[pair] = 1
-                        if orders[place] < hit_orders[pair]:
-                            atomic_add(tied, start + equal, np.int32(1))
-                    equal -= 1
-
-
-@kernel(allocates=False)
-def rank_beaten(starts, places, n_shown, beaten, tied, ranks):  # type: ignore[no-untyped-def]
-    """After both scans: ranks from the counts."""
-    for user in range(starts.size):
-        above = 0
-        for hit in range(n_shown[user]):
-            above += beaten[starts[user] + hit]
-            ranks[places[starts[user] + hit]] = above + tied[starts[user] + hit] + 1
 
 
 @kernel(allocates=False)

@@ -150,6 +150,58 @@ class Ranks:
         return max(0, int(self.state.rows.max()), int(self.state.largest.max()))
 
 
+class RankedRows(NamedTuple):
+    """Rows of rankings as kernels take them; what is not there is empty.
+
+    Args:
+        users, items: uint64[n_rows], keys.
+        ranks: int32[n_rows], as given.
+        strengths: int64[n_rows], which order as the scores do.
+        orders: int64[n_rows], the smaller first among equal strengths.
+    """
+
+    users: Keys
+    items: Keys
+    ranks: npt.NDArray[np.int32] = NO_RANKS
+    strengths: Array = NO_INTS
+    orders: Array = NO_INTS
+
+
+class Best(NamedTuple):
+    """What two scans count for the best row of each relevant item.
+
+    Args:
+        strengths, orders: int64[n_places], of that row.
+        places: int64[n_places], the shown places of each user, from strongest to weakest.
+        n_shown: int64[n_users].
+        beaten: int32[n_places], in the order of `places`: rows that beat this item and no stronger.
+        tied: int32[n_places], in the order of `places`: equal rows that stand before it.
+        is_tied: uint8[n_places].
+    """
+
+    strengths: Array
+    orders: Array
+    places: Array
+    n_shown: Array
+    beaten: npt.NDArray[np.int32]
+    tied: npt.NDArray[np.int32]
+    is_tied: npt.NDArray[np.uint8]
+
+    @classmethod
+    def nothing(cls, pairs: UserItems) -> "Best":
+        """Nothing is shown yet."""
+        n_places = pairs.n_places
+        return cls(
+            strengths=np.full(n_places, WORST, dtype=np.int64),
+            orders=np.zeros(n_places, dtype=np.int64),
+            places=np.empty(n_places, dtype=np.int64),
+            n_shown=np.zeros(pairs.n_users, dtype=np.int64),
+            beaten=np.zeros(n_places, dtype=np.int32),
+            tied=np.zeros(n_places, dtype=np.int32),
+            is_tied=np.zeros(n_places, dtype=np.uint8),
+        )
+
+
 class Found(NamedTuple):
     """What one batch of rows gave, beside what it wrote into `Ranks`.
 

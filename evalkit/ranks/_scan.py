@@ -27,6 +27,7 @@ from evalkit.keys import (
     same_ids,
 )
 from evalkit.ranks import _kernels as kernels
+from evalkit.ranks._counting import count_strengths
 from evalkit.ranks._order import order_in_batch
 from evalkit.ranks._records import (
     BAD_RANKS,
@@ -45,6 +46,7 @@ from evalkit.ranks._records import (
     Dropped,
     Found,
     ModelProbe,
+    RankedRows,
     Ranks,
     UserState,
 )
@@ -342,11 +344,8 @@ class RankScan:
         users, items = as_keys(batch.frame[USER_KEY]), as_keys(batch.frame[ITEM_KEY])
         found = self.take_room(users.size)
         kernels.probe_ranks(
-            users,
-            items,
-            ranks,
+            RankedRows(users, items, ranks, strengths),
             self.policies.first_rank - 1,
-            strengths,
             self.truth.pairs.index,
             batch.probe.ranks.ranks,
             batch.probe.strengths,
@@ -413,11 +412,8 @@ class RankScan:
     def _count(self, batch: Batch, strengths: Array, orders: Array, *, second_look: bool) -> Found:
         users, items = as_keys(batch.frame[USER_KEY]), as_keys(batch.frame[ITEM_KEY])
         found = self.take_room(users.size)
-        kernels.count_strengths(
-            users,
-            items,
-            strengths,
-            orders,
+        count_strengths(
+            RankedRows(users, items, strengths=strengths, orders=orders),
             self.truth.pairs.index,
             batch.probe.ranks.ranks,
             batch.probe.ranks.state,

@@ -23,7 +23,7 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {
     ("lenskit", "rbp"): {"patience": 0.85},
     ("lenskit", "precision"): {"empty_list": "skip"},
     ("recmetrics", "precision"): {"empty_list": "nan"},  # it raises
-    ("torchmetrics", "ndcg"): {"signed": True},
+    ("torchmetrics", "ndcg"): {"signed": "unless the sum is 0"},
     ("evidently", "ndcg"): {"signed": True},
     ("sklearn", "dcg"): {"signed": True},
     ("sklearn", "ndcg"): {"rel_size": "rows", "signed": True},
@@ -203,9 +203,13 @@ def _discounted(
     ideal.sort(reverse=True)
     if axes["idcg"] == "full_k":
         ideal = [1.0] * last
+    whole = ideal
     if cutoff is not None:
         ideal = ideal[:cutoff]
     best = sum(worth * discount(rank, axes) for rank, worth in enumerate(ideal, 1))
+    if axes.get("signed"):
+        is_empty = axes["signed"] == "unless the sum is 0" and sum(whole) == 0
+        return 0.0 if best == 0 or is_empty else total / best
     has_any = any(gain(grade, threshold, axes) > 0 for grade in judged.values())
     return total / best if best > 0 and has_any else NAN
 

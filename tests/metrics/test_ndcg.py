@@ -18,6 +18,10 @@ SHOWN = {"idcg": "shown"}
 SHOWN_UNCUT = {"idcg": "shown", "idcg_cut": "none"}
 FULL_K = {"idcg": "full_k"}
 UNCUT = {"idcg_cut": "none"}
+LAST = {"idcg_negative": "last"}
+DIVIDE = {"idcg_negative": "divide"}
+UNLESS_SUM = {"idcg_negative": "divide_unless_sum"}
+OR_UNDEFINED = {"idcg_negative": "divide_or_undefined"}
 
 GOLDENS = [
     # case, ranked gains, relevant gains, cutoff, parameters, by hand
@@ -47,6 +51,20 @@ GOLDENS = [
     ("ideal not cut",         [1],          [1, 1, 1], 1,    UNCUT, 1 / (1 + SECOND + 1 / 2)),
     ("negative gain",         [3, 0, -1],   [3],       3,    {}, (3 - 1 / 2) / 3),
     ("negative gain, shown",  [3, 0, -1],   [3],       3,    SHOWN, (3 - 1 / 2) / 3),
+    ("ideal above 0, last",   [-1, 3],      [3, -1],   2,    LAST, (3 * SECOND - 1) / (3 - SECOND)),
+    ("ideal above 0, divide", [-1, 3], [3, -1], 2, DIVIDE, (3 * SECOND - 1) / (3 - SECOND)),
+    ("ideal below 0",         [-4, 1],      [1, -4],   2,    LAST, 0),
+    ("ideal below 0, divide", [-4, 1], [1, -4], 2, DIVIDE, (SECOND - 4) / (1 - 4 * SECOND)),
+    ("below 0, the sum is not", [-4, 1], [1, -4], 2, UNLESS_SUM, (SECOND - 4) / (1 - 4 * SECOND)),
+    ("the sum is 0",          [-1, 1],      [1, -1],   2,    UNLESS_SUM, 0),
+    ("the sum is 0, divide",  [-1, 1], [1, -1], 2, DIVIDE, (SECOND - 1) / (1 - SECOND)),
+    ("nothing above 0",       [-1, 0],      [0, -2],   2,    LAST, nan),
+    ("nothing above 0, divide", [-1, 0],    [0, -2],   2,    DIVIDE, 1 / (2 * SECOND)),
+    ("nothing shown, divide", [0, 0],       [0, -2],   2,    DIVIDE, 0),
+    ("ideal of 0",            [-2, 0, 1],   [1, 0, -2], 3,   DIVIDE, 0),
+    ("ideal of 0, undefined", [-2, 0, 1],   [1, 0, -2], 3,   OR_UNDEFINED, nan),
+    ("cut before that",       [-2, 0, 1],   [1, 0, -2], 2,   OR_UNDEFINED, -2),
+    ("nothing to find",       [0, 0],       [],        2,    DIVIDE, nan),
 ]  # fmt: skip
 
 

@@ -1,0 +1,275 @@
+"""Kernels that count ranks from strengths: how many rows of a user beat each hit."""
+
+import numpy as np
+
+from evalkit.kernels import kernel
+from evalkit.kernels.intrinsics import atomic_add, atomic_raise
+from evalkit.pairs import code_of, find_item, merge_sort, start_of
+from evalkit.ranks._kernels import find_hits, keep_known, next_runs, show_item
+from evalkit.ranks._records import DEFERRED, HITS, N_FIELDS, REAPPEARED, TIES
+
+LARGEST = 2**63 - 1
+MANY_HITS = 32  # of one user, from which on each row looks for the hits that it beats
+
+
+@kernel
+def sort_hits(row_strengths, orders, hit_rows, first, last):  # type: ignore[no-untyped-def]
+    """Put hits first..last of one user from strongest to weakest, equals by order."""
+    n = last - first
+    keys = np.empty(n, dtype=np.uint64)
+    order = np.arange(n)
+    spare = np.empty(n, dtype=np.int64)
+    top = np.uint64(1) << np.uint64(63)
+    if orders.size > 0:
+        for hit in range(n):
+            keys[hit] = np.uint64(orders[hit_rows[first + hit]]) ^ top
+        merge_sort(keys, order, spare)
+    for hit in range(n):
+        keys[hit] = ~(np.uint64(row_strengths[hit_rows[first + hit]]) ^ top)
+    merge_sort(keys, order, spare)
+    return order
+
+
+@kernel(allocates=False)
+def count_as_strong(strengths, strength):  # type: ignore[no-untyped-def]
+    """How many of some falling strengths reach `strength`."""
+    base, n = 0, strengths.size
+    while n > 1:  # without a branch, which would be guessed wrong half of the time
+        half = n >> 1
+        base += half if strengths[base + half - 1] >= strength else 0
+        n -= half
+    return base + (1 if strengths[base] >= strength else 0)
+
+
+@kernel
+def rank_many_hits(rows, begin, end, first, last, found):  # type: ignore[no-untyped-def]
+    """Ranks of many hits of one user by binary search of each row; gives the number of tied hits.
+
+    -1: equal strengths, and no orders to tell them apart.
+    """
+    row_strengths, orders = rows.strengths, rows.orders
+    order = sort_hits(row_strengths, orders, found.hit_rows, first, last)
+    n = last - first
+    strengths = np.empty(n, dtype=np.int64)
+    shown = np.empty(n, dtype=np.int64)
+    for hit in range(n):
+        shown[hit] = found.hit_rows[first + order[hit]]
+        strengths[hit] = row_strengths[shown[hit]]
+    beaten = np.zeros(n + 1, dtype=np.int64)
+    sharing = np.zeros(n, dtype=np.int64)
+    for row in range(begin, end):
+        strength = row_strengths[row]
+        low = count_as_strong(strengths, strength)  # the first hit that this row beats
+        if low == 0 or strengths[low - 1] != strength:
+            beaten[low] += 1
+            continue
+        if orders.size > 0:  # equals stand in their order, and this row among them
+            top = low
+            if strength == LARGEST:
+                low = 0
+            else:
+                low = count_as_strong(strengths[:top], strength + 1)
+            while low < top:
+                middle = (low + top) >> 1
+                if orders[row] < orders[shown[middle]]:
+                    top = middle
+                else:
+                    low = middle + 1
+        beaten[low] += 1
+        # equals stand directly before (with orders also after) the first beaten hit
+        near = low - 1
+        while near >= 0 and strengths[near] == strength:
+            if shown[near] != row:
+                if orders.size == 0:
+                    return -1
+                sharing[near] = 1
+                if sharing[max(near - 1, 0)] == 1:
+                    break
+            near -= 1
+        near = low
+        while near < n and strengths[near] == strength:
+            if shown[near] != row:
+                sharing[near] = 1
+                if near + 1 < n and sharing[near + 1] == 1:
+                    break
+            near += 1
+    above = 0
+    n_tied = 0
+    for hit in range(n):
+        above += beaten[hit]
+        found.hit_ranks[order[hit]] = above + 1
+        n_tied += sharing[hit]
+    return n_tied
+
+
+@kernel(allocates=False)
+def count_above(row_strengths, orders, begin, end, row):  # type: ignore[no-untyped-def]
+    """Rows begin..end that beat a row, and whether others equal it; -1 where orders are missing."""
+    strength = row_strengths[row]
+    run_strengths = row_strengths[begin:end]
+    n_above = 0
+    n_equal = 0
+    for other in range(run_strengths.size):
+        n_above += run_strengths[other] > strength
+        n_equal += run_strengths[other] == strength
+    if n_equal == 1:
+        return n_above, False
+    if orders.size == 0:
+        return -1, True
+    for other in range(begin, end):
+        n_above += row_strengths[other] == strength and orders[other] < orders[row]
+    return n_above, True
+
+
+@kernel(allocates=False)
+def rank_hits(rows, begin, end, first, last, found):  # type: ignore[no-untyped-def]
+    """Ranks of hits first..last of one user by counting; gives the number of tied hits.
+
+    -1: equal strengths, and no orders to tell them apart.
+    """
+    if last - first > MANY_HITS:
+        return rank_many_hits(rows, begin, end, first, last, found)
+    n_tied = 0
+    for hit in range(first, last):
+        n_above, is_tied = count_above(rows.strengths, rows.orders, begin, end, found.hit_rows[hit])
+        if n_above < 0:
+            return -1
+        n_tied += is_tied
+        found.hit_ranks[hit - first] = n_above + 1
+    return n_tied
+
+
+@kernel(allocates=False)
+def count_strengths(rows, index, ranks, state, found, is_second_look):  # type: ignore[no-untyped-def]
+    """Rank each hit by counting the rows of its run that beat it.
+
+    Orders (smaller first) tell equals apart; without them the rows of a run with tied hits are
+    put into `found.deferred`, nothing of the run's ranks is written, and the caller comes back
+    with those rows and their orders (`is_second_look`: the runs are already counted).
+    """
+    users, items = rows.users, rows.items
+    begins, ends, entries, counters = found.begins, found.ends, found.entries, found.counters
+    row = 0
+    while row < users.size:
+        n_runs, row = next_runs(users, row, index, found)
+        n_runs = keep_known(users, n_runs, index, ranks, state.wide, found)
+        for run in range(n_runs):
+            begin, end, entry = begins[run], ends[run], entries[run]
+            if not is_second_look:
+                rows_before = code_of(index.table, entry) * N_FIELDS
+                if atomic_add(state.small, rows_before, np.int32(end - begin)) != 0:
+                    counters[REAPPEARED] = 1
+            first = counters[HITS]
+            n_hits = find_hits(items, begin, end, entry, index, found)
+            n_tied = rank_hits(rows, begin, end, first, n_hits, found)
+            if n_tied < 0:
+                for place in range(begin, end):
+                    found.deferred[counters[DEFERRED]] = place
+                    counters[DEFERRED] += 1
+                continue
+            counters[HITS] = n_hits
+            counters[TIES] += n_tied
+            for hit in range(first, n_hits):
+                show_item(ranks, found.hit_places[hit], found.hit_ranks[hit - first], found)
+
+
+@kernel(allocates=False)
+def find_best(rows, index, ranks, best, state, found):  # type: ignore[no-untyped-def]
+    """First of two scans: strengths of relevant items that lists show; `ranks` 0 where shown."""
+    users, items = rows.users, rows.items
+    begins, ends, entries, counters = found.begins, found.ends, found.entries, found.counters
+    row = 0
+    while row < users.size:
+        n_runs, row = next_runs(users, row, index, found)
+        n_runs = keep_known(users, n_runs, index, ranks, state.wide, found)
+        for run in range(n_runs):
+            begin, end, entry = begins[run], ends[run], entries[run]
+            code = code_of(index.table, entry)
+            atomic_add(state.small, code * N_FIELDS, np.int32(end - begin))
+            first = counters[HITS]
+            n_hits = find_hits(items, begin, end, entry, index, found)
+            counters[HITS] = n_hits
+            for hit in range(first, n_hits):
+                place, shown = found.hit_places[hit], found.hit_rows[hit]
+                show_item(ranks, place, 0, found)
+                atomic_raise(best.strengths, place, rows.strengths[shown])
+                if rows.orders.size > 0:
+                    best.orders[place] = rows.orders[shown]
+
+
+@kernel
+def order_best(starts, counts, ranks, best):  # type: ignore[no-untyped-def]
+    """Between the scans: the shown places of each user, from strongest to weakest."""
+    strengths, places, n_shown = best.strengths, best.places, best.n_shown
+    top = np.uint64(1) << np.uint64(63)
+    for user in range(n_shown.size):
+        n = 0
+        for place in range(starts[user], starts[user] + counts[user]):
+            if ranks[place] == 0:
+                places[starts[user] + n] = place
+                n += 1
+        n_shown[user] = n
+        if n > 1:
+            keys = np.empty(n, dtype=np.uint64)
+            shown = places[starts[user] : starts[user] + n].copy()
+            for hit in range(n):
+                keys[hit] = ~(np.uint64(strengths[shown[hit]]) ^ top)
+            order = np.arange(n)
+            merge_sort(keys, order, np.empty(n, dtype=np.int64))
+            for hit in range(n):
+                places[starts[user] + hit] = shown[order[hit]]
+
+
+@kernel(allocates=False)
+def count_beaten(rows, index, ranks, best, state, found, only_ties):  # type: ignore[no-untyped-def]
+    """Second scan: each row adds one to the strongest relevant item that it beats.
+
+    Rows equal to a relevant item need orders; without them they go into `found.deferred`.
+    """
+    users, items, row_strengths, orders = rows.users, rows.items, rows.strengths, rows.orders
+    table, lows, highs = index.table, index.lows, index.highs
+    begins, ends, entries, counters = found.begins, found.ends, found.entries, found.counters
+    strengths, places, n_shown = best.strengths, best.places, best.n_shown
+    row = 0
+    while row < users.size:
+        n_runs, row = next_runs(users, row, index, found)
+        n_runs = keep_known(users, n_runs, index, ranks, state.wide, found)
+        for run in range(n_runs):
+            start = start_of(table, entries[run])
+            n = n_shown[code_of(table, entries[run])]
+            if n == 0:
+                continue
+            for place in range(begins[run], ends[run]):
+                strength = row_strengths[place]
+                low, high = 0, n
+                while low < high:
+                    middle = (low + high) >> 1
+                    if strengths[places[start + middle]] < strength:
+                        high = middle
+                    else:
+                        low = middle + 1
+                if low < n and not only_ties:
+                    atomic_add(best.beaten, start + low, np.int32(1))
+                equal = low - 1
+                while equal >= 0 and strengths[places[start + equal]] == strength:
+                    pair = places[start + equal]
+                    if find_item(lows, highs, items[place], pair, 1) < 0:
+                        if orders.size == 0:
+                            found.deferred[counters[DEFERRED]] = place
+                            counters[DEFERRED] += 1
+                            break
+                        best.is_tied[pair] = 1
+                        if orders[place] < best.orders[pair]:
+                            atomic_add(best.tied, start + equal, np.int32(1))
+                    equal -= 1
+
+
+@kernel(allocates=False)
+def rank_beaten(starts, best, ranks):  # type: ignore[no-untyped-def]
+    """After both scans: ranks from the counts."""
+    places, n_shown, beaten, tied = best.places, best.n_shown, best.beaten, best.tied
+    for user in range(starts.size):
+        above = 0
+        for hit in range(n_shown[user]):
+            above += beaten[starts[user] + hit]
+            ranks[places[starts[user] + hit]] = above + tied[starts[user] + hit] + 1
