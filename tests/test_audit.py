@@ -221,6 +221,21 @@ def test_what_is_below_the_threshold_can_matter_where_it_is_below_zero(logs):
     assert "below_threshold" not in audit.inert
 
 
+@pytest.mark.parametrize("columns", [{"rank": "rank"}, {}, {"rank": "rank", "score": "score"}])
+def test_logs_without_scores_and_with_ranks_can_be_audited(tmp_path, logs, columns):
+    folder, frames = logs
+    run = frames["run"].unique(["user", "item"]).sort("user")
+    run = run.with_columns(rank=pl.int_range(1, pl.len() + 1).over("user"))
+    run.write_parquet(tmp_path / "run.parquet")
+    named = ", ".join(f'{ours} = "{theirs}"' for ours, theirs in columns.items())
+    text = CONFIG.format(folder=folder).replace(f"{folder}/run.parquet", f"{tmp_path}/run.parquet")
+    text = text.replace('score = "score"', named).replace('"item",  }', '"item" }')
+    (audit,) = audit_config(parse_config(text, source="job.toml"), "nDCG@5")
+
+    assert "ties" in audit.inert
+    assert all(pair.comes_out for pair in audit.pairs)
+
+
 def test_a_set_that_does_not_come_out_is_no_explanation(found):
     pair = replace(found.pairs[0], recomputed=0.125, comes_out=False)
     table = render_audit([replace(found, pairs=(pair,))], "table")

@@ -25,6 +25,8 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "no relevance is below the threshold, but for 0": ("below_threshold",),
 }
 
+OF_SCORES = ("ties", "score_type", "nonpositive_scores")
+
 
 def inert_axes(tables: Tables, threshold: float | None) -> dict[str, str]:
     """Axis -> why it cannot matter. The logs are read once more, by Polars."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from evalkit.audit._facts import inert_axes, settled
+from evalkit.audit._facts import OF_SCORES, inert_axes, settled
 from evalkit.audit._points import (
     AXES,
     Point,
@@ -111,6 +111,9 @@ def audit_config(
             hint="evalkit explain shows which profiles have a metric",
         )
     inert = inert_axes(tables, tables.threshold)
+    if any("score" not in table.frame.collect_schema() for _, table in tables.rankings):
+        moot = {axis: why for axis, why in inert.items() if axis in OF_SCORES}  # no run takes them
+        points = {name: settled(point, moot) for name, point in points.items()}
     first = next(iter(requests.values()))
     survey = _Survey(plain, first, given, threads, memory_limit, sample)
     return survey.audits(metric, requests, points, left_out, inert)
