@@ -78,6 +78,7 @@ def _run_all(folder: Path) -> None:
         )
         way.run(paths["config"], paths["truth"])
     _split_users()
+    _check_pages(folder)
     warm_metrics()
     _run_rows()
 
@@ -109,6 +110,13 @@ def _split_users() -> None:
     from evalkit.keys import Share
 
     Share(0, 2).holds(np.arange(2, dtype=np.uint64))
+
+
+def _check_pages(folder: Path) -> None:
+    from evalkit.sources.parquet import page_fault
+
+    for path in folder.rglob("*.parquet"):
+        page_fault(str(path), (), is_many=True)
 
 
 def _run_rows() -> None:

@@ -17,6 +17,9 @@ READ_FAULTS: tuple[type[BaseException], ...] = (
     UnicodeDecodeError,
 )
 _MACHINE = {errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EDQUOT}
+_MEMORY = re.compile(
+    r"out of memory|cannot allocate memory|memory allocation|Unable to alloc", re.I
+)
 _CONVERSION = re.compile(
     r"conversion from `?(?P<source>[^`]+?)`? to `?(?P<target>[^`]+?)`? failed in column '.*?' "
     r"for \d+ out of \d+ values?: (?P<values>\[.*?\])",
@@ -39,6 +42,13 @@ def describe(error: BaseException, at: str) -> EvalkitError:
             code="store-unreachable",
             at=at,
             hint="try again later",
+        )
+    if _MEMORY.search(str(error)):
+        return MachineError(
+            f"the memory is used up: {first_line(error)}",
+            code="out-of-memory",
+            at=at,
+            hint="--sample 0.1 measures a tenth of the users; --memory-limit bounds a run",
         )
     if isinstance(error, OSError) and error.errno in _MACHINE:
         return MachineError(

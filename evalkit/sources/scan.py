@@ -1,6 +1,6 @@
 """Files as one lazy frame: each format's scan, and one type for a column of many files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -8,6 +8,7 @@ import polars as pl
 
 from evalkit.errors import DataError, EvalkitError, raise_all
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
+from evalkit.sources.parquet import page_fault
 from evalkit.sources.paths import File, partitions_of
 from evalkit.sources.trec import Kind, scan_trec, trec_schema
 from evalkit.sources.versions import scan_version
@@ -47,8 +48,9 @@ class FileScan:
 
         Raises:
             DataError: a file lacks a column, or has it with a type that does not fit the
-                others' [schema-differs].
+                others' [schema-differs]; pages that cannot be what they claim [unreadable-file].
         """
+        _check_pages(self.files, uses)
         schemas = _with_csv_types(self.files, self.schemas, uses)
         types = _common_types(self.files, schemas, uses)
         if _scans_as_one(self.files, schemas, types):
@@ -129,6 +131,21 @@ def _check_content(file: File) -> None:
                 hint=f'write format = "{format_}"',
             )
 
+
+def _check_pages(files: Sequence[File], names: Collection[str]) -> None:
+    """Refuses Parquet files whose pages claim what would use up the memory."""
+    local = [file.path for file in files if file.format == "parquet" and not file.remote]
+    errors: list[EvalkitError] = []
+    for path in local:
+        with mapped(path, lambda error: None):
+            fault = page_fault(path, names, is_many=len(local) > _FEW_FILES)
+        if fault is not None:
+            hint = "the file is damaged; write it again"
+            errors.append(DataError(fault, code="unreadable-file", at=path, hint=hint))
+    raise_all(errors)
+
+
+_FEW_FILES = 8
 
 # ---------------------------------------------------------------- one file
 

@@ -1,0 +1,360 @@
+# mypy: disable-error-code="no-untyped-def"
+"""Whether the pages of a Parquet file can be what their headers claim, seen before any is decoded.
+
+Readers allocate what a header claims. One that a damaged disk or a stranger wrote can claim more
+than there is memory, which ends a process without a word. So footer and page headers (Thrift's
+compact protocol) are held against one another and against the file. What is looked at is a few
+bytes a page of the columns that are read.
+"""
+
+import mmap
+import os
+from collections.abc import Callable, Collection
+
+import numpy as np
+
+from evalkit.kernels import kernel
+
+_MAGIC = b"PAR1"
+_FEW_BYTES = 4_000  # of a footer; from there on compiled code is worth loading
+_TAIL = 8  # bytes: length of the footer, magic
+_SLACK = 100  # bytes that old writers forgot to count in a column chunk
+_LARGEST = 1 << 31  # a page has fewer bytes
+_BOOL, _BYTE, _SHORT, _LONG, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 2, 3, 4, 6, 7, 8, 9, 10, 12
+_FIELDS = -1  # of a struct, while it is skipped
+_DEEPEST = 30
+# columns of what is known of a column chunk
+_ROWS, _VALUES, _BYTES, _STORED, _DATA, _DICTIONARY, _NAME, _NAME_SIZE = range(8)
+_COLUMNS = 8
+_FINE, _BAD_FOOTER, _BAD_PLACE, _BAD_HEADER, _BAD_SIZE, _BAD_COUNT = range(6)
+_FAULTS = {
+    _BAD_FOOTER: "its footer cannot be read",
+    _BAD_PLACE: "its footer names pages where the file has none",
+    _BAD_HEADER: "the header of a page cannot be read",
+    _BAD_SIZE: "a page claims more bytes than its column has",
+    _BAD_COUNT: "a page claims another number of values than its column has",
+}
+
+
+def page_fault(path: str, names: Collection[str], *, is_many: bool = False) -> str | None:
+    """What is wrong with the headers of the columns `names`; None where nothing is.
+
+    Files without a footer of Parquet's form are left to the reader.
+
+    Args:
+        is_many: there are many such files, so that compiled code is worth loading.
+
+    Raises:
+        OSError: the file cannot be opened or read.
+    """
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size < len(_MAGIC) + _TAIL:
+            return None
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            n_footer = int.from_bytes(content[size - _TAIL : size - 4], "little")
+            end = size - _TAIL
+            if content[size - 4 :] != _MAGIC or n_footer > end - len(_MAGIC):
+                return None
+            wanted = {name.encode(errors="surrogateescape") for name in names}
+            is_small = n_footer < _FEW_BYTES and not is_many
+            return _FAULTS.get(_check(content, end - n_footer, end, wanted, is_small=is_small))
+
+
+def _check(
+    content: mmap.mmap, start: int, end: int, wanted: Collection[bytes], *, is_small: bool
+) -> int:
+    chunks = np.zeros(((end - start) // 16 + 1, _COLUMNS), np.int64)
+    stack = np.zeros((_DEEPEST, 2), np.int64)
+    footer: Callable[..., tuple[int, int]] = read_footer.interpret if is_small else read_footer
+    pages: Callable[..., int] = check_pages.interpret if is_small else check_pages
+    # bytes are fast in Python; the mapping cannot be closed while an array looks at it
+    view = memoryview(content) if is_small else np.frombuffer(content, np.uint8)
+    n_chunks, n_first = footer(view, start, end, chunks, stack)
+    if n_chunks < 0:
+        return _BAD_FOOTER
+    if n_chunks == 0:
+        return _FINE
+    columns = chunks[:n_first, _NAME : _NAME_SIZE + 1].tolist()
+    is_read = [content[place : place + size] in wanted for place, size in columns]
+    chosen = chunks[:n_chunks][np.tile(is_read, n_chunks // n_first)]
+    return int(pages(view, start, chosen, stack))
+
+
+# ------------------------------------------------------ Thrift; a place below 0 is a fault
+
+
+@kernel
+def read_number(data, place, end):
+    """An unsigned number of seven bits a byte, and the place after it."""
+    value = 0
+    shift = 0
+    while 0 <= place < end and shift < 63:
+        byte = int(data[place])
+        place += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, place
+        shift += 7
+    return 0, -1
+
+
+@kernel
+def read_signed(data, place, end):
+    """A zigzag number, and the place after it."""
+    value, place = read_number(data, place, end)
+    return (value >> 1) ^ -(value & 1), place
+
+
+@kernel
+def read_field(data, place, end, last):
+    """Number, type and place of a struct's next field after the field `last`; type 0: the end."""
+    if place < 0 or place >= end:
+        return 0, 0, -1
+    byte = int(data[place])
+    place += 1
+    if byte == 0:
+        return 0, 0, place
+    if byte >> 4:
+        return last + (byte >> 4), byte & 15, place
+    number, place = read_signed(data, place, end)
+    return number, byte & 15, place
+
+
+@kernel
+def read_list(data, place, end):
+    """Length and type of a list's elements, and the place of the first."""
+    if place < 0 or place >= end:
+        return 0, 0, -1
+    byte = int(data[place])
+    place += 1
+    if byte >> 4 < 15:
+        return byte >> 4, byte & 15, place
+    size, place = read_number(data, place, end)
+    return size, byte & 15, place
+
+
+@kernel
+def skip(data, place, end, kind, stack):
+    """The place after a value of a type, however it is nested."""
+    if kind <= _BOOL:
+        return place  # a field that is true or false has no other bytes
+    stack[0, 0] = kind
+    stack[0, 1] = 1
+    depth = 1
+    while depth > 0:
+        if place < 0 or place > end or depth >= _DEEPEST:
+            return -1
+        top = depth - 1
+        if stack[top, 0] == _FIELDS:
+            _, kind, place = read_field(data, place, end, 0)
+            if kind == 0:
+                depth -= 1
+            elif kind > _BOOL:
+                stack[depth, 0] = kind
+                stack[depth, 1] = 1
+                depth += 1
+            continue
+        if stack[top, 1] == 0:
+            depth -= 1
+            continue
+        stack[top, 1] -= 1
+        kind = stack[top, 0]
+        if kind <= _BYTE:
+            place += 1
+        elif kind <= _LONG:
+            _, place = read_number(data, place, end)
+        elif kind == _DOUBLE:
+            place += 8
+        elif kind == _BINARY:
+            size, place = read_number(data, place, end)
+            if place < 0 or size > end - place:
+                return -1
+            place += size
+        elif kind in (_LIST, _SET):
+            size, inner, place = read_list(data, place, end)
+            stack[depth, 0] = inner
+            stack[depth, 1] = size
+            depth += 1
+        elif kind == _STRUCT:
+            stack[depth, 0] = _FIELDS
+            depth += 1
+        else:
+            return -1
+    return place if place <= end else -1
+
+
+# ---------------------------------------------------------------- the footer
+
+
+@kernel
+def read_footer(data, start, end, chunks, stack):
+    """Fill `chunks`, one a row; their number, or -1, and how many are of the first row group."""
+    n_chunks = n_first = n_rows = n_all = 0
+    field, place = 0, start
+    while True:
+        field, kind, place = read_field(data, place, end, field)
+        if place < 0:
+            return -1, 0
+        if kind == 0:
+            break
+        if field == 3 and kind == _LONG:
+            n_all, place = read_signed(data, place, end)
+        elif field == 4 and kind == _LIST:
+            n_groups, inner, place = read_list(data, place, end)
+            if inner != _STRUCT:
+                return -1, 0
+            for group in range(n_groups):
+                if place < 0:
+                    return -1, 0
+                n_before = n_chunks
+                rows, n_chunks, place = read_group(data, place, end, chunks, n_chunks, stack)
+                n_rows += rows
+                if group == 0:
+                    n_first = n_chunks
+                elif n_chunks - n_before != n_first:
+                    return -1, 0
+        else:
+            place = skip(data, place, end, kind, stack)
+    if n_rows != n_all:
+        return -1, 0
+    return n_chunks, n_first
+
+
+@kernel
+def read_group(data, place, end, chunks, n_chunks, stack):
+    """Fill the chunks of a row group; its rows, the chunks so far, and the place after it."""
+    first, rows, field = n_chunks, 0, 0
+    while True:
+        field, kind, place = read_field(data, place, end, field)
+        if place < 0:
+            return 0, n_chunks, -1
+        if kind == 0:
+            break
+        if field == 3 and kind == _LONG:
+            rows, place = read_signed(data, place, end)
+        elif field == 1 and kind == _LIST:
+            n_columns, inner, place = read_list(data, place, end)
+            if inner != _STRUCT or n_columns > len(chunks) - n_chunks:
+                return 0, n_chunks, -1
+            for _ in range(n_columns):
+                place = read_chunk(data, place, end, chunks[n_chunks], stack)
+                if place < 0:
+                    return 0, n_chunks, -1
+                n_chunks += 1
+        else:
+            place = skip(data, place, end, kind, stack)
+    if rows < 0 or rows >= 1 << 48:
+        return 0, n_chunks, -1
+    for chunk in range(first, n_chunks):
+        chunks[chunk, _ROWS] = rows
+    return rows, n_chunks, place
+
+
+@kernel
+def read_chunk(data, place, end, chunk, stack):
+    """Fill what is known of a column chunk; the place after it."""
+    field = inside = 0
+    is_inside = False
+    while True:
+        field, kind, place = read_field(data, place, end, field)
+        if place < 0:
+            return -1
+        if kind == 0:
+            if not is_inside:
+                return place
+            is_inside = False
+            field = inside
+        elif not is_inside:
+            if field == 3 and kind == _STRUCT:
+                is_inside = True
+                inside = field
+                field = 0
+            else:
+                place = skip(data, place, end, kind, stack)
+        elif field == 3 and kind == _LIST:
+            n_names, _, place = read_list(data, place, end)
+            for number in range(n_names):
+                size, place = read_number(data, place, end)
+                if place < 0 or size > end - place:
+                    return -1
+                if number == 0:
+                    chunk[_NAME] = place
+                    chunk[_NAME_SIZE] = size
+                place += size
+        elif kind == _LONG and (5 <= field <= 7 or field == 9 or field == 11):
+            value, place = read_signed(data, place, end)
+            chunk[field - 4 if field <= 7 else field // 2] = value
+        else:
+            place = skip(data, place, end, kind, stack)
+
+
+# ---------------------------------------------------------------- pages
+
+
+@kernel
+def check_pages(data, end_of_pages, chunks, stack):
+    """What is wrong with the pages of these chunks; 0 where nothing is."""
+    for row in range(len(chunks)):
+        n_values = chunks[row, _VALUES]
+        start = chunks[row, _DATA]
+        if 0 < chunks[row, _DICTIONARY] < start:
+            start = chunks[row, _DICTIONARY]
+        n_bytes, n_stored = chunks[row, _BYTES], chunks[row, _STORED]
+        if n_values < chunks[row, _ROWS] or n_values >= 1 << 48:
+            return _BAD_COUNT
+        if start < 4 or n_stored < 0 or n_bytes < 0 or n_stored > end_of_pages - start:
+            return _BAD_PLACE
+        end = min(start + n_stored + _SLACK, end_of_pages)
+        place = start
+        while n_values > 0:
+            stored, claimed, values, is_dictionary, place = read_page(data, place, end, stack)
+            if place < 0:
+                return _BAD_HEADER
+            if stored < 0 or stored > end - place or claimed < 0 or claimed >= _LARGEST:
+                return _BAD_SIZE
+            if claimed > n_bytes + _SLACK:
+                return _BAD_SIZE
+            if values < 0 or values > (claimed if is_dictionary else n_values):
+                return _BAD_COUNT
+            if not is_dictionary:
+                n_values -= values
+            place += stored
+    return _FINE
+
+
+@kernel
+def read_page(data, place, end, stack):
+    """Bytes stored, bytes claimed, values, whether it is a dictionary, the place of its bytes."""
+    stored = claimed = page = -1
+    values = 0
+    field = inside = 0
+    is_inside = False
+    while True:
+        field, kind, place = read_field(data, place, end, field)
+        if place < 0:
+            return 0, 0, 0, False, -1
+        if kind == 0:
+            if not is_inside:
+                return stored, claimed, values, page == 2, place
+            is_inside = False
+            field = inside
+        elif is_inside:
+            if field == 1 and kind <= _LONG and kind > _BYTE:
+                values, place = read_signed(data, place, end)
+            else:
+                place = skip(data, place, end, kind, stack)
+        elif field in (5, 7, 8) and kind == _STRUCT:
+            is_inside = True
+            inside = field
+            field = 0
+        elif field <= 3 and kind > _BYTE and kind <= _LONG:
+            number, place = read_signed(data, place, end)
+            if field == 1:
+                page = number
+            elif field == 2:
+                claimed = number
+            else:
+                stored = number
+        else:
+            place = skip(data, place, end, kind, stack)
