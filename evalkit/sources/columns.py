@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from evalkit.errors import DataError, EvalkitError, nearest, raise_all
-from evalkit.sources.failures import PanicException, first_line
+from evalkit.sources.failures import PanicException, first_line, mapped
 from evalkit.sources.guess import best_guess, some_names
 from evalkit.sources.scan import Schema, Use
 from evalkit.sources.sql import Refused, check_expression
@@ -218,7 +218,8 @@ def check_columns(plan: Plan, schema: Schema) -> bool:
         DataError: SQL that does not fit the types [bad-sql], float ids [float-id], text where
             a number belongs [not-a-number], another type that cannot be used [bad-type].
     """
-    empty = pl.DataFrame(schema=dict(schema)).lazy()
+    with mapped(plan.at, lambda error: None):  # damage can make types that cannot be
+        empty = pl.DataFrame(schema=dict(schema)).lazy()
     errors: list[EvalkitError] = []
     if plan.where is not None and plan.where_text is not None:
         why = _fault(lambda: empty.filter(plan.where).collect())  # type: ignore[arg-type]
