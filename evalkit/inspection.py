@@ -7,7 +7,7 @@ import polars as pl
 
 from evalkit.config import Config, Policies
 from evalkit.errors import DATA_WRONG, FINE, Errors, EvalkitError
-from evalkit.leakage import find_leak
+from evalkit.leakage import find_leak, find_mixed, split_remarks
 from evalkit.plan import Given, Tables, open_tables, plan_ids_of
 from evalkit.report import ModelCounts, Report
 from evalkit.sources import Table, reading, spell_guesses
@@ -27,6 +27,7 @@ LENIENT = {
     "no_common_user": "warn",
     "empty_input": "warn",
     "truth_in_train": "count",
+    "mixed_splits": "keep",
 }
 
 
@@ -62,6 +63,7 @@ def check_config(config: Config, *, threads: int | None = None) -> list[Finding]
     try:
         tables = open_tables(config, Given())
         findings += _columns_found(tables.all)
+        findings += _splits(tables.logs, tables.config)
         report = run_config(lenient, threads=threads)
     except EvalkitError as error:
         return [*_findings_of(error), *findings]
@@ -101,11 +103,18 @@ def _check_rows(config: Config, lenient: Config, threads: int | None) -> list[Fi
     )
     opened: list[Table] = []
     lenient = lenient.model_copy(update={"policies": policies})
+    problems: list[Finding] = []
     try:
         report = run_config(lenient, threads=threads, opened=opened.extend)
     except EvalkitError as error:
-        return [*_findings_of(error), *_columns_found(opened)]
-    findings = list(_columns_found(opened))
+        problems = list(_findings_of(error))
+    findings = [*problems, *_columns_found(opened)]
+    try:
+        findings += _splits(opened, config)
+    except EvalkitError as error:
+        findings += _findings_of(error)
+    if problems:
+        return findings
     for name, counts in report.counts.models.items():
         for reason, code, policy in ROW_FAULTS:
             if number := counts.rows_dropped.get(reason, 0):
@@ -135,6 +144,16 @@ def _columns_found(tables: Sequence[Table]) -> Iterator[Finding]:
                 message += f": all rows are those of {table.model!r}"
                 hint = f"write columns.model instead of model = {table.model!r}"
             yield Finding(False, FINE, "unread-column", message, table.at, hint)
+
+
+def _splits(tables: Sequence[Table], config: Config) -> Iterator[Finding]:
+    """Tables that mix the parts of a split, and what else tells of one."""
+    for error in find_mixed(tables, config):
+        refused = config.policies.mixed_splits == "error"
+        status = DATA_WRONG if refused else FINE
+        yield Finding(refused, status, error.code, error.message, error.at, error.hint)
+    for each in split_remarks(tables, config):
+        yield Finding(False, FINE, each.code, each.message, each.at, each.hint)
 
 
 def _distinct(findings: list[Finding]) -> list[Finding]:

@@ -33,7 +33,7 @@ from evalkit.errors import (
 from evalkit.inference import Inference
 from evalkit.kernels.threads import usable_cores
 from evalkit.keys import IdPlan, KeyCollisionError, Sample, Share
-from evalkit.leakage import find_leak
+from evalkit.leakage import check_splits, find_leak
 from evalkit.ledger import Clock, Progress, ProgressLine, Tally, input_of, versions
 from evalkit.metrics import Request
 from evalkit.plan import Given, Tables, count_shares, open_tables, plan_ids_of
@@ -171,6 +171,7 @@ def run_config(
     config = tables.config
     if opened is not None:
         opened(tables.all)
+    check_splits(tables.logs, config)
     clock = Clock(ProgressLine(progress, tables.logs))
     evaluation = Evaluation(
         config,

@@ -145,24 +145,43 @@ def _model_lines(text: str, model: str, path: str, role: str, folder: Path) -> I
     if is_named(text) or "model" not in columns:
         columns.pop("model", None)
         yield f"model = {_text(model)}"
-    yield from _lines_of([path], folder, columns, format_)
+    yield from _lines_of([path], role, folder, columns, format_)
 
 
 def _table_lines(paths: Sequence[str], role: str, folder: Path) -> Iterator[str]:
     from evalkit.sources import guess_table
 
-    yield from _lines_of(paths, folder, *guess_table(paths, role))
+    yield from _lines_of(paths, role, folder, *guess_table(paths, role))
 
 
 def _lines_of(
-    paths: Sequence[str], folder: Path, columns: Mapping[str, str], format_: str | None
+    paths: Sequence[str],
+    role: str,
+    folder: Path,
+    columns: Mapping[str, str],
+    format_: str | None,
 ) -> Iterator[str]:
     written = [_relative(path, folder) for path in paths]
     yield f"path = {_toml(written[0] if len(written) == 1 else written)}"
     if format_ is not None:
         yield f"format = {_text(format_)}"
     yield f"columns = {_toml(columns)}"
-    yield _default("where", "\"day = '2026-01-31'\"", "SQL predicate; default: all rows")
+    yield _where_line(paths, role, tuple(columns.values()), format_)
+
+
+def _where_line(paths: Sequence[str], role: str, used: Sequence[str], format_: str | None) -> str:
+    """The rows of one part, where a column says which are train and test; told on stderr."""
+    from evalkit.leakage import choose_rows
+    from evalkit.sources import read_splitters
+
+    chosen = choose_rows(
+        role, read_splitters(paths, format_, role=role, used=used), at=", ".join(paths[:3])
+    )
+    if chosen is None:
+        return _default("where", "\"day = '2026-01-31'\"", "SQL predicate; default: all rows")
+    where, why = chosen
+    console.note(f"{role}: {why}; where = {_text(where)} takes the rows of one split")
+    return f"where = {_text(where)}"
 
 
 def _relative(path: str, folder: Path) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from evalkit.config import Config
 from evalkit.errors import MachineError
 from evalkit.keys import KeyCollisionError
+from evalkit.leakage import check_splits
 from evalkit.ledger import Clock
 from evalkit.metrics import Request
 from evalkit.plan import Given
@@ -62,6 +63,7 @@ class RowJob:
             DataError: a table, or a column of one, is not there.
         """
         check_resampled(self.config)
+        check_splits(opened, self.config)
         held = [*self.given.rankings, *([None] * len(own))]
         sources = open_user_sources(
             self.config, list(zip(own, held, strict=False)), self.given.segments

@@ -3,6 +3,14 @@
 from evalkit.sources.guess import BY_CONFIG, Door, Guessing, Order, guess_columns
 from evalkit.sources.memory import open_given
 from evalkit.sources.paths import FORMATS
+from evalkit.sources.splits import (
+    HELD_OUT,
+    NEVER_TRAIN,
+    TRAIN,
+    Splitter,
+    flag_part,
+    parts_of_files,
+)
 from evalkit.sources.table import Table, reading, spell_guesses
 from evalkit.sources.tables import (
     OwnTable,
@@ -17,17 +25,23 @@ from evalkit.sources.tables import (
     open_truth,
     open_values,
     read_schema,
+    read_splitters,
     settle,
 )
 
 __all__ = [
     "BY_CONFIG",
     "FORMATS",
+    "HELD_OUT",
+    "NEVER_TRAIN",
+    "TRAIN",
     "Door",
     "Guessing",
     "Order",
     "OwnTable",
+    "Splitter",
     "Table",
+    "flag_part",
     "guess_columns",
     "guess_table",
     "open_given",
@@ -40,7 +54,9 @@ __all__ = [
     "open_train",
     "open_truth",
     "open_values",
+    "parts_of_files",
     "read_schema",
+    "read_splitters",
     "reading",
     "settle",
     "spell_guesses",

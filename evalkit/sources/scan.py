@@ -43,6 +43,21 @@ class FileScan:
         """Columns of any of the files, in order of first appearance."""
         return tuple(dict.fromkeys(name for schema in self.schemas for name in schema))
 
+    @property
+    def schema(self) -> dict[str, pl.DataType]:
+        """Each column's type in the first file that has it."""
+        merged: dict[str, pl.DataType] = {}
+        for schema in reversed(self.schemas):
+            merged |= schema
+        return {name: merged[name] for name in self.names}
+
+    def having(self, name: str) -> "FileScan":
+        """The files that have a column, one at least."""
+        pairs = zip(self.files, self.schemas, strict=True)
+        kept = [(file, schema) for file, schema in pairs if name in schema]
+        files, schemas = zip(*kept, strict=True)
+        return FileScan(files, schemas, self.kind)
+
     def frame(self, uses: Mapping[str, Use]) -> pl.LazyFrame:
         """The columns in `uses`, each of one type through all files.
 

@@ -16,6 +16,7 @@ from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.guess import Chosen, Columns
 from evalkit.sources.paths import File
 from evalkit.sources.scan import open_files
+from evalkit.sources.splits import Splitter
 from evalkit.sources.trec import Kind, bad_trec_line
 
 AHEAD = "POLARS_ROW_GROUP_PREFETCH_SIZE"
@@ -39,6 +40,7 @@ class Table:
         chosen: the columns that are read, and which of them were guessed.
         model: whose rows they are, where no column says it.
         seems: the format of files whose names tell none.
+        splitters: columns that may say which rows are train, valid and test.
     """
 
     role: str
@@ -51,6 +53,7 @@ class Table:
     chosen: Chosen = field(default_factory=lambda: Chosen({}))
     model: str | None = None
     seems: str = ""
+    splitters: tuple[Splitter, ...] = ()
     _parts: tuple[File, ...] = field(default=(), repr=False)
     _kind: Kind = field(default="qrels", repr=False)
     _n_rows: int | None = field(default=None, repr=False)

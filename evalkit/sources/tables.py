@@ -31,6 +31,7 @@ from evalkit.sources.guess import (
 from evalkit.sources.memory import describe_given, open_given
 from evalkit.sources.paths import File, find_files
 from evalkit.sources.scan import FileScan, Use, open_files
+from evalkit.sources.splits import Splitter, find_splitters
 from evalkit.sources.table import Table
 from evalkit.sources.trec import Kind
 
@@ -69,6 +70,17 @@ class _Source:
     @property
     def is_trec(self) -> bool:
         return bool(self.files) and all(file.format == "trec" for file in self.files)
+
+    def schema(self) -> dict[str, pl.DataType]:
+        """Names and types of all columns; those of CSV files are text."""
+        if self.scan is not None:
+            return self.scan.schema
+        with mapped(self.at, lambda error: None):
+            return dict(self.frame({}).collect_schema())
+
+    def having(self, name: str) -> "_Source":
+        """The files that have a column."""
+        return self if self.scan is None else replace(self, scan=self.scan.having(name))
 
     def frame(self, uses: Mapping[str, Use]) -> pl.LazyFrame:
         if self.scan is not None:
@@ -278,7 +290,7 @@ def read_schema(
     Raises:
         DataError: path-not-found, no-files, unknown-format, unreadable-file.
     """
-    return _schema_of(_source_of(role, paths, format, given, guessing))
+    return _source_of(role, paths, format, given, guessing).schema()
 
 
 def _source_of(
@@ -286,16 +298,6 @@ def _source_of(
 ) -> "_Source":
     kind: Kind = "run" if role in ("rankings", "log") else "qrels"
     return _open_source(role, _Bare(tuple(paths), format), given, guessing, kind=kind)
-
-
-def _schema_of(source: "_Source") -> dict[str, pl.DataType]:
-    if source.scan is not None:
-        merged: dict[str, pl.DataType] = {}
-        for schema in reversed(source.scan.schemas):
-            merged |= schema
-        return {name: merged[name] for name in source.names}
-    with mapped(source.at, lambda error: None):
-        return dict(source.frame({}).collect_schema())
 
 
 def guess_table(paths: Sequence[str], role: str) -> tuple[dict[str, str], str | None]:
@@ -427,7 +429,48 @@ def _open(
         _kind=source.scan.kind if source.scan is not None else "qrels",
         _n_rows=source.n_rows,
         _used=tuple(plan.uses),
+        splitters=_splitters(source, plan),
     )
+
+
+def read_splitters(
+    paths: Sequence[str], format: str | None = None, *, role: str, used: Sequence[str] = ()
+) -> tuple[Splitter, ...]:
+    """Columns that may split the rows of a table, without those that are `used`.
+
+    Raises:
+        DataError: as `read_schema`.
+    """
+    source = _source_of(role, paths, format, None, BY_CONFIG)
+
+    def open_column(name: str) -> pl.LazyFrame:
+        frame = source.having(name).frame({name: "any"})
+        return frame.select(pl.col(name).cast(pl.String).alias("split"))
+
+    return find_splitters(source.schema(), used, None, open_column)
+
+
+def _splitters(source: _Source, plan: Plan) -> tuple[Splitter, ...]:
+    """Columns that may say which rows are train, valid and test; no row is read."""
+    lists = [
+        (each, expression)
+        for each, expression in zip(plan.wanted, plan.expressions, strict=True)
+        if each.key in ("user", "model")
+    ]
+    needed = [expression for _, expression in lists] + ([] if plan.where is None else [plan.where])
+    roots = {root for expression in needed for root in expression.meta.root_names()}
+
+    def open_column(name: str) -> pl.LazyFrame:
+        uses: dict[str, Use] = {root: plan.uses[root] for root in sorted(roots)}
+        uses.setdefault(name, "any")
+        frame = source.having(name).frame(uses)
+        if plan.where is not None:
+            frame = frame.filter(plan.where)
+        own = [expression.alias(each.output) for each, expression in lists]
+        return frame.select(*own, pl.col(name).cast(pl.String).alias("split"))
+
+    used = [root for each in plan.expressions for root in each.meta.root_names()]
+    return find_splitters(source.schema(), used, plan.where_text, open_column)
 
 
 def _settle(plan: Plan, frame: pl.LazyFrame) -> pl.LazyFrame:
