@@ -8,7 +8,32 @@ Importing this module loads none of the heavy libraries; the first call does.
 """
 
 import os
-from typing import TYPE_CHECKING
+import sys
+
+
+def _is_program() -> bool:
+    """Whether this process is `evalkit` or `python -m evalkit`, not one that imports it."""
+    (name, *_) = getattr(sys, "argv", None) or [""]
+    if name == "-m":
+        return "-mevalkit" in sys.orig_argv or ("-m", "evalkit") in zip(
+            sys.orig_argv, sys.orig_argv[1:], strict=False
+        )
+    return os.path.basename(name) in ("evalkit", "evalkit.exe")
+
+
+if _is_program():
+    import _signal  # type: ignore[import-not-found]  # it is there already: no moment is lost
+
+    def _stop(number: int, frame: object) -> None:
+        try:
+            os.write(2, b"interrupted\n")
+        finally:
+            os._exit(128 + number)
+
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _stop)
+
+from typing import TYPE_CHECKING  # noqa: E402  # a signal may come while it is imported
 
 # Polars' allocator gives memory back after half a second, and asking for it again costs a third of
 # the time of decoding. It reads this once, when Polars is loaded; who sets it keeps what was set.

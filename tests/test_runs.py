@@ -326,6 +326,36 @@ def test_any_failing_call_leaves_the_old_run_or_the_new_one(tmp_path, monkeypatc
     assert seen == set(CALLS)
 
 
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EDQUOT])
+def test_every_failing_fsync_tells_whether_the_run_is_there(tmp_path, monkeypatch, number):
+    said = []
+    for n in count(1):
+        folder, calls, fsync = tmp_path / f"runs-{n}", count(1), os.fsync
+        folder.mkdir()
+
+        def fail(descriptor, n=n, calls=calls, fsync=fsync):
+            if next(calls) == n:
+                raise OSError(number, os.strerror(number))
+            fsync(descriptor)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", fail)
+            try:
+                publish(report("new"), folder)
+            except MachineError as error:
+                said.append(str(error))
+                is_there = (folder / "new").exists() and verify(folder / "new") == []
+                is_latest = (folder / "latest").is_symlink()
+                assert is_there == ("the run is written" in said[-1])
+                assert is_there != ("nothing was written" in said[-1])
+                assert is_latest == ("and 'latest' points to it" in said[-1])
+            else:
+                break
+    assert "the disk did not confirm it" in said[-1]
+    assert "'latest' does not point to it" in said[-2]
+    assert len(said) > 4
+
+
 def test_disk_that_fills_inside_polars_is_told_as_such(tmp_path, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise pl.exceptions.ComputeError("write: No space left on device (os error 28)")

@@ -17,6 +17,30 @@ from evalkit.errors import DataError, masked
         ),
         ("https://h/a?sv=1&sig=abc%3D", "https://h/a?sv=1&sig=***"),
         ("https://h/a?access_token=abc", "https://h/a?access_token=***"),
+        *(
+            (f"https://h/a?{name}=s3cr3t&x=1", f"https://h/a?{name}=***&x=1")
+            for name in (
+                *("apikey", "api_key", "api-key", "x-api-key", "apiKey", "API_KEY", "auth", "jwt"),
+                *("Authorization", "oauth", "pass", "passwd", "pwd", "key", "secret", "signature"),
+                *("client_secret", "X-Amz-Security-Token", "X-Goog-Signature", "sas", "id_token"),
+                *("api%5Fkey", "accessKey", "subscription-key", "private_key", "passphrase"),
+            )
+        ),
+        *(
+            (f"https://h/a?{name}=shown&x=1", f"https://h/a?{name}=shown&x=1")
+            for name in (
+                "author",
+                "monkey",
+                "passenger",
+                "AWSAccessKeyId",
+                "keyword",
+                "design",
+                "x",
+            )
+        ),
+        ("https://h/a#access_token=abc", "https://h/a#access_token=***"),
+        ("https://h/a?x=1;key=a;b&y=2", "https://h/a?x=1;key=***&y=2"),
+        ("https://u:p@ss@host/a", "https://***@host/a"),
         ("logs/a@b/x?sig=1.parquet", "logs/a@b/x?sig=1.parquet"),
         ("https://h/a@b.parquet", "https://h/a@b.parquet"),
     ],

@@ -171,6 +171,79 @@ def test_what_an_unfinished_publication_left_is_swept(tmp_path):
     assert left == [fresh]
 
 
+def test_what_a_killed_job_put_is_swept_by_the_next_of_its_name(tmp_path):
+    objects = Faulty()
+    folder = StoreFolder("memory", objects, "runs")
+    run_id = time.strftime("%Y%m%d-000000-000-abcdef", time.gmtime())
+    for name in ("nightly", "weekly"):
+        objects.put(f"runs/.tmp-{runs.Job(Path(), name).key}/{run_id}-{name}", b"")
+        objects.put(f"runs/{run_id}-{name}/report.json", b"{}")
+
+    night(folder, local(tmp_path, "first"))
+
+    left = [name for name in objects.names("runs") if "abcdef" in name]
+    assert [name for name in left if "nightly" in name] == []
+    assert len(left) == 2
+    assert [name for name in objects.names("runs") if ".tmp-" in name and "first" in name] == []
+
+
+def test_job_that_lost_its_lock_and_its_files_withdraws_its_run(tmp_path):
+    objects = Faulty()
+    folder = StoreFolder("memory", objects, "runs")
+    run = local(tmp_path, "first")
+    put = objects.put
+
+    def lose(path, content):
+        put(path, content)
+        if path.endswith("report.md"):
+            StoreFolder("memory", objects, "runs")._sweep_own("nightly")
+
+    objects.put = lose
+    with pytest.raises(BusyError) as caught:
+        folder.publish(run)
+
+    assert caught.value.code == "lock-lost"
+    assert objects.get("runs/first/manifest.json") is None
+
+
+def test_failing_latest_says_that_the_run_is_written(tmp_path):
+    objects = Faulty()
+    folder = StoreFolder("memory", objects, "runs")
+    put = objects.put
+
+    def refuse(path, content):
+        if path.endswith("latest"):
+            raise TimeoutError("no answer")
+        put(path, content)
+
+    objects.put = refuse
+    with pytest.raises(MachineError, match="the run is written") as caught:
+        folder.publish(local(tmp_path, "first"))
+
+    assert caught.value.code == "latest-not-moved"
+    assert whole_runs(objects, tmp_path) == ["first"]
+
+
+@pytest.mark.parametrize("content", [b"../../x", b"/etc", b"", b"\xff" * 500, b"a/b"])
+def test_latest_of_a_store_names_a_run_or_nothing(content):
+    objects = Faulty()
+    objects.put("runs/latest", content)
+
+    assert StoreFolder("memory", objects, "runs").latest() is None
+
+
+def test_damaged_manifest_in_a_store_is_set_aside_and_stays(tmp_path, caplog):
+    objects = Faulty()
+    folder = StoreFolder("memory", objects, "runs")
+    objects.put("runs/20200101-000000-000-abcdef/manifest.json", b"[" * 100_000)
+
+    night(folder, local(tmp_path, "first"))
+
+    assert [each.run_id for each in folder.manifests()] == ["first"]
+    assert "20200101-000000-000-abcdef is left out" in caplog.text
+    assert objects.get("runs/20200101-000000-000-abcdef/manifest.json") is not None
+
+
 def test_second_writer_is_told_to_come_again():
     objects = Faulty()
     folder = StoreFolder("memory", objects, "runs")

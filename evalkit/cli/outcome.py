@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
@@ -46,22 +46,20 @@ def end_with(arguments: Sequence[str]) -> NoReturn:
     def command() -> int:
         from evalkit.cli.app import run_command
 
+        _listen(_STOPS_BY_RAISING)  # from here on there may be something to clean up
         return run_command(arguments)
 
+    _listen(dict.fromkeys(_STOPS, _stop_at_once))
+    sys.unraisablehook = _end_or_show
     console.configure(arguments)
     show_warnings_by(console.warn)
     _watch_signals()
-    for signal_number, stop in ((signal.SIGTERM, _terminate), (signal.SIGINT, _interrupt)):
-        if signal.getsignal(signal_number) is not signal.SIG_IGN:
-            signal.signal(signal_number, stop)
     _leave(exit_status_of(command))
 
 
 def _leave(status: int) -> NoReturn:
     """End the process as Python does, but for its memory: the system takes that back at once."""
-    for number in _STOPS:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _stop_at_once)  # there is no stack left to unwind
+    _listen(dict.fromkeys(_STOPS, _stop_at_once))  # there is no stack left to unwind
     for thread in threading.enumerate():
         if not thread.daemon and thread is not threading.main_thread():
             thread.join()
@@ -75,13 +73,16 @@ def _leave(status: int) -> NoReturn:
 
 def exit_status_of(command: Callable[[], int]) -> int:
     """The exit status of `command()`; what it raises is told on stderr."""
+    _stopped.clear()
     try:
         status = command()
         sys.stdout.flush()
-        if status == INTERRUPTED:
-            console.tell_line("interrupted")
+        if _stopped or status == INTERRUPTED:
+            return _tell_stop(_stopped[0] if _stopped else signal.SIGINT)
         return status
     except SystemExit as stop:
+        if _stopped:
+            return _tell_stop(_stopped[0])
         if isinstance(stop.__context__, BrokenPipeError):
             _forget_stdout()
             return FINE
@@ -94,15 +95,13 @@ def exit_status_of(command: Callable[[], int]) -> int:
             _forget_stdout()
             return FINE
         _show_traceback()
+        if _stopped:  # libraries make other exceptions of what a signal raises
+            return _tell_stop(_stopped[0])
         if type(raised).__name__ == "NoArgsIsHelpError":
             console.tell_line(str(raised))
             return REQUEST_WRONG
         if isinstance(raised, KeyboardInterrupt):
-            console.tell_line("interrupted")
-            return INTERRUPTED
-        if isinstance(raised, Terminated):
-            console.tell_line("terminated")
-            return TERMINATED
+            return _tell_stop(signal.SIGINT)
         error = explain(raised)
         console.tell(error)
         return error.exit_status
@@ -246,9 +245,7 @@ def _watch_signals() -> None:
             if not status or signal.getsignal(number[0]) is signal.SIG_IGN:
                 continue
             time.sleep(GRACE_SECONDS)
-            locks = sys.modules.get("evalkit.runs")
-            if locks is not None:
-                locks.abandon()
+            _abandon()
             console.tell_line(told)
             os._exit(status)
 
@@ -261,17 +258,53 @@ _STOPS: dict[int, tuple[int, str]] = {
 }
 
 
-def _stop_at_once(signal_number: int, frame: FrameType | None) -> NoReturn:
+_stopped: list[int] = []  # the signals that came, in their order
+
+
+def _tell_stop(signal_number: int) -> int:
     status, told = _STOPS[signal_number]
     console.tell_line(told)
-    os._exit(status)
+    return status
+
+
+def _listen(stops: Mapping[int, Callable[[int, FrameType | None], NoReturn]]) -> None:
+    """Answer signals so, but for those that whoever started the process wants ignored."""
+    for signal_number, stop in stops.items():
+        if signal.getsignal(signal_number) is not signal.SIG_IGN:
+            signal.signal(signal_number, stop)
+
+
+def _stop_at_once(signal_number: int, frame: FrameType | None) -> NoReturn:
+    _abandon()
+    os._exit(_tell_stop(signal_number))
 
 
 def _terminate(signal_number: int, frame: FrameType | None) -> NoReturn:
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second one ends the process at once
+    signal.signal(signal_number, _stop_at_once)  # a second one
+    _stopped.append(signal_number)
     raise Terminated
 
 
 def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal_number, _stop_at_once)
+    _stopped.append(signal_number)
     raise KeyboardInterrupt
+
+
+_STOPS_BY_RAISING: dict[int, Callable[[int, FrameType | None], NoReturn]] = {
+    signal.SIGTERM: _terminate,
+    signal.SIGINT: _interrupt,
+}
+
+
+def _end_or_show(ignored: "sys.UnraisableHookArgs") -> None:
+    """End the process where Python would only print that a signal's exception was ignored."""
+    if isinstance(ignored.exc_value, KeyboardInterrupt | Terminated) and _stopped:
+        _stop_at_once(_stopped[0], None)
+    sys.__unraisablehook__(ignored)
+
+
+def _abandon() -> None:
+    locks = sys.modules.get("evalkit.runs")
+    if locks is not None and hasattr(locks, "abandon"):  # it may be on its way in
+        locks.abandon()

@@ -1,8 +1,10 @@
 """What a finished run prints, and how it ends."""
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from evalkit.cli import console
@@ -74,7 +76,21 @@ def run_and_show(
         _write_prometheus(done.report, prometheus)
     if experiment is not None and done.is_new:
         _track(done, experiment)
-    return _show(done, format, summary=summary)
+    try:
+        status = _show(done, format, summary=summary)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if done.path is None:
+            raise
+        raise MachineError(
+            f"the run is complete, but it cannot be shown: {error.strerror or error}",
+            code="write-failed",
+            at=str(done.path),
+            hint=f"make room where stdout goes: evalkit report {quote(str(done.path))}",
+        ) from error
+    return status
 
 
 def check_file_option(path: Path | None, option: str) -> None:

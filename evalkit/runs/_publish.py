@@ -7,6 +7,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from evalkit.errors import MachineError, RequestError, nearest
@@ -126,18 +127,31 @@ def _publish(
         # mkdtemp gives 0700; a finished run is as open to others as the folder it is in.
         os.chmod(parts, stat.S_IMODE(os.stat(job.folder).st_mode) & 0o755 | 0o700)
         sync_directory(parts)
-        os.rename(parts, target)
+        _rename(parts, target)
     try:
         sync_directory(job.folder)
         point(latest, report.run_id, beside=job.folder / f"{job.prefix(report.run_id)}latest")
     except OSError as error:
+        is_moved = os.path.islink(latest) and os.readlink(latest) == report.run_id
         raise MachineError(
-            f"the run is written, but 'latest' does not point to it: {reason(error)}",
+            "the run is written, "
+            + ("and 'latest' points to it, but the disk did not confirm it" * is_moved)
+            + ("but 'latest' does not point to it" * (not is_moved))
+            + f": {reason(error)}",
             code="latest-not-moved",
             at=str(target),
-            hint="the run is complete under this name",
+            hint=f"the run is complete under this name: evalkit verify {quote(str(target))}",
         ) from error
     return target
+
+
+def _rename(parts: Path, target: Path) -> None:
+    try:
+        os.rename(parts, target)
+    except OSError:
+        # A file server may have done it, and the answer was lost.
+        if parts.exists() or not target.exists():
+            raise
 
 
 def _fill(

@@ -34,9 +34,26 @@ def first_line(error: BaseException, *, limit: int = 200) -> str:
     return line if len(line) <= limit else line[: limit - 3] + "..."
 
 
+_OUTAGE = re.compile(
+    r"object-store error: Generic \S+ error|error sending request|error decoding response body"
+    r"|connection (?:refused|reset|closed|aborted)|broken pipe|timed out|dns error|retry_timeout",
+    re.IGNORECASE,
+)
+_OF_THE_REQUEST = re.compile(r"status code: (?:3\d\d|4(?!08|29)\d\d)|Client error with status 4")
+
+
+def is_outage(error: BaseException) -> bool:
+    """Whether a store does not answer, or not now: the same request may be fine later."""
+    if isinstance(error, (ConnectionError, TimeoutError)):
+        return True
+    text = str(error)
+    # What a store says of the request itself (401, 301 to another region) stays as it is.
+    return "://" in text and bool(_OUTAGE.search(text)) and not _OF_THE_REQUEST.search(text)
+
+
 def describe(error: BaseException, at: str) -> EvalkitError:
     """What a fault of the reader means to a person."""
-    if isinstance(error, (ConnectionError, TimeoutError)):
+    if is_outage(error):
         return BusyError(
             f"the store does not answer: {first_line(error)}",
             code="store-unreachable",

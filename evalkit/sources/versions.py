@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from evalkit.errors import DataError, EvalkitError, RequestError
+from evalkit.sources.failures import describe, is_outage
 from evalkit.storage import current_options
 
 
@@ -121,7 +122,9 @@ def _missing(extra: str, library: str, path: str) -> RequestError:
     )
 
 
-def _unreadable(name: str, path: str, error: BaseException) -> DataError:
+def _unreadable(name: str, path: str, error: BaseException) -> EvalkitError:
+    if is_outage(error):
+        return describe(error, path)
     reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
     return DataError(
         f"the {name} table cannot be read: {reason}",
