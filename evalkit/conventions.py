@@ -76,7 +76,12 @@ def users_of_rankings(
     for table in rankings:
         frame = table.frame
         if table.is_list:
-            frame = frame.select(pl.exclude("score")).explode("item")
+            items = pl.col("item")
+            is_empty = items.list.len() == 0
+            some = items.filter(~is_empty).first()  # whoever's: it is relevant to nobody here
+            frame = frame.select(pl.exclude("score"))
+            frame = frame.with_columns(item=pl.when(is_empty).then(some).otherwise(items))
+            frame = frame.explode("item")
         users = [name for name in frame.collect_schema() if name.startswith("user_")]
         rows = frame.select(*users, "item").drop_nulls()
         frames.append(rows.with_columns(user_plan.key().alias(USER_KEY)).unique(USER_KEY))

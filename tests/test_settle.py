@@ -308,3 +308,40 @@ def test_an_ideal_list_of_what_is_shown_holds_every_row_that_hits(duplicates, sh
     found = settled(metric, truth=OF_COPIES, rankings=COPIES, duplicates=duplicates)
 
     assert found[0] == pytest.approx(shown / best)
+
+
+def test_copies_that_multiply_have_no_value_over_all_orders():
+    # how many relevant items there are would depend on the order
+    with pytest.raises(evalkit.EvalkitError) as caught:
+        settled(
+            "recall@1",
+            truth=OF_COPIES,
+            rankings=COPIES.with_columns(score=1.0).drop("rank"),
+            duplicates="multiply",
+            ties="expected",
+        )
+
+    assert caught.value.code == "no-tie-bounds"
+
+
+def test_a_row_that_hits_twice_is_one_last_row():
+    # ranks 1, 2, 3: of the rows up to each the last one is a hit at 1 and at 3
+    rows = COPIES.head(3)
+
+    found = settled("AP(terms='last_row')@3", rankings=rows, duplicates="multiply")
+
+    assert found[2][0] == pytest.approx((2 / 1 + 4 / 3) / 3)
+
+
+# ---------------------------------------------------------------- users whom the truth lacks
+
+
+def test_a_user_whom_the_truth_lacks_counts_with_an_empty_list_too():
+    lists = pl.concat([LISTS, pl.DataFrame({"user": [7, 8], "item": [[HIT], []]}, LISTS.schema)])
+    policies = {"unknown_users": "count", "no_relevant": "zero"}
+
+    values = settled("precision@2", rankings=lists, **policies)[2]
+    skipped = settled("precision@2", rankings=lists, empty_ranking="skip", **policies)[2]
+
+    assert values == [0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    assert skipped == pytest.approx([0.5, 0.0, nan, 0.0, 0.0, nan, 0.0, nan], nan_ok=True)

@@ -134,8 +134,10 @@ def _with_policies(request: Request, own: tuple[tuple[str, Value], ...]) -> Requ
 
 
 def _tie_problem(request: Request, policies: Policies, at: str) -> RequestError | None:
-    ties = dict(request.policies).get("ties", policies.ties)
-    if ties not in TIED or request.has_closed_form:
+    followed = policies_of(request, policies)
+    ties, copies = followed.ties, followed.duplicates
+    # how often copies multiply depends on the order
+    if ties not in TIED or (request.has_closed_form and copies != "multiply"):
         return None
     what = "the mean" if ties not in BOUNDS else f"the {ties} value"
     return RequestError(

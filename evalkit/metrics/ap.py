@@ -58,6 +58,8 @@ def sticking_sum(ranks, untils, begin, end, last, length):
             break
         while begin + n_hits < end and ranks[begin + n_hits] <= ranks[hit]:
             n_hits += 1
+        if hit > begin and ranks[hit - 1] == ranks[hit] < untils[hit - 1]:
+            continue  # a row that hits several times: no two rows of a rank stand last in the log
         above = n_hits  # hits up to the rank that is looked at
         for rank in range(ranks[hit], min(last, untils[hit] - 1) + 1):
             while begin + above < end and ranks[begin + above] <= rank:
