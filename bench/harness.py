@@ -201,11 +201,12 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A process that has ended: what it cost by `os.wait4`, and what it wrote to stdout."""
+    """A process that has ended: what it cost by `os.wait4`, and what it wrote."""
 
     round: Round
     status: int
     output: str
+    errors: str = ""
 
 
 def run_process(command: Sequence[str | Path], env: Mapping[str, str]) -> Ended:
@@ -230,7 +231,7 @@ def run_process(command: Sequence[str | Path], env: Mapping[str, str]) -> Ended:
         sys.stderr.write(b"".join(errors).decode(errors="replace"))
     unit = 1 if sys.platform == "darwin" else 1024
     spent = Round(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * unit)
-    return Ended(spent, process.returncode, output)
+    return Ended(spent, process.returncode, output, b"".join(errors).decode(errors="replace"))
 
 
 @dataclass(frozen=True, slots=True)

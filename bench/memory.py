@@ -1,0 +1,344 @@
+"""Whether `--memory-limit` is held, on logs that are hard to hold: peaks, times, what is refused.
+
+    python bench/memory.py                          # five logs, without a limit, then below some
+    python bench/memory.py --only repeats --scale 0.2
+
+Every run is a fresh process, its peak is the operating system's. A limit is a share of the peak
+without any. What is refused names what it needs; that is given, and held against the peak.
+"""
+
+import json
+import re
+import sys
+import tempfile
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness import (
+    BENCH,
+    ROOT,
+    Ended,
+    Machine,
+    describe_machine,
+    environment,
+    make_parser,
+    run_process,
+    table,
+    tell,
+    write,
+)
+
+NEED = re.compile(r"--memory-limit (\d+)MiB")
+TOML = """
+[truth]
+path = "{folder}/truth.parquet"
+columns = {{ user = "user", item = "item"{relevance} }}
+{tables}
+[metrics]
+names = [{metrics}]
+{more}
+"""
+RANKINGS = """
+[[rankings]]
+path = "{folder}/{name}.parquet"
+columns = {{ user = "user", item = "item", {column} }}
+{model}
+"""
+METRICS = ("nDCG", "recall", "AP", "RR")
+
+
+@dataclass(frozen=True, slots=True)
+class Hard:
+    """A log that is hard to hold.
+
+    Args:
+        make: writes it to a folder, at a scale, and says its config.
+        shares: limits, as shares of the peak without one.
+    """
+
+    make: Callable[[Path, float], str]
+    shares: tuple[float, ...] = (0.7, 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run: its limit, whether it was refused, peak and time."""
+
+    log: str
+    limit_mib: int | None
+    needed_mib: int | None  # that a refused run named
+    peak_mib: int
+    cpu: float
+    wall: float
+    is_same: bool | None  # as without a limit
+
+    @property
+    def is_held(self) -> bool:
+        return (
+            self.limit_mib is None or self.needed_mib is not None or self.peak_mib <= self.limit_mib
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is written as JSON."""
+
+    machine: Machine
+    scale: float
+    runs: list[Run]
+
+
+def config(
+    folder: Path,
+    names: tuple[str, ...] = ("rankings",),
+    *,
+    relevance: bool = False,
+    column: str = 'rank = "rank"',
+    model: str = 'model = "als"',
+    cutoffs: tuple[int, ...] = (5, 10),
+    more: str = "",
+) -> str:
+    tables = "".join(
+        RANKINGS.format(folder=folder, name=name, column=column, model=model) for name in names
+    )
+    metrics = ", ".join(f'"{name}@{cutoff}"' for name in METRICS for cutoff in cutoffs)
+    grades = ', relevance = "relevance"' if relevance else ""
+    return TOML.format(folder=folder, relevance=grades, tables=tables, metrics=metrics, more=more)
+
+
+def scattered_copies(folder: Path, scale: float) -> str:
+    """Scores of users whose rows lie apart, under a policy that looks at whole lists."""
+    import numpy as np
+    import polars as pl
+
+    rng = np.random.default_rng(1)
+    n_users, depth = int(200_000 * scale), 50
+    rows = n_users * depth
+    order = rng.permutation(rows)
+    ranked = pl.DataFrame({"user": order // depth, "item": (order * 7919) % 100_003})
+    ranked = ranked.with_columns(score=pl.Series(rng.random(rows, dtype=np.float32)))
+    ranked.write_parquet(folder / "rankings.parquet", row_group_size=1 << 18)
+    ranked.filter(pl.Series(rng.random(rows) < 0.1)).select("user", "item").write_parquet(
+        folder / "truth.parquet", row_group_size=1 << 18
+    )
+    return config(folder, column='score = "score"', more='[policies]\nduplicates = "best"')
+
+
+def repeats(folder: Path, scale: float) -> str:
+    """A truth in which each pair stands many times, in any order."""
+    import numpy as np
+    import polars as pl
+
+    rng = np.random.default_rng(2)
+    rows, n_users = int(30_000_000 * scale), int(100_000 * scale)
+    pairs = rng.integers(0, 20 * n_users, rows)
+    truth = pl.DataFrame({"user": pairs // 20, "item": pairs % 20 * 31})
+    truth.write_parquet(folder / "truth.parquet", row_group_size=1 << 18)
+    users = np.repeat(np.arange(n_users), 20)
+    ranks = np.tile(np.arange(1, 21, dtype=np.int32), n_users)
+    ranked = pl.DataFrame({"user": users, "item": (ranks * 31).astype(np.int64), "rank": ranks})
+    ranked.write_parquet(folder / "rankings.parquet", row_group_size=1 << 18)
+    return config(folder)
+
+
+def long_ids(folder: Path, scale: float) -> str:
+    """Users and items that are called by long texts."""
+    import numpy as np
+    import polars as pl
+
+    rng = np.random.default_rng(3)
+    n_users, depth = int(150_000 * scale), 20
+    users = np.repeat(np.arange(n_users), depth)
+    items = rng.integers(0, 50_000, users.size)
+    ranks = np.tile(np.arange(1, depth + 1, dtype=np.int32), n_users)
+    ids = [
+        pl.format(
+            "https://shop.example.com/catalogue/{}/{}/{}",
+            pl.lit(name),
+            pl.col(name),
+            pl.lit("x" * 60),
+        ).alias(name)
+        for name in ("user", "item")
+    ]
+    ranked = pl.DataFrame({"user": users, "item": items, "rank": ranks})
+    ranked = ranked.unique(["user", "item"], maintain_order=True).with_columns(
+        rank=pl.int_range(1, pl.len() + 1).over("user").cast(pl.Int32)
+    )
+    chosen = ranked.filter(pl.Series(rng.random(ranked.height) < 0.5))
+    ranked.with_columns(ids).write_parquet(folder / "rankings.parquet", row_group_size=1 << 17)
+    chosen.with_columns(ids).select("user", "item").write_parquet(
+        folder / "truth.parquet", row_group_size=1 << 17
+    )
+    return config(folder)
+
+
+def models_by_segments(folder: Path, scale: float) -> str:
+    """Many models, compared in many segments."""
+    import numpy as np
+    import polars as pl
+
+    rng = np.random.default_rng(4)
+    n_users, n_models, n_segments = 20_000, max(2, int(12 * scale)), max(10, int(1000 * scale))
+    truth = pl.DataFrame({"user": np.repeat(np.arange(n_users), 5)}).with_columns(
+        item=pl.int_range(pl.len()) % 5 * 7
+    )
+    truth.write_parquet(folder / "truth.parquet")
+    names = tuple(f"model-{n}" for n in range(n_models))
+    users = np.repeat(np.arange(n_users), 10)
+    frames = []
+    for name in names:
+        items = np.concatenate([rng.permutation(40)[:10] for _ in range(n_users // 50)] * 50)
+        ranks = np.tile(np.arange(1, 11, dtype=np.int32), n_users)
+        frames.append(
+            pl.DataFrame({"user": users, "item": items, "rank": ranks}).with_columns(
+                model=pl.lit(name)
+            )
+        )
+    pl.concat(frames).write_parquet(folder / "rankings.parquet")
+    groups = pl.DataFrame({"user": np.arange(n_users)}).with_columns(
+        city=pl.format("c{}", pl.col("user") % n_segments)
+    )
+    groups.write_parquet(folder / "users.parquet")
+    more = f"""
+[statistics]
+pairs = "all"
+
+[segments]
+min_users = 1
+
+[segments.city]
+path = "{folder}/users.parquet"
+user = "user"
+by = "city"
+"""
+    return config(
+        folder, column='rank = "rank", model = "model"', model="", cutoffs=(1, 3, 5, 10), more=more
+    )
+
+
+def large_truth(folder: Path, scale: float) -> str:
+    """A truth that is much larger than the rankings, with relevances."""
+    import numpy as np
+    import polars as pl
+
+    rng = np.random.default_rng(5)
+    n_users, n_items = int(400_000 * scale), 50
+    users = np.repeat(np.arange(n_users), n_items)
+    truth = pl.DataFrame({"user": users}).with_columns(
+        item=pl.int_range(pl.len()) % n_items * 13,
+        relevance=pl.Series(rng.integers(1, 6, users.size)).cast(pl.Float64),
+    )
+    truth.write_parquet(folder / "truth.parquet", row_group_size=1 << 18)
+    few = np.arange(0, n_users, 20)
+    ranked = pl.DataFrame({"user": np.repeat(few, 5)}).with_columns(
+        item=pl.int_range(pl.len()) % 5 * 13, rank=(pl.int_range(pl.len()) % 5 + 1).cast(pl.Int32)
+    )
+    ranked.write_parquet(folder / "rankings.parquet", row_group_size=1 << 18)
+    return config(folder, relevance=True)
+
+
+LOGS = {
+    "copies": Hard(scattered_copies),
+    "repeats": Hard(repeats),
+    "long-ids": Hard(long_ids),
+    "segments": Hard(models_by_segments, (0.9, 0.5)),
+    "large-truth": Hard(large_truth),
+}
+
+
+def main() -> int:
+    """Exit status: 0, or 1 where a limit was passed or a report differs."""
+    parser = make_parser(__doc__)
+    parser.add_argument("--only", help=f"Some of {', '.join(LOGS)}.")
+    parser.add_argument("--scale", type=float, default=1.0, help="Of the logs' sizes.")
+    parser.add_argument("--make", help="Write this log alone; used by the script itself.")
+    given = parser.parse_args()
+    if given.make is not None:
+        folder = given.out / f"memory-{given.make}-{given.scale:g}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "job.toml").write_text(LOGS[given.make].make(folder, given.scale))
+        return 0
+    machine, runs = describe_machine(), list[Run]()
+    for name in given.only.split(",") if given.only else LOGS:
+        runs += measure(name, given)
+    record = Record(machine, given.scale, runs)
+    write(given.out, f"memory-{machine.commit}", record, render(record))
+    return 0 if all(run.is_held and run.is_same is not False for run in runs) else 1
+
+
+def measure(name: str, given: Namespace) -> Iterator[Run]:
+    """The runs of one log: without a limit, then below each."""
+    out, scale = given.out.resolve(), given.scale
+    job = out / f"memory-{name}-{scale:g}" / "job.toml"
+    if not job.exists():  # in another process, so that this one stays small
+        order = [sys.executable, __file__, "--make", name, "--scale", str(scale), "--out", str(out)]
+        run_process(order, environment([BENCH, ROOT], given.threads))
+    evaluate(job, given, None)  # compiles, and fills the file cache
+    first = evaluate(job, given, 1 << 20)
+    peak = first.round.peak_bytes >> 20
+    yield told(Run(name, None, None, peak, first.round.cpu, first.round.wall, None))
+    for share in LOGS[name].shares:
+        limit = int(share * peak)
+        ended = evaluate(job, given, limit)
+        needed = NEED.search(ended.errors) if ended.status == 4 else None
+        yield told(as_run(name, limit, ended, first, None if needed is None else int(needed[1])))
+        if needed is not None:
+            limit = int(needed[1])
+            yield told(as_run(name, limit, evaluate(job, given, limit), first, None))
+
+
+def as_run(name: str, limit: int, ended: Ended, first: Ended, needed: int | None) -> Run:
+    is_same = None if needed is not None else digest(ended) == digest(first)
+    spent = ended.round
+    return Run(name, limit, needed, spent.peak_bytes >> 20, spent.cpu, spent.wall, is_same)
+
+
+def told(run: Run) -> Run:
+    tell(f"{run}")
+    return run
+
+
+def digest(ended: Ended) -> str:
+    """What has to be the same whatever the limit."""
+    try:
+        report: dict[str, Any] = json.loads(ended.output)
+    except ValueError:
+        return f"exit status {ended.status}"
+    return json.dumps({key: report[key] for key in report if key not in ("meta", "run_id")})
+
+
+def evaluate(job: Path, given: Namespace, limit_mib: int | None) -> Ended:
+    """One `evalkit run` in a fresh process."""
+    with tempfile.TemporaryDirectory() as runs:
+        command = [sys.executable, "-m", "evalkit", "run", job, "--out", runs, "--json"]
+        command += ["--threads", str(given.threads), "--quiet"]
+        if limit_mib is not None:
+            command += ["--memory-limit", f"{limit_mib}MiB"]
+        return run_process(command, environment([BENCH, ROOT], given.threads))
+
+
+def render(record: Record) -> str:
+    """The record as Markdown; bars show peaks."""
+    header = ["log", "limit MiB", "peak MiB", "named MiB", "CPU s", "held"]
+    rows = [
+        [
+            run.log,
+            "" if run.limit_mib is None else f"{run.limit_mib:,}",
+            f"{run.peak_mib:,}",
+            "" if run.needed_mib is None else f"{run.needed_mib:,}",
+            f"{run.cpu:.1f}",
+            "yes" if run.is_held and run.is_same is not False else "NO",
+        ]
+        for run in record.runs
+    ]
+    return (
+        table(header, rows, [float(run.peak_mib) for run in record.runs])
+        + f"\n\n{record.machine}\n"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
