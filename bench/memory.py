@@ -278,6 +278,8 @@ def measure(name: str, given: Namespace) -> Iterator[Run]:
         run_process(order, environment([BENCH, ROOT], given.threads))
     evaluate(job, given, None)  # compiles, and fills the file cache
     first = evaluate(job, given, 1 << 20)
+    if first.status != 0:
+        raise SystemExit(f"evalkit ended with exit status {first.status}")
     peak = first.round.peak_bytes >> 20
     yield told(Run(name, None, None, peak, first.round.cpu, first.round.wall, None))
     for share in LOGS[name].shares:
@@ -313,7 +315,16 @@ def digest(ended: Ended) -> str:
 def evaluate(job: Path, given: Namespace, limit_mib: int | None) -> Ended:
     """One `evalkit run` in a fresh process."""
     with tempfile.TemporaryDirectory() as runs:
-        command = [sys.executable, "-m", "evalkit", "run", job, "--out", runs, "--json"]
+        command: list[str | Path] = [
+            sys.executable,
+            "-m",
+            "evalkit",
+            "run",
+            job,
+            "--out",
+            runs,
+            "--json",
+        ]
         command += ["--threads", str(given.threads), "--quiet"]
         if limit_mib is not None:
             command += ["--memory-limit", f"{limit_mib}MiB"]

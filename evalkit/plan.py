@@ -1,6 +1,5 @@
 """What a run will read, opened and checked: tables, the common keys of their ids, passes."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -9,7 +8,7 @@ import polars as pl
 
 from evalkit.config import Config, Segmentation
 from evalkit.conventions import by_relevance_rules, order_of
-from evalkit.errors import EvalkitError, MachineError, raise_all
+from evalkit.errors import EvalkitError, raise_all
 from evalkit.keys import IdPlan, plan_ids
 from evalkit.segments import SegmentTable, open_segments
 from evalkit.sources import (
@@ -20,22 +19,9 @@ from evalkit.sources import (
     open_rankings,
     open_train,
     open_truth,
-    reading,
     settle,
 )
 from evalkit.storage import storing
-
-BYTES_A_ROW = 12  # of the truth at the peak: half a key, code, rank
-BYTES_A_WIDE_KEY = 4  # its other half, where ids are no small integers
-BYTES_OF_IDS = 120  # of a row whose real ids are kept, text of usual length
-BYTES_A_USER = 130  # runs, table entry, state
-BYTES_A_RANK = 4  # of a further model whose ranks are held
-BYTES_A_RANKED_USER = 16  # of that model
-MOST_BYTES_A_ROW = BYTES_A_ROW + BYTES_A_WIDE_KEY + BYTES_OF_IDS + BYTES_A_USER
-BYTES_AT_REST = 260 << 20  # interpreter, libraries, kernels
-BYTES_ON_THE_WAY = 380 << 20  # row groups that are being decoded and probed, at most
-BYTES_A_RANKED_ROW = 60  # of these
-SAMPLED_ROWS = 1 << 18  # that say how many rows a user has
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,44 +212,3 @@ def plan_ids_of(tables: Tables, seed: int) -> tuple[IdPlan, IdPlan]:
         inner = dtype.inner if isinstance(dtype, (pl.List, pl.Array)) else dtype
         items.append((table.role, table.at, {"item": inner}))
     return plan_ids("user", users, seed=seed), plan_ids("item", items, seed=seed)  # type: ignore[arg-type]
-
-
-def count_shares(tables: Tables, memory_limit: int | None, *, n_held: int = 1) -> int:
-    """Into how many passes users are split, so that truth and ranks stay below the limit.
-
-    Args:
-        n_held: models whose ranks are held side by side.
-    Raises:
-        MachineError: the limit is below what a run needs before it reads a row [memory-limit].
-    """
-    rows = tables.truth.n_rows_hint()
-    if memory_limit is None or rows is None:
-        return 1
-    ranked = [table.n_rows_hint() for _, table in tables.rankings]
-    known = [BYTES_A_RANKED_ROW * n for n in ranked if n is not None]
-    streamed = sum(known) if len(known) == len(ranked) else BYTES_ON_THE_WAY
-    at_rest = BYTES_AT_REST + min(BYTES_ON_THE_WAY, streamed)
-    room = memory_limit - at_rest
-    if room < 16 << 20:
-        raise MachineError(
-            f"a limit of {memory_limit >> 20:,} MiB leaves no room for the truth",
-            code="memory-limit",
-            hint=f"give at least {(at_rest >> 20) + 64:,} MiB",
-        )
-    most = MOST_BYTES_A_ROW + (n_held - 1) * (BYTES_A_RANK + BYTES_A_RANKED_USER)
-    if rows * most <= room:  # nothing need be read to know that it fits
-        return 1
-    return max(1, math.ceil(rows * _bytes_a_truth_row(tables, n_held) / room))
-
-
-def _bytes_a_truth_row(tables: Tables, n_held: int) -> float:
-    """What a row of the truth takes at the peak, its share of its user's entries with it."""
-    users, items = plan_ids_of(tables, 1)
-    head = tables.truth.frame.select(users.key().alias("key")).head(SAMPLED_ROWS)
-    with reading(tables.truth):
-        sampled = head.collect(engine="streaming")["key"]
-    users_a_row = sampled.n_unique() / max(1, sampled.len())
-    wide = BYTES_A_WIDE_KEY if items.hashed or items.unsigned else 0
-    ids = BYTES_OF_IDS if users.hashed or items.hashed else 0
-    more = (n_held - 1) * (BYTES_A_RANK + BYTES_A_RANKED_USER * users_a_row)
-    return BYTES_A_ROW + wide + ids + BYTES_A_USER * users_a_row + more

@@ -35,9 +35,10 @@ from evalkit.kernels.threads import usable_cores
 from evalkit.keys import IdPlan, KeyCollisionError, Sample, Share
 from evalkit.leakage import check_splits, find_leak
 from evalkit.ledger import Clock, Progress, ProgressLine, Tally, input_of, versions
+from evalkit.memory import Asked, count_shares
 from evalkit.metrics import Request
-from evalkit.plan import Given, Tables, count_shares, open_tables, plan_ids_of
-from evalkit.ranks import ModelProbe, RankScan, scan_alike
+from evalkit.plan import Given, Tables, open_tables, plan_ids_of
+from evalkit.ranks import ModelProbe, RankScan, are_held_whole, scan_alike
 from evalkit.ratios import Ratios
 from evalkit.report import Counts, PerUser, Report, UserWriter, Warning_
 from evalkit.resampling import Resampling, resamples
@@ -184,8 +185,7 @@ def run_config(
         clock,
         keep_parts=keep_parts and config.statistics.weight is None,  # parts are of plain means
     )
-    n_held = len(tables.rankings) if evaluation.compares else 1
-    n_shares = count_shares(tables, memory_limit, n_held=n_held)
+    n_shares = count_shares(tables, memory_limit, evaluation.asked)
     for seed in SEEDS:
         try:
             return evaluation.report(seed, n_shares)
@@ -338,6 +338,25 @@ class Evaluation:
         compares = statistics.baseline is not None or statistics.pairs == "all"
         is_ratio = statistics.weight is not None or statistics.cluster is not None
         return compares or is_ratio or resamples(statistics)
+
+    @property
+    def asked(self) -> Asked:
+        """What of the config takes memory."""
+        statistics, listed = self.config.statistics, set()
+        for number, (_, table) in enumerate(self.tables.rankings):
+            schema = table.frame.collect_schema()
+            has = {"has_rank": "rank" in schema, "has_score": "score" in schema}
+            for rules in {rules_of(each, self.config.policies, **has) for each in self.measured}:
+                if rules.detailed or are_held_whole(rules.applied_to(self.config.policies), **has):
+                    listed.add(number)
+        return Asked(
+            len(self.measured),
+            self.compares,
+            statistics.baseline is not None,
+            statistics.pairs == "all",
+            frozenset(listed),
+            1.0 if self.sample is None else self.sample,
+        )
 
     def _start_ratios(self, *, in_passes: bool) -> Ratios | None:
         """What adds up clusters and weights, where the config has any."""

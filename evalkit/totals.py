@@ -123,7 +123,8 @@ class PairSums:
 
     Args:
         deltas: candidate less baseline.
-        baseline_alone, candidate_alone: values of users who have only one of them.
+        baseline_alone, candidate_alone: values of users who have only one of them; of no cell
+            where there are none, as sums take much room.
         outcomes: int64[n_cells, n_columns, 3], wins, ties, losses of the candidate.
     """
 
@@ -135,20 +136,27 @@ class PairSums:
     @property
     def has_alone(self) -> bool:
         """Whether any user has one value alone."""
-        return bool(self.baseline_alone.counts.any())
+        return self.baseline_alone.n_cells > 0
 
     @classmethod
     def empty(cls, n_columns: int, n_cells: int = 1) -> "PairSums":
         """Nothing added yet."""
-        deltas, one, other = (ExactSums(n_columns, n_cells) for _ in range(3))
+        deltas, one, other = (ExactSums(n_columns, n) for n in (n_cells, 0, 0))
         return cls(deltas, one, other, np.zeros((n_cells, n_columns, 3), dtype=np.int64))
+
+    def make_alone(self) -> None:
+        """Room for users who have one value alone, if there is none yet."""
+        if not self.has_alone:
+            n_columns, n_cells = self.deltas.n_columns, self.deltas.n_cells
+            self.baseline_alone = ExactSums(n_columns, n_cells)
+            self.candidate_alone = ExactSums(n_columns, n_cells)
 
     def over(self, cells: npt.NDArray[np.int64]) -> "PairSums":
         """The sums over some of the cells."""
         if self.has_alone:
             one, other = self.baseline_alone.over(cells), self.candidate_alone.over(cells)
-        else:  # untouched, and stays so
-            one, other = ExactSums(self.deltas.n_columns), ExactSums(self.deltas.n_columns)
+        else:
+            one, other = self.baseline_alone, self.candidate_alone
         outcomes = self.outcomes[cells].sum(axis=0, keepdims=True)
         return PairSums(self.deltas.over(cells), one, other, outcomes)
 
@@ -164,8 +172,10 @@ class PairSums:
     def merge(self, other: "PairSums") -> None:
         """Take over what was added elsewhere."""
         self.deltas.merge(other.deltas)
-        self.baseline_alone.merge(other.baseline_alone)
-        self.candidate_alone.merge(other.candidate_alone)
+        if other.has_alone:
+            self.make_alone()
+            self.baseline_alone.merge(other.baseline_alone)
+            self.candidate_alone.merge(other.candidate_alone)
         self.outcomes += other.outcomes
 
 
@@ -249,6 +259,7 @@ class Totals:
         if n_alone:
             lone_old = np.where(np.isnan(new), old, np.nan)
             lone_new = np.where(np.isnan(old), new, np.nan)
+            found.make_alone()
             found.baseline_alone.add(lone_old, first_column=first, rows=rows)
             found.candidate_alone.add(lone_new, first_column=first, rows=rows)
 
@@ -399,10 +410,13 @@ class GrandTotals:
         outcomes = found.outcomes[0, column]
         baseline = self.models[segment, pair[0]].sum_of(column)
         candidate = self.models[segment, pair[1]].sum_of(column)
+        if found.has_alone:
+            baseline = baseline.without(found.baseline_alone.sum_of(column))
+            candidate = candidate.without(found.candidate_alone.sum_of(column))
         return PairTotal(
             found.deltas.sum_of(column),
-            baseline.without(found.baseline_alone.sum_of(column)),
-            candidate.without(found.candidate_alone.sum_of(column)),
+            baseline,
+            candidate,
             int(outcomes[WINS]),
             int(outcomes[TIES]),
             int(outcomes[LOSSES]),

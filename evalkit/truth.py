@@ -284,7 +284,8 @@ def _read_once(how: _Reading, *, coded: bool) -> _Rows:
     rows = _Rows(PairRows(room, graded=graded, coded=coded))
 
     def placed() -> Iterator[tuple[pl.DataFrame, int]]:
-        for batch in how.table.stream(how.columns, most=BATCH_ROWS):
+        most = max(1, BATCH_ROWS // 4) if how.keeps_ids else BATCH_ROWS
+        for batch in how.table.stream(how.columns, most=most):
             part, null_ids, not_sampled = choose_rows(batch, how.share, how.sample)
             rows.null_ids += null_ids
             rows.not_sampled += not_sampled

@@ -71,6 +71,21 @@ class ReappearedError(Exception):
     """A user came back after its rows had ended: ranks by counting need two scans."""
 
 
+def batch_rows(truth: Truth) -> int:
+    """How many rows come together: fewer where texts come with them, which take more room."""
+    hashed = truth.user_plan.hashed or truth.item_plan.hashed
+    return max(1, BATCH_ROWS // 4) if hashed else BATCH_ROWS
+
+
+def are_held_whole(policies: Policies, *, has_rank: bool, has_score: bool) -> bool:
+    """Whether policies ask of lists what hits alone cannot say."""
+    if has_score and not has_rank and policies.ties in WHOLE_LIST_TIES:
+        return True
+    if has_rank and policies.bad_ranks != "compress":
+        return policies.duplicates in ("first", "last", "multiply")  # copies are looked for
+    return policies.duplicates != "error"
+
+
 @dataclass(slots=True)
 class RankScan:
     """How one rankings table is read and probed."""
@@ -120,13 +135,9 @@ class RankScan:
     @property
     def needs_whole_lists(self) -> bool:
         """Whether a policy asks for what hits alone cannot say."""
-        if self.detailed or (self.has_equals and self.policies.ties in WHOLE_LIST_TIES):
-            return True
-        if self.mode == "rank" and self.policies.duplicates in ("once", "multiply"):
-            return self.policies.duplicates == "multiply"  # every copy of an item is looked for
-        if self.mode == "rank":
-            return self.policies.duplicates in ("first", "last")
-        return self.policies.duplicates != "error"
+        return self.detailed or are_held_whole(
+            self.policies, has_rank=self.has_rank, has_score=self.has_score
+        )
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -154,7 +165,7 @@ class RankScan:
     def batches(self) -> Iterator[Batch]:
         """The rows of the log, counted, by model, as they stand in the log."""
         first_row = 0
-        most = BATCH_LISTS if self.table.is_list else BATCH_ROWS
+        most = BATCH_LISTS if self.table.is_list else batch_rows(self.truth)
         for rows in self.table.stream(self._columns(), most=most):
             flat = self._explode(rows) if self.table.is_list else rows
             if self.has_rank and flat["rank"].null_count():

@@ -1,6 +1,7 @@
 """Users, or relevant items, in groups: by a table, by the truth's own columns, by number."""
 
 from evalkit.segments._buckets import (
+    MOST_GROUPS,
     SMALL,
     SMALL_KEY,
     UNKNOWN,
@@ -27,6 +28,7 @@ from evalkit.segments._users import (
 
 __all__ = [
     "ALL",
+    "MOST_GROUPS",
     "SMALL",
     "SMALL_KEY",
     "UNKNOWN",
