@@ -27,8 +27,8 @@ MIB = 1 << 20
 # -- what is there whatever the users: interpreter, libraries, loaded kernels; rows on their way
 AT_REST = 180 * MIB
 STREAMED_ROW = 60  # a ranked row, decoded and being probed
-MOST_STREAMED = 200 * MIB  # of integer ids: batches that wait for threads, room to probe in
-STREAMED_TEXTS = 1 << 20  # rows with texts at a time
+MOST_STREAMED = 220 * MIB  # of integer ids: batches that wait for threads, room to probe in
+STREAMED_TEXTS = 1 << 19  # rows with texts at a time
 
 # -- of a truth row: half a key, code, rank; the key's other half where ids are no small integers
 ROW, WIDE_KEY = 13, 4
@@ -42,8 +42,8 @@ USER = 130  # table entry, run, state
 RANK, RANKED_USER = 4, 16
 LISTED_ROW = 230  # of a whole list: its columns, sorted, cleaned and looked at
 SUM = 8 * (N_LIMBS + N_POWERS + N_WAITING + 5)  # an exact sum, of a cell or of a segment
-LEAST_SHARE = 24 * MIB  # that a pass should hold at least, to be worth reading the logs for
-MOST_SHARES = 256
+MOST_SHARES = 16  # more passes would take many times as long as one
+NAMED_SHARES = 8  # passes that the limit is named for where one is refused
 
 # -- what is taken for granted where nothing is read: more of it costs a look at the users
 USUAL_TEXT = 250  # bytes of a user's and an item's id together
@@ -202,8 +202,7 @@ class _Needs:
             if self._largest(n_shares) <= room:
                 return n_shares
             n_shares += max(1, n_shares // 8)
-        least = min(self._largest(MOST_SHARES), max(LEAST_SHARE, self._largest(8)))
-        needed = math.ceil((self.fixed + least) / MIB)
+        needed = math.ceil((self.fixed + self._largest(NAMED_SHARES)) / MIB)
         raise MachineError(
             f"a limit of {limit >> 20:,} MiB is too small: about {needed:,} MiB are needed",
             code="memory-limit",
