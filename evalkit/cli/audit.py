@@ -6,6 +6,7 @@ from typer import Option
 
 from evalkit.cli import console
 from evalkit.cli.guess import tell_columns
+from evalkit.cli.isolation import Isolated
 from evalkit.cli.options import (
     ConfigFile,
     Json,
@@ -45,6 +46,7 @@ def audit(
     threads: Threads = None,
     memory_limit: MemoryLimit = None,
     quiet: Quiet = False,
+    isolated: Isolated = False,
     log_format: LogFormat = "text",
 ) -> None:
     """Measure one metric as every library does, and say what moves it.

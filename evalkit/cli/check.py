@@ -1,6 +1,7 @@
 """`evalkit check`: everything that is wrong or odd with a config and its data."""
 
 from evalkit.cli import console
+from evalkit.cli.isolation import Isolated
 from evalkit.cli.options import (
     ConfigFile,
     Json,
@@ -24,6 +25,7 @@ def check(
     json: Json = False,
     threads: Threads = None,
     quiet: Quiet = False,
+    isolated: Isolated = False,
     log_format: LogFormat = "text",
 ) -> int:
     """Report what is wrong or odd with config and data.

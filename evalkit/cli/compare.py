@@ -7,6 +7,7 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.guess import name_rankings
+from evalkit.cli.isolation import Isolated
 from evalkit.cli.options import (
     Format,
     Json,
@@ -86,6 +87,7 @@ def compare(
     threads: Threads = None,
     memory_limit: MemoryLimit = None,
     quiet: Quiet = False,
+    isolated: Isolated = False,
     log_format: LogFormat = "text",
 ) -> None:
     """Compare models user by user, over the same truth.

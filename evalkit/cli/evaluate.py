@@ -7,6 +7,7 @@ from typer import Argument, Option
 
 from evalkit.cli import result
 from evalkit.cli.guess import name_rankings, unnamed_models
+from evalkit.cli.isolation import Isolated
 from evalkit.cli.options import (
     Format,
     Json,
@@ -60,6 +61,7 @@ def evaluate(
     threads: Threads = None,
     memory_limit: MemoryLimit = None,
     quiet: Quiet = False,
+    isolated: Isolated = False,
     log_format: LogFormat = "text",
 ) -> None:
     """Evaluate rankings without a config.

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import NoReturn
 
 from evalkit.cli import console
+from evalkit.cli.native import filter_native_stderr, flush_native_stderr
 from evalkit.errors import (
     FINE,
     MACHINE_FAILED,
@@ -51,6 +52,7 @@ def end_with(arguments: Sequence[str]) -> NoReturn:
 
     _listen(dict.fromkeys(_STOPS, _stop_at_once))
     sys.unraisablehook = _end_or_show
+    filter_native_stderr()
     console.configure(arguments)
     show_warnings_by(console.warn)
     _watch_signals()
@@ -64,6 +66,7 @@ def _leave(status: int) -> NoReturn:
         if not thread.daemon and thread is not threading.main_thread():
             thread.join()
     atexit._run_exitfuncs()
+    flush_native_stderr()
     with suppress(OSError):  # what could not be written has been told
         sys.stdout.flush()
     with suppress(OSError):

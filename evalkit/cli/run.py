@@ -1,6 +1,7 @@
 """`evalkit run`: the whole job."""
 
 from evalkit.cli import result
+from evalkit.cli.isolation import Isolated
 from evalkit.cli.options import (
     ConfigFile,
     Format,
@@ -44,6 +45,7 @@ def run(
     threads: Threads = None,
     memory_limit: MemoryLimit = None,
     quiet: Quiet = False,
+    isolated: Isolated = False,
     log_format: LogFormat = "text",
 ) -> int:
     """Evaluate what a config asks for, and write its report.
