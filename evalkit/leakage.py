@@ -2,8 +2,9 @@
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from evalkit.config import Config, Key, spell
 from evalkit.errors import DataError, EvalkitError, raise_all
@@ -19,6 +20,8 @@ from evalkit.sources import (
     reading,
 )
 from evalkit.storage import storing
+
+Found = TypeVar("Found")
 
 TOLD_FROM = 0.01  # of the truth's pairs; people who come back for the same item are no fault
 IS_TRAIN_FROM = 0.95  # people do not come back as often as that
@@ -93,8 +96,6 @@ def find_mixed(tables: Sequence[Table], config: Config) -> list[EvalkitError]:
     with storing(config.storage):
         for key, table in _keyed(tables, config):
             for splitter in table.splitters:
-                if splitter.kind != "split" or not splitter.is_text:
-                    continue
                 spelled = _spellings(table, splitter)
                 if _is_mixed(table, splitter, spelled):
                     found.append(_mixed(key, table, splitter, spelled, config))
@@ -139,12 +140,18 @@ def _keyed(tables: Sequence[Table], config: Config) -> Iterator[tuple[Key, Table
 
 
 def _spellings(table: Table, splitter: Splitter) -> dict[str, list[str]]:
+    if splitter.kind != "split" or not splitter.is_text:
+        return {}
+    return _look(table, splitter.spellings) or {}
+
+
+def _look(table: Table, act: Callable[[], Found]) -> Found | None:
     try:
         with reading(table):
-            return splitter.spellings()
+            return act()
     except DataError as error:
         if error.code == "schema-differs":  # of a column that nobody asked for
-            return {}
+            return None
         raise
 
 
@@ -193,50 +200,54 @@ def _predicate_hint(
     return f"write where = {json.dumps(where, ensure_ascii=False)} under {section}"
 
 
-def split_remarks(tables: Sequence[Table], config: Config) -> Iterator[Remark]:
+def split_remarks(tables: Sequence[Table], config: Config) -> list[Remark]:
     """What columns and names of files say of the split, and what may be meant as it is."""
-    for key, table in _keyed(tables, config):
-        role = str(key[0])
-        for splitter in table.splitters:
-            yield from _column_remarks(role, table, splitter)
-        parts = parts_of_files(table.files)
-        wrong = NEVER_TRAIN if role == "train" else (TRAIN,)
-        if role != "rankings" and (len(parts) > 1 or any(each in parts for each in wrong)):
-            if role == "train" and not any(each in parts for each in wrong):
-                continue
-            named = ", ".join(f"{file} ({part})" for part, file in parts.items())
-            message = f"{role} is read from files that are named after a part of the data: {named}"
-            hint = "name the files of one part in path"
-            yield Remark("split-files", message, table.at, hint)
+    found: list[Remark] = []
+    with storing(config.storage):
+        for key, table in _keyed(tables, config):
+            found += _column_remarks(str(key[0]), table)
+            found += _file_remarks(str(key[0]), table)
+    return found
 
 
-def _column_remarks(role: str, table: Table, splitter: Splitter) -> Iterator[Remark]:
-    if splitter.is_text and splitter.kind == "split":
-        spelled = _spellings(table, splitter)
-        if list(spelled) == [TRAIN] and role not in ("train", "rankings"):
-            with reading(table):
-                values = splitter.few_values()
-            if values is not None and len(values) - len(spelled[TRAIN]) <= FEW_OTHERS:
-                message = f"{role} holds rows of {', '.join(map(repr, spelled[TRAIN]))}: column "
-                hint = "held-out rows are the right answers; training rows were seen by the models"
-                yield Remark("train-rows", f"{message}{splitter.name!r}", table.at, hint)
-        if spelled:
-            return
-    if splitter.where is not None and splitter.name in splitter.where:
-        return  # somebody has thought of it
-    with reading(table):
-        values = splitter.few_values()
-    if values is None or len(values) < 2:
-        return
-    if splitter.kind == "flag" and set(map(str.lower, values)) <= _TRUE_AND_FALSE:
-        part = flag_part(splitter.name)
-        message = f"{role} has rows with and without {splitter.name!r}, which tells those of {part}"
-        hint = f"where leaves the rows of one part; or {splitter.name} means something else"
-        yield Remark("split-flag", message, table.at, hint)
-    elif splitter.kind == "split" and _are_folds(values):
-        message = f"{role} has rows of the folds {', '.join(values)}: column {splitter.name!r}"
-        hint = f'where = "{splitter.name} = {values[0]}" leaves the rows of one fold'
-        yield Remark("numbered-folds", message, table.at, hint)
+def _file_remarks(role: str, table: Table) -> Iterator[Remark]:
+    parts = parts_of_files(table.files)
+    is_odd = len(parts) > 1 or TRAIN in parts
+    if role == "train":
+        is_odd = any(part in parts for part in NEVER_TRAIN)
+    if role != "rankings" and is_odd:
+        named = ", ".join(f"{file} ({part})" for part, file in parts.items())
+        message = f"{role} is read from files that are named after a part of the data: {named}"
+        yield Remark("split-files", message, table.at, "name the files of one part in path")
+
+
+def _column_remarks(role: str, table: Table) -> Iterator[Remark]:
+    """What the columns say: words of one part alone, or else numbered folds and flags."""
+    found = {splitter: _spellings(table, splitter) for splitter in table.splitters}
+    by_words = {splitter: spelled for splitter, spelled in found.items() if spelled}
+    for splitter, spelled in by_words.items():
+        if list(spelled) != [TRAIN] or role in ("train", "rankings"):
+            continue
+        values = _look(table, splitter.few_values)
+        if values is not None and len(values) - len(spelled[TRAIN]) <= FEW_OTHERS:
+            message = f"{role} holds rows of {', '.join(map(repr, spelled[TRAIN]))}: column "
+            hint = "held-out rows are the right answers; training rows were seen by the models"
+            yield Remark("train-rows", f"{message}{splitter.name!r}", table.at, hint)
+    for splitter in () if by_words else table.splitters:
+        name = splitter.name
+        if splitter.where is not None and name in splitter.where:
+            continue  # somebody has thought of it
+        values = _look(table, splitter.few_values)
+        if values is None or len(values) < 2:
+            continue
+        if splitter.kind == "flag" and set(map(str.lower, values)) <= _TRUE_AND_FALSE:
+            message = f"{role} has rows with and without {name!r}, which tells those of "
+            hint = f"where leaves the rows of one part, unless {name} means something else"
+            yield Remark("split-flag", f"{message}{flag_part(name)}", table.at, hint)
+        elif splitter.kind == "split" and _are_folds(values):
+            message = f"{role} has rows of the folds {', '.join(values)}: column {name!r}"
+            hint = "where leaves the rows of one fold, or of train those of the others"
+            yield Remark("numbered-folds", message, table.at, hint)
 
 
 _TRUE_AND_FALSE = {"true", "false", "0", "1", "0.0", "1.0"}

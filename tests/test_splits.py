@@ -238,6 +238,7 @@ def test_files_that_lack_the_column_or_have_another_type_of_it_do_no_harm(tmp_pa
     ROWS.tail(3).with_columns(split=pl.lit(3)).write_parquet(tmp_path / "t/b.parquet")
     split_by(["train"], rows=ROWS.head(1)).write_parquet(tmp_path / "t/a.parquet")
     assert run(write_job(tmp_path, truth="t")).counts.truth.pairs == 4
+    assert remarks(write_job(tmp_path, truth="t")) == []
 
 
 def test_a_joined_log_of_several_parts_is_refused_once(tmp_path):
@@ -279,6 +280,10 @@ def remarks(tree):
         (pl.Series("fold", [1.0, 2.0, None, None]), [("numbered-folds", False)]),
         (pl.Series("fold", ["fold_1", "fold_2", "fold_2", "fold_3"]), [("numbered-folds", False)]),
         (pl.Series("fold", [2] * 4), []),
+        (pl.Series("fold_u", [1, 2, 3, 1]), [("numbered-folds", False)]),
+        (pl.Series("userSplit", PARTS), [("mixed-splits", True)]),
+        (pl.Series("part_number", PARTS), []),
+        (pl.Series("splitter", PARTS), []),
         (pl.Series("set", [7000, 8000, 1, 2]), []),
         (pl.Series("set", ["Castle", "Space", "Train", "City"]), []),
         (pl.Series("is_train", [True, False, True, True]), [("split-flag", False)]),
@@ -293,6 +298,17 @@ def test_check_says_what_tells_of_a_split(tmp_path, column, said):
     ROWS.with_columns(column).write_parquet(tmp_path / "truth.parquet")
 
     assert remarks(write_job(tmp_path)) == said
+
+
+def test_check_says_nothing_of_folds_that_where_or_a_split_has_chosen(tmp_path):
+    frame = ROWS.with_columns(fold=pl.Series([0, 1, 2, 2]))
+    frame.write_parquet(tmp_path / "truth.parquet")
+    tree = write_job(tmp_path)
+    tree["truth"]["where"] = "fold <> 0"
+    assert remarks(tree) == []
+
+    split_by(["test"] * 4, rows=frame).write_parquet(tmp_path / "truth.parquet")
+    assert remarks(write_job(tmp_path)) == []
 
 
 def test_check_remarks_what_the_policy_keeps(tmp_path):

@@ -23,10 +23,11 @@ HELD_OUT = ("test", "holdout", "eval", "valid", "dev")  # the best truth first
 NEVER_TRAIN = ("test", "holdout", "eval")
 TRAIN = "train"
 
-_NAMES = frozenset(
+_NAMES = frozenset(  # of columns, as they are
     "split splits splitname datasplit datasetsplit evalsplit part parts partition fold folds "
     "subset set setname phase".split()
 )
+_NAME_WORDS = frozenset("split splits fold folds subset partition".split())  # within a name
 _FLAG = re.compile(rf"(?:is|in|for)?({'|'.join(PARTS)})(?:set|flag|mask|row|rows)?")
 _SUFFIX = re.compile(r"(?<=...)(?:sub)?(?:set|split|data|part|fold|rows?|examples?|samples?)$")
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
@@ -131,7 +132,9 @@ def find_splitters(
         is_text = dtype.base_type() in _TEXT
         if name in used or not (is_text or is_number):
             continue
-        kind = "split" if plain in _NAMES else "flag" if _FLAG.fullmatch(plain) else None
+        words = {word.lower() for word in re.findall(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+", name)}
+        is_split = plain in _NAMES or bool(words & _NAME_WORDS)
+        kind = "split" if is_split else "flag" if _FLAG.fullmatch(plain) else None
         if kind is not None:
             opened = _opening(open_column, name)
             found.append(Splitter(name, kind, is_text, where, opened))
