@@ -319,7 +319,8 @@ def library_lines() -> Iterator[str]:
     for each in libraries():
         yield f"### {each.name}"
         yield ""
-        yield f"{each.about} Held against {each.version}; read by way of {each.path}."
+        order = ", ordered by scores alone" if each.looks_at == "scores" else ""
+        yield f"{each.about} Held against {each.version}; read by way of {each.path}{order}."
         yield ""
         yield from remark_lines(each, "")
         for kind in each.rows:

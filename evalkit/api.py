@@ -109,7 +109,7 @@ def evaluate(
         unnamed=_unnamed(listed),
     )
     return run_config(
-        build_config(tree, name=name),
+        build_config(tree, name=name, unnamed=given.unnamed),
         given=given,
         threads=threads,
         memory_limit=memory_limit,
@@ -416,7 +416,7 @@ def _evaluate_rows(
             tables.append({**each.section(), **(extra or {})})
         tree[section] = tables
     return run_config(
-        build_config(tree, name=name),
+        build_config(tree, name=name, unnamed=unnamed),
         given=Given(rankings=held, segments=segment_tables, door="python", unnamed=unnamed),
         threads=threads,
         memory_limit=memory_limit,

@@ -113,15 +113,15 @@ def convention_warnings(config: Config, requests: Sequence[Request]) -> list[War
 
 
 def order_of(config: Config) -> tuple[Order, str]:
-    """Which of a rank and a score orders lists where both are guessed, and who is why it does."""
+    """Which of a rank and a score orders lists where both are guessed; why, if it is the score."""
     profile = config.profile
     if config.kind != "rankings":
         return "rank", ""
     if profile.looks_at == "scores":
-        return "score", profile.name
+        return "score", f"{profile.name} looks at scores alone"
     followed = [policies_of(request, config.policies) for request in config.requests]
     if any(each.ties in _BESIDE_NO_RANK for each in followed):
-        return "score", "ties"
+        return "score", "what orders equal scores is asked for"
     if any(each.ties in TIED or each.nonpositive_scores == "miss" for each in followed):
         return "both", ""
     return "rank", ""

@@ -92,6 +92,7 @@ def evaluate(
         rankings_columns={model: of_rankings for model, _ in models},
         overrides=with_profile(overrides, profile),
         variables=parse_variables(variables or ()),
+        unnamed=unnamed_models(texts),
     )
     set_threads(threads)
     from evalkit.plan import Given

@@ -37,6 +37,7 @@ def build_config(
     base: str | os.PathLike[str] = "",
     overrides: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
+    unnamed: frozenset[str] = frozenset(),
 ) -> Config:
     """The config that nested dicts and lists hold, shaped as the TOML is; they are changed.
 
@@ -47,12 +48,13 @@ def build_config(
         base: the folder that relative paths start from.
         overrides: `key=value` texts.
         variables: values of the `{name}` places in paths and SQL.
+        unnamed: models whose names a column gives instead, where their table has one.
     Raises:
         RequestError: as `parse_config`, without [config-syntax].
     """
     places = places or Places()
     places = Places(places.source, dict(places.lines), dict(places.options))
-    problems = Problems(places)
+    problems = Problems(places, unnamed=unnamed)
     for override in overrides:
         override_key(tree, override, places, problems)
     match tree.get("log"):

@@ -451,10 +451,9 @@ def check_statistics(tree: Mapping[str, object], problems: Problems) -> None:
     section = tree.get("statistics")
     if not isinstance(section, dict):
         return
-    models = [table.get("model") for table in ranking_tables(tree)]
-    known = [model for model in models if isinstance(model, str)]
+    known = known_models(tree, problems)
     baseline = section.get("baseline")
-    if isinstance(baseline, str) and known and len(known) == len(models) and baseline not in known:
+    if isinstance(baseline, str) and known and baseline not in known:
         close = nearest(baseline, known)
         problems.add(
             ("statistics", "baseline"),
@@ -497,6 +496,13 @@ def ranking_tables(tree: Mapping[str, object]) -> list[Mapping[str, object]]:
             listed = tables if isinstance(tables, list) else [tables]
             return [table for table in listed if isinstance(table, dict)]
     return []
+
+
+def known_models(tree: Mapping[str, object], problems: Problems) -> list[str]:
+    """The names of all models; none where some are only known once the data is read."""
+    models = [table.get("model") for table in ranking_tables(tree)]
+    known = [each for each in models if isinstance(each, str) and each not in problems.unnamed]
+    return known if len(known) == len(models) else []
 
 
 def _check_ratios(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from evalkit.config._checks import labels_of, ranking_tables
+from evalkit.config._checks import known_models, labels_of
 from evalkit.config._places import Key
 from evalkit.config._problems import Problems
 from evalkit.errors import nearest
@@ -102,10 +102,9 @@ def _check_metric(
 def _check_model(
     gate: Mapping[str, object], key: Key, tree: Mapping[str, object], problems: Problems
 ) -> None:
-    models = [table.get("model") for table in ranking_tables(tree)]
-    known = [model for model in models if isinstance(model, str)]
+    known = known_models(tree, problems)
     model = gate.get("model")
-    if isinstance(model, str) and known and len(known) == len(models) and model not in known:
+    if isinstance(model, str) and known and model not in known:
         close = nearest(model, known)
         problems.add(
             (*key, "model"),

@@ -9,10 +9,14 @@ from evalkit.errors import Errors, EvalkitError, RequestError, raise_all
 
 @dataclass(frozen=True, slots=True)
 class Problems:
-    """Collects every mistake with its key, so that they can be told in file order."""
+    """Collects every mistake with its key, so that they can be told in file order.
+
+    `unnamed` are models whose names a column gives instead, where their table has one.
+    """
 
     places: Places
     found: list[tuple[tuple[int, int], EvalkitError]] = field(default_factory=list)
+    unnamed: frozenset[str] = frozenset()
 
     def add(self, key: Key, code: str, message: str, *, hint: str = "") -> None:
         problem = RequestError(message, code=code, at=self.places.at(key), hint=hint)

@@ -121,6 +121,7 @@ def evaluate_config(
     overrides: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
     name: str = "evaluate",
+    unnamed: frozenset[str] = frozenset(),
 ) -> Config:
     """The config of one `evalkit evaluate`, from its options.
 
@@ -133,6 +134,7 @@ def evaluate_config(
         overrides: `key=value` texts.
         variables: values of the `{name}` places in paths and SQL.
         name: the run's name.
+        unnamed: models whose names a column gives instead, where their table has one.
     Raises:
         RequestError: as `parse_config`.
     """
@@ -150,8 +152,14 @@ def evaluate_config(
         "rankings": tables,
         "metrics": {"names": list(metrics)},
     }
-    places = Places("", {}, options)
-    return build_config(tree, name=name, places=places, overrides=overrides, variables=variables)
+    return build_config(
+        tree,
+        name=name,
+        places=Places("", {}, options),
+        overrides=overrides,
+        variables=variables,
+        unnamed=unnamed,
+    )
 
 
 def config_schema() -> dict[str, object]:

@@ -87,6 +87,7 @@ class TrainColumns(Record):
 
 
 _PATH = "File, glob, directory, URL, or a list of them; relative to the config file."
+_COLUMNS = "What is read, and nothing else; without any, columns are guessed from their names."
 _FORMAT = "Format where the name does not tell: parquet, ipc, csv, ndjson, trec."
 _WHERE = "SQL predicate; rows in are the rows after it."
 
@@ -96,7 +97,7 @@ class TruthTable(Record):
 
     path: Texts = Field(description=_PATH)
     format: str | None = Field(default=None, description=_FORMAT)
-    columns: TruthColumns = Field(default_factory=TruthColumns, description="Column names.")
+    columns: TruthColumns = Field(default_factory=TruthColumns, description=_COLUMNS)
     where: str | None = Field(default=None, description=_WHERE)
     threshold: Threshold | None = Field(
         default=None, description="Relevant from here on; default: relevance above 0."
@@ -109,7 +110,7 @@ class RankingsTable(Record):
     model: str | None = Field(default=None, description="Name of the model; or name columns.model.")
     path: Texts = Field(description=_PATH)
     format: str | None = Field(default=None, description=_FORMAT)
-    columns: RankingsColumns = Field(default_factory=RankingsColumns, description="Column names.")
+    columns: RankingsColumns = Field(default_factory=RankingsColumns, description=_COLUMNS)
     where: str | None = Field(default=None, description=_WHERE)
 
 
@@ -119,7 +120,7 @@ class LogTable(Record):
     model: str | None = Field(default=None, description="Name of the model; or name columns.model.")
     path: Texts = Field(description=_PATH)
     format: str | None = Field(default=None, description=_FORMAT)
-    columns: LogColumns = Field(default_factory=LogColumns, description="Column names.")
+    columns: LogColumns = Field(default_factory=LogColumns, description=_COLUMNS)
     where: str | None = Field(default=None, description=_WHERE)
     threshold: Threshold | None = Field(
         default=None, description="Relevant from here on; default: label above 0."
@@ -131,7 +132,7 @@ class TrainTable(Record):
 
     path: Texts = Field(description=_PATH)
     format: str | None = Field(default=None, description=_FORMAT)
-    columns: TrainColumns = Field(default_factory=TrainColumns, description="Column names.")
+    columns: TrainColumns = Field(default_factory=TrainColumns, description=_COLUMNS)
     where: str | None = Field(default=None, description=_WHERE)
     drop_seen: bool = Field(default=False, description="Drop seen items from the rankings.")
 
@@ -198,7 +199,7 @@ class RatingsTable(Record):
     model: str | None = Field(default=None, description="Name of the model; or name columns.model.")
     path: Texts = Field(description=_PATH)
     format: str | None = Field(default=None, description=_FORMAT)
-    columns: RatingsColumns = Field(default_factory=RatingsColumns, description="Column names.")
+    columns: RatingsColumns = Field(default_factory=RatingsColumns, description=_COLUMNS)
     where: str | None = Field(default=None, description=_WHERE)
 
 
@@ -208,9 +209,7 @@ class PredictionsTable(Record):
     model: str | None = Field(default=None, description="Name of the model; or name columns.model.")
     path: Texts = Field(description=_PATH)
     format: str | None = Field(default=None, description=_FORMAT)
-    columns: PredictionsColumns = Field(
-        default_factory=PredictionsColumns, description="Column names."
-    )
+    columns: PredictionsColumns = Field(default_factory=PredictionsColumns, description=_COLUMNS)
     where: str | None = Field(default=None, description=_WHERE)
 
 
@@ -220,7 +219,7 @@ class LabelsTable(Record):
     model: str | None = Field(default=None, description="Name of the model; or name columns.model.")
     path: Texts = Field(description=_PATH)
     format: str | None = Field(default=None, description=_FORMAT)
-    columns: LabelsColumns = Field(default_factory=LabelsColumns, description="Column names.")
+    columns: LabelsColumns = Field(default_factory=LabelsColumns, description=_COLUMNS)
     where: str | None = Field(default=None, description=_WHERE)
     threshold: Threshold | None = Field(
         default=None, description="Label 1 from here on; default: labels are 0 and 1 already."
@@ -378,7 +377,8 @@ class Segmentation(Record):
     format: str | None = Field(default=None, description=_FORMAT)
     where: str | None = Field(default=None, description=_WHERE)
     user: Texts | None = Field(
-        default=None, description="User column of the table, or columns; default: as in the truth."
+        default=None,
+        description="User column of the table, or columns; default: as in the truth, or guessed.",
     )
     item: str | None = Field(
         default=None, description="Item column of the table: segments of items instead of users."

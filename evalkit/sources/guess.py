@@ -71,7 +71,7 @@ class Guessing:
         door: who asks. A config's `columns` are all that is read; what a command or Python names
             replaces the guess of that name alone.
         order: which of a rank and a score is read where both are guessed.
-        because: who looks at scores alone, where that is why the score is read.
+        because: why the score is read, where it is.
         unnamed: models whose names a column gives instead, where there is one.
         section: of the table, as a config spells it, for hints.
     """
@@ -94,7 +94,7 @@ class Chosen:
         columns: our name -> a column or an SQL expression; several columns of the user.
         guessed: those of our names that nobody wrote.
         unread: our name -> a column that looks like it, and is not read.
-        because: why a score is read and no rank, where a profile is why.
+        because: why a score is read and no rank, where both look like it.
     """
 
     columns: Columns

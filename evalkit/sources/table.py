@@ -181,7 +181,7 @@ def spell_guesses(tables: Sequence[Table]) -> list[str]:
         columns = (f"{key} = {_spell(table.columns[key])}" for key in table.guessed)
         told = f"columns are guessed: {', '.join(columns)}" if table.guessed else ""
         if told and table.chosen.because:
-            told += f" (no rank: {table.chosen.because} looks at scores alone)"
+            told += f" (no rank: {table.chosen.because})"
         if table.seems:
             told = "; ".join(filter(None, [f"lines look like {table.seems.upper()}", told]))
         if told:

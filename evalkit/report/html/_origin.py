@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from evalkit.report.html._markup import Html, el, join, raw
 from evalkit.report.html._tables import name_cell, number_cell, table, text_cell
-from evalkit.report.record import Report
+from evalkit.report.record import Input, Report
 
 
 def data_section(report: Report) -> Html:
@@ -122,6 +122,7 @@ def origin_section(report: Report) -> Html:
             name_cell(each.role if each.model is None else f"{each.role}: {each.model}"),
             number_cell(f"{each.rows:,}"),
             text_cell(_paths(each.paths), wrap=True),
+            text_cell(_columns(each), wrap=True),
             text_cell(each.fingerprint or "none"),
         ]
         for each in report.inputs
@@ -135,7 +136,7 @@ def origin_section(report: Report) -> Html:
         el("h2", "How this was made", id="origin"),
         table(["", ""], listed, sortable=False),
         el("h3", "Inputs"),
-        table(["log", "rows", *_texts("paths", "fingerprint")], inputs, sortable=False),
+        table(["log", "rows", *_texts("paths", "columns", "fingerprint")], inputs, sortable=False),
         el("details", el("summary", "Parameters of metrics"), el("pre", _lines(parameters)))
         if parameters
         else None,
@@ -147,6 +148,15 @@ def origin_section(report: Report) -> Html:
 
 def _texts(*names: str) -> list[Html]:
     return [el("th", name, class_="text", scope="col") for name in names]
+
+
+def _columns(log: Input) -> str:
+    spelled = (
+        f"{key} = {column if isinstance(column, str) else ', '.join(column)}"
+        + (" (guessed)" if key in log.guessed else "")
+        for key, column in log.columns.items()
+    )
+    return ", ".join(spelled)
 
 
 def _paths(paths: tuple[str, ...]) -> str:
