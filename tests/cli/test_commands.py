@@ -477,3 +477,24 @@ def test_explain_says_what_a_code_means(evalkit):
     shown = " ".join(outcome.out.split())
     assert shown == f"few-users: {code.means} cause {code.cause} cure {code.cure}"
     assert evalkit("explain", "few-users", "--json").document["cure"] == code.cure
+
+
+def test_every_command_knows_trec_files_by_their_lines_and_says_so(evalkit, tmp_path):
+    (tmp_path / "qrels.test").write_text("301 0 A 1\n301 0 B 0\n")
+    (tmp_path / "results.test").write_text("301 Q0 B 1 2.5 x\n301 Q0 A 2 1.5 x\n")
+    files = ("--truth", "qrels.test", "--rankings", "x=results.test")
+    told = "x: lines look like TREC; columns are guessed: user = user, item = item, score = score"
+
+    evaluated = evalkit("evaluate", *files, "-m", "RR")
+    written = evalkit("init", *files, "-o", "job.toml")
+    text = (tmp_path / "job.toml").read_text()
+    unnamed = "\n".join(line for line in text.splitlines() if not line.startswith("columns ="))
+    (tmp_path / "job.toml").write_text(unnamed.replace('format = "trec"', ""))
+    checked = evalkit("check", "job.toml")
+    ran = evalkit("run", "job.toml")
+
+    assert (evaluated.status, written.status, checked.status, ran.status) == (0, 0, 0, 0)
+    assert text.count('format = "trec"') == 2
+    assert told in evaluated.err
+    assert told in checked.out
+    assert told in ran.err
