@@ -70,7 +70,8 @@ def track(report: Report, experiment: str, path: Path | None) -> str:
             f"the run is complete, but MLflow did not take it: {reason}",
             code="tracker-failed",
             at="output.mlflow",
-            hint="MLFLOW_TRACKING_URI names the server",
+            hint="MLFLOW_TRACKING_URI names the server; for a folder, file:/srv/mlruns, newer "
+            "MLflow wants MLFLOW_ALLOW_FILE_STORE=true",
         ) from error
     return run_id
 

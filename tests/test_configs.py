@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import types
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from example_logs import write_example_logs
 ROOT = Path(__file__).parent.parent
 CONFIGS = sorted((ROOT / "configs").glob("*.toml"))
 DAY = "2026-11-20"
+THREE_IN_THE_MORNING = datetime(2026, 11, 21, 3)
 
 
 @pytest.fixture
@@ -37,15 +38,17 @@ def yesterday() -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command line as a scheduler's shell does, with `evalkit` on the path."""
-    shim = folder / "bin" / "evalkit"
-    shim.parent.mkdir(exist_ok=True)
+def shell(command: str, folder: Path, *, on_path: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run a command line as a scheduler's shell does; `evalkit` is in the folder's environment."""
+    shim = folder / ".venv" / "bin" / "evalkit"
+    shim.parent.mkdir(exist_ok=True, parents=True)
     shim.write_text(f'#!/bin/sh\nexec {sys.executable} -m evalkit "$@"\n')
     shim.chmod(0o755)
     environment = {
         **os.environ,
-        "PATH": f"{shim.parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{shim.parent}{os.pathsep}/usr/bin{os.pathsep}/bin"
+        if on_path
+        else "/usr/bin:/bin",
         "PYTHONPATH": str(ROOT),
     }
     line = command.replace("/srv/evalkit", str(folder))
@@ -136,7 +139,23 @@ def airflow_command(monkeypatch) -> str:
     monkeypatch.setitem(sys.modules, "airflow", airflow)
     monkeypatch.setitem(sys.modules, bash.__name__, bash)
     runpy.run_path(str(SCHEDULES / "airflow_dag.py"))
-    return found["bash_command"].replace("{{ ds }}", DAY)
+    assert callable(found["on_failure_callback"])
+    return found["bash_command"]
+
+
+def rendered(command: str, run_after: datetime) -> str:
+    """The command as Airflow's templates fill it for a run that may begin at that time."""
+    jinja = pytest.importorskip("jinja2")
+
+    def ds_add(day: str, days: int) -> str:
+        return (datetime.fromisoformat(day) + timedelta(days=days)).date().isoformat()
+
+    environment = jinja.Environment(undefined=jinja.StrictUndefined)
+    environment.filters["ds"] = lambda moment: moment.strftime("%Y-%m-%d")
+    return environment.from_string(command).render(
+        dag_run=types.SimpleNamespace(run_after=run_after),
+        macros=types.SimpleNamespace(ds_add=ds_add),
+    )
 
 
 def kubernetes_command() -> str:
@@ -164,14 +183,45 @@ def test_scheduled_command_runs(place, scheduler, monkeypatch):
     command = {
         "systemd": exec_line,
         "cron": cron_line,
-        "airflow": lambda: airflow_command(monkeypatch),
+        "airflow": lambda: rendered(airflow_command(monkeypatch), THREE_IN_THE_MORNING),
         "kubernetes": kubernetes_command,
     }[scheduler]()
 
-    done = shell(command, place)
+    done = shell(command, place, on_path=scheduler == "kubernetes")  # an image brings its own
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert (place / "runs" / "latest" / "report.html").is_file()
+    day = DAY if scheduler == "airflow" else yesterday()
+    manifest = (place / "runs" / "latest" / "manifest.json").read_text()
+    assert f"day={day}" in manifest
+
+
+def test_cron_mails_errors_alone(place):
+    line = cron_line()
+    broken = line.replace("nightly.toml", "missing.toml")
+
+    done, failed = shell(line, place), shell(broken, place)
+
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "")
+    assert failed.returncode == 2
+    assert failed.stderr.startswith("error[")
+    assert re.search(r'^MAILTO="[^"]+"$', (SCHEDULES / "crontab").read_text(), flags=re.MULTILINE)
+
+
+def test_systemd_tells_of_a_failed_night():
+    unit = (SCHEDULES / "evalkit-nightly.service").read_text()
+
+    (told,) = re.findall(r"^OnFailure=(.*)$", unit, flags=re.MULTILINE)
+
+    assert "mail" in (SCHEDULES / told).read_text()
+    assert re.search(r"^User=(?!root)\w+$", unit, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("hour", [0, 3, 23])
+def test_airflow_takes_the_day_before_the_run(monkeypatch, hour):
+    command = rendered(airflow_command(monkeypatch), datetime(2026, 3, 1, hour))
+
+    assert "--var day=2026-02-28 " in command
 
 
 def test_dagster_job_runs_its_command(place, monkeypatch):
@@ -188,13 +238,12 @@ def test_dagster_job_runs_its_command(place, monkeypatch):
         (SCHEDULES / "dagster_job.py").read_text().replace("/srv/evalkit", str(place))
     )
     shell("true", place)
-    monkeypatch.setenv("PATH", f"{place / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     told = []
     job = runpy.run_path(str(script))
     context = types.SimpleNamespace(
         op_config={"day": DAY}, log=types.SimpleNamespace(info=told.append),
-        scheduled_execution_time=datetime(2026, 11, 20),
+        scheduled_execution_time=THREE_IN_THE_MORNING,
     )  # fmt: skip
 
     job["evaluate"](context)

@@ -41,6 +41,7 @@ def index_of(folder):
         ("last~1", "nightly", "b"),
         ("last~2", "nightly", "a"),
         ("last-passed", "nightly", "a"),
+        ("last-passed", None, "w"),
         ("b", None, "b"),
         ("prod", "nightly", "b"),
         ("latest", None, "w"),
@@ -50,6 +51,35 @@ def test_run_is_found(folder, reference, name, found):
     history.tag_run(folder, folder / "b", "prod")
 
     assert history.find_run(folder, reference, name=name).name == found
+
+
+def test_without_a_job_last_counts_the_runs_of_one(folder):
+    assert history.find_run(folder, "last~1") is None  # w is the only run of weekly
+
+
+@pytest.mark.parametrize(
+    ("references", "name", "found"),
+    [
+        (("last~1", "last"), "nightly", ["b", "c"]),
+        (("a", "last"), None, ["a", "c"]),
+        (("prod", "last~1", "last"), None, ["b", "b", "c"]),
+        (("a", "w"), None, ["a", "w"]),
+        (("last-passed", "c"), None, ["a", "c"]),
+    ],
+)
+def test_runs_named_together_are_of_one_job(folder, references, name, found):
+    history.tag_run(folder, folder / "b", "prod")
+
+    reports = history.load_together(folder, references, name=name)
+
+    assert [report.run_id for report in reports] == found
+
+
+def test_a_time_in_one_of_several_jobs_is_refused(folder):
+    with pytest.raises(RequestError) as caught:
+        history.load_together(folder, ("a", "w", "last"))
+
+    assert (caught.value.code, caught.value.hint) == ("ambiguous-job", "--name nightly")
 
 
 def test_path_is_found(folder):

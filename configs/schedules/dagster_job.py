@@ -1,11 +1,15 @@
-"""The nightly job as a Dagster job with a schedule; a failed gate is a failure with a reason."""
+"""The nightly job as a Dagster job with a schedule; a failed gate is a failure with a reason.
+
+Alert policies, or a sensor made with dagster.make_email_on_run_failure_sensor, tell people of it.
+"""
 
 import subprocess
+from datetime import timedelta
 
 import dagster
 
 COMMAND = [
-    *("evalkit", "run", "/srv/evalkit/configs/nightly.toml"),
+    *("/srv/evalkit/.venv/bin/evalkit", "run", "/srv/evalkit/configs/nightly.toml"),
     *("--if-new", "--wait", "600", "--log-format", "json", "--summary"),
 ]
 
@@ -38,5 +42,5 @@ def evalkit_nightly():
 @dagster.schedule(job=evalkit_nightly, cron_schedule="0 3 * * *")
 def every_night(context):
     """Three in the morning, for the day before."""
-    day = context.scheduled_execution_time.date().isoformat()
-    return {"ops": {"evaluate": {"config": {"day": day}}}}
+    day = context.scheduled_execution_time.date() - timedelta(days=1)
+    return {"ops": {"evaluate": {"config": {"day": day.isoformat()}}}}

@@ -8,6 +8,7 @@ from typer import Argument, Option
 from evalkit.cli import console
 from evalkit.cli.guess import name_rankings
 from evalkit.cli.isolation import Isolated
+from evalkit.cli.named_runs import JobName, tell_taken
 from evalkit.cli.options import (
     Format,
     Json,
@@ -79,6 +80,7 @@ def compare(
         Option("--metric-file", metavar="FILE", help="Metrics of your own, of finished runs."),
     ] = None,
     runs: RunsFolder = Path("runs"),
+    name: JobName = None,
     profile: Profile = None,
     overrides: Overrides = None,
     variables: Variables = None,
@@ -146,7 +148,12 @@ def compare(
                 at="--profile",
                 hint="give --config, or --truth and rankings",
             )
-        report = _of_runs(models, asked, metric or [], metric_file or [], runs, threads)
+        from evalkit.history import load_together
+
+        loaded = list(zip(models, load_together(runs, models, name=name), strict=True))
+        for each in loaded:
+            tell_taken(*each, on_stdout=shown == "table" and not quiet)
+        report = _of_runs(loaded, asked, metric or [], metric_file or [], threads)
     else:
         if metric_file:
             named = "[" + ", ".join(map(repr, metric_file)) + "]"
@@ -164,19 +171,16 @@ def _spelled(value: object) -> str:
 
 
 def _of_runs(
-    names: list[str],
+    loaded: "list[tuple[str, Report]]",
     asked: dict[str, object],
     metrics: list[str],
     metric_files: list[str],
-    folder: Path,
     threads: int | None,
 ) -> "Report":
     from evalkit.comparing import compare_runs
     from evalkit.config import build_statistics
-    from evalkit.history import load_named
     from evalkit.kernels.threads import usable_cores
 
-    loaded = [(name, load_named(folder, name)) for name in names]
     chosen = build_statistics(asked)
     return compare_runs(
         loaded,

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from evalkit.cli import console
+from evalkit.cli.named_runs import JobName, tell_taken
 from evalkit.cli.options import Json, LogFormat, Overrides, Quiet, RunsFolder, Variables
 from evalkit.errors import FINE, GATE_FAILED, DataError, RequestError, clean
 
 if TYPE_CHECKING:
     from evalkit.config import GateRule
+    from evalkit.gates import Baselines
     from evalkit.report import Report
 
 
@@ -25,9 +27,7 @@ def gate(
         Option("--config", metavar="FILE", help="Gates of that config. Default: the run's own."),
     ] = None,
     out: RunsFolder = Path("runs"),
-    name: Annotated[
-        str | None, Option("--name", metavar="NAME", help="Runs of that job, for last.")
-    ] = None,
+    name: JobName = None,
     overrides: Overrides = None,
     variables: Variables = None,
     json: Json = False,
@@ -62,14 +62,16 @@ def gate(
             each if each.baseline is None else each.model_copy(update={"baseline": baseline})
             for each in rules
         )
+    # A gate's own `last` is the run before this one, a person's the same as everywhere.
     baselines = find_baselines(
         rules,
         report.models,
         out,
-        name=name or report.name,
-        before=report.run_id,
+        name=report.name,
+        before=report.run_id if baseline is None else None,
         elsewhere=config is not None or baseline is not None,
     )
+    _tell_taken(run, report, baselines)
     found = judge(rules, report, baselines, level=level)
     if json:
         from dataclasses import asdict
@@ -82,6 +84,23 @@ def gate(
         if each.fails:
             console.tell(DataError(each.message, code="gate-failed", at=report.run_id))
     return GATE_FAILED if any(each.fails for each in found) else FINE
+
+
+def _tell_taken(run: str, report: "Report", baselines: "Baselines") -> None:
+    """Tell which runs are meant, and refuse to hold one against itself."""
+    tell_taken(run, report)
+    for reference in baselines.paths:
+        old = baselines.report(reference)
+        if old is None:
+            continue
+        if old.run_id == report.run_id:
+            raise RequestError(
+                f"{reference!r} is the run that is judged",
+                code="same-run",
+                at=report.run_id,
+                hint="evalkit gate last --baseline last~1",
+            )
+        tell_taken(reference, old)
 
 
 def _rules_of(

@@ -26,13 +26,15 @@ history = typer.Typer(
 
 
 @history.callback()
-def begin(context: typer.Context) -> None:
+def begin(context: typer.Context, out: RunsFolder = RUNS) -> None:
     """Past runs.
 
     The runs' directories are the truth; history.sqlite beside them is an index, and made anew
     when it is lost."""
     if context.invoked_subcommand is None:
-        list_runs()
+        list_runs(out)
+    else:
+        context.default_map = {context.invoked_subcommand: {"out": str(out)}}
 
 
 @history.command("list")

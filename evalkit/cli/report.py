@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from typer import Argument, Option
 
 from evalkit.cli import console
+from evalkit.cli.named_runs import JobName
 from evalkit.cli.options import LogFormat, Quiet, RunsFolder
 from evalkit.errors import RequestError
 
@@ -20,9 +21,7 @@ def report(
         Path | None, Option("--file", metavar="FILE", help="Write there instead of to stdout.")
     ] = None,
     out: RunsFolder = Path("runs"),
-    name: Annotated[
-        str | None, Option("--name", metavar="NAME", help="Runs of that job, for last.")
-    ] = None,
+    name: JobName = None,
     quiet: Quiet = False,
     log_format: LogFormat = "text",
 ) -> None:

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from evalkit.cli import console
+from evalkit.cli.named_runs import JobName, tell_taken
 from evalkit.cli.options import Json, LogFormat, Quiet, RunsFolder
 from evalkit.errors import RequestError, clean
 
 if TYPE_CHECKING:
     from evalkit.explaining import Explained
+    from evalkit.report import Report
 
 
 def why(
@@ -28,6 +30,7 @@ def why(
         Option("--by", metavar="SEGMENTATION", help="Split the mix by it; default: the first."),
     ] = None,
     runs: RunsFolder = Path("runs"),
+    name: JobName = None,
     json: Json = False,
     quiet: Quiet = False,
     log_format: LogFormat = "text",
@@ -38,11 +41,13 @@ def why(
     many are ranked. Within: the values of users who are alike in all of these. The parts add up.
     """
     from evalkit.explaining import explain_runs
-    from evalkit.history import load_named
+    from evalkit.history import load_together
 
+    first, second = load_together(runs, (before, after), name=name)
+    _check_jobs(first, second)
+    pair = (before, first), (after, second)
     explained = explain_runs(
-        (before, load_named(runs, before)),
-        (after, load_named(runs, after)),
+        *pair,
         metrics=metric or [],
         models=model or [],
         by=by,
@@ -51,7 +56,19 @@ def why(
         raise RequestError(
             f"{before} and {after} have no model and metric in common", code="nothing-in-common"
         )
+    for reference, report in pair:
+        tell_taken(reference, report, on_stdout=not (json or quiet))
     console.say(_document(explained) if json else _table(explained))
+
+
+def _check_jobs(before: "Report", after: "Report") -> None:
+    """Refuse runs whose numbers are of two different jobs: no parts of a change explain them."""
+    if before.name != after.name:
+        raise RequestError(
+            f"run {before.run_id} is of {before.name!r}, run {after.run_id} of {after.name!r}",
+            code="different-jobs",
+            hint=f"evalkit compare {before.run_id} {after.run_id} compares jobs over one truth",
+        )
 
 
 def _document(explained: "list[Explained]") -> str:

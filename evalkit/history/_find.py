@@ -3,7 +3,7 @@
 import os
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def find_run(
         folder: of runs.
         reference: `last`, `last~1` (the one before), `last-passed` (the last whose gates
             passed), a tag, the id of a run, or a path.
-        name: of the job whose runs `last` counts; of all jobs when None.
+        name: of the job whose runs `last` counts; that of the latest run when None.
         before: the id of a run; `last` counts those that began before it.
         elsewhere: whether a path may lead out of the folder; not where a run says so.
         fetch: called with the id of a run before its files are looked at.
@@ -63,11 +63,15 @@ def find_run(
                 continue
             if before is not None and path.name >= before:
                 continue
-            if not last and not manifest.is_fine:
+            is_wanted = bool(last) or manifest.is_fine
+            if name is not None and not is_wanted:
                 continue
             if fetch is not None:
                 fetch(path.name)
             if not is_whole(path, manifest):
+                continue
+            name = manifest.name  # of the latest whole run
+            if not is_wanted:
                 continue
             if not left:
                 return path
@@ -112,6 +116,36 @@ def find_named(folder: str | Path, reference: str, *, name: str | None = None) -
             hint=f"evalkit history list --out {folder}",
         )
     return found
+
+
+def load_together(
+    folder: str | Path, references: Sequence[str], *, name: str | None = None
+) -> list[Report]:
+    """As `load_named`, of runs that are held against each other.
+
+    Those that are named by time are counted in one job: `name`, or that of the others.
+
+    Raises:
+        RequestError: the others are of several jobs [ambiguous-job]; as `load_named`.
+        DataError: as `load_named`.
+    """
+    found = {
+        each: load_named(folder, each, name=name)
+        for each in dict.fromkeys(references)
+        if not is_by_time(each)
+    }
+    by_time = [each for each in dict.fromkeys(references) if is_by_time(each)]
+    jobs = dict.fromkeys(report.name for report in found.values())
+    if by_time and name is None and len(jobs) > 1:
+        raise RequestError(
+            f"{by_time[0]!r} may be a run of {' or of '.join(map(repr, jobs))}",
+            code="ambiguous-job",
+            at=str(folder),
+            hint=f"--name {next(iter(jobs))}",
+        )
+    job = name or next(iter(jobs), None)
+    found |= {each: load_named(folder, each, name=job) for each in by_time}
+    return [found[each] for each in references]
 
 
 def load_named(folder: str | Path, reference: str, *, name: str | None = None) -> Report:

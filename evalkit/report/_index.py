@@ -10,13 +10,16 @@ if TYPE_CHECKING:
 
 Place: TypeAlias = tuple[str, str, str | None, str | None]  # model, metric, segmentation, segment
 
+Asked: TypeAlias = tuple[str, frozenset[str]]  # a label without a profile, parameters written
+
 
 class Index:
     """Names in their order, and every number by its place."""
 
-    __slots__ = ("estimates", "labels", "models", "segments")
+    __slots__ = ("asked", "estimates", "labels", "models", "segments")
 
     def __init__(self, counted: Sequence[str], estimates: Sequence[Estimate]) -> None:
+        self.asked: dict[Asked, str] | None = None  # read when it is first wanted
         self.estimates: dict[Place, Estimate] = {}
         for each in estimates:
             place = (each.model, each.metric, each.segmentation, each.segment)

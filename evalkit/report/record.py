@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalkit.errors import EvalkitError, RequestError, nearest
-from evalkit.report._index import Index
+from evalkit.report._index import Asked, Index
 
 if TYPE_CHECKING:
     import polars as pl
@@ -549,19 +549,71 @@ class Report:
 
         return render_notebook(self)
 
+    @property
+    def kind(self) -> str:
+        """What was measured: rankings, ratings or labels."""
+        roles = {each.role for each in self.inputs}
+        return next((each for each in ("ratings", "labels") if each in roles), "rankings")
+
+    def _asked(self) -> dict[Asked, str]:
+        """What was asked for, without what a profile adds -> its label in the report."""
+        if self._index.asked is None:
+            self._index.asked = self._read_asked()
+        return self._index.asked
+
+    def _read_asked(self) -> dict[Asked, str]:
+        from evalkit.metrics import parse_metrics, registry_of
+
+        section = (self.config or {}).get("metrics")
+        names = section.get("names") if isinstance(section, dict) else None
+        if not isinstance(names, list | tuple):
+            return {}
+        try:
+            known = registry_of(self.kind)
+            requests = [each for name in names for each in parse_metrics([name], metrics=known)]
+        except EvalkitError:  # metrics of a user's own file
+            return {}
+        found = {each.metric: (each.name, each.cutoff) for each in reversed(self.estimates)}
+        wanted = [(each.metric.name, each.cutoff) for each in requests]
+        if wanted != [found[label] for label in self.labels]:
+            return {}
+        return dict(zip(map(_as_asked, requests), self.labels, strict=True))
+
+    def _label_asked(self, metric: str) -> str | None:
+        """The label of what was asked for by that name.
+
+        Raises:
+            RequestError: the report has another metric of that very label [ambiguous-metric].
+        """
+        from evalkit.metrics import parse_metrics, registry_of
+
+        try:
+            (request,) = parse_metrics([metric], metrics=registry_of(self.kind))
+        except (EvalkitError, ValueError):
+            return None
+        label = self._asked().get(_as_asked(request))
+        if label is not None and label != metric and metric in self.labels:
+            raise RequestError(
+                f"{metric!r} was asked for, and is the label of another metric too",
+                code="ambiguous-metric",
+                hint=f"write {label}, or the other one with its parameter",
+            )
+        return label
+
     def _find_label(self, metric: str) -> str:
         labels = self.labels
-        if metric in labels:
-            return metric
+        followed = self._label_asked(metric) if self._asked() else None
+        if followed is not None or metric in labels:
+            return followed or metric
         from evalkit.metrics import KINDS, parse_metrics, registry_of
 
         # A metric of a user's own file is in the report, not in the registry.
         asked = [each for each in labels if each.lower() == metric.lower()] or [metric]
-        for kind in KINDS:
+        for kind in sorted(KINDS, key=lambda each: each != self.kind):
             try:
-                followed = self._labels_by_profile(metric, kind)
+                by_profile = self._labels_by_profile(metric, kind)
                 requests = parse_metrics([metric], metrics=registry_of(kind))
-                read = followed or self._labels_of(requests)
+                read = by_profile or self._labels_of(requests)
             except EvalkitError:
                 continue
             if asked == [metric] or set(read) & set(labels):
@@ -653,6 +705,10 @@ class Report:
             code="unknown-segment",
             hint=f"did you mean {close!r}?" if close else _it_has(tuple(spelled)),
         )
+
+
+def _as_asked(request: Request) -> Asked:
+    return request.label, frozenset(request.given)
 
 
 def _it_has(names: Sequence[str]) -> str:

@@ -155,3 +155,80 @@ def test_a_run_without_gates_has_none_to_judge(evalkit, logs):
     outcome = evalkit("gate", "last")
 
     assert (outcome.status, outcome.codes) == (2, ["no-gates"])
+
+
+@pytest.fixture
+def two_jobs(evalkit, job, logs):
+    """Ids of two runs of each of two jobs, made in turns, the last one of `weekly`."""
+    config, _ = job
+    config(DROP)
+    ids = {"nightly": [], "weekly": []}
+    for name in ("nightly", "weekly") * 2:
+        evalkit("run", "job.toml", "--set", f"name={name}", "--set", "output.per_user=true")
+        ids[name].append((logs / "runs" / "latest").readlink().name)
+    return ids
+
+
+def test_last_but_one_is_the_same_run_everywhere(evalkit, two_jobs):
+    before, last = two_jobs["weekly"]
+
+    shown = evalkit("report", "last~1", "--format", "json").document
+    gate = evalkit("gate", "last", "--baseline", "last~1", "--json")
+    why = evalkit("why", "last~1", "last")
+    compared = evalkit("compare", "last~1", "last")
+    tagged = evalkit("history", "tag", "last~1", "prod")
+
+    assert shown["run_id"] == before
+    assert {each["baseline_run"] for each in gate.document} == {before}
+    assert f"last: run {last} of weekly, begun 2" in gate.err
+    assert f"last~1: run {before} of weekly, begun 2" in gate.err
+    for outcome in (why, compared):
+        assert outcome.status == 0, outcome.err
+        lines = outcome.out.splitlines()[:2]
+        assert [line.partition(", ")[0] for line in lines] == [
+            f"last~1: run {before} of weekly",
+            f"last: run {last} of weekly",
+        ]
+    assert tagged.out == f"prod: {before}\n"
+
+
+def test_runs_by_time_are_of_the_job_of_the_others(evalkit, two_jobs):
+    first, second = two_jobs["nightly"]
+    evalkit("history", "tag", first, "prod")
+
+    why = evalkit("why", "prod", "last")
+    named = evalkit("why", "last~1", "last", "--name", "nightly", "--json")
+    compared = evalkit("compare", "prod", "last", "--json")
+
+    for text in (why.out, named.err, compared.err):
+        assert f": run {first} of nightly" in text
+        assert f"last: run {second} of nightly" in text
+
+
+def test_a_change_between_two_jobs_is_refused(evalkit, two_jobs):
+    pair = (two_jobs["nightly"][0], two_jobs["weekly"][0])
+
+    why = evalkit("why", *pair)
+    compared = evalkit("compare", *pair)
+    mixed = evalkit("compare", *pair, "last")
+
+    assert (why.status, why.codes) == (2, ["different-jobs"])
+    assert compared.status == 0, compared.err
+    assert (mixed.status, mixed.codes) == (2, ["ambiguous-job"])
+
+
+@pytest.mark.parametrize("baseline", ["last", "latest", "prod"])
+def test_a_run_is_not_judged_against_itself(evalkit, two_jobs, baseline):
+    evalkit("history", "tag", "last", "prod")
+
+    outcome = evalkit("gate", "last", "--baseline", baseline)
+
+    assert (outcome.status, outcome.codes) == (2, ["same-run"])
+
+
+def test_a_gate_of_the_run_looks_back_from_it(evalkit, two_jobs):
+    first, second = two_jobs["nightly"]
+
+    outcome = evalkit("gate", second, "--name", "weekly", "--json")
+
+    assert {each["baseline_run"] for each in outcome.document} == {first}

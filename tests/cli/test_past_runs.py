@@ -29,6 +29,20 @@ def test_history_lists_runs(evalkit, runs):
     ]
 
 
+def test_history_knows_the_folder_before_and_behind_its_command(evalkit, runs, logs):
+    (logs / "runs").rename(logs / "kept")
+
+    outcomes = [
+        evalkit("history", "--out", "kept"),
+        evalkit("history", "--out", "kept", "list"),
+        evalkit("history", "--out", "nowhere", "list", "--out", "kept"),
+    ]
+
+    for outcome in outcomes:
+        assert [line.split()[0] for line in outcome.out.splitlines()] == ["run", runs[1], runs[0]]
+    assert evalkit("history").codes == ["missing-runs"]
+
+
 def test_history_shows_a_metric_over_time(evalkit, runs, logs):
     outcome = evalkit("history", "show", "ndcg@2", "--model", "good")
     page = evalkit("history", "show", "nDCG@2", "--html", "trend.html")

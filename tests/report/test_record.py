@@ -8,8 +8,9 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+import evalkit
 from evalkit.errors import RequestError
-from evalkit.report import PerUser
+from evalkit.report import PerUser, Report
 
 
 @pytest.mark.parametrize("spelling", ["nDCG@10", "ndcg@10", "NDCG@10", "nDCG(gain='linear')@10"])
@@ -140,3 +141,55 @@ def test_report_and_runs_import_neither_polars_nor_numpy():
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
 
     assert found.stdout.strip() == "[]", found.stderr
+
+
+# Names that were asked.
+
+
+def two_users() -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]:
+    truth = pl.DataFrame({"user": [1, 1, 2], "item": ["a", "b", "a"], "relevance": [3, 1, 2]})
+    ranked = pl.DataFrame(
+        {"user": [1, 1, 1, 2, 2], "item": ["b", "c", "a", "c", "a"], "rank": [1, 2, 3, 1, 2]}
+    )
+    return truth, {"m": ranked}
+
+
+def test_value_takes_the_name_that_was_asked_under_a_profile_of_ones_own(tmp_path):
+    house = tmp_path / "house.toml"
+    house.write_text('name = "house"\nlike = "ranx"\n[metrics]\nnDCG = { gain = "exp2" }\n')
+    names = ["nDCG@2", "nDCG(gain='binary')@2", "AP@2"]
+
+    report = evalkit.evaluate(*two_users(), metrics=names, profile=str(house))
+
+    assert len(set(report.labels)) == 3
+    for name, label in zip(names, report.labels, strict=True):
+        assert report.value(name) == report.value(label)
+    assert report.value("ndcg@2") == report.value(report.labels[0])
+
+
+def test_a_name_that_is_the_label_of_another_metric_is_ambiguous(tmp_path):
+    house = tmp_path / "house.toml"
+    house.write_text('name = "house"\n[metrics]\nnDCG = { gain = "exp2" }\n')
+
+    report = evalkit.evaluate(
+        *two_users(), metrics=["nDCG@2", "nDCG(gain='linear')@2"], profile=str(house)
+    )
+
+    assert report.labels == ("nDCG(gain='exp2')@2", "nDCG@2")
+    assert report.value("nDCG(gain='linear')@2") != report.value("nDCG(gain='exp2')@2")
+    with pytest.raises(RequestError) as caught:
+        report.value("nDCG@2")
+    assert caught.value.code == "ambiguous-metric"
+
+
+@pytest.mark.parametrize("profile", ["evalkit", "sklearn", "recommenders", "torchmetrics"])
+def test_names_of_labels_are_looked_up_among_labels(profile):
+    shown = pl.DataFrame(
+        {"user": [1, 1, 2, 2, 2], "score": [0.9, 0.2, 0.6, 0.6, 0.1], "label": [1, 0, 1, 0, 0]}
+    )
+
+    report = evalkit.evaluate_labels(shown, metrics=["AUC", "GAUC", "AP"], profile=profile)
+
+    for known in (report, Report.from_json(report.to_json())):
+        found = [known.value(name) for name in ("AUC", "GAUC", "AP")]
+        assert found == [report.value(label) for label in report.labels]
