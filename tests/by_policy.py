@@ -283,7 +283,7 @@ def _value_in_order(
     duplicates = str(chosen["duplicates"])
     shown = Counter(row.item for row in rows)
     last = math.inf if asked.cutoff is None else asked.cutoff
-    inside = Counter(row.item for row in rows if row.rank <= last)
+    inside: Counter[int] = Counter()  # copies that hit up to the cutoff
     hitting: list[Row] = []
     met: set[int] = set()
     for row in sorted(rows, key=lambda row: row.rank):
@@ -294,6 +294,7 @@ def _value_in_order(
         if duplicates == "once" and row.item in met:
             continue
         met.add(row.item)
+        inside[row.item] += row.rank <= last
         hitting += [row] * (shown[row.item] if duplicates == "multiply" else 1)
     wanted: list[float] = []
     for item, grade in judged.relevance.items():
