@@ -275,7 +275,7 @@ def _as_measured(report: Report, labels: Sequence[str], values: Values) -> Value
 
 
 def _frame_of(kept: PerUser, model: str, labels: Sequence[str]) -> pl.DataFrame:
-    frame = kept.scan(model).select(*kept.user_columns, *labels).collect(engine="streaming")
+    frame = kept.read(model, labels)
     names = {name: f"user_{place}" for place, name in enumerate(kept.user_columns)}
     return frame.rename(names)
 

@@ -248,6 +248,39 @@ def test_index_with_more_than_tables_is_made_anew(tmp_path, sql):
     assert history.query(tmp_path, "SELECT count(*) FROM sqlite_master WHERE name = 'evil'").rows
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda frame: frame.drop("RR"),
+        lambda frame: frame.with_columns(RR=pl.lit("x")),
+        lambda frame: frame.with_columns(RR=pl.lit(None)),
+        lambda frame: frame.drop("user"),
+        lambda frame: frame.drop("model"),
+        lambda frame: frame.head(0),
+        lambda frame: pl.DataFrame({"x": [1]}),
+        None,
+    ],
+)
+@pytest.mark.parametrize("name", ["per_user.parquet", "parts.parquet"])
+def test_planted_tables_stop_no_job(logs, capsys, name, change):
+    from evalkit.runs._files import file_record
+
+    _, second = two_runs(logs, capsys)
+    path = second / name
+    if change is None or name == "parts.parquet":
+        content = pl.DataFrame({"model": ["a"], "sum": ["1*2^99999"]})
+        content.write_parquet(path) if change is not None else path.write_bytes(b"PAR1no")
+    else:
+        change(pl.read_parquet(path)).write_parquet(path)
+    files = json.loads((second / "manifest.json").read_text())["files"]
+    forge(second, files={**files, name: file_record(second, name)})
+
+    for command in (["compare", "last~1", "last"], ["why", "last~1", "last"]):
+        assert said(capsys, *command)[0] in (0, 3), command
+    assert said(capsys, "gate", "last", "--baseline", "last~1")[0] in (0, 1, 3)
+    assert said(capsys, "run", "job.toml", "--quiet")[0] == 0
+
+
 # One bad directory stops no job, and is named.
 
 

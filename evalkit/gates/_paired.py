@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from evalkit.errors import DataError
 from evalkit.report import PerUser, Report
 
 COMMON_SHARE = 0.95  # of the users of either; below it the difference is one of other people
@@ -31,7 +32,10 @@ def paired_difference(
         kept = report.per_user_values
         if kept is None or metric not in kept.metrics:
             return None, f"run {report.run_id} kept no values of users"
-        values.append(_values(kept, model, metric))
+        try:
+            values.append(_values(kept, model, metric))
+        except DataError:
+            return None, f"the values of users of run {report.run_id} cannot be read"
     new, old = values
     if new.columns[:-1] != old.columns[:-1] or new.dtypes != old.dtypes:
         names = [f"user_{place}" for place in range(len(new.columns) - 1)]
@@ -49,10 +53,8 @@ def paired_difference(
 
 
 def _values(kept: PerUser, model: str, metric: str) -> pl.DataFrame:
-    frame = kept.scan(model).select(*kept.user_columns, pl.col(metric).alias("__value"))
-    return frame.filter(pl.col("__value").is_not_nan() & pl.col("__value").is_not_null()).collect(
-        engine="streaming"
-    )
+    frame = kept.read(model, [metric]).rename({metric: "__value"})
+    return frame.filter(pl.col("__value").is_not_nan() & pl.col("__value").is_not_null())
 
 
 def _difference(deltas: list[float]) -> Difference:

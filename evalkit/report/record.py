@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalkit.errors import EvalkitError, RequestError, nearest
+from evalkit.errors import DataError, EvalkitError, RequestError, nearest
 from evalkit.report._index import Asked, Index
 
 if TYPE_CHECKING:
@@ -356,6 +356,27 @@ class PerUser:
             return self.frames[model].lazy().select(wanted)
         ours = pl.col(self.model_column).cast(pl.String) == readable(model)
         return self._scan_files().filter(ours).select(wanted)
+
+    def read(self, model: str, metrics: Sequence[str]) -> pl.DataFrame:
+        """User columns, and those metrics as float64, of one model, ordered by user.
+
+        Raises:
+            DataError: the files do not hold them [run-damaged].
+        """
+        import polars as pl
+        import polars.selectors as cs
+
+        numbers = [cs.by_name(metric).cast(pl.Float64) for metric in metrics]
+        try:
+            chosen = self.scan(model).select(cs.by_name(*self.user_columns), *numbers)
+            return chosen.collect(engine="streaming")
+        except (pl.exceptions.PolarsError, OSError, UnicodeError) as error:
+            raise DataError(
+                f"the values of users cannot be read: {str(error).partition(chr(10))[0]}",
+                code="run-damaged",
+                at=", ".join(map(str, self.files[:3])),
+                hint="run it again with per_user = true under [output]",
+            ) from error
 
     def table(self) -> pl.LazyFrame:
         """The per-user file: user columns, `model`, metric columns; ordered by user, then model."""
