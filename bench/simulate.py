@@ -5,7 +5,8 @@
 
 Users' values are drawn as metrics have them: 0 for most users, and for a share of them the value
 of one hit at a random rank. The true mean is known; an interval either holds it or not. `report`
-is what a report shows: Wilson's interval of hits, of all else Student's moved by the skewness.
+is what a report shows: Wilson's interval of hits and where nobody has any, of all else Student's
+moved by the skewness; `warned` how often it warns (`few-users`) that this may be too narrow.
 `difference` is a candidate's nDCG less the baseline's, in three of five users better, with the
 Student's interval that the paired t test goes with. A share of 4,000 draws that should be 95.0 is
 within 1.0 of it 99.6 times in 100.
@@ -22,13 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.exact import ExactSums
+from evalkit.inference import interval_of, too_narrow
 from evalkit.statistics.bootstrap import Resamples
-from evalkit.statistics.intervals import (
-    Interval,
-    mean_interval,
-    skewed_interval,
-    wilson_interval,
-)
+from evalkit.statistics.intervals import Interval, mean_interval
 from evalkit.statistics.paired import t_test
 from evalkit.statistics.permutation import SignFlips
 from evalkit.statistics.wilcoxon import wilcoxon_test
@@ -41,6 +38,7 @@ LEVEL = 0.95
 DEPTH = 20
 LIMITS = (0.05, 0.01)
 KINDS = ("percentile", "bca", "studentised")
+WARNED = "warned"
 DISCOUNTS = 1.0 / np.log2(np.arange(2.0, DEPTH + 2.0))
 SHARE_DIFFERING = 0.3
 
@@ -127,19 +125,22 @@ def draw_skewed(rng: np.random.Generator, n: int) -> Values:
     return found
 
 
-def intervals_of(name: str, values: Values) -> dict[str, Interval]:
-    """What is computed from sums alone."""
+def sums_of(values: Values) -> ExactSums:
+    """What a report knows of users' values."""
     sums = ExactSums(1)
     sums.add(values.reshape(-1, 1))
+    return sums
+
+
+def intervals_of(name: str, sums: ExactSums) -> dict[str, Interval]:
+    """What is computed from sums alone."""
     total = sums.sum_of(0)
     mean, error, n = total.mean, total.std_error, total.count
     student = mean_interval(mean, error, n, level=LEVEL)
-    if name == "hit":
-        return {"Student": student, "report": wilson_interval(int(total.total), n, level=LEVEL)}
     if name == "difference":
         return {"report": student}
-    skewed = skewed_interval(mean, error, n, sums.skewness_of(0), level=LEVEL)
-    return {"Student": student, "report": skewed}
+    report = interval_of(total, sums.skewness_of(0), (0.0, 1.0), level=LEVEL)
+    return {"Student": student, "report": report}
 
 
 def resampled_intervals(
@@ -161,7 +162,12 @@ def measure_coverage(
     held: dict[str, list[bool]] = {}
     for number in range(max(draws, resampled_draws)):
         values = draw(rng, n, share)
-        found = intervals_of(name, values) if number < draws else {}
+        found: dict[str, Interval] = {}
+        if number < draws:
+            sums = sums_of(values)
+            found = intervals_of(name, sums)
+            if name != "difference":
+                held.setdefault(WARNED, []).append(bool(too_narrow(sums, 0, (0.0, 1.0))))
         if number < resampled_draws:
             found |= resampled_intervals(values, keys, replicates, seed + number)
         for kind, interval in found.items():

@@ -364,8 +364,8 @@ def _listed(
     """Tables by model, as the user gave them; one table alone is called `model`."""
     if isinstance(tables, Mapping):
         if not tables:
-            message, code = f"there are no {what}", f"no-{what}"
-            raise RequestError(message, code=code, hint='pass {"name": table}')
+            code = "no-rankings" if what == "rankings" else "no-tables"
+            raise RequestError(f"there are no {what}", code=code, hint='pass {"name": table}')
         return [_Listed(str(name), table, _of(named, keys)) for name, table in tables.items()]
     if "model" in named:
         return [_Listed(None, tables, _of(named, keys))]

@@ -8,7 +8,7 @@ and give it a table in `codes.toml`, in the place of the alphabet where it belon
     cause = "What usually leads to it."
     cure = "What to write, run or mend."
 
-`tests/test_codes.py` reads the codes out of the package's source: it wants one table for each, and
+`tests/test_street.py` reads the codes out of the package's source: it wants one table for each, and
 no other. Where the code comes out of a variable, it follows literals in the same function.
 """
 

@@ -311,6 +311,25 @@ def _place_of(error: EvalkitError) -> str:
     return error.place if isinstance(error, CountedError) else error.at
 
 
+def edits(one: str, other: str) -> int:
+    """How many letters to add, drop, change or exchange with the next one lead to the other.
+
+    Source: Damerau 1964, A Technique for Computer Detection and Correction of Spelling Errors,
+    Communications of the ACM 7(3), pp. 171-176.
+    """
+    before, last = list(range(len(other) + 1)), list[int]()
+    for row, letter in enumerate(one, 1):
+        here = [row]
+        for column, each in enumerate(other, 1):
+            least = min(before[column] + 1, here[-1] + 1, before[column - 1] + (letter != each))
+            swapped = (
+                row > 1 and column > 1 and letter == other[column - 2] and each == one[row - 2]
+            )
+            here.append(min(least, last[column - 2] + 1) if swapped else least)
+        before, last = here, before
+    return before[-1]
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known spelling closest to `name`, without regard to case; None when none is close."""
     spellings = {each.lower(): each for each in sorted(known)}

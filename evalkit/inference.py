@@ -32,9 +32,12 @@ from evalkit.statistics.tukey import group_letters, tukey_test
 from evalkit.totals import GrandTotals, Pair, PairTotal
 from evalkit.views import is_mean_of_users, number_of_means, parts_of, rounded
 
-MANY_USERS = 1000  # from here on 95 % intervals held the true value 94 to 96 times in 100,
 FEWEST_SEARCHED = 100  # users of a segment that a search looks at (docs/statistics.md)
-NONZERO_SHARE = 0.05  # where at least this share of the values was not 0 (docs/statistics.md)
+# below and beyond these, intervals held the true value too seldom (docs/statistics.md)
+FEWEST_USERS = 50
+MOST_SKEWED = 0.35  # skewness / sqrt(users), the k of Hall's correction
+FEWEST_NONZERO = 200  # where no skewness is known, and the interval is Student's
+FEWEST_OF_ROWS = 100  # of numbers over rows (docs/labels.md)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,10 +275,14 @@ def interval_of(
 
     They are moved by the values' skewness, which is known where all are from -1 to 1.
     """
-    # no value within 0 and 1 is its own square, but 0 and 1
-    if bounds == (0.0, 1.0) and total.squares == total.scaled << SCALE_BITS:
+    if _is_share(total, bounds):
         return wilson_interval(total.scaled >> SCALE_BITS, total.count, level=level)
     return skewed_interval(total.mean, total.std_error, total.count, skewness, level=level)
+
+
+def _is_share(total: ExactSum, bounds: tuple[float, float]) -> bool:
+    """Whether every value is 0 or 1: no other within these bounds is its own square."""
+    return bounds == (0.0, 1.0) and total.squares == total.scaled << SCALE_BITS
 
 
 def _comparisons(
@@ -689,30 +696,41 @@ def _few(
     totals: GrandTotals, requests: Sequence[Request], models: Sequence[str]
 ) -> Iterator[Warning_]:
     """One warning where intervals over all users may hold less than they say."""
-    n_fewest, least, where = MANY_USERS, NONZERO_SHARE, ""
-    for model in models:
-        for column, request in enumerate(requests):
-            sums = totals.models[ALL, model]
-            n_users = sums.sum_of(column).count
-            n_fewest = min(n_fewest, n_users)
-            share = 1.0 - sums.n_zero(column) / n_users if n_users else 1.0
-            if share < least:
-                least, where = share, f"{request.label} of {model!r}"
-    weak = [f"they stand on {n_fewest:,} users"] if n_fewest < MANY_USERS else []
-    weak += [f"{where} is 0 for {1.0 - least:.1%} of the users"] if where else []
-    yield from _too_narrow(weak)
+    found = [
+        f"{request.label} of {model!r} {why}"
+        for model in models
+        for column, request in enumerate(requests)
+        if parts_of(request) is None
+        and (why := too_narrow(totals.models[ALL, model], column, request.metric.bounds))
+    ]
+    if found:
+        more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
+        yield Warning_("few-users", f"intervals may be too narrow: {found[0]}{more}")
+
+
+def too_narrow(sums: ExactSums, column: int, bounds: tuple[float, float]) -> str:
+    """Why an interval of such values held the true mean too seldom; empty where it did not."""
+    total = sums.sum_of(column)
+    n, skewness = total.count, sums.skewness_of(column)
+    if n < 2 or _is_share(total, bounds):
+        return ""
+    if n < FEWEST_USERS:
+        return f"stands on {n:,} users"
+    if math.isnan(skewness) and sums.largest_of(column) > 1.0:
+        n_nonzero = n - sums.n_zero(column)
+        return f"is not 0 for {n_nonzero:,} users alone" if n_nonzero < FEWEST_NONZERO else ""
+    if abs(skewness) > MOST_SKEWED * math.sqrt(n):
+        return f"has values of a skewness of {skewness:.1f}, much for {n:,} users"
+    return ""
 
 
 def _few_users(estimates: Sequence[Estimate]) -> Iterator[Warning_]:
     """The same of numbers whose values of users are not known."""
     overall = [each for each in estimates if each.segment is None and each.low is not None]
-    n_fewest = min((each.n_users for each in overall), default=MANY_USERS)
-    yield from _too_narrow([f"they stand on {n_fewest:,} users"] if n_fewest < MANY_USERS else [])
-
-
-def _too_narrow(reasons: Sequence[str]) -> Iterator[Warning_]:
-    if reasons:
-        yield Warning_("few-users", f"intervals may be too narrow: {', and '.join(reasons)}")
+    n_fewest = min((each.n_users for each in overall), default=FEWEST_OF_ROWS)
+    if n_fewest < FEWEST_OF_ROWS:
+        message = f"intervals may be too narrow: they stand on {n_fewest:,} users"
+        yield Warning_("few-users", message)
 
 
 def _nan(value: float | None) -> float:

@@ -6,11 +6,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from raised import raised_in
 
 import evalkit
+from evalkit.codes import all_codes
 from evalkit.metrics import registry
 
 PACKAGE = Path(evalkit.__file__).parent
@@ -149,3 +152,38 @@ def test_every_metric_has_goldens_of_every_case(name):
     cases = [row[0] for row in module.GOLDENS]
 
     assert [case for case in CASES if not any(each.startswith(case) for each in cases)] == []
+
+
+RAISED = raised_in(PACKAGE)
+
+
+def test_every_code_of_the_source_is_explained():
+    missing = {
+        each.code: each.place for each in RAISED if each.code and each.code not in all_codes()
+    }
+    wanted = "\n".join(
+        f'\n# {place}\n[{code}]\nmeans = "What is the case."\n'
+        f'cause = "What usually leads to it."\ncure = "What to write, run or mend."'
+        for code, place in sorted(missing.items())
+    )
+
+    assert not missing, f"evalkit/codes.toml lacks, each in its place of the alphabet:\n{wanted}"
+
+
+def test_no_code_is_explained_that_nothing_raises():
+    extra = set(all_codes()) - {each.code for each in RAISED}
+
+    assert not extra, f"take these tables out of evalkit/codes.toml: {sorted(extra)}"
+
+
+def test_every_code_can_be_seen_in_the_source():
+    hidden = [each.place for each in RAISED if each.code is None]
+
+    assert not hidden, f"write the code as a literal, or a choice of literals: {hidden}"
+
+
+def test_codes_stand_in_the_order_of_the_alphabet():
+    names = list(all_codes())
+    before = [two for one, two in pairwise(names) if one > two]
+
+    assert not before, f"further up in evalkit/codes.toml: {before}"

@@ -4,6 +4,7 @@ import math
 import textwrap
 from collections.abc import Iterator
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
@@ -25,6 +26,7 @@ from evalkit.cli.explaining import (
 from evalkit.cli.options import Json, LogFormat, Profile, Quiet, choose_format
 from evalkit.cli.row_examples import row_example
 from evalkit.codes import all_codes
+from evalkit.errors import RequestError
 
 if TYPE_CHECKING:
     from evalkit.metrics import Metric, Parameter, Request, Value
@@ -96,7 +98,12 @@ def explain(
     from evalkit.profiles import DEFAULT, find_profile
 
     followed = find_profile(profile or DEFAULT, at="--profile")
-    found = _find(name, followed if profile else None)
+    try:
+        found = _find(name, followed if profile else None)
+    except RequestError as error:
+        if error.code != "unknown-metric":
+            raise
+        raise _no_such_name(name, error) from None
     spoken = [each for each in found if followed.speaks_of(each[0])]
     found = (spoken or found) if profile else found
     if shown == "json":
@@ -119,6 +126,15 @@ def explain(
             console.say(textwrap.fill(text, WIDTH))
         for line in _explanation(name, request, kind, chosen, latex=latex):
             console.say(line)
+
+
+def _no_such_name(name: str, error: RequestError) -> RequestError:
+    """What is neither a metric nor a code, which may be a code misspelt."""
+    close = get_close_matches(name.lower(), all_codes(), n=1, cutoff=0.8)
+    if not close:
+        return error
+    message = f"no metric and no code is called {name!r}"
+    return RequestError(message, code=error.code, at=error.at, hint=f"did you mean {close[0]!r}?")
 
 
 def _speaking_of(kind: str) -> str:

@@ -110,7 +110,9 @@ class Bins:
 
     @classmethod
     def make(cls, n_bins: int, binning: str) -> "Bins":
-        edges = np.arange(n_bins, -1, -1) / n_bins if binning == "width" else None
+        edges = np.arange(n_bins, -1, -1) / n_bins if binning != "mass" else None
+        if binning == "width_and_one":
+            edges, n_bins = np.concatenate([[np.inf], edges]), n_bins + 1
         sums = [Sums() for _ in range(n_bins)]
         return cls(edges, sums, np.zeros(n_bins), np.zeros(n_bins))
 
@@ -294,7 +296,7 @@ def _add_losses(
 def _add_bins(found: Walked, kind: tuple[int, str], ties: Ties, totals: Totals) -> None:
     scores, positives, negatives = ties.scores, ties.positives, ties.negatives
     bins = found.bins.setdefault(kind, Bins.make(*kind))
-    ends = np.empty(kind[0], dtype=np.int64)
+    ends = np.empty(len(bins.scores), dtype=np.int64)
     if bins.edges is not None:  # from the highest bin down; an edge belongs to the upper bin
         count_from(scores, bins.edges[1:], ends)
     else:  # by the rows above

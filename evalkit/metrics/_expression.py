@@ -5,12 +5,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..errors import EvalkitError, RequestError, nearest, raise_all
+from ..errors import EvalkitError, RequestError, edits, nearest, raise_all
 from ._declare import Metric, Parameter, Request, Value, Values
 from ._policies import POLICIES
 from ._registry import fold, registry
 
 LARGEST_CUTOFF = 2**31 - 2
+LONG_NAME = 6  # letters, from which on a wrong one is taken for a slip
 
 Conventions = Callable[[str, int | None], Values]
 
@@ -92,8 +93,7 @@ def _parse(
         return
     spelling = _find(parts["name"], known)
     if spelling is None:
-        names = {each.metric.name for each in known.values()}
-        close = nearest(parts["name"], names) or _nearest_alias(parts["name"], known)
+        close = _meant(parts["name"], known)
         hint = f"did you mean {close!r}?" if close else "evalkit metrics lists all"
         message = f"no metric is called {parts['name']!r}"
         yield RequestError(message, code="unknown-metric", at=at, hint=hint)
@@ -147,9 +147,24 @@ def _find(name: str, known: Mapping[str, _Spelling]) -> _Spelling | None:
     return None
 
 
-def _nearest_alias(name: str, known: Mapping[str, _Spelling]) -> str | None:
-    close = nearest(fold(name), known)
-    return known[close].metric.name if close else None
+def _meant(name: str, known: Mapping[str, _Spelling]) -> str | None:
+    """The metric whose name or alias was misspelt; None of what may be a metric of its own.
+
+    A letter more or less makes another metric of a short name (ERR, RR), so these are only known
+    by their letters in another order; of longer ones one letter in three may be wrong. F0 is an
+    F with a number that cannot be.
+    """
+    written = fold(name)
+    found = []
+    for spelling, each in known.items():
+        is_short = len(spelling) < LONG_NAME
+        is_swapped = sorted(written) == sorted(spelling)
+        is_numbered = each.metric.suffix is not None and written.rstrip("0123456789") == spelling
+        if is_numbered or (is_swapped and (len(written) > 3 or written[0] == spelling[0])):
+            found.append((0, each.metric.name))
+        elif not is_short and (off := edits(written, spelling)) <= len(spelling) // 3:
+            found.append((off, each.metric.name))
+    return min(found)[1] if found else None
 
 
 def _values(

@@ -269,3 +269,41 @@ def test_the_auc_of_rows_with_weights_has_no_standard_error():
     (found,) = evalkit.evaluate_labels(log, metrics=["AUC"], columns={"weight": "weight"}).estimates
 
     assert found.std_error is None
+
+
+EDGES = [0.0, 0.1, 0.1 - 2**-55, 0.5, 0.7, 1.0 - 2**-53, 1.0, 1.0]  # labels 1 for 1.0 and 0.5 alone
+
+
+@pytest.mark.parametrize(
+    ("metric", "bins"),
+    [
+        # the rows of each bin of ten, by place: an edge belongs to the upper bin, 1 to the last
+        ("ECE", [[0, 2], [1], [3], [4], [5, 6, 7]]),
+        ("ECE(binning='width_and_one')", [[0, 2], [1], [3], [4], [5], [6, 7]]),
+        ("ECE(bins=1)", [[0, 1, 2, 3, 4, 5, 6, 7]]),
+        ("ECE(bins=1, binning='width_and_one')", [[0, 1, 2, 3, 4, 5], [6, 7]]),
+        ("ECE(bins=2)", [[0, 1, 2], [3, 4, 5, 6, 7]]),
+    ],
+)
+def test_scores_on_the_edges_of_bins(metric, bins):
+    labels = [0, 0, 1, 1, 0, 0, 1, 0]
+    frame = pl.DataFrame({"user": [1] * 8, "score": EDGES, "label": labels})
+    report = evalkit.evaluate_labels(frame, metrics=[metric])
+
+    expected = sum(abs(sum(EDGES[row] - labels[row] for row in each)) for each in bins) / 8
+    assert report.value(metric) == pytest.approx(expected, abs=1e-15)
+
+
+def test_scores_in_float32_are_compared_as_the_numbers_that_they_are():
+    frame = pl.DataFrame({"user": [1, 1], "score": [0.7, 0.65], "label": [1, 0]})
+    narrow = frame.with_columns(pl.col("score").cast(pl.Float32))
+
+    assert evalkit.evaluate_labels(frame, metrics=["ECE"]).value("ECE") == pytest.approx(0.475)
+    assert evalkit.evaluate_labels(narrow, metrics=["ECE"]).value("ECE") == pytest.approx(0.175)
+
+
+def test_torchmetrics_has_a_bin_of_its_own_for_scores_of_one():
+    frame = pl.DataFrame({"user": [1] * 3, "score": [1.0, 0.98, 0.5], "label": [0, 1, 1]})
+    report = evalkit.evaluate_labels(frame, metrics=["ECE"], profile="torchmetrics")
+
+    assert report.estimates[0].value == pytest.approx((1.0 + 0.02 + 0.5) / 3)

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from evalkit.errors import Errors, RequestError
-from evalkit.metrics import kernel, metric, parse_metrics, registry
+from evalkit.metrics import KINDS, kernel, metric, parse_metrics, registry, registry_of
 
 
 def labels(*names: str) -> list[str]:
@@ -171,3 +171,41 @@ def test_a_metric_without_cutoff_refuses_one():
 
     assert caught.value.code == "bad-cutoff"
     assert parse_metrics(["users"], metrics=metrics)[0].label == "users"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("ngcd", "nDCG"), ("ndgc", "nDCG"), ("dncg", "nDCG"), ("MPA", "AP"), ("hti", "hit"),
+        ("recal", "recall"), ("precison", "precision"), ("percision", "precision"),
+        ("R-precission", "R-precision"),
+    ],
+)  # fmt: skip
+def test_a_misspelt_metric_is_suggested(written, meant):
+    with pytest.raises(RequestError) as caught:
+        parse_metrics([written])
+
+    assert caught.value.hint == f"did you mean {meant!r}?"
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["ERR", "alpha_nDCG", "bpref", "NCRR", "MAR", "coverage", "novelty", "ILS", "EPC", "Gini",
+     "serendipity", "infAP", "fallout", "diversity", "x"],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_metric_that_is_not_here_is_no_misspelt_one(written, kind):
+    with pytest.raises(RequestError) as caught:
+        parse_metrics([written], metrics=registry_of(kind))
+
+    assert (caught.value.code, caught.value.hint) == (
+        "unknown-metric", "evalkit metrics lists all",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("written", ["MASE", "MSLE", "RMSLE"])
+def test_an_error_that_is_not_here_is_no_misspelt_one(written):
+    with pytest.raises(RequestError) as caught:
+        parse_metrics([written], metrics=registry_of("ratings"))
+
+    assert "did you mean" not in caught.value.hint

@@ -26,7 +26,11 @@ from evalkit.metrics import choice, kernel, metric, number
         choice(
             "binning",
             {
-                "width": "bins of equal width from 0 to 1; a score on an edge is in the upper bin",
+                "width": (
+                    "bins of equal width from 0 to 1; a score on an edge is in the upper bin, "
+                    "a score of 1 in the last"
+                ),
+                "width_and_one": "as 'width', but scores of exactly 1 have a bin of their own",
                 "mass": "bins of equally many rows; rows of one score stay together",
             },
             doc="How scores are cut into bins.",

@@ -1,0 +1,55 @@
+"""`few-users` comes where intervals were measured to hold the true value too seldom."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evalkit
+from evalkit.exact import ExactSums
+from evalkit.inference import too_narrow
+
+
+def reason(values, bounds=(0.0, 1.0)):
+    sums = ExactSums(1)
+    sums.add(np.asarray(values, dtype=np.float64).reshape(-1, 1))
+    return too_narrow(sums, 0, bounds)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([0.25, 0.75] * 24, "stands on 48 users"),
+        ([0.25, 0.75] * 25, ""),
+        ([0.0, 1.0] * 5, ""),  # Wilson's, of however few
+        ([0.0] * 20, ""),
+        ([0.5] * 100, ""),  # nothing varies
+        ([0.0] * 990 + [0.5] * 10, ""),  # 9.8, which is 0.31 x sqrt(1,000)
+        ([0.0] * 9_900 + [0.5] * 100, ""),
+        ([0.0] * 70_000 + [0.5] * 1_000, ""),  # 98.6 % are 0
+        ([0.0] * 995 + [0.5] * 5, "skewness of 14.0"),
+        ([0.0] * 900 + [3.0] * 100, "is not 0 for 100 users alone"),  # no skewness is known
+        ([0.0] * 700 + [3.0] * 300, ""),
+    ],
+)
+def test_few_users_or_skewed_values_are_told(values, said):
+    found = reason(values, (0.0, 9.0) if max(values) > 1 else (0.0, 1.0))
+
+    assert said in found
+    assert bool(said) == bool(found)
+
+
+def test_hundreds_of_users_are_not_few():
+    truth = pl.DataFrame({"user": range(656), "item": [user % 3 for user in range(656)]})
+    rankings = pl.DataFrame(
+        {"user": [user for user in range(656) for _ in range(4)],
+         "item": [0, 1, 2, 3] * 656, "rank": [1, 2, 3, 4] * 656}
+    )  # fmt: skip
+
+    report = evalkit.evaluate(truth, rankings, metrics=["nDCG@3", "recall@2", "RR", "hit@1"])
+    few = evalkit.evaluate(truth.head(30), rankings.head(120), metrics=["nDCG@3", "RR", "hit@1"])
+
+    assert not [each for each in report.warnings if each.code == "few-users"]
+    (warning,) = [each for each in few.warnings if each.code == "few-users"]
+    assert warning.message == (
+        "intervals may be too narrow: nDCG@3 of 'model' stands on 30 users, and 1 more"
+    )
