@@ -1,4 +1,4 @@
-"""The code is built as the README says: imports point one way, metrics are complete."""
+"""The code is built as docs/architecture.md says: imports point one way, metrics are complete."""
 
 import ast
 import importlib.util
@@ -18,7 +18,7 @@ from evalkit.metrics import registry
 
 PACKAGE = Path(evalkit.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-README = (PACKAGE.parent / "README.md").read_text(encoding="utf-8")
+PAGE = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
 LEAVES = ("demo", "synth")  # stand beside the street: only the command line imports them
 CASES = (
     "perfect",
@@ -32,8 +32,8 @@ CASES = (
 
 
 def stages() -> dict[str, int]:
-    """Each module of the street with its place, read from the README."""
-    (line,) = re.findall(r"^errors < [^`]*", README, re.MULTILINE)
+    """Each module of the street with its place, read from the page."""
+    (line,) = re.findall(r"^errors < [^`]*", PAGE, re.MULTILINE)
     places = {
         name.strip(): place
         for place, names in enumerate(line.split("<"))
@@ -76,6 +76,12 @@ def test_every_module_has_a_place_in_the_street():
     found = {stage for stage in map(stage_of, map(module_of, FILES)) if stage is not None}
 
     assert found == set(stages())
+
+
+def test_every_module_has_a_line_in_the_table_of_rooms():
+    listed = re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)
+
+    assert [*listed, "__main__"] == [*stages()]
 
 
 @pytest.mark.parametrize("file", FILES, ids=module_of)
