@@ -12,7 +12,7 @@ import polars as pl
 
 from evalkit import __version__
 from evalkit.aggregate import UserValues, measure_models
-from evalkit.config import Config
+from evalkit.config import Config, speaking
 from evalkit.conventions import (
     check_item_segments,
     check_scores,
@@ -151,47 +151,48 @@ def run_config(
         DataError: the data is wrong.
         MachineError: no split holds the memory limit [memory-limit].
     """
-    if config.kind != "rankings":
-        from evalkit.rows import RowJob
+    with speaking(config.door):
+        if config.kind != "rankings":
+            from evalkit.rows import RowJob
 
-        with storing(config.storage):
-            job = RowJob(
-                config,
-                config.requests,
-                given or Given(),
-                _useful(threads),
-                memory_limit,
-                sample,
-                per_user or per_user_folder is not None,
-                per_user_folder,
-                Clock(ProgressLine(progress, ())),
-                opened,
-            )
-            return _kind_of_rows(config).run(job)
-    tables = open_tables(config, given or Given())
-    config = tables.config
-    if opened is not None:
-        opened(tables.all)
-    check_splits(tables.logs, config)
-    clock = Clock(ProgressLine(progress, tables.logs))
-    evaluation = Evaluation(
-        config,
-        config.requests,
-        tables,
-        _useful(threads),
-        sample,
-        per_user or per_user_folder is not None,
-        per_user_folder,
-        clock,
-        keep_parts=keep_parts and config.statistics.weight is None,  # parts are of plain means
-    )
-    n_shares = count_shares(tables, memory_limit, evaluation.asked)
-    for seed in SEEDS:
-        try:
-            return evaluation.report(seed, n_shares)
-        except KeyCollisionError:
-            continue
-    raise MachineError("ids share their keys under every seed", code="key-collision")
+            with storing(config.storage):
+                job = RowJob(
+                    config,
+                    config.requests,
+                    given or Given(),
+                    _useful(threads),
+                    memory_limit,
+                    sample,
+                    per_user or per_user_folder is not None,
+                    per_user_folder,
+                    Clock(ProgressLine(progress, ())),
+                    opened,
+                )
+                return _kind_of_rows(config).run(job)
+        tables = open_tables(config, given or Given())
+        config = tables.config
+        if opened is not None:
+            opened(tables.all)
+        check_splits(tables.logs, config)
+        clock = Clock(ProgressLine(progress, tables.logs))
+        evaluation = Evaluation(
+            config,
+            config.requests,
+            tables,
+            _useful(threads),
+            sample,
+            per_user or per_user_folder is not None,
+            per_user_folder,
+            clock,
+            keep_parts=keep_parts and config.statistics.weight is None,  # parts are of plain means
+        )
+        n_shares = count_shares(tables, memory_limit, evaluation.asked)
+        for seed in SEEDS:
+            try:
+                return evaluation.report(seed, n_shares)
+            except KeyCollisionError:
+                continue
+        raise MachineError("ids share their keys under every seed", code="key-collision")
 
 
 def _kind_of_rows(config: Config) -> "RowsKind":

@@ -362,7 +362,7 @@ def test_ranks_that_start_at_zero_are_an_error_that_says_so():
     error = refused(TRUTH, ZERO_BASED)
 
     assert codes(error) == ["bad-rank"]
-    assert "first_rank = 0" in error.hint
+    assert 'policies={"first_rank": 0}' in error.hint
 
 
 def test_ranks_that_start_at_zero_are_read_as_such():

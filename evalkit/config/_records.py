@@ -13,6 +13,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from evalkit.config._doors import Door, spell_policy
 from evalkit.config._places import Places
 from evalkit.errors import EvalkitError, masked
 from evalkit.metrics import Request, parse_metrics
@@ -644,17 +645,13 @@ class Config(Record):
         return self._places.at(key)
 
     @property
-    def door(self) -> Literal["file", "options", "python"]:
+    def door(self) -> Door:
         """Where the request came from, whose words hints speak."""
         return "file" if self._places.source else "options" if self._places.options else "python"
 
     def spell_policy(self, name: str, value: str) -> str:
         """A policy as whoever asked would write it, for hints."""
-        if self.door == "options":
-            return f"--set policies.{name}={value}"
-        if self.door == "python":
-            return f'policies={{"{name}": "{value}"}}'
-        return f'{name} = "{value}" under [policies]'
+        return spell_policy(self.door, name, value)
 
     def dump(self) -> dict[str, object]:
         """What a run keeps of the config, as JSON has it; passwords in URLs are masked."""

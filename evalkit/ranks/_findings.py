@@ -70,7 +70,7 @@ def _low_rank_error(scan: RankScan, probe: ModelProbe, at: str) -> CountedError:
         code="bad-rank",
         at=at,
         hint="write first_rank = 0 under [policies] if ranks start there, "
-        'or bad_ranks = "keep" to drop these rows',
+        'or bad_ranks = "keep" under [policies] to drop these rows',
     )
 
 
@@ -96,7 +96,7 @@ def _check_ranks(scan: RankScan, probe: ModelProbe) -> None:
                 users=first_users(scan.truth, bad[:n_bad]),
                 unless="bad-rank",
                 hint='write bad_ranks = "keep" or "compress" under [policies], '
-                "or first_rank = 0 if ranks start there",
+                "or first_rank = 0 under [policies] if ranks start there",
             )
         )
 

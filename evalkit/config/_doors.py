@@ -1,0 +1,68 @@
+"""Hints in the words of whoever asked: a config, options, or Python.
+
+Hints are written as a config has it, `duplicates = "best" under [policies]`; where the request came
+through another door, they are turned into what can be passed there.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from evalkit.errors import Errors, EvalkitError
+
+Door = Literal["file", "options", "python"]
+
+_SETTING = re.compile(
+    r"""(?P<key>\w+)\ =\ (?P<value>"[^"]*"|'[^']*'|\[[^]]*\]|\w[\w.]*)
+    (?P<others>(?:,?\ (?:or\ )?"[^"]*")*)\ under\ \[(?P<section>[\w.]+)\]""",
+    re.VERBOSE,
+)
+_LISTED = ("rankings", "labels", "predictions")  # of which a config may have several
+
+
+@contextmanager
+def speaking(door: Door) -> Iterator[None]:
+    """Turn the hints of what is raised inside into the words of a door."""
+    try:
+        yield
+    except EvalkitError as error:
+        for each in (error, *(error.errors if isinstance(error, Errors) else ())):
+            each.hint = in_words_of(door, each.hint)
+        raise
+
+
+def in_words_of(door: Door, hint: str) -> str:
+    """A hint that speaks of a config, as a door has it."""
+    if door == "file":
+        return hint
+    turned = _SETTING.sub(lambda found: _turned(door, found), hint)
+    if door == "options":
+        return turned
+    turned = re.sub(r"--sample (\S+)", r"sample=\1", turned).replace(
+        "--memory-limit", "memory_limit"
+    )
+    return re.sub(r"\bwrite (?=\w+=)", "pass ", turned)
+
+
+def spell_policy(door: Door, name: str, value: str) -> str:
+    """A policy as it is written at a door."""
+    return in_words_of(door, f'{name} = "{value}" under [policies]')
+
+
+def _turned(door: Door, found: re.Match[str]) -> str:
+    key, value, section = found["key"], found["value"], found["section"]
+    if door == "options":
+        table, _, rest = section.partition(".")
+        place = f"{table}[0]" if table in _LISTED else table
+        path = ".".join(filter(None, (place, rest, key)))
+        bare = value[1:-1] if value.startswith(('"', "'")) else value
+        setting = f"{path}={bare}"
+        return f"--set {shlex.quote(setting)}{found['others']}"
+    value = {"true": "True", "false": "False"}.get(value, value)
+    if section.endswith(".columns"):
+        return f'columns={{"{key}": {value}}}{found["others"]}'
+    if section in ("policies", "statistics", "segments"):
+        return f'{section}={{"{key}": {value}}}{found["others"]}'
+    return f"{'metrics' if section == 'metrics' else key}={value}{found['others']}"
