@@ -12,7 +12,7 @@ import pytest
 import evalkit
 from evalkit.audit import audit_config, render_audit
 from evalkit.audit._points import OF_TRUTH
-from evalkit.config import parse_config
+from evalkit.config import build_config, parse_config
 from evalkit.errors import RequestError
 from evalkit.plan import Given
 
@@ -221,10 +221,14 @@ def test_what_is_below_the_threshold_can_matter_where_it_is_below_zero(logs):
     assert "below_threshold" not in audit.inert
 
 
-@pytest.mark.parametrize("columns", [{"rank": "rank"}, {}, {"rank": "rank", "score": "score"}])
-def test_logs_without_scores_and_with_ranks_can_be_audited(tmp_path, logs, columns):
+@pytest.mark.parametrize(
+    ("columns", "ties_matter"),
+    [({"rank": "rank"}, False), ({}, False), ({"rank": "rank", "score": "score"}, True)],
+    ids=["ranks", "rows", "ranks and equal scores"],
+)
+def test_logs_with_ranks_can_be_audited(tmp_path, logs, columns, ties_matter):
     folder, frames = logs
-    run = frames["run"].unique(["user", "item"]).sort("user")
+    run = frames["run"].unique(["user", "item"], maintain_order=True).sort("user")
     run = run.with_columns(rank=pl.int_range(1, pl.len() + 1).over("user"))
     run.write_parquet(tmp_path / "run.parquet")
     named = ", ".join(f'{ours} = "{theirs}"' for ours, theirs in columns.items())
@@ -232,8 +236,39 @@ def test_logs_without_scores_and_with_ranks_can_be_audited(tmp_path, logs, colum
     text = text.replace('score = "score"', named).replace('"item",  }', '"item" }')
     (audit,) = audit_config(parse_config(text, source="job.toml"), "nDCG@5")
 
-    assert "ties" in audit.inert
+    assert ("ties" not in audit.inert) == ties_matter  # all orders of equal scores
+    assert "duplicates" in audit.inert
     assert all(pair.comes_out for pair in audit.pairs)
+
+
+@pytest.mark.parametrize("with_rank", [False, True])
+def test_conventions_that_do_not_go_together_are_switched_one_after_the_other(with_rank):
+    rng = np.random.default_rng(0)  # copies and equal scores: no run multiplies and averages
+    users = np.repeat(np.arange(12), 6)
+    run = pl.DataFrame(
+        {"user": users, "item": rng.integers(0, 8, 72), "score": rng.integers(1, 4, 72) / 4}
+    )
+    truth = pl.DataFrame({"user": users, "item": [*range(6)] * 12, "relevance": [1, 0, 2] * 24})
+    columns = {name: name for name in ("user", "item", "score")}
+    if with_rank:
+        run = run.with_columns(rank=pl.int_range(1, pl.len() + 1).over("user"))
+        columns["rank"] = "rank"
+    tree = {
+        "truth": {"path": "truth"},
+        "rankings": [{"model": "m", "path": "run", "columns": columns}],
+        "metrics": {"names": ["nDCG@5"]},
+    }
+    config = build_config(tree, name="job")
+    (audit,) = audit_config(config, "nDCG@5", given=Given(truth, [run], None))
+
+    assert {"recommenders", "sklearn"} <= {
+        name for each in audit.standings for name in each.profiles
+    }
+    assert all(pair.comes_out for pair in audit.pairs)
+    for pair in audit.pairs:
+        assert sum(each.delta for each in pair.axes) == pytest.approx(pair.delta, abs=1e-12)
+    both = [{each.axis for each in pair.axes} for pair in audit.pairs]
+    assert any({"ties", "duplicates"} <= axes for axes in both)
 
 
 def test_a_set_that_does_not_come_out_is_no_explanation(found):

@@ -13,7 +13,7 @@ from evalkit.sources import reading
 # about what: the axes that are moot where it does not occur
 SUBJECTS: dict[str, tuple[str, ...]] = {
     "no item stands twice in a list": ("duplicates", "rel_size"),
-    "ranks are given, or no two scores of a list are equal as float32": ("ties", "score_type"),
+    "there are no scores, or no two of a list are equal as float32": ("ties", "score_type"),
     "no score is 0 or below": ("nonpositive_scores",),
     "every user of the truth has a ranking": ("missing_ranking",),
     "no ranking is empty": ("empty_ranking",),
@@ -78,11 +78,11 @@ def _observe(tables: Tables, threshold: float | None) -> dict[str, bool]:
         with reading(table):
             rows = frame.select(pl.struct(*by, "item").n_unique() != pl.len())
             found["no item stands twice in a list"] &= not rows.collect().item()
-            if "score" in schema and "rank" not in schema:
+            if "score" in schema:  # equal ones have all their orders beside written ranks too
                 narrow = pl.col("score").cast(pl.Float32)
                 equal = frame.select(pl.struct(*by, narrow).n_unique() != pl.len())
                 found[
-                    "ranks are given, or no two scores of a list are equal as float32"
+                    "there are no scores, or no two of a list are equal as float32"
                 ] &= not equal.collect().item()
             if "score" in schema:
                 low = frame.select((pl.col("score").fill_null(0) <= 0).any())

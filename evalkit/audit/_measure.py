@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import cast
 
 from evalkit.audit._facts import OF_SCORES, inert_axes, settled
 from evalkit.audit._points import (
@@ -19,7 +20,7 @@ from evalkit.audit._points import (
 from evalkit.audit._record import Audit, Contribution, Pair, Standing
 from evalkit.config import Config, SegmentsSection, StatisticsSection, with_conventions
 from evalkit.errors import Errors, EvalkitError, RequestError
-from evalkit.metrics import BOUNDS, Request
+from evalkit.metrics import BOUNDS, TIED, Request
 from evalkit.plan import Given, open_tables
 from evalkit.profiles import profile_names
 from evalkit.sources import Table
@@ -147,6 +148,7 @@ class _Survey:
     memory_limit: int | None
     sample: float | None
     values: dict[tuple[str, Point], tuple[float, int]] = field(default_factory=dict)
+    nameless: set[Point] = field(default_factory=set)  # points that no run measures
     n_readings: int = 1  # that for the facts
 
     def audits(
@@ -178,7 +180,7 @@ class _Survey:
         self.measure(
             switched(one, other, part)
             for (_, one, other), axes in chosen.items()
-            for part in _parts(axes, differing(one, other))
+            for part in _parts(axes, _in_order(one, other, differing(one, other)))
         )
         audits = [
             self._audit(model, metric, requests, alike, left_out, inert, chosen) for model in models
@@ -217,10 +219,10 @@ class _Survey:
     def _recomputed(self, model: str, pair: Pair, points: Mapping[str, Point]) -> Pair:
         """The pair with the number that its axes give, by the conventions of `pair.one` else."""
         for each in _sets(pair):
-            found = self.value(model, _named(each, points))
-            if _same(found, self.value(model, points[pair.other])):
+            found = self.number(model, _named(each, points))
+            if found is not None and _same(found, self.value(model, points[pair.other])):
                 return replace(each, recomputed=found, comes_out=True)
-        return replace(pair, recomputed=found)
+        return replace(pair, recomputed=math.nan if found is None else found)
 
     def _bounds(self, model: str, points: Sequence[Point]) -> tuple[float, float] | None:
         if not points:
@@ -230,9 +232,12 @@ class _Survey:
 
     def measure(self, points: Iterable[Point]) -> None:
         """Measure what is not known yet."""
-        known = {point for _, point in self.values}
+        known = {point for _, point in self.values} | self.nameless
         new = [point for point in dict.fromkeys(points) if point not in known]
         for batch in batches(self.config, self.request, new):
+            self.nameless.update(batch.nameless)
+            if not batch.labels:
+                continue
             report = run_config(
                 batch.config,
                 given=self.given,
@@ -251,6 +256,10 @@ class _Survey:
         """The number of a point that was measured."""
         return self.values[model, point][0]
 
+    def number(self, model: str, point: Point) -> float | None:
+        """The number of a point; None where its conventions do not go together."""
+        return None if point in self.nameless else self.value(model, point)
+
     def _axes_that_move(self, model: str, one: Point, other: Point) -> tuple[str, ...]:
         """The axes without those that change nothing, switched alone or last."""
         axes = differing(one, other)
@@ -260,8 +269,8 @@ class _Survey:
         return tuple(
             axis
             for axis in axes
-            if not _same(self.value(model, switched(one, other, [axis])), start)
-            or not _same(self.value(model, switched(other, one, [axis])), end)
+            if not _same(self.number(model, switched(one, other, [axis])), start)
+            or not _same(self.number(model, switched(other, one, [axis])), end)
         )
 
     def _audit(
@@ -306,8 +315,8 @@ class _Survey:
         alike: Mapping[Point, Sequence[str]],
         axes: tuple[str, ...],
     ) -> Pair:
-        def at(part: Iterable[str]) -> float:
-            return self.value(model, switched(one, other, part))
+        def at(part: Iterable[str]) -> float | None:
+            return self.number(model, switched(one, other, part))
 
         start, end = self.value(model, one), self.value(model, other)
         fitting = (
@@ -315,12 +324,12 @@ class _Survey:
             if len(axes) <= MOST_AXES
             else None
         )
-        every = differing(one, other)
+        every = _in_order(one, other, differing(one, other))
         if fitting is not None:
             axes, shares, method = fitting, _shapley(fitting, at), "Shapley"
         else:
             axes, method = every, "path"
-            steps = [at(part) for part in _path(axes)]
+            steps = [self.value(model, switched(one, other, part)) for part in _path(axes)]
             shares = {
                 axis: after - before
                 for axis, before, after in zip(axes, [start, *steps[:-1]], steps, strict=True)
@@ -368,25 +377,55 @@ def _path(axes: Sequence[str]) -> list[tuple[str, ...]]:
     return [tuple(axes[: n + 1]) for n in range(len(axes))]
 
 
-def _shapley(axes: Sequence[str], at: Callable[[Iterable[str]], float]) -> dict[str, float]:
+def _in_order(one: Point, other: Point, axes: Iterable[str]) -> tuple[str, ...]:
+    """The axes in an order in which they can be switched one by one: what bars others goes first.
+
+    No run takes copies that multiply, or some parameters, and all orders of equal scores.
+    """
+    before, after = dict(one), dict(other)
+    bars = (*TIED, "multiply")
+    return tuple(sorted(axes, key=lambda axis: (after[axis] in bars) - (before[axis] in bars)))
+
+
+def _shapley(axes: Sequence[str], at: Callable[[Iterable[str]], float | None]) -> dict[str, float]:
     """What each axis adds, on average over all orders in which they may be switched.
 
-    Source: Shapley 1953, A Value for n-Person Games, Contributions to the Theory of Games II,
-    Annals of Mathematics Studies 28, pp. 307-317.
+    Orders that pass through conventions that do not go together (`at` gives None) are left out.
+
+    Sources: Shapley 1953, A Value for n-Person Games, Contributions to the Theory of Games II,
+    Annals of Mathematics Studies 28, pp. 307-317. Faigle and Kern 1992, The Shapley Value for
+    Cooperative Games under Precedence Constraints, International Journal of Game Theory 21.
     """
-    n = len(axes)
+    parts = [part for part in subsets(axes) if at(part) is not None]
+    known = set(parts)
+    to: dict[tuple[str, ...], int] = {(): 1}  # in how many orders a part is reached, and left
+    for part in parts[1:]:
+        to[part] = sum(to.get(_without(part, axis), 0) for axis in part)
+    left = {tuple(axes): 1}
+    for part in reversed(parts[:-1]):
+        larger = (_with(axes, part, axis) for axis in axes if axis not in part)
+        left[part] = sum(left[each] for each in larger if each in known)
     shares = dict.fromkeys(axes, 0.0)
     for axis in axes:
-        others = [each for each in axes if each != axis]
-        for part in subsets(others):
-            weight = math.factorial(len(part)) * math.factorial(n - len(part) - 1)
-            with_axis = [each for each in axes if each in part or each == axis]
-            gained = at(with_axis) - at(part)
-            shares[axis] += weight / math.factorial(n) * gained
+        for part in parts:
+            after = _with(axes, part, axis)
+            if axis not in part and after in known:
+                gained = cast("float", at(after)) - cast("float", at(part))
+                shares[axis] += to[part] * left[after] / left[()] * gained
     return shares
 
 
-def _same(one: float, other: float) -> bool:
+def _with(axes: Sequence[str], part: Sequence[str], axis: str) -> tuple[str, ...]:
+    return tuple(each for each in axes if each in part or each == axis)
+
+
+def _without(part: Sequence[str], axis: str) -> tuple[str, ...]:
+    return tuple(each for each in part if each != axis)
+
+
+def _same(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return False
     if math.isnan(one) or math.isnan(other):
         return math.isnan(one) and math.isnan(other)
     return math.isclose(one, other, rel_tol=SAME, abs_tol=SAME)

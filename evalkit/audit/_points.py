@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from evalkit.config import Config, Policies, with_conventions
+from evalkit.errors import RequestError
 from evalkit.metrics import POLICIES, Request, Value
 
 # policies that change the truth, so that numbers under two of them need two readings
@@ -47,10 +48,15 @@ def subsets(axes: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Points that one reading of the logs measures, and the config that does it."""
+    """Points that one reading of the logs measures, and the config that does it.
+
+    Args:
+        nameless: points whose conventions do not go together, which no run measures.
+    """
 
     config: Config
     labels: Mapping[Point, str]
+    nameless: frozenset[Point]
 
 
 def batches(config: Config, request: Request, points: Iterable[Point]) -> Iterator[Batch]:
@@ -66,16 +72,26 @@ def batches(config: Config, request: Request, points: Iterable[Point]) -> Iterat
         by_truth.setdefault(tuple(values[name] for name in OF_TRUTH), []).append(point)
     for truth, group in by_truth.items():
         policies = config.policies.model_copy(update=dict(zip(OF_TRUTH, truth, strict=True)))
-        texts = [_text(request, point) for point in group]
-        section = config.metrics.model_copy(update={"names": tuple(texts), "profile": "evalkit"})
+        texts = {point: _text(request, point) for point in group}
+        section = config.metrics.model_copy(update={"profile": "evalkit"})
         own = config.model_copy(update={"metrics": section, "policies": policies})
         own._by_hand = policies
-        ready = with_conventions(own)
-        labels = {
-            point: ready.read_metrics([text])[0].label
-            for point, text in zip(group, texts, strict=True)
-        }
-        yield Batch(ready, labels)
+        followed = with_conventions(own)
+        found = {point: _label(followed, text) for point, text in texts.items()}
+        labels = {point: label for point, label in found.items() if label is not None}
+        section = section.model_copy(update={"names": tuple(texts[point] for point in labels)})
+        ready = own.model_copy(update={"metrics": section})
+        yield Batch(with_conventions(ready), labels, frozenset(group) - labels.keys())
+
+
+def _label(config: Config, text: str) -> str | None:
+    """What a metric is called; None where its conventions do not go together."""
+    try:
+        return config.read_metrics([text])[0].label
+    except RequestError as error:
+        if error.code == "no-tie-bounds":
+            return None
+        raise
 
 
 def _text(request: Request, point: Point) -> str:
