@@ -100,7 +100,7 @@ class Job:
                     job=job,
                 )
                 with suppress(EvalkitError):  # whoever reads the index next brings it up to date
-                    history.refresh(self.folder)
+                    history.refresh(self.folder, report)
             if self.per_user is not None:
                 _copy_values(report, self.per_user, path)
         return Done(report, path)

@@ -306,3 +306,24 @@ def test_gate_reads_any_spelling_of_a_metric():
     }
 
     assert build_config(tree, name="job").gates[0].metric == "nDCG@5"
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"segments": {"min_users": 20}}, "min_users = 20 under [segments]"),
+        (None, "fewer users than min_users"),
+    ],
+)
+def test_a_segment_that_stands_with_other_small_ones_is_told(config, said):
+    now = run()
+    small = replace(now.estimates[0], segmentation="job", segment="(small)")
+    now = replace(now, estimates=(*now.estimates, small), config=config)
+
+    gate = judged({"min": 0.1, "segment": "job=doctor"}, now)
+    other = judged({"min": 0.1, "segment": "age=new"}, now)
+
+    assert gate.outcome == other.outcome == "cannot tell"
+    assert said in gate.message
+    assert "stand together as (small), and 'doctor' may be one of them" in gate.message
+    assert "min_users" not in other.message

@@ -9,6 +9,7 @@ from evalkit.gates._baseline import Baselines
 from evalkit.report import Comparison, Estimate, Gate, Report
 from evalkit.report.turning import against
 from evalkit.report.verdict import FAIL, PASS, UNCLEAR
+from evalkit.segments import SMALL
 from evalkit.statistics.intervals import Interval, mean_interval, normal_interval
 
 SHARES = ("rows_dropped", "users_without_ranking", "users_without_truth", "duplicates")
@@ -63,13 +64,28 @@ class _Judge:
         if estimate is None or math.isnan(estimate.value):
             what = f"{rule.metric} of {model}{_among(rule)}"
             reason = "has no value" if estimate is not None else "is not in the report"
-            return self._gate(model, outcome=UNCLEAR, message=f"{what} {reason}")
+            small = None if estimate is not None else self._small()
+            return self._gate(model, outcome=UNCLEAR, message=f"{what} {reason}{small or ''}")
         if kind in ("min", "max"):
             return self._fixed(model, estimate, kind, bound)
         if estimate.higher_is_better is None:
             message = f"nobody knows which way {rule.metric} is better"
             return self._gate(model, value=estimate.value, outcome=UNCLEAR, message=message)
         return self._drop(model, estimate, bound)
+
+    def _small(self) -> str:
+        """Why a segment may not be in the report: it may stand with others that are as small."""
+        rule, segment = _where(self.rule)
+        pooled = (each for each in self.report.estimates if each.segment == SMALL)
+        if rule is None or all(each.segmentation != rule for each in pooled):
+            return ""
+        section = (self.report.config or {}).get("segments")
+        least = section.get("min_users") if isinstance(section, dict) else None
+        asked = f"min_users = {least:,}" if isinstance(least, int) else "min_users"
+        return (
+            f": segments with fewer users than {asked} under [segments] stand together as {SMALL}, "
+            f"and {segment!r} may be one of them"
+        )
 
     def _fixed(self, model: str, estimate: Estimate, kind: str, bound: float) -> Gate:
         interval = _interval_of(estimate, self.level)

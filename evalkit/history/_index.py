@@ -57,7 +57,9 @@ class Rows:
 
 
 @contextmanager
-def open_index(folder: Path, *, anew: bool = False) -> Iterator[tuple[sqlite3.Connection, int]]:
+def open_index(
+    folder: Path, *, anew: bool = False, fresh: Report | None = None
+) -> Iterator[tuple[sqlite3.Connection, int]]:
     """The index, brought up to date with the runs, and how many of these cannot be read.
 
     A lost or damaged index is made anew. Where the folder cannot be written it is made in
@@ -76,15 +78,15 @@ def open_index(folder: Path, *, anew: bool = False) -> Iterator[tuple[sqlite3.Co
     if anew or not _is_ours(folder):
         _remove(folder)
     try:
-        connection, damaged = _up_to_date(folder / INDEX, folder)
+        connection, damaged = _up_to_date(folder / INDEX, folder, fresh)
     except sqlite3.DatabaseError as error:
         is_damaged = "malformed" in str(error) or "not a database" in str(error)
         if is_damaged or isinstance(error, sqlite3.IntegrityError):
             with suppress(OSError):
                 _remove(folder)
-                connection, damaged = _up_to_date(folder / INDEX, folder)
+                connection, damaged = _up_to_date(folder / INDEX, folder, fresh)
         else:  # read-only folder, full disk
-            connection, damaged = _up_to_date(Path(":memory:"), folder)
+            connection, damaged = _up_to_date(Path(":memory:"), folder, fresh)
     try:
         yield connection, damaged
     finally:
@@ -104,7 +106,7 @@ def _is_ours(folder: Path) -> bool:
     return not any((folder / f"{INDEX}{suffix}").is_symlink() for suffix in _SUFFIXES)
 
 
-def _up_to_date(path: Path, folder: Path) -> tuple[sqlite3.Connection, int]:
+def _up_to_date(path: Path, folder: Path, fresh: Report | None) -> tuple[sqlite3.Connection, int]:
     connection = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None)
     try:
         connection.execute("PRAGMA trusted_schema = OFF")
@@ -121,7 +123,7 @@ def _up_to_date(path: Path, folder: Path) -> tuple[sqlite3.Connection, int]:
             for statement in _TABLES.split(";"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {VERSION}")
-        damaged = _synchronise(connection, folder)
+        damaged = _synchronise(connection, folder, fresh)
         connection.execute("COMMIT")
     except BaseException:
         connection.close()
@@ -129,15 +131,21 @@ def _up_to_date(path: Path, folder: Path) -> tuple[sqlite3.Connection, int]:
     return connection, damaged
 
 
-def _synchronise(connection: sqlite3.Connection, folder: Path) -> int:
-    """Add what is new, remove what is gone; the number of runs that cannot be read."""
+def _synchronise(connection: sqlite3.Connection, folder: Path, fresh: Report | None) -> int:
+    """Add what is new, remove what is gone; the number of runs that cannot be read.
+
+    Args:
+        fresh: a run that was just written and read back, which need not be read again.
+    """
     known = {run_id for (run_id,) in connection.execute("SELECT run_id FROM runs")}
     there, damaged = set(), 0
     for path, manifest in finished(folder):
         if manifest.run_id not in known:
             connection.execute("SAVEPOINT run")
             try:
-                _add(connection, load_numbers(path, manifest), is_fine=manifest.is_fine)
+                is_fresh = fresh is not None and fresh.run_id == manifest.run_id
+                report = fresh if fresh and is_fresh else load_numbers(path, manifest)
+                _add(connection, report, is_fine=manifest.is_fine)
             except (EvalkitError, OverflowError) as error:
                 connection.execute("ROLLBACK TO run")
                 set_aside(str(path), str(getattr(error, "message", error)))
@@ -250,14 +258,14 @@ def _allow_reading(action: int, first: str | None, second: str | None, *_: str |
     return sqlite3.SQLITE_OK if action in _READING and not is_unsafe else sqlite3.SQLITE_DENY
 
 
-def refresh(folder: Path) -> None:
-    """Bring the index up to date after a run.
+def refresh(folder: Path, fresh: Report | None = None) -> None:
+    """Bring the index up to date after a run; `fresh` is what it wrote.
 
     Raises:
         DataError: it cannot be [index-stale]; whoever reads it next brings it up to date.
     """
     try:
-        with open_index(folder):
+        with open_index(folder, fresh=fresh):
             return
     except (OSError, sqlite3.Error) as error:
         raise DataError(

@@ -30,3 +30,9 @@ class Index:
         self.segments = tuple(
             dict.fromkeys((rule, name) for *_, rule, name in places if name is not None)
         )
+
+
+def it_has(names: Sequence[str]) -> str:
+    """What there is to choose from, as a hint."""
+    shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    return f"it has {shown}" if names else "it has none"

@@ -14,7 +14,15 @@ from evalkit.report.findings import (
     searches,
 )
 from evalkit.report.record import Report
-from evalkit.report.text import Group, count_noun, groups, model_notes, show_values, truth_notes
+from evalkit.report.text import (
+    Group,
+    count_noun,
+    count_words,
+    groups,
+    model_notes,
+    show_values,
+    truth_notes,
+)
 from evalkit.report.verdict import PASS, verdict_of
 
 # An underscore or an @ inside a word is plain text: first_hit_rank@5 stays readable.
@@ -33,9 +41,11 @@ def render_markdown(report: Report) -> str:
     lines += _comparison_lines(report)
     lines += _finding_lines(report) if searches(report) else []
     lines += ["## Counts", "", "| log | counts |", "| :-- | :-- |"]
-    lines.append(f"| truth | {escape('; '.join(truth_notes(report.counts.truth)))} |")
+    words = count_words(report)
+    truth = "; ".join(truth_notes(report.counts.truth, words))
+    lines.append(f"| {words.truth} | {escape(truth)} |")
     for name, counts in report.counts.models.items():
-        lines.append(f"| {escape(name)} | {escape('; '.join(model_notes(counts)))} |")
+        lines.append(f"| {escape(name)} | {escape('; '.join(model_notes(counts, words)))} |")
     lines.append("")
     if report.warnings:
         lines += ["## Warnings", ""]

@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalkit.errors import DataError, EvalkitError, RequestError, nearest
-from evalkit.report._index import Asked, Index
+from evalkit.errors import DataError, RequestError, nearest
+from evalkit.report._index import Index, it_has
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from evalkit.metrics import Request
 
 SCHEMA_VERSION = 1
 _HALF = re.compile("[\ud800-\udfff]")  # bytes of a name that is no UTF-8
@@ -576,115 +575,12 @@ class Report:
         roles = {each.role for each in self.inputs}
         return next((each for each in ("ratings", "labels") if each in roles), "rankings")
 
-    def _asked(self) -> dict[Asked, str]:
-        """What was asked for, without what a profile adds -> its label in the report."""
-        if self._index.asked is None:
-            self._index.asked = self._read_asked()
-        return self._index.asked
-
-    def _read_asked(self) -> dict[Asked, str]:
-        from evalkit.metrics import parse_metrics, registry_of
-
-        section = (self.config or {}).get("metrics")
-        names = section.get("names") if isinstance(section, dict) else None
-        if not isinstance(names, list | tuple):
-            return {}
-        try:
-            known = registry_of(self.kind)
-            requests = [each for name in names for each in parse_metrics([name], metrics=known)]
-        except EvalkitError:  # metrics of a user's own file
-            return {}
-        found = {each.metric: (each.name, each.cutoff) for each in reversed(self.estimates)}
-        wanted = [(each.metric.name, each.cutoff) for each in requests]
-        if wanted != [found[label] for label in self.labels]:
-            return {}
-        return dict(zip(map(_as_asked, requests), self.labels, strict=True))
-
-    def _label_asked(self, metric: str) -> str | None:
-        """The label of what was asked for by that name.
-
-        Raises:
-            RequestError: the report has another metric of that very label [ambiguous-metric].
-        """
-        from evalkit.metrics import parse_metrics, registry_of
-
-        try:
-            (request,) = parse_metrics([metric], metrics=registry_of(self.kind))
-        except (EvalkitError, ValueError):
-            return None
-        label = self._asked().get(_as_asked(request))
-        if label is not None and label != metric and metric in self.labels:
-            raise RequestError(
-                f"{metric!r} was asked for, and is the label of another metric too",
-                code="ambiguous-metric",
-                hint=f"write {label}, or the other one with its parameter",
-            )
-        return label
-
     def _find_label(self, metric: str) -> str:
-        labels = self.labels
-        followed = self._label_asked(metric) if self._asked() else None
-        if followed is not None or metric in labels:
-            return followed or metric
-        from evalkit.metrics import KINDS, parse_metrics, registry_of
+        from evalkit.report._labels import find_label, read_asked
 
-        # A metric of a user's own file is in the report, not in the registry.
-        asked = [each for each in labels if each.lower() == metric.lower()] or [metric]
-        for kind in sorted(KINDS, key=lambda each: each != self.kind):
-            try:
-                by_profile = self._labels_by_profile(metric, kind)
-                requests = parse_metrics([metric], metrics=registry_of(kind))
-                read = by_profile or self._labels_of(requests)
-            except EvalkitError:
-                continue
-            if asked == [metric] or set(read) & set(labels):
-                asked = read
-            if set(read) & set(labels):
-                break
-        if len(asked) > 1:
-            raise RequestError(
-                f"{metric!r} is {len(asked)} metrics, here goes one",
-                code="ambiguous-metric",
-                hint=f"write one of {', '.join(asked)}",
-            )
-        if asked[0] in labels:
-            return asked[0]
-        close = nearest(asked[0], labels) or nearest(metric, labels)
-        raise RequestError(
-            f"the report has no metric {metric!r}",
-            code="metric-not-in-report",
-            hint=f"did you mean {close!r}?" if close else _it_has(labels),
-        )
-
-    def _labels_by_profile(self, metric: str, kind: str) -> list[str]:
-        """The labels that the profile gives to a name, where the report has all of them."""
-        from evalkit.metrics import parse_metrics, registry_of
-        from evalkit.profiles import find_profile, profile_names
-
-        if self.profile not in profile_names():
-            return []
-        conventions = find_profile(self.profile).of(kind).conventions
-        requests = parse_metrics([metric], metrics=registry_of(kind), conventions=conventions)
-        found = [each.label for each in requests]
-        return found if set(found) <= set(self.labels) else []
-
-    def _labels_of(self, requests: Sequence[Request]) -> list[str]:
-        """The labels in the report of what was asked for; a profile may have added parameters."""
-        found: list[str] = []
-        for request in requests:
-            written = {**dict(request.parameters), **dict(request.policies)}
-            fitting = {
-                each.metric
-                for each in self.estimates
-                if (each.name, each.cutoff) == (request.metric.name, request.cutoff)
-                and all(
-                    {**each.policies, **each.parameters}.get(name) == written[name]
-                    for name in request.given
-                )
-            }
-            own = request.label
-            found += [own] if own in fitting or not fitting else sorted(fitting)
-        return found
+        if self._index.asked is None:
+            self._index.asked = read_asked(self)
+        return find_label(self, metric, self._index.asked)
 
     def _find_model(self, model: str | None) -> str:
         models = self.models
@@ -694,7 +590,7 @@ class Report:
             raise RequestError(
                 f"the report has {len(models)} models, and none was named",
                 code="ambiguous-model",
-                hint=f"write model={models[0]!r}; {_it_has(models)}" if models else "",
+                hint=f"write model={models[0]!r}; {it_has(models)}" if models else "",
             )
         if model in models:
             return model
@@ -702,7 +598,7 @@ class Report:
         raise RequestError(
             f"the report has no model {model!r}",
             code="unknown-model",
-            hint=f"did you mean {close!r}?" if close else _it_has(models),
+            hint=f"did you mean {close!r}?" if close else it_has(models),
         )
 
     def _find_segment(self, segment: str | None) -> tuple[str | None, str | None]:
@@ -724,17 +620,8 @@ class Report:
         raise RequestError(
             f"the report has no segment {segment!r}",
             code="unknown-segment",
-            hint=f"did you mean {close!r}?" if close else _it_has(tuple(spelled)),
+            hint=f"did you mean {close!r}?" if close else it_has(tuple(spelled)),
         )
-
-
-def _as_asked(request: Request) -> Asked:
-    return request.label, frozenset(request.given)
-
-
-def _it_has(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-    return f"it has {shown}" if names else "it has none"
 
 
 def free_name(name: str, taken: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from evalkit.report.record import Report
 from evalkit.report.text import (
     Group,
     count_noun,
+    count_words,
     display_width,
     groups,
     model_notes,
@@ -133,7 +134,9 @@ def _block_lines(
 
 def _count_lines(report: Report, width: int) -> list[str]:
     names = shorten_all(list(report.counts.models), min(NAME_WIDTH, width // 2))
-    lines = wrap(truth_notes(report.counts.truth), first="truth: ", width=width, separator=";")
+    words = count_words(report)
+    truth = truth_notes(report.counts.truth, words)
+    lines = wrap(truth, first=f"{words.truth}: ", width=width, separator=";")
     for name, counts in zip(names, report.counts.models.values(), strict=True):
-        lines += wrap(model_notes(counts), first=f"{name}: ", width=width, separator=";")
+        lines += wrap(model_notes(counts, words), first=f"{name}: ", width=width, separator=";")
     return lines

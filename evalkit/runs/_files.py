@@ -18,7 +18,8 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 OLD_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
-def write(path: Path, content: bytes) -> None:
+def write(path: Path, content: bytes) -> dict[str, object]:
+    """Write a new file and have it on the disk; the record that reading it back must have."""
     descriptor = os.open(path, NEW_FILE, 0o666)
     try:
         left = memoryview(content)
@@ -27,6 +28,7 @@ def write(path: Path, content: bytes) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+    return {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
 
 
 def read(folder: Path, name: str, *, most_bytes: int) -> bytes:

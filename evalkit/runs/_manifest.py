@@ -56,10 +56,7 @@ def verify(path: str | Path) -> list[str]:
             _read_report(folder, manifest)
         except (OSError, ValueError, EvalkitError) as error:
             problems = [f"{REPORT}: {words(error)}"]
-    return [
-        *problems,
-        *(f"{name}: the manifest does not list it" for name in _more(folder, manifest)),
-    ]
+    return [*problems, *unlisted(folder, manifest)]
 
 
 def damage_of(folder: Path, manifest: "Manifest") -> list[str]:
@@ -78,8 +75,8 @@ def damage_of(folder: Path, manifest: "Manifest") -> list[str]:
     return problems
 
 
-def _more(folder: Path, manifest: "Manifest") -> Iterator[str]:
-    """What lies in a run's directory and is not of the run."""
+def unlisted(folder: Path, manifest: "Manifest") -> Iterator[str]:
+    """What lies in a run's directory and is not of the run, one problem a line."""
     inner = {PurePosixPath(name).parts[0] for name in manifest.files if "/" in name}
     for place in ("", *sorted(inner)):
         if (place and not os.path.isdir(folder / place)) or os.path.islink(folder / place):
@@ -87,7 +84,7 @@ def _more(folder: Path, manifest: "Manifest") -> Iterator[str]:
         for entry in sorted(os.scandir(folder / place), key=lambda each: each.name):
             name = f"{place}/{entry.name}" if place else entry.name
             if name not in manifest.files and name != MANIFEST and name not in inner:
-                yield name
+                yield f"{name}: the manifest does not list it"
 
 
 def words(error: Exception) -> str:
@@ -311,7 +308,9 @@ def load_numbers(path: Path, manifest: Manifest) -> Report:
         report,
         config=manifest.config,
         estimates=tuple(
-            replace(each, higher_is_better=directions.get(each.name, each.higher_is_better))
+            each
+            if (better := directions.get(each.name, each.higher_is_better)) is each.higher_is_better
+            else replace(each, higher_is_better=better)
             for each in report.estimates
         ),
     )

@@ -11,7 +11,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from evalkit.errors import MachineError, RequestError, nearest
-from evalkit.report import PerUser, Report, render, write_metrics_parquet
+from evalkit.report import PerUser, Report, render
 from evalkit.report.json_ import dump_line
 from evalkit.report.verdict import verdict_of
 from evalkit.runs._files import (
@@ -34,13 +34,16 @@ from evalkit.runs._manifest import (
     REPORT,
     RUN_ID,
     SCHEMA_VERSION,
-    verify,
+    damage_of,
+    read_manifest,
+    unlisted,
 )
 
 if TYPE_CHECKING:
     import polars as pl
 
 FORMATS = ("json", "parquet", "csv", "markdown", "html", "latex")
+METRICS = "metrics.parquet"
 _FILES = {
     "csv": "metrics.csv",
     "markdown": "report.md",
@@ -162,21 +165,17 @@ def _fill(
     per_user: PerUser | None,
 ) -> None:
     """Write every file into `parts`, the manifest last, and read each one back."""
-    text = report.to_json()
-    write(parts / REPORT, text.encode())
-    names = [REPORT]
+    written = {REPORT: write(parts / REPORT, report.to_json().encode())}
     for format_, name in _FILES.items():
         if format_ in formats:
-            names.append(name)
-            write(parts / name, render(report, format_).encode("utf-8", "replace"))
+            text = render(report, format_)
+            written[name] = write(parts / name, text.encode("utf-8", "replace"))
     if "parquet" in formats:
-        names.append("metrics.parquet")
-        _write_metrics(parts / names[-1], report)
+        written[METRICS] = _write_frame(parts / METRICS, report.metrics)
     if report.parts is not None:
-        names.append(PARTS)
-        _write_frame(parts / PARTS, report.parts)
-    if per_user is not None:
-        names += _take_in(parts, per_user)
+        written[PARTS] = _write_frame(parts / PARTS, report.parts)
+    for name in () if per_user is None else _take_in(parts, per_user):
+        written[name] = file_record(parts, name)
     manifest: dict[str, object] = {
         "schema_version": SCHEMA_VERSION,
         "evalkit": report.evalkit,
@@ -184,7 +183,7 @@ def _fill(
         "run_key": report.run_key,
         "name": report.name,
         "profile": report.profile,
-        "files": {name: file_record(parts, name) for name in names},
+        "files": written,
         "per_user": None
         if per_user is None
         else {
@@ -203,7 +202,8 @@ def _fill(
     manifest = json.loads(dump_line(manifest))
     manifest["checksum"] = digest(manifest)
     write(parts / MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
-    problems = verify(parts)
+    known = read_manifest(parts)
+    problems = [*damage_of(parts, known), *unlisted(parts, known)]
     if problems:
         raise MachineError(
             f"what was written reads back otherwise: {problems[0]}",
@@ -213,28 +213,17 @@ def _fill(
         )
 
 
-def _write_metrics(path: Path, report: Report) -> None:
+def _write_frame(path: Path, frame: "pl.DataFrame") -> dict[str, object]:
     from io import BytesIO
 
     import polars as pl
 
-    written = BytesIO()
-    write_metrics_parquet(report, written)
-    write(path, written.getvalue())
-    if not pl.read_parquet(path, glob=False).equals(report.metrics):
-        raise OSError(errno.EIO, "metrics.parquet reads back otherwise", str(path))
-
-
-def _write_frame(path: Path, frame: "pl.DataFrame") -> None:
-    from io import BytesIO
-
-    import polars as pl
-
-    written = BytesIO()
-    frame.write_parquet(written)
-    write(path, written.getvalue())
+    content = BytesIO()
+    frame.write_parquet(content, compression="zstd", statistics=True)
+    record = write(path, content.getvalue())
     if not pl.read_parquet(path, glob=False).equals(frame):
         raise OSError(errno.EIO, f"{path.name} reads back otherwise", str(path))
+    return record
 
 
 def _take_in(parts: Path, per_user: PerUser) -> list[str]:

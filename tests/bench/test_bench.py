@@ -203,3 +203,12 @@ def test_a_commit_gives_the_same_bytes_as_itself(tmp_path):
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 differ" in done.stdout
+
+
+def test_a_report_is_read_back_before_its_time_is_shown(tmp_path):
+    done = run_script("report.py", tmp_path, "--segments", "20", "--models", "3")
+
+    assert done.returncode == 0, done.stderr
+    rows = read_record(tmp_path, "report")["rows"]
+    assert {row["step"] for row in rows} >= {"json", "html", "run and index", "read back"}
+    assert {row["comparisons"] for row in rows} == {True, False}

@@ -283,3 +283,50 @@ def test_hostile_names_do_nothing_in_a_browser(browser, tmp_path):
     assert browser.requests == []
     assert browser.complaints == []
     assert browser.run("document.images.length") == 0
+
+
+def test_the_page_shows_the_largest_of_many_segments_and_says_where_the_others_are():
+    report = page_report(4, 600, 2)
+
+    text = render_html(report)
+
+    segments = {each.segment: each.n_users for each in report.estimates if each.segment}
+    shown = [each for each in segments if f">{each}</th>" in text]
+    users = {
+        name: max(each.n_users for each in report.estimates if each.segment == name)
+        for name in segments
+    }
+    assert len(shown) == 250
+    assert min(users[each] for each in shown) >= max(
+        users[each] for each in segments if each not in set(shown)
+    )
+    assert (
+        "250 of 600 segments, those with the most users; the others are in metrics.parquet" in text
+    )
+
+
+def test_many_segments_take_time_in_proportion():
+    import time
+
+    def seconds(n_segments: int) -> float:
+        report = page_report(6, n_segments, 6)
+        began = time.process_time()
+        for form in ("json", "markdown", "html", "latex", "csv", "table"):
+            render(report, form)
+        return time.process_time() - began
+
+    seconds(50)
+    assert seconds(1600) < 12 * seconds(400)
+
+
+def test_labels_and_ratings_have_words_of_their_own():
+    report = page_report(2, 0, 2)
+    for role, absent in (("labels", True), ("ratings", True), ("rankings", False)):
+        inputs = tuple(replace(each, role=role) for each in report.inputs)
+        texts = [
+            render(replace(report, inputs=inputs), form) for form in ("html", "table", "markdown")
+        ]
+        for text in texts:
+            for words in ("relevant pairs", "longest list", "without ranking", "depth 50"):
+                assert not (absent and words in text)
+        assert ("without ranking" in texts[1]) is not absent

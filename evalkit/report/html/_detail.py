@@ -20,6 +20,7 @@ from evalkit.report.text import Group, groups
 from evalkit.report.turning import turned
 
 MOST_CELLS = 1_000  # of segment tables: about 100 kB
+FILES = "metrics.parquet and report.json"
 MOST_POINTS = 32  # of a drawn curve
 MOST_DRAWN = 60  # points of a graph
 MOST_LISTED = 12  # of them in its table
@@ -198,27 +199,48 @@ def segments_section(report: Report) -> Html | None:
         return None
     overall = {group.segment: group for group in by_segment}.get(None)
     labels = leading_labels(report)
-    cells_a_metric = sum(len(group.models) for group in of_segments)
+    drawn = _largest(of_segments, MOST_CELLS)
+    cells_a_metric = sum(len(group.models) for group in drawn)
     room = max(1, min(MOST_CELLS // max(cells_a_metric, 1), 4))
     shown = one_of_each_metric(labels)[:room]
-    rules = list(dict.fromkeys(group.segmentation or "" for group in of_segments))
+    rules = list(dict.fromkeys(group.segmentation or "" for group in drawn))
     parts: list[Html] = []
     for label in shown:
         figures = []
         for rule in rules:
-            of = [group for group in of_segments if group.segmentation == rule]
+            of = [group for group in drawn if group.segmentation == rule]
             figures.append(_segment_figure(report, label, rule, of, overall))
         parts += [el("h3", label), el("div", figures, class_="plots")]
     left_out = len(labels) - len(shown)
     note = ""
+    if len(drawn) < len(of_segments):
+        n_drawn, n_all = f"{len(drawn):,}", f"{len(of_segments):,}"
+        note = (
+            f"{n_drawn} of {n_all} segments, those with the most users; the others are in {FILES}. "
+        )
     if left_out:
-        note = f"{left_out} more metrics by segment are in metrics.parquet and report.json."
+        note += f"{left_out} more metrics by segment are in {FILES}."
     return join(
         el("h2", "By segment", id="segments"),
         color_key(report),
         el("p", note, class_="soft") if note else None,
         parts,
     )
+
+
+def _largest(of: Sequence[Group], most_cells: int) -> list[Group]:
+    """The segments with the most users, in their order, as far as the page has room for them."""
+    if sum(len(group.models) for group in of) <= most_cells:
+        return list(of)
+    users = [max((group.n_users(model) for model in group.models), default=0) for group in of]
+    left = most_cells
+    kept: set[int] = set()
+    for place in sorted(range(len(of)), key=lambda each: -users[each]):
+        left -= len(of[place].models)
+        if left < 0 and kept:
+            break
+        kept.add(place)
+    return [of[place] for place in sorted(kept)]
 
 
 def _segment_figure(

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from evalkit.report.html._markup import Html, el, join, raw
 from evalkit.report.html._tables import name_cell, number_cell, table, text_cell
 from evalkit.report.record import Input, Report
+from evalkit.report.text import count_words
 
 
 def data_section(report: Report) -> Html:
@@ -21,15 +22,8 @@ def data_section(report: Report) -> Html:
             if number
         )
     )
-    odd = {
-        "users_without_ranking": "users without ranking",
-        "users_without_truth": "users without truth",
-        "duplicates": "duplicates",
-        "bad_ranks": "users with bad ranks",
-        "seen_in_train": "rows seen in train",
-        "ties": "ties",
-        "depth": "longest list",
-    }
+    words = count_words(report)
+    odd = words.odd
     head = [
         *("log", "rows", "used"),
         *(f"dropped: {reason.replace('_', ' ')}" for reason in reasons),
@@ -37,7 +31,7 @@ def data_section(report: Report) -> Html:
     ]
     rows = [
         [
-            name_cell("truth"),
+            name_cell(words.truth),
             *map(_count, (truth.rows, truth.rows_used)),
             *(_count(truth.rows_dropped.get(reason)) for reason in reasons),
             _count(truth.users),
@@ -54,7 +48,7 @@ def data_section(report: Report) -> Html:
                 *(_count(getattr(counts, name)) for name in odd),
             ]
         )
-    note = f"{truth.pairs:,} relevant pairs of a user and an item"
+    note = f"{truth.pairs:,} {words.pairs_are}"
     if truth.users_without_relevant:
         note += f"; {truth.users_without_relevant:,} users of the truth have none"
     if truth.in_train is not None:
