@@ -377,3 +377,14 @@ def test_a_series_is_refused_and_says_what_to_do():
         assert caught.value.code == "unknown-format"
         assert hint in caught.value.hint
     assert evalkit.evaluate(series.reset_index(), {"m": RANKINGS}, metrics=["RR"])
+
+
+@pytest.mark.parametrize("ranks", [[[2, 1], [1, 2]], [1, 2]], ids=["lists", "one a list"])
+def test_a_guessed_rank_beside_lists_is_refused_and_says_how_to_read_them(ranks):
+    lists = pl.DataFrame({"user": [1, 2], "item": [[10, 11], [13, 10]]})
+    with pytest.raises(DataError) as caught:
+        evalkit.evaluate(TRUTH, {"m": lists.with_columns(rank=pl.Series(ranks))}, metrics=METRICS)
+
+    assert caught.value.code == "bad-type"
+    assert "drop its column where it was guessed" in caught.value.hint
+    assert evalkit.evaluate(TRUTH, {"m": lists}, metrics=METRICS).value("RR") > 0

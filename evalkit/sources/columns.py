@@ -291,7 +291,7 @@ def _type_fault(
         message = f"time is {dtype}, neither a date nor whole seconds"
         return DataError(message, code="bad-time", at=at, hint=hint)
     if key == "rank" and (is_list or inner == pl.Boolean):
-        hint = "leave rank out: a list is in order" if is_list else "give numbers, 1 the best"
+        hint = _NO_RANK if is_list else "give numbers, 1 the best"
         return DataError(f"rank is {dtype}", code="bad-type", at=at, hint=hint)
     if inner.is_numeric() or inner == pl.Boolean:
         return None
@@ -307,13 +307,16 @@ def _type_fault(
     return DataError(f"{key} is {dtype}", code="bad-type", at=at, hint=f"{key} must be a number")
 
 
+_NO_RANK = "a list of items is in order: leave rank out, or drop its column where it was guessed"
+
+
 def _bad_list(key: str, dtype: pl.DataType, role: str, at: str, *, is_list: bool) -> DataError:
     if key == "item":
         hint = f"{role} has one item a row: explode the lists before evalkit reads them"
     elif key == "score" and not is_list:
         hint = "a list of scores needs a list of items beside it"
     elif key == "rank":
-        hint = "leave rank out: a list of items is in order"
+        hint = _NO_RANK if is_list else "give numbers, 1 the best"
     else:
         hint = f"{key} must be one value a row"
     return DataError(f"{key} is {dtype}, a list", code="bad-type", at=at, hint=hint)
