@@ -1,12 +1,12 @@
 """How much memory a run of rankings takes, and in how many passes over its users that fits.
 
-Peaks were measured by the operating system (`bench/memory.py`), with kernels compiled before. What
-a share of the users takes is counted here before a row is held: the truth's users are read
-once, if the limit is so near that a bound by the number of rows does not do.
+Peaks were measured by the operating system (`bench/memory.py`, on two cores). What a share of the
+users takes is counted here before a row is held: the truth's users are read once, if the limit is
+so near that a bound by the number of rows does not do.
 """
 
 import math
-import os
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,10 @@ import polars as pl
 from evalkit.config import Segmentation
 from evalkit.errors import MachineError
 from evalkit.exact import N_LIMBS, N_POWERS, N_WAITING
+from evalkit.kernels import cache_directory
+from evalkit.kernels.threads import kernels_are_compiled, usable_cores
 from evalkit.keys import IdPlan, as_keys, mix
+from evalkit.machine import default_limit, give_back_early
 from evalkit.plan import Tables, plan_ids_of
 from evalkit.segments import MOST_GROUPS, SegmentTable
 from evalkit.sources import Table, reading
@@ -26,9 +29,10 @@ MIB = 1 << 20
 
 # -- what is there whatever the users: interpreter, libraries, loaded kernels; rows on their way
 AT_REST = 180 * MIB
+COMPILING = 140 * MIB  # numba, and what it keeps, where no kernel is in the cache
 STREAMED_ROW = 60  # a ranked row, decoded and being probed
-MOST_STREAMED = 220 * MIB  # of integer ids: batches that wait for threads, room to probe in
-STREAMED_TEXTS = 1 << 19  # rows with texts at a time
+STREAMED, STREAMED_A_CORE = 96 * MIB, 25 * MIB  # of integer ids: what waits, and room to probe in
+STREAMED_TEXTS, STREAMED_TEXTS_OF_A_SHARE = 1 << 21, 1 << 20  # rows with texts at a time
 
 # -- of a truth row: half a key, code, rank; the key's other half where ids are no small integers
 ROW, WIDE_KEY = 13, 4
@@ -42,13 +46,17 @@ USER = 130  # table entry, run, state
 RANK, RANKED_USER = 4, 16
 LISTED_ROW = 230  # of a whole list: its columns, sorted, cleaned and looked at
 SUM = 8 * (N_LIMBS + N_POWERS + N_WAITING + 5)  # an exact sum, of a cell or of a segment
+RESULT = 1_000  # of an estimate or a comparison, and of its lines in what is written
 MOST_SHARES = 16  # more passes would take many times as long as one
 NAMED_SHARES = 8  # passes that the limit is named for where one is refused
+LAST_SHARES = 256  # where the machine has no more memory to give
 
 # -- what is taken for granted where nothing is read: more of it costs a look at the users
 USUAL_TEXT = 250  # bytes of a user's and an item's id together
 USUAL_MODELS = 20  # of a table that names them
 LEAST_TEXT_ROW = 4  # bytes of a row of a text file
+_MANY = 1 << 40  # rows of a table that nobody has counted
+_SEEN_ROW = ROW + WIDE_KEY + RUN + MOVED_ROW  # of a training log, of the truth's users
 
 CELLS = 4096  # of the hash that shares are cut by
 SKEW = 1.05  # of the largest share to what cells say
@@ -84,42 +92,49 @@ def count_shares(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
     """
     if memory_limit is None:
         return 1
-    bound = _bound(tables, asked)
-    if bound is None or bound <= memory_limit:  # nothing need be read to know that it fits
+    if _bound(tables, asked) <= memory_limit:  # no user need be read to know that it fits
         return 1
+    give_back_early()
     return _Needs.of(tables, asked).n_shares(memory_limit)
 
 
-def _bound(tables: Tables, asked: Asked) -> int | None:
-    """More than a run needs; None where stores, or tables in memory, do not say how many rows."""
-    rows = [_most_rows(table) for table in (tables.truth, *(each for _, each in tables.rankings))]
-    known = [each for each in rows if each is not None]
-    if len(known) < len(rows):
-        return None
+def _bound(tables: Tables, asked: Asked) -> int:
+    """More than a run needs."""
+    rows = _most_rows(tables.truth)
+    seen = 0 if tables.train is None else _most_rows(tables.train)
+    ranked = [_most_rows(tables.rankings[number][1]) for number in asked.listed]
     users, items = plan_ids_of(tables, 1)
     text = USUAL_TEXT if users.hashed or items.hashed else 0
     truth = ROW + WIDE_KEY + RUN + MOVED_ROW + USER + (text and HASHED_ROW + 2 * text)
-    lists = (LISTED_ROW + text) * sum(known[1 + number] for number in asked.listed)
+    lists = (LISTED_ROW + text) * sum(ranked)
+    train = (_SEEN_ROW + (text and HASHED_ROW + text)) * seen
     n_models = len(tables.rankings)
     if any("model" in table.frame.collect_schema() for _, table in tables.rankings):
         n_models = USUAL_MODELS
     if asked.holds_all:
         truth += (n_models - 1) * (RANK + RANKED_USER)
-    streamed = _streamed(max(known), text)
+    known = [table.n_rows_hint() for _, table in tables.rankings if not table.is_list]
+    n_rows = [rows, seen, *(each or _MANY for each in known)] if known else [_MANY]
+    streamed = _streamed(max(n_rows), text, STREAMED_TEXTS)
     n_segments = sum(map(_most_segments, tables.segments))
     sums = _sums(n_models, n_segments, asked) if tables.segments else 0
-    return AT_REST + streamed + int(asked.sample * known[0] * truth) + lists + sums
+    held = int(asked.sample * (rows * truth + train))
+    return at_rest() + streamed + held + lists + sums
 
 
-def _most_rows(table: Table) -> int | None:
-    hint = table.n_rows_hint()
-    if hint is not None and not table.is_list:
-        return hint
-    try:
-        sizes = [os.path.getsize(path) for path in table.files]
-    except OSError:
-        return None
-    return sum(sizes) // LEAST_TEXT_ROW if sizes else None
+def at_rest() -> int:
+    """What the process takes before a row is read."""
+    if not kernels_are_compiled() or "numba" in sys.modules:
+        return AT_REST
+    kept = cache_directory()
+    return AT_REST if kept is not None and any(kept.iterdir()) else AT_REST + COMPILING
+
+
+def _most_rows(table: Table) -> int:
+    """How many rows a table has at most; counted by reading it where nothing else tells."""
+    if table.n_text_bytes is not None:
+        return table.n_text_bytes // LEAST_TEXT_ROW
+    return _count_rows(table)
 
 
 def _most_segments(source: SegmentTable) -> int:
@@ -133,16 +148,19 @@ def _n_buckets(rule: Segmentation) -> int:
     return rule.quantiles or len(rule.edges or ()) + 1
 
 
-def _streamed(n_rows: int, text: float) -> int:
+def _streamed(n_rows: int, text: float, n_texts: int) -> int:
     """What is decoded and on its way, of rows with so many bytes of text."""
-    return min(MOST_STREAMED, STREAMED_ROW * n_rows) + int(min(n_rows, STREAMED_TEXTS) * text)
+    most = STREAMED + usable_cores() * STREAMED_A_CORE
+    return min(most, STREAMED_ROW * n_rows) + int(min(n_rows, n_texts) * text)
 
 
 def _sums(n_models: int, n_segments: int, asked: Asked) -> int:
-    """Exact sums of all cells, and of all segments, of models and of pairs."""
+    """Exact sums of all cells, and of all segments, of models and of pairs; and their results."""
     n_pairs = n_models * (n_models - 1) // 2 if asked.all_pairs else 0
     n_pairs = n_models - 1 if asked.has_baseline and not asked.all_pairs else n_pairs
-    return 2 * (n_segments + 1) * asked.n_columns * (n_models + n_pairs) * SUM
+    n_sums = (n_segments + 1) * asked.n_columns * (n_models + n_pairs)
+    twice = 1 + 1 / max(1, n_models + n_pairs)  # those of cells are given back one after the other
+    return int(n_sums * (twice * SUM + RESULT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +169,12 @@ class _Needs:
 
     Args:
         fixed: whatever the number of shares.
+        alone: more of it in a single pass, where more rows with texts come together.
         cells: float64[CELLS], of the users of each cell of the hash that shares are cut by.
     """
 
     fixed: int
+    alone: int
     cells: npt.NDArray[np.float64]
 
     @classmethod
@@ -184,25 +204,35 @@ class _Needs:
         if asked.listed:
             n_lists = max(ranked[number] for number in asked.listed)
             cells += asked.sample * (LISTED_ROW + 2.0 * text) * n_lists / CELLS
-        streamed = _streamed(max([int(survey.rows.sum()), *ranked]), text)
+        n_rows = max([int(survey.rows.sum()), *ranked])
+        if tables.train is not None:
+            n_seen = _count_rows(tables.train)
+            n_rows = max(n_rows, n_seen)
+            seen_row = _SEEN_ROW + (HASHED_ROW + text if text else 0)
+            cells += asked.sample * seen_row * n_seen / CELLS
+        streamed = _streamed(n_rows, text, STREAMED_TEXTS_OF_A_SHARE)
         n_segments = sum(map(_count_segments, tables.segments))
         sums = _sums(n_models, n_segments, asked) if tables.segments else 0
-        return cls(AT_REST + streamed + sums, cells)
+        alone = _streamed(n_rows, text, STREAMED_TEXTS) - streamed
+        return cls(at_rest() + streamed + sums, alone, cells)
 
     def n_shares(self, limit: int) -> int:
         """The fewest passes that hold the limit.
 
+        Many are taken where a larger limit would be more than the machine has.
+
         Raises:
             MachineError: there are none [memory-limit].
         """
+        needed = math.ceil((self.fixed + self._largest(NAMED_SHARES)) / MIB)
+        most = MOST_SHARES if needed * MIB <= default_limit() else LAST_SHARES
         room = limit - self.fixed
         total = float(self.cells.sum())
         n_shares = max(1, math.ceil(total / max(1, room)))
-        while n_shares <= MOST_SHARES and room > 0:
-            if self._largest(n_shares) <= room:
+        while n_shares <= most and room > 0:
+            if self._largest(n_shares) + (self.alone if n_shares == 1 else 0) <= room:
                 return n_shares
             n_shares += max(1, n_shares // 8)
-        needed = math.ceil((self.fixed + self._largest(NAMED_SHARES)) / MIB)
         raise MachineError(
             f"a limit of {limit >> 20:,} MiB is too small: about {needed:,} MiB are needed",
             code="memory-limit",

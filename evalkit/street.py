@@ -330,7 +330,7 @@ class Evaluation:
         )
         self.warnings.extend(found.warnings)
         self.clock.stop("aggregate")
-        return self._report(found, self._kept_values(in_order=n_shares == 1))
+        return self._report(found, self._kept_values(in_order=n_shares == 1), n_shares)
 
     @property
     def compares(self) -> bool:
@@ -547,7 +547,7 @@ class Evaluation:
             watch.close(users.columns)
         self.details.draw_curves(truth, ranks, self.threads)
         for each, found in zip(split.cells, totals, strict=True):
-            self.totals.take(found, each.members, users.columns)
+            self.totals.take(found, each.members, users.columns, is_last=True)
         for segment, part in split.items:
             over_part, columns = self._measure_part(part, ranks, pairs)
             self.totals.take(over_part, {segment: np.arange(1)}, columns)
@@ -765,7 +765,7 @@ class Evaluation:
         }
         return PerUser(names, tuple(request.label for request in self.requests), frames)
 
-    def _report(self, found: Inference, per_user: PerUser | None) -> Report:
+    def _report(self, found: Inference, per_user: PerUser | None, n_shares: int) -> Report:
         config, tables = self.config, self.tables
         inputs = [input_of(tables.truth, self.truth_tally.rows, "truth")]
         for model, table in tables.rankings:
@@ -808,6 +808,7 @@ class Evaluation:
             meta=replace(
                 self.clock.meta(n_read, self.threads, versions()),
                 resampling_bytes=None if self.resampling is None else self.resampling.n_bytes,
+                passes=n_shares,
             ),
             warnings=tuple(self.warnings),
             config=config.dump(),

@@ -365,18 +365,24 @@ class GrandTotals:
         totals: Totals,
         segments: Mapping[Segment, npt.NDArray[np.int64]],
         columns: npt.NDArray[np.int64],
+        *,
+        is_last: bool = False,
     ) -> None:
         """Take over a share's sums.
 
         Args:
             segments: the cells of each segment, ALL among them in one set of cells.
             columns: the column of the totals that each request stands in.
+            is_last: nobody needs the totals again: they are given back one after the other.
         """
-        for segment, cells in segments.items():
-            for name, sums in totals.models.items():
+        for name in list(totals.models):
+            sums = totals.models.pop(name) if is_last else totals.models[name]
+            for segment, cells in segments.items():
                 over = sums.over(cells).take(columns)
                 self.models.setdefault((segment, name), ExactSums(columns.size)).merge(over)
-            for pair, found in totals.pairs.items():
+        for pair in list(totals.pairs):
+            found = totals.pairs.pop(pair) if is_last else totals.pairs[pair]
+            for segment, cells in segments.items():
                 mine = self.pairs.setdefault((segment, pair), PairSums.empty(columns.size))
                 mine.merge(found.over(cells).take(columns))
 

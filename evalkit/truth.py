@@ -284,7 +284,7 @@ def _read_once(how: _Reading, *, coded: bool) -> _Rows:
     rows = _Rows(PairRows(room, graded=graded, coded=coded))
 
     def placed() -> Iterator[tuple[pl.DataFrame, int]]:
-        most = max(1, BATCH_ROWS // 4) if how.keeps_ids else BATCH_ROWS
+        most = fewer_texts(BATCH_ROWS, how.share, has_texts=how.keeps_ids)
         for batch in how.table.stream(how.columns, most=most):
             part, null_ids, not_sampled = choose_rows(batch, how.share, how.sample)
             rows.null_ids += null_ids
@@ -318,6 +318,11 @@ def _read_once(how: _Reading, *, coded: bool) -> _Rows:
         for _ in ordered_map(write, placed(), threads=how.threads if room else 1):
             pass
     return rows
+
+
+def fewer_texts(n_rows: int, share: Share | None, *, has_texts: bool) -> int:
+    """How many rows come together: fewer with texts, where a memory limit cuts the users."""
+    return max(1, n_rows // 4) if has_texts and share is not None else n_rows
 
 
 def drop_null_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:

@@ -2,15 +2,12 @@
 
 import json
 import math
-from dataclasses import replace
 
 import polars as pl
 import pytest
 
 import evalkit
-from evalkit import memory, plan
-from evalkit.config import build_config
-from evalkit.errors import DataError, Errors, EvalkitError, MachineError, RequestError
+from evalkit.errors import DataError, Errors, EvalkitError, RequestError
 
 nan, inf = math.nan, math.inf
 
@@ -839,55 +836,6 @@ def test_any_number_of_different_relevances_may_come_in_any_batch(monkeypatch, n
 
     assert report.value("CG@4") == by_hand
     assert report.metrics.equals(expected)
-
-
-ASKED = memory.Asked(1, False, False, False, frozenset(), 1.0)
-
-
-def tables_of(truth: pl.DataFrame, rankings: pl.DataFrame) -> plan.Tables:
-    columns = {"user": "user", "item": "item"}
-    config = build_config(
-        {
-            "truth": {"path": ["memory"], "columns": dict(columns)},
-            "rankings": [{"model": "a", "path": ["memory"], "columns": dict(columns)}],
-            "metrics": {"names": ["hit@1"]},
-        },
-        name="passes",
-    )
-    return plan.open_tables(config, plan.Given(truth, [rankings]))
-
-
-def shares_of(truth: pl.DataFrame, room_mib: int, **asked: object) -> int:
-    """Passes over a truth and its rows as rankings, with so much room beside what is at rest."""
-    tables = tables_of(truth, truth)
-    limit = memory.AT_REST + 60 * truth.height + (room_mib << 20)
-    return memory.count_shares(tables, limit, replace(ASKED, **asked))
-
-
-def test_passes_are_counted_by_rows_users_and_what_is_held_of_them():
-    rows = pl.select(user=pl.int_range(1_000_000), item=pl.int_range(1_000_000) % 1000)
-    few_users = rows.with_columns(user=pl.col("user") // 1000)
-    apart = rows.with_columns(user=pl.col("user") % 1000)
-    texts = few_users.with_columns(pl.format("a long name of an item: {}", "item").alias("item"))
-    n_passes = [shares_of(each, 64) for each in (few_users, apart, rows, texts)]
-
-    assert n_passes == sorted(n_passes)
-    assert n_passes[0] == 1
-    assert n_passes[1] == 2
-    assert n_passes[3] > n_passes[2] > 2
-    assert shares_of(few_users, 64, listed=frozenset([0])) > 3
-    assert memory.count_shares(tables_of(rows, rows), None, ASKED) == 1
-
-
-def test_what_no_number_of_passes_holds_is_refused_with_what_it_needs():
-    one_user = pl.select(user=pl.repeat(1, 2_000_000), item=pl.int_range(2_000_000))
-
-    with pytest.raises(MachineError, match="a limit of 310 MiB is too small: about") as caught:
-        shares_of(one_user, 310 - (memory.AT_REST >> 20) - 114)
-
-    needed = int(caught.value.hint.removeprefix("give --memory-limit ").removesuffix("MiB"))
-    tables = tables_of(one_user, one_user)
-    assert memory.count_shares(tables, needed << 20, ASKED) >= 1
 
 
 def test_the_largest_score_there_is_ties_like_any_other():

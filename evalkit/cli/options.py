@@ -9,9 +9,7 @@ from typing import Annotated, Literal
 from typer import Argument, Option
 
 from evalkit.errors import RequestError
-
-MEMORY_SHARE = 0.8
-LEAST_DEFAULT_BYTES = 512 << 20  # below it a run may fail, but not because nobody set a limit
+from evalkit.machine import default_limit
 
 ConfigFile = Annotated[Path, Argument(metavar="CONFIG", help="TOML file.")]
 Overrides = Annotated[
@@ -109,18 +107,7 @@ def parse_size(text: str | None, *, at: str) -> int | None:
 def memory_limit_of(text: str | None) -> int:
     """Bytes that a run may use: those of `--memory-limit`, or a share of what there is."""
     asked = parse_size(text, at="--memory-limit")
-    return asked or max(int(MEMORY_SHARE * _memory_bytes()), LEAST_DEFAULT_BYTES)
-
-
-def _memory_bytes() -> int:
-    """Memory of the machine, or of the container where that is less."""
-    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for limit in ("memory.max", "memory/memory.limit_in_bytes"):
-        try:
-            sizes.append(int(Path("/sys/fs/cgroup", limit).read_text(encoding="ascii")))
-        except (OSError, ValueError):
-            continue  # no such limit, or "max"
-    return min(sizes)
+    return asked or default_limit()
 
 
 def parse_count(text: str, *, at: str) -> int:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from evalkit.plan import Given
     from evalkit.report import Report
 
+MANY_PASSES = 8  # over the logs: more take many times as long as one
+
 
 def run_and_show(
     config: "Config",
@@ -158,6 +160,12 @@ def _show(done: "Done", format: str, *, summary: bool) -> int:
         for warning in () if is_table else report.warnings:  # a table ends with them
             where = f"model {warning.model}" if warning.model else ""
             console.warn(warning.code, warning.message, at=where)
+    if report.meta.passes > MANY_PASSES:
+        console.warn(
+            "many-passes",
+            f"the logs were read {report.meta.passes} times to stay below the memory limit",
+            hint="give a larger --memory-limit, on a machine with more memory",
+        )
     follow: Callable[[str], None] = console.say if format == "table" else console.note
     for gate in report.gates if format == "table" and not summary else ():
         console.say(f"gate {gate.outcome}: {clean(gate.message)}")

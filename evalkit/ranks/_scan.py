@@ -59,7 +59,7 @@ from evalkit.ranks._rows import (
     strengths_of_scores,
 )
 from evalkit.sources import Table, reading
-from evalkit.truth import BATCH_ROWS, Train, Truth, choose_rows
+from evalkit.truth import BATCH_ROWS, Train, Truth, choose_rows, fewer_texts
 
 BATCH_LISTS = 1 << 12
 WHOLE_LIST_TIES = ("numba", "numba-reversed", "mean-rank", "last-rank")
@@ -69,12 +69,6 @@ Mode = Literal["rank", "strength", "place"]
 
 class ReappearedError(Exception):
     """A user came back after its rows had ended: ranks by counting need two scans."""
-
-
-def batch_rows(truth: Truth) -> int:
-    """How many rows come together: fewer where texts come with them, which take more room."""
-    hashed = truth.user_plan.hashed or truth.item_plan.hashed
-    return max(1, BATCH_ROWS // 4) if hashed else BATCH_ROWS
 
 
 def are_held_whole(policies: Policies, *, has_rank: bool, has_score: bool) -> bool:
@@ -165,7 +159,10 @@ class RankScan:
     def batches(self) -> Iterator[Batch]:
         """The rows of the log, counted, by model, as they stand in the log."""
         first_row = 0
-        most = BATCH_LISTS if self.table.is_list else batch_rows(self.truth)
+        most = BATCH_LISTS
+        if not self.table.is_list:
+            hashed = self.truth.user_plan.hashed or self.truth.item_plan.hashed
+            most = fewer_texts(BATCH_ROWS, self.share, has_texts=hashed)
         for rows in self.table.stream(self._columns(), most=most):
             flat = self._explode(rows) if self.table.is_list else rows
             if self.has_rank and flat["rank"].null_count():

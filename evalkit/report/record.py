@@ -316,6 +316,7 @@ class Meta:
     stages: Mapping[str, float] = field(default_factory=dict)  # seconds
     versions: Mapping[str, str] = field(default_factory=dict)
     resampling_bytes: int | None = None  # of what each thread drew
+    passes: int = 1  # over the logs, so that a memory limit is held
 
 
 @dataclass(frozen=True, slots=True)

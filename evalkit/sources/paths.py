@@ -50,6 +50,11 @@ class File:
     version: Version | None = None  # of a Delta or Iceberg table, whose files Polars finds
     seems: bool = False  # its lines told the format, and its name did not
 
+    @property
+    def is_plain_text(self) -> bool:
+        """Whether it holds lines as they are, not compressed."""
+        return self.format in _MAY_BE_COMPRESSED and not self.path.lower().endswith(_COMPRESSED)
+
 
 @dataclass(slots=True)
 class _Found:

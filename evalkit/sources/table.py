@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -103,6 +103,17 @@ class Table:
                 paths, glob=False, schema={}, extra_columns="ignore", hive_partitioning=False
             )
             return int(rows.select(pl.len()).collect(engine="streaming").item())
+
+    @property
+    def n_text_bytes(self) -> int | None:
+        """Bytes of local text files that are not compressed; None of any other table."""
+        if self.is_list or not self._parts:
+            return None
+        if any(part.remote or not part.is_plain_text for part in self._parts):
+            return None
+        with suppress(OSError):
+            return sum(os.path.getsize(part.path) for part in self._parts)
+        return None
 
     def with_frame(self, frame: pl.LazyFrame, n_rows: int | None) -> "Table":
         """The same table with other rows, about `n_rows` of them, as a join makes them."""

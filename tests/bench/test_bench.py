@@ -54,6 +54,15 @@ def test_scale_gives_the_same_report_below_a_memory_limit(tmp_path):
     assert all(each["is_checked"] for each in runs)
 
 
+def test_limits_of_memory_are_held_or_refused(tmp_path):
+    done = run_script("memory", tmp_path, "--only", "copies,long-ids", "--scale", "0.01")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    runs = read_record(tmp_path, "memory")["runs"]
+    assert {each["log"] for each in runs} == {"copies", "long-ids"}
+    assert all(each["peak_mib"] <= each["limit_mib"] for each in runs if each["is_named"])
+
+
 def test_no_time_of_a_wrong_number_is_shown(tmp_path):
     options = ["--only", "tiny", "--rounds", "1"]
     run_script("startup", tmp_path, *options, **WITHOUT_COMPILING)

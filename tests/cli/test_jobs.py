@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from program import environment
 
-from evalkit import runs
+from evalkit import runs, street
 
 
 def finished(folder):
@@ -27,6 +27,18 @@ def test_the_same_work_is_recognised(evalkit, logs):
     assert "warning[nothing-new]" in outcome.err
     assert first in outcome.err
     assert finished(logs / "runs") == [first]
+
+
+@pytest.mark.parametrize(("n_passes", "is_told"), [(8, False), (9, True)])
+def test_many_passes_are_told(evalkit, logs, monkeypatch, n_passes, is_told):
+    monkeypatch.setattr(street, "count_shares", lambda *given: n_passes)
+
+    outcome = evalkit("run", "job.toml")
+
+    assert outcome.status == 0
+    assert (f"warning[many-passes]: the logs were read {n_passes} times" in outcome.err) is is_told
+    document = json.loads((logs / "runs" / "latest" / "report.json").read_text())
+    assert document["meta"]["passes"] == n_passes
 
 
 def test_without_if_new_the_same_work_is_a_new_run_of_the_same_key(evalkit, logs):

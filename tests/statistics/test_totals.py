@@ -61,6 +61,6 @@ def test_pairs_are_compared_user_by_user(data, higher):
             alone = [a for a, b in pairs if math.isnan(b) and math.isfinite(a)]
             assert over.has_alone or not alone
             if over.has_alone:
-                found = over.baseline_alone.sum_of(column)
-                assert found.count == len(alone)
-                assert found.total == pytest.approx(math.fsum(alone))
+                lone = over.baseline_alone.sum_of(column)
+                assert lone.count == len(alone)
+                assert lone.total == pytest.approx(math.fsum(alone))

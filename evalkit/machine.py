@@ -1,0 +1,36 @@
+"""How much memory the machine has for a run, and how what was used is given back."""
+
+import ctypes
+import os
+from contextlib import suppress
+from pathlib import Path
+
+SHARE = 0.8
+LEAST_DEFAULT_BYTES = 512 << 20  # below it a run may fail, but not because nobody set a limit
+_MMAP_THRESHOLD = -3  # of `mallopt`
+
+
+def default_limit() -> int:
+    """Bytes that a run may use where nobody sets a limit."""
+    return max(int(SHARE * _memory_bytes()), LEAST_DEFAULT_BYTES)
+
+
+def _memory_bytes() -> int:
+    """Memory of the machine, or of the container where that is less."""
+    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for limit in ("memory.max", "memory/memory.limit_in_bytes"):
+        try:
+            sizes.append(int(Path("/sys/fs/cgroup", limit).read_text(encoding="ascii")))
+        except (OSError, ValueError):
+            continue  # no such limit, or "max"
+    return min(sizes)
+
+
+def give_back_early() -> None:
+    """Let arrays above 1 MiB go back to the system when they are freed.
+
+    glibc keeps those below 32 MiB that it has seen freed before, in pieces that later ones do not
+    fit: 60 to 120 MiB of a run in passes (`bench/memory.py`), whose time it does not change.
+    """
+    with suppress(OSError, AttributeError):  # another system
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 1 << 20)

@@ -1,0 +1,108 @@
+"""Into how many passes a memory limit cuts the users, and what is refused."""
+
+import gzip
+import sys
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from evalkit import memory, plan
+from evalkit.config import TrainTable, build_config
+from evalkit.errors import MachineError
+from evalkit.sources import open_train
+
+ASKED = memory.Asked(1, False, False, False, frozenset(), 1.0)
+
+
+def tables_of(truth: object, rankings: pl.DataFrame) -> plan.Tables:
+    columns = {"user": "user", "item": "item"}
+    config = build_config(
+        {
+            "truth": {"path": ["memory"], "columns": dict(columns)},
+            "rankings": [{"model": "a", "path": ["memory"], "columns": dict(columns)}],
+            "metrics": {"names": ["hit@1"]},
+        },
+        name="passes",
+    )
+    return plan.open_tables(config, plan.Given(truth, [rankings]))
+
+
+def shares_of(truth: pl.DataFrame, room_mib: int, **asked: object) -> int:
+    """Passes over a truth and its rows as rankings, with so much room beside what is at rest."""
+    tables = tables_of(truth, truth)
+    limit = memory.AT_REST + 60 * truth.height + (room_mib << 20)
+    return memory.count_shares(tables, limit, replace(ASKED, **asked))
+
+
+def test_passes_are_counted_by_rows_users_and_what_is_held_of_them():
+    rows = pl.select(user=pl.int_range(1_000_000), item=pl.int_range(1_000_000) % 1000)
+    few_users = rows.with_columns(user=pl.col("user") // 1000)
+    apart = rows.with_columns(user=pl.col("user") % 1000)
+    texts = few_users.with_columns(pl.format("a long name of an item: {}", "item").alias("item"))
+    n_passes = [shares_of(each, 64) for each in (few_users, apart, rows, texts)]
+
+    assert n_passes == sorted(n_passes)
+    assert n_passes[0] == 1
+    assert n_passes[1] == 2
+    assert n_passes[3] > n_passes[2] > 2
+    assert shares_of(few_users, 64, listed=frozenset([0])) > 3
+    assert memory.count_shares(tables_of(rows, rows), None, ASKED) == 1
+
+
+def test_what_no_number_of_passes_holds_is_refused_with_what_it_needs():
+    one_user = pl.select(user=pl.repeat(1, 2_000_000), item=pl.int_range(2_000_000))
+
+    with pytest.raises(MachineError, match="a limit of 310 MiB is too small: about") as caught:
+        shares_of(one_user, 310 - (memory.AT_REST >> 20) - 114)
+
+    needed = int(caught.value.hint.removeprefix("give --memory-limit ").removesuffix("MiB"))
+    tables = tables_of(one_user, one_user)
+    assert memory.count_shares(tables, needed << 20, ASKED) >= 1
+
+
+def test_what_the_machine_has_no_memory_for_is_read_many_times(monkeypatch):
+    rows = pl.select(user=pl.int_range(1_000_000), item=pl.int_range(1_000_000) % 1000)
+    with pytest.raises(MachineError):
+        shares_of(rows, 8)
+
+    monkeypatch.setattr(memory, "default_limit", lambda: 64 << 20)
+
+    assert shares_of(rows, 8) > memory.MOST_SHARES
+
+
+def test_kernels_that_are_to_be_compiled_take_memory(monkeypatch, tmp_path):
+    (tmp_path / "empty").mkdir()
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    monkeypatch.setattr(memory, "kernels_are_compiled", lambda: True)
+    sizes = []
+    for folder in (tmp_path, tmp_path / "empty", None):
+        monkeypatch.setattr(memory, "cache_directory", lambda folder=folder: folder)
+        sizes.append(memory.at_rest() - memory.AT_REST)
+
+    assert sizes == [0, memory.COMPILING, memory.COMPILING]
+
+
+@pytest.mark.parametrize("form", ["lazy", "csv", "csv.gz", "ndjson", "ipc"])
+def test_rows_that_nothing_tells_the_number_of_are_counted_first(form, tmp_path):
+    rows = pl.select(user=pl.int_range(400_000), item=pl.int_range(400_000) % 1000)
+    file, given = tmp_path / f"rows.{form}", rows.lazy().filter(pl.col("item") >= 0)
+    write = {"csv": rows.write_csv, "ndjson": rows.write_ndjson, "ipc": rows.write_ipc}
+    if form == "csv.gz":
+        file.write_bytes(gzip.compress(rows.write_csv().encode()))
+    elif form != "lazy":
+        write[form](file)
+    tables = tables_of(given if form == "lazy" else str(file), rows)
+    limit = memory.AT_REST + 60 * rows.height + (32 << 20)
+
+    assert memory.count_shares(tables, limit, ASKED) == shares_of(rows, 32) > 1
+
+
+def test_a_training_log_takes_memory_too():
+    rows = pl.select(user=pl.int_range(400_000) // 20, item=pl.int_range(400_000) % 1000)
+    tables = tables_of(rows, rows)
+    train = open_train(TrainTable(path=("memory",)), rows)
+    limit = memory.AT_REST + 60 * rows.height + (16 << 20)
+
+    assert memory.count_shares(tables, limit, ASKED) == 1
+    assert memory.count_shares(replace(tables, train=train), limit, ASKED) > 1
