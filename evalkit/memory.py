@@ -18,7 +18,7 @@ from evalkit.errors import MachineError
 from evalkit.exact import N_LIMBS, N_POWERS, N_WAITING
 from evalkit.kernels import cache_directory
 from evalkit.kernels.threads import kernels_are_compiled, usable_cores
-from evalkit.keys import IdPlan, as_keys, mix
+from evalkit.keys import IdPlan, Share, as_keys, mix
 from evalkit.machine import default_limit, give_back_early
 from evalkit.plan import Tables, plan_ids_of
 from evalkit.segments import MOST_GROUPS, SegmentTable
@@ -119,15 +119,17 @@ def _bound(tables: Tables, asked: Asked) -> int:
     n_segments = sum(map(_most_segments, tables.segments))
     sums = _sums(n_models, n_segments, asked) if tables.segments else 0
     held = int(asked.sample * (rows * truth + train))
-    return at_rest() + streamed + held + lists + sums
+    return AT_REST + COMPILING + streamed + held + lists + sums
 
 
 def at_rest() -> int:
     """What the process takes before a row is read."""
-    if not kernels_are_compiled() or "numba" in sys.modules:
+    if not kernels_are_compiled():
         return AT_REST
+    Share(0, 2).holds(np.zeros(1, dtype=np.uint64))  # what one pass has not compiled, if not kept
     kept = cache_directory()
-    return AT_REST if kept is not None and any(kept.iterdir()) else AT_REST + COMPILING
+    is_kept = "numba" not in sys.modules and kept is not None and any(kept.iterdir())
+    return AT_REST if is_kept else AT_REST + COMPILING
 
 
 def _most_rows(table: Table) -> int:

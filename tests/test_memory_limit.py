@@ -31,7 +31,7 @@ def tables_of(truth: object, rankings: pl.DataFrame) -> plan.Tables:
 def shares_of(truth: pl.DataFrame, room_mib: int, **asked: object) -> int:
     """Passes over a truth and its rows as rankings, with so much room beside what is at rest."""
     tables = tables_of(truth, truth)
-    limit = memory.AT_REST + 60 * truth.height + (room_mib << 20)
+    limit = memory.at_rest() + 60 * truth.height + (room_mib << 20)
     return memory.count_shares(tables, limit, replace(ASKED, **asked))
 
 
@@ -54,7 +54,7 @@ def test_what_no_number_of_passes_holds_is_refused_with_what_it_needs():
     one_user = pl.select(user=pl.repeat(1, 2_000_000), item=pl.int_range(2_000_000))
 
     with pytest.raises(MachineError, match="a limit of 310 MiB is too small: about") as caught:
-        shares_of(one_user, 310 - (memory.AT_REST >> 20) - 114)
+        shares_of(one_user, 310 - (memory.at_rest() >> 20) - 114)
 
     needed = int(caught.value.hint.removeprefix("give --memory-limit ").removesuffix("MiB"))
     tables = tables_of(one_user, one_user)
@@ -73,6 +73,7 @@ def test_what_the_machine_has_no_memory_for_is_read_many_times(monkeypatch):
 
 def test_kernels_that_are_to_be_compiled_take_memory(monkeypatch, tmp_path):
     (tmp_path / "empty").mkdir()
+    memory.at_rest()  # compiles what it asks for
     monkeypatch.delitem(sys.modules, "numba", raising=False)
     monkeypatch.setattr(memory, "kernels_are_compiled", lambda: True)
     sizes = []
@@ -93,7 +94,7 @@ def test_rows_that_nothing_tells_the_number_of_are_counted_first(form, tmp_path)
     elif form != "lazy":
         write[form](file)
     tables = tables_of(given if form == "lazy" else str(file), rows)
-    limit = memory.AT_REST + 60 * rows.height + (32 << 20)
+    limit = memory.at_rest() + 60 * rows.height + (32 << 20)
 
     assert memory.count_shares(tables, limit, ASKED) == shares_of(rows, 32) > 1
 
@@ -102,7 +103,7 @@ def test_a_training_log_takes_memory_too():
     rows = pl.select(user=pl.int_range(400_000) // 20, item=pl.int_range(400_000) % 1000)
     tables = tables_of(rows, rows)
     train = open_train(TrainTable(path=("memory",)), rows)
-    limit = memory.AT_REST + 60 * rows.height + (16 << 20)
+    limit = memory.at_rest() + 60 * rows.height + (16 << 20)
 
     assert memory.count_shares(tables, limit, ASKED) == 1
     assert memory.count_shares(replace(tables, train=train), limit, ASKED) > 1
