@@ -15,7 +15,7 @@ from contextlib import suppress
 HANDED = "EVALKIT_NATIVE_STDERR"  # the descriptor that a child writes what native code says to
 QUIET_SECONDS = 0.1  # after which a panic has been written
 LAST_WORDS_SECONDS = 0.5
-_PANIC = re.compile(rb"thread '.*' (\(\d+\) )?panicked at ")
+_PANIC = re.compile(rb"thread '.*' (\(\d+\) )?panicked at |note: .*RUST_BACKTRACE")
 _MEMORY = re.compile(rb"memory allocation of (\d+) bytes failed")
 
 _restore: Callable[[], None] | None = None
@@ -65,6 +65,7 @@ def filter_native_stderr() -> None:
     """From here on `sys.stderr` is a copy of stderr, and panics of native code go nowhere."""
     global _restore
     handed = os.environ.get(HANDED)
+    os.environ["RUST_BACKTRACE"] = "0"  # nobody sees one, and the filter could not tell its end
     try:
         own = os.dup(2)
     except OSError:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from evalkit.sources.batches import stream_batches
+
 WORDS: Mapping[str, str] = {
     "train": "train training trn trained learn learning",
     "valid": "valid validation validate val",
@@ -114,7 +116,7 @@ class Splitter:
 
     def _values(self, chosen: pl.Expr) -> Iterator[list[str]]:
         frame = self.open().select("split").filter(chosen)
-        for batch in frame.collect_batches(engine="streaming"):
+        for batch in stream_batches(frame):
             yield batch["split"].unique().to_list()
 
 

@@ -12,6 +12,7 @@ import polars as pl
 
 from evalkit.errors import DataError, EvalkitError
 from evalkit.kernels.threads import usable_cores
+from evalkit.sources.batches import stream_batches
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.guess import Chosen, Columns
 from evalkit.sources.paths import File
@@ -128,7 +129,7 @@ class Table:
         lazy = self.frame.select(columns)
         is_local = not any(part.remote for part in self._parts)
         with _few_row_groups_ahead() if is_local else nullcontext():
-            frames = iter(lazy.collect_batches(maintain_order=True, engine="streaming"))
+            frames = stream_batches(lazy)
             first = next(frames, None)  # by now all has been planned
         if first is not None:
             yield from _sized(chain([first], frames), most)
@@ -254,5 +255,5 @@ def _bad_line(path: str, line: int, fault: str) -> DataError:
 def _read_through(part: File, table: Table) -> None:
     scan = open_files([part], table._kind)
     names = [name for name in table._used if name in scan.names]
-    for _ in scan.frame(dict.fromkeys(names, "any")).collect_batches(engine="streaming"):
+    for _ in stream_batches(scan.frame(dict.fromkeys(names, "any"))):
         pass

@@ -106,6 +106,18 @@ def test_panics_are_not_shown_and_other_words_of_native_code_are(folder, options
     assert "LLVM says no\n" in outcome.err
 
 
+@pytest.mark.parametrize("options", [(), ("--isolated",)])
+def test_no_end_of_a_panic_is_shown_however_late_it_comes(folder, options, monkeypatch):
+    monkeypatch.setenv("RUST_BACKTRACE", "full")
+    late = "note: Some details are omitted, run with `RUST_BACKTRACE=full` for more.\n"
+    own = f"{words(PANIC)}; time.sleep(0.5); {words(late)}; print(os.environ['RUST_BACKTRACE'])"
+    outcome = run(folder, own, *options)
+
+    assert outcome.codes == ["no-metric-in-file"]
+    assert "RUST_BACKTRACE" not in outcome.err
+    assert outcome.out.splitlines()[0] == "0"
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_an_isolated_job_and_its_child(folder, number, status):
     own = "open('pid', 'w').write(str(os.getpid())); time.sleep(60)"

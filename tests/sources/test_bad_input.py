@@ -237,19 +237,19 @@ def test_damage_inside_a_parquet_file_is_named_among_many(folder):
     for name in ("a", "z"):
         ROWS.write_parquet(folder / f"{name}.parquet")
     damage(folder / "z.parquet", garble=slice(4, 40))
-    table = truth_at(folder)
 
-    error = fault(lambda: collect(table), "unreadable-file")
+    error = fault(lambda: collect(truth_at(folder)), "unreadable-file")
 
     assert error.at == str(folder / "z.parquet")
 
 
 def test_damage_is_told_where_batches_are_collected_too(folder):
-    table = truth_at(damage(folder / "truth.parquet", garble=slice(4, 40)))
+    damage(folder / "truth.parquet", garble=slice(4, 40))
 
     def read() -> None:
+        table = truth_at(folder / "truth.parquet")
         with reading(table.at):
-            for _ in table.frame.collect_batches(engine="streaming"):
+            for _ in table.stream([pl.all()], most=10):
                 pass
 
     assert fault(read, "unreadable-file").at == str(folder / "truth.parquet")

@@ -1,0 +1,74 @@
+"""A reader that panics does not make a table shorter."""
+
+import struct
+import threading
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from evalkit.config import TrainTable
+from evalkit.errors import DataError
+from evalkit.sources import open_train
+from evalkit.sources.batches import stream_batches
+from evalkit.sources.table import reading
+
+ROWS = pl.DataFrame({"user": [f"user {row}" for row in range(100)], "item": range(100)})
+
+
+def damaged(path: Path) -> Path:
+    """An Arrow file whose footer says that a body reaches far behind the file's end."""
+    ROWS.write_ipc(path, compression="uncompressed")
+    content = bytearray(path.read_bytes())
+    for place in range(len(content) - 24, 0, -1):
+        start, n_header, n_body = struct.unpack_from("<qi4xq", content, place)
+        if start > 8 and n_header > 8 and start + n_header + n_body < place:
+            if content[start : start + 4] == b"\xff\xff\xff\xff":
+                struct.pack_into("<q", content, place + 16, 1 << 37)
+                path.write_bytes(content)
+                return path
+    raise AssertionError("no block is found")
+
+
+def test_rows_come_in_their_order():
+    frame = pl.concat([ROWS] * 50).with_row_index()
+
+    assert pl.concat(stream_batches(frame.lazy())).equals(frame)
+
+
+def test_no_rows_are_no_fault():
+    assert sum(batch.height for batch in stream_batches(ROWS.clear().lazy())) == 0
+
+
+def test_a_panic_is_raised(tmp_path):
+    frame = pl.scan_ipc(damaged(tmp_path / "a.arrow"))
+
+    with pytest.raises(pl.exceptions.PanicException):
+        list(stream_batches(frame))
+
+
+def test_a_fault_of_the_reader_is_raised():
+    with pytest.raises(pl.exceptions.InvalidOperationError):
+        list(stream_batches(ROWS.lazy().select(pl.col("user").cast(pl.Int64))))
+
+
+def test_whoever_leaves_early_leaves_no_thread_behind():
+    batches = stream_batches(pl.concat([ROWS] * 5_000, rechunk=False).lazy())
+    next(batches)
+    batches.close()
+
+    until = [thread for thread in threading.enumerate() if thread.name == "reader"]
+    for thread in until:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_a_table_that_makes_the_reader_panic_is_refused_not_empty(tmp_path):
+    path = damaged(tmp_path / "train.arrow")
+    table = open_train(TrainTable(path=(str(path),)))
+
+    with pytest.raises(DataError) as caught, reading(table):
+        list(table.stream([pl.all()], most=10))
+
+    assert caught.value.code == "unreadable-file"
+    assert caught.value.at == str(path)
