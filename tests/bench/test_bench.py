@@ -215,7 +215,7 @@ def test_a_commit_gives_the_same_bytes_as_itself(tmp_path):
 
 
 def test_a_report_is_read_back_before_its_time_is_shown(tmp_path):
-    done = run_script("report.py", tmp_path, "--segments", "20", "--models", "3")
+    done = run_script("report", tmp_path, "--segments", "20", "--models", "3")
 
     assert done.returncode == 0, done.stderr
     rows = read_record(tmp_path, "report")["rows"]
