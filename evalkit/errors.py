@@ -227,6 +227,17 @@ class Errors(EvalkitError):
         return "\n".join(str(error) for error in self.errors)
 
 
+def note(error: EvalkitError, problems: list[EvalkitError]) -> None:
+    """Keep an error to be told together with others.
+
+    Raises:
+        BusyError: the error itself; where a store does not answer, asking it for more is waiting.
+    """
+    if isinstance(error, BusyError):
+        raise error
+    problems.append(error)
+
+
 def raise_all(errors: Sequence[EvalkitError]) -> None:
     """Raise nothing, the one error, or all of them together."""
     if len(errors) == 1:

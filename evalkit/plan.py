@@ -8,7 +8,7 @@ import polars as pl
 
 from evalkit.config import Config, Segmentation
 from evalkit.conventions import by_relevance_rules, order_of
-from evalkit.errors import EvalkitError, raise_all
+from evalkit.errors import EvalkitError, note, raise_all
 from evalkit.keys import IdPlan, plan_ids
 from evalkit.segments import SegmentTable, open_segments
 from evalkit.sources import (
@@ -139,13 +139,13 @@ def _open_logs(
         try:
             opened[section.partition("[")[0]].append(action(replace(guessing, section=section)))
         except EvalkitError as error:
-            problems.append(error)
+            note(error, problems)
 
     if config.log is not None:
         try:
             both = open_log(config.log, given.truth, replace(guessing, section="log"))
         except EvalkitError as error:
-            problems.append(error)
+            note(error, problems)
         else:
             opened |= {"truth": [both[0]], "rankings": [both[1]]}
     elif config.truth is not None:
@@ -185,7 +185,7 @@ def _noting(
         try:
             keep(action())
         except EvalkitError as error:
-            problems.append(error)
+            note(error, problems)
 
     return attempt
 

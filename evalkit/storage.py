@@ -17,6 +17,12 @@ _NUMBERS: Mapping[str, type[int] | type[float]] = {
     "retry_base_multiplier": float,
     "file_cache_ttl": int,
 }
+# Polars waits for ever for a store that falls silent in the middle of an answer. A time for the
+# whole of an answer has to suit slow lines, one for the next byte has not; but with the latter
+# Polars takes it that keys are given, and looks for none (in profiles, or the machine's role).
+_SILENT = {"read_timeout": "15s"}
+_SLOW = {"timeout": "300s"}
+_TIMES = ("timeout", "read_timeout")
 _options: ContextVar[Mapping[str, str] | None] = ContextVar("storage_options", default=None)
 
 
@@ -56,16 +62,18 @@ def storing(options: Mapping[str, str]) -> Iterator[None]:
         _options.reset(token)
 
 
-def reader_options() -> dict[str, str | int | float] | None:
-    """What Polars' scans take as `storage_options`: of these, some are numbers.
+def reader_options(url: str) -> dict[str, str | int | float]:
+    """What Polars' scan of a remote file takes as `storage_options`: of these, some are numbers.
+
+    Every wait for a store has an end: Polars tries again for half a minute, twice.
 
     Raises:
         RequestError: such an option is no number [bad-value].
     """
-    options = current_options()
-    if options is None:
-        return None
-    return {key: _read(key, text) for key, text in options.items()}
+    given = {key: _read(key, text) for key, text in (current_options() or {}).items()}
+    if url.startswith("hf://") or any(key in given for key in _TIMES):  # hf:// takes no times
+        return given
+    return {**(_SILENT if any(key.lower().endswith("_key") for key in given) else _SLOW), **given}
 
 
 def _read(key: str, text: str) -> str | int | float:

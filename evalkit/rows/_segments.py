@@ -8,7 +8,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import Config, Segmentation
-from evalkit.errors import EvalkitError, RequestError, raise_all
+from evalkit.errors import EvalkitError, RequestError, note, raise_all
 from evalkit.keys import (
     USER_KEY,
     IdPlan,
@@ -146,7 +146,7 @@ def open_user_sources(
             try:
                 found.append(action())
             except EvalkitError as error:
-                problems.append(error)
+                note(error, problems)
 
         open_segments(named, own, in_memory, attempt)
         return found

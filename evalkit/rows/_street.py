@@ -9,7 +9,7 @@ import polars as pl
 from evalkit import __version__
 from evalkit.config import Config
 from evalkit.conventions import convention_warnings
-from evalkit.errors import DataError, EvalkitError, raise_all
+from evalkit.errors import DataError, EvalkitError, note, raise_all
 from evalkit.keys import plan_ids
 from evalkit.ledger import input_of, versions
 from evalkit.metrics import Request, over
@@ -77,7 +77,7 @@ def open_all(actions: Sequence[Callable[[], Table]]) -> list[Table]:
         try:
             opened.append(action())
         except EvalkitError as error:
-            problems.append(error)
+            note(error, problems)
     raise_all(problems)
     return opened
 

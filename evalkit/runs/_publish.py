@@ -123,7 +123,7 @@ def _publish(
             "'latest' is no link, so it cannot be moved to the new run",
             code="latest-not-moved",
             at=str(latest),
-            hint=f"mv {latest} {latest}.old",
+            hint=f"mv {quote(str(latest))} {quote(f'{latest}.old')}",
         )
     with job.scratch(report.run_id) as parts, machine_errors(job.folder):
         _fill(parts, report, formats, config, per_user)

@@ -39,7 +39,35 @@ _OUTAGE = re.compile(
     r"|connection (?:refused|reset|closed|aborted)|broken pipe|timed out|dns error|retry_timeout",
     re.IGNORECASE,
 )
-_OF_THE_REQUEST = re.compile(r"status code: (?:3\d\d|4(?!08|29)\d\d)|Client error with status 4")
+_OF_THE_REQUEST = re.compile(
+    r"status code: (?:3\d\d|4(?!08|29)\d\d)|Client error with status 4|redirect without LOCATION"
+)
+_STORE_SAYS = (  # what its words mean, with the code and the hint
+    (
+        re.compile(r"lacked (?:the necessary privileges|valid authentication)|status code: 40[13]"),
+        "the store does not let it be read",
+        "unreadable-file",
+        "give the credentials, of the environment or under [storage], the right to read it",
+    ),
+    (
+        re.compile(r"redirect without LOCATION|status code: 30[17]"),
+        "the bucket is elsewhere",
+        "unreadable-file",
+        'write its region, as aws_region = "eu-central-1", under [storage]',
+    ),
+    (
+        re.compile(r"Object at location .* not found|status code: 404|expanded paths were empty"),
+        "the store has nothing there",
+        "path-not-found",
+        "look for misspellings in the bucket and the path",
+    ),
+    (
+        re.compile(r"status code: 4\d\d"),
+        "the store does not take the request",
+        "unreadable-file",
+        "look at the bucket and the path, and at the options under [storage]",
+    ),
+)
 
 
 def is_outage(error: BaseException) -> bool:
@@ -60,6 +88,9 @@ def describe(error: BaseException, at: str) -> EvalkitError:
             at=at,
             hint="try again later",
         )
+    said = _of_store(error, at)
+    if said is not None:
+        return said
     if _MEMORY.search(str(error)):
         return MachineError(
             f"the memory is used up: {first_line(error)}",
@@ -103,6 +134,17 @@ def describe(error: BaseException, at: str) -> EvalkitError:
         at=at,
         hint="the file is damaged, cut short or of another format; write it again",
     )
+
+
+def _of_store(error: BaseException, at: str) -> DataError | None:
+    """What a store that does answer says of the request, if that is what went wrong."""
+    text = str(error)
+    if "://" not in text:
+        return None
+    for words, message, code, hint in _STORE_SAYS:
+        if words.search(text):
+            return DataError(f"{message}: {first_line(error)}", code=code, at=at, hint=hint)
+    return None
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
-from evalkit.errors import DataError, EvalkitError, raise_all
+from evalkit.errors import DataError, EvalkitError, note, raise_all
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.parquet import page_fault
 from evalkit.sources.paths import File, partitions_of
@@ -97,7 +97,7 @@ def open_files(files: Sequence[File], kind: Kind) -> FileScan:
             errors.append(error)
             continue
         except READ_FAULTS as error:
-            errors.append(describe(error, file.path))
+            note(describe(error, file.path), errors)
             continue
         inside = tuple(pair for pair in file.partitions if pair[0] not in schema)
         kept.append(replace(file, partitions=inside))
@@ -182,21 +182,20 @@ _LITERAL = str.maketrans({"[": "[[]", "*": "[*]", "?": "[?]"})
 def _plain_scan(file: File, types: Schema | None = None) -> pl.LazyFrame:
     if file.version is not None:
         return scan_version(file.path, file.format, file.version.number)
+    options = reader_options(file.path) if file.remote else None
     if file.format == "parquet":
         return pl.scan_parquet(
             file.path,
             glob=file.remote,
             hive_partitioning=file.remote,
             cast_options=pl.ScanCastOptions(integer_cast="upcast"),
-            storage_options=reader_options() if file.remote else None,
+            storage_options=options,
         )
     if file.format == "ipc":
         if _is_ipc_stream(file):
             return pl.read_ipc_stream(file.path).lazy()
-        options = reader_options() if file.remote else None
         return pl.scan_ipc(_pattern(file), hive_partitioning=False, storage_options=options)
     if file.format == "ndjson":
-        options = reader_options() if file.remote else None
         return pl.scan_ndjson(_pattern(file), infer_schema_length=None, storage_options=options)
     return pl.scan_csv(
         file.path,
@@ -204,7 +203,7 @@ def _plain_scan(file: File, types: Schema | None = None) -> pl.LazyFrame:
         infer_schema=False,
         schema_overrides=types,
         glob=file.remote,
-        storage_options=reader_options() if file.remote else None,
+        storage_options=options,
     )
 
 
