@@ -14,6 +14,7 @@ from evalkit.sources.sql import Refused, check_expression
 
 _NUMBERS = ("relevance", "rank", "score", "label", "rating", "prediction", "weight")
 _USES: dict[str, Use] = dict.fromkeys(_NUMBERS, "number")
+_NARROW = (pl.Int8, pl.Int16, pl.Int32, pl.UInt8, pl.UInt16, pl.UInt32)
 _PLAIN_NAME = re.compile(r"[^\W\d][\w .\-:/]*")
 _SECTIONS = {
     "truth": "[truth.columns]",
@@ -54,12 +55,12 @@ class Plan:
     where_text: str | None
     uses: Mapping[str, Use]
 
-    def apply(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+    def apply(self, frame: pl.LazyFrame, schema: pl.Schema) -> pl.LazyFrame:
         """`frame` with `where` applied and the wanted columns under their names."""
-        if self.where is not None:
-            frame = frame.filter(self.where)
+        if self.where is not None and self.where_text is not None:
+            frame = frame.filter(_widened(self.where_text, self.where, schema))
         return frame.select(
-            expression.alias(each.output)
+            _widened(each.text, expression, schema).alias(each.output)
             for each, expression in zip(self.wanted, self.expressions, strict=True)
         )
 
@@ -141,6 +142,14 @@ def _parse(text: str, names: Collection[str]) -> pl.Expr | Refused:
         return Refused(first_line(error), hint="")
 
 
+def _widened(text: str, expression: pl.Expr, schema: pl.Schema) -> pl.Expr:
+    """The expression of a text, with integers below 64 bits widened where it computes."""
+    narrow = [name for name in _roots(expression) if schema[name] in _NARROW]
+    if not narrow or text in schema:
+        return expression
+    return pl.sql_expr(check_expression(text, schema.names(), narrow).text)
+
+
 def _roots(expression: pl.Expr | Refused) -> list[str]:
     if isinstance(expression, Refused):
         return []
@@ -160,19 +169,16 @@ def _bad_sql(
 ) -> DataError:
     hint = why.hint if isinstance(why, Refused) else ""
     why = str(why)
-    if hint:
-        pass
-    elif "date/datetime/time" in why or "string value" in why:
-        hint = "write dates as date '2024-01-31'"
+    if "date/datetime/time" in why or "string value" in why:
+        hint = hint or "write dates as date '2024-01-31'"
     elif "string with numeric" in why:
-        hint = "compare like with like: quote text, not numbers, or cast(... as double)"
-    else:
-        hint = f"it has {some_names(names)}; names with other characters stand in double quotes"
+        hint = hint or "compare like with like: quote text, not numbers, or cast(... as double)"
+    columns = f"it has {some_names(names)}; names with other characters stand in double quotes"
     return DataError(
         f"{key} = {text!r} is no SQL expression that works here: {why}",
         code="bad-sql",
         at=f"{at}: {role}.{key}" if key == "where" else f"{at}: {role}.columns.{key}",
-        hint=hint,
+        hint=hint or columns,
     )
 
 

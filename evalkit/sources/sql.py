@@ -81,6 +81,8 @@ _BINARY = {
     "&": _BITS, "|": _BITS, "+": _SUM, "-": _SUM, "||": _SUM,
     "*": _PRODUCT, "/": _PRODUCT, "//": _PRODUCT, "%": _PRODUCT,
 }  # fmt: skip
+_ARITHMETIC = ("+", "-", "*", "/", "//", "%")
+_COMPUTING = ("abs", "div", "mod", "pow", "power")
 _MATCHES = ("like", "ilike", "rlike", "regexp")
 _WORDS = frozenset(
     "and as between case distinct else end false for from ilike in is like not null or regexp "
@@ -104,12 +106,14 @@ class Checked:
     names: tuple[str, ...]
 
 
-def check_expression(text: str, names: Collection[str]) -> Checked:
+def check_expression(text: str, names: Collection[str], narrow: Collection[str] = ()) -> Checked:
     """`text` checked and written again.
 
     Args:
         names: columns of the table. A word that is one means the column wherever a column can
             stand, also a word of SQL such as `user` or `order`.
+        narrow: columns of integers below 64 bits, which are widened where the expression computes:
+            Polars' sums of 8-bit numbers go around at 127 without a word.
     Raises:
         Refused: it is no expression over one row, or too long, nested or large.
     """
@@ -119,10 +123,11 @@ def check_expression(text: str, names: Collection[str]) -> Checked:
     known = set(names)
     if any(token.kind == "word" and token.text in known for token in tokens):
         try:
-            return _Parser(tokens, known).parse()
+            return _Parser(tokens, known).parse(narrow)
         except Refused:
             pass  # a column may be called like a word of SQL that is meant as one
-    return _Parser(tokens, known - {name for name in known if name.lower() in _WORDS}).parse()
+    words = {name for name in known if name.lower() in _WORDS}
+    return _Parser(tokens, known - words).parse(narrow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +191,17 @@ class _Parser:
         self._written: list[str] = []
         self._found: dict[str, None] = {}
         self._nested = 0
+        self._column_places: list[tuple[int, str]] = []
+        self._computes = False
 
-    def parse(self) -> Checked:
+    def parse(self, narrow: Collection[str]) -> Checked:
         whole = self._expression()
         if self._next.kind != "end":
             raise self._unexpected()
         _check_growth(whole)
+        for place, name in self._column_places if self._computes else ():
+            if name in narrow:
+                self._written[place] = f"CAST({self._written[place]} AS BIGINT)"
         return Checked(" ".join(self._written), tuple(self._found))
 
     # ------------------------------------------------------------ tokens
@@ -267,6 +277,7 @@ class _Parser:
             return _joined((left, self._expression(power + 1)))
         sign = self._next.word
         self._need(sign)
+        self._computes |= sign in _ARITHMETIC
         right = self._expression(power + 1)
         both = _joined((left, right))
         if sign not in ("+", "||"):
@@ -291,6 +302,7 @@ class _Parser:
 
     def _operand(self) -> _Part:
         if self._is_keyword("-", "+"):
+            self._computes = True
             self._take("-", "+")
             part = self._expression(_PRODUCT)
             return _joined((part,), is_constant=part.is_constant)
@@ -344,7 +356,10 @@ class _Parser:
         if self._next.word in _CLOCKS and name not in self._columns:
             raise Refused(f"{name} changes from run to run", _A_DAY)
         self._found[name] = None
+        place = len(self._written)
         self._name()
+        if self._next.word != ".":
+            self._column_places.append((place, name))
         while self._take("."):
             if self._next.kind not in ("name", "word"):
                 raise self._unexpected("a name")
@@ -353,7 +368,7 @@ class _Parser:
 
     def _name(self) -> None:
         name = self._next.text
-        if name.startswith("^") and name.endswith("$"):
+        if name == "*" or (name.startswith("^") and name.endswith("$")):
             raise Refused(f"{name!r} stands for many columns")
         self._written.append(_quoted(name, '"'))
         self._place += 1
@@ -386,6 +401,7 @@ class _Parser:
                 f"did you mean {close!r}?" if close else f"functions: {' '.join(sorted(FUNCTIONS))}"
             )
             raise Refused(f"{name}() is no function of one row", hint)
+        self._computes |= name in _COMPUTING
         self._written.append(name)
         self._place += 1
         self._need("(")

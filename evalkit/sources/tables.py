@@ -416,7 +416,7 @@ def _open(
     is_list = check_columns(plan, schema)
     return Table(
         role=role,
-        frame=_settle(plan, plan.apply(frame)),
+        frame=_settle(plan, plan.apply(frame, schema)),
         user_names=tuple(each.text for each in wanted if each.key == "user"),
         at=source.at,
         is_list=is_list,

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import evalkit
 from evalkit.config import TruthColumns, TruthTable
 from evalkit.errors import DataError
 from evalkit.sources import open_truth
@@ -217,3 +218,36 @@ def test_whatever_is_accepted_polars_reads_in_the_same_way():
         assert set(mine.meta.root_names()) <= set(checked.names)
 
     assert n_same > 20
+
+
+def test_small_integers_do_not_go_around():
+    frame = pl.DataFrame({"a": [100, 127], "b": [100, 127]}, schema={"a": pl.Int8, "b": pl.UInt8})
+    names = ["a", "b"]
+
+    for text, expected in (
+        ("a + a", [200, 254]),
+        ("b * b", [10_000, 16_129]),
+        ("-a - 100", [-200, -227]),
+        ("case when a * 2 > 200 then b + b else 0 end", [0, 254]),
+    ):
+        written = check_expression(text, names, narrow=names).text
+        assert frame.select(pl.sql_expr(written)).to_series().to_list() == expected
+
+
+def test_integers_that_nothing_is_computed_of_keep_their_type():
+    assert check_expression("a = 1 and b in (2, 3)", ["a", "b"], narrow=["a"]).text == (
+        check_expression("a = 1 and b in (2, 3)", ["a", "b"]).text
+    )
+
+
+def test_a_relevance_is_computed_without_going_around():
+    truth = pl.DataFrame(
+        {"user": [1, 1], "item": [1, 2], "grade": [100, 120]}, schema_overrides={"grade": pl.Int8}
+    )
+    shown = pl.DataFrame({"user": [1], "item": [1], "rank": [1]})
+
+    report = evalkit.evaluate(
+        truth, shown, metrics=["CG@1"], columns={"relevance": "grade + grade"}, threshold=150
+    )
+
+    assert report.value("CG@1") == 200.0
