@@ -31,8 +31,8 @@ MIB = 1 << 20
 AT_REST = 180 * MIB
 COMPILING = 140 * MIB  # numba, and what it keeps, where no kernel is in the cache
 STREAMED_ROW = 60  # a ranked row, decoded and being probed
-STREAMED, STREAMED_A_CORE = 96 * MIB, 25 * MIB  # of integer ids: what waits, and room to probe in
-STREAMED_TEXTS, STREAMED_TEXTS_OF_A_SHARE = 1 << 21, 1 << 20  # rows with texts at a time
+STREAMED, STREAMED_A_CORE = 90 * MIB, 25 * MIB  # of integer ids: what waits, and room to probe in
+STREAMED_TEXTS, STREAMED_TEXTS_OF_A_SHARE = 1 << 21, 1 << 18  # rows with texts at a time
 
 # -- of a truth row: half a key, code, rank; the key's other half where ids are no small integers
 ROW, WIDE_KEY = 13, 4

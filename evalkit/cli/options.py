@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from typer import Argument, Option
 
 from evalkit.errors import RequestError
-from evalkit.machine import default_limit
+from evalkit.machine import default_limit, let_polars_give_back
 
 ConfigFile = Annotated[Path, Argument(metavar="CONFIG", help="TOML file.")]
 Overrides = Annotated[
@@ -107,7 +107,10 @@ def parse_size(text: str | None, *, at: str) -> int | None:
 def memory_limit_of(text: str | None) -> int:
     """Bytes that a run may use: those of `--memory-limit`, or a share of what there is."""
     asked = parse_size(text, at="--memory-limit")
-    return asked or default_limit()
+    if asked is None:
+        return default_limit()
+    let_polars_give_back()
+    return asked
 
 
 def parse_count(text: str, *, at: str) -> int:

@@ -1,5 +1,6 @@
 """Texts of options mean what they say."""
 
+import os
 from dataclasses import dataclass
 
 import pytest
@@ -99,3 +100,21 @@ def test_progress_says_rows_rate_and_time_left(step, new_rows, seconds, told):
 
 def test_progress_is_silent_where_stderr_is_no_terminal():
     assert console.progress_line() is None
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(None, True), ("1GiB", False)])
+def test_a_limit_lets_polars_give_memory_back(monkeypatch, limit, kept):
+    before = "dirty_decay_ms:10000,muzzy_decay_ms:0"
+    monkeypatch.setenv("_RJEM_MALLOC_CONF", before)
+
+    memory_limit_of(limit)
+
+    assert (os.environ["_RJEM_MALLOC_CONF"] == before) is kept
+
+
+def test_what_is_set_of_the_allocator_stays_under_a_limit(monkeypatch):
+    monkeypatch.setenv("_RJEM_MALLOC_CONF", "narenas:2")
+
+    memory_limit_of("1GiB")
+
+    assert os.environ["_RJEM_MALLOC_CONF"] == "narenas:2"
