@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from program import environment
 
-from evalkit import runs, street
+from evalkit import runs
 
 
 def finished(folder):
@@ -30,12 +30,19 @@ def test_the_same_work_is_recognised(evalkit, logs):
 
 
 @pytest.mark.parametrize(("n_passes", "is_told"), [(8, False), (9, True)])
-def test_many_passes_are_told(evalkit, logs, monkeypatch, n_passes, is_told):
-    monkeypatch.setattr(street, "count_shares", lambda *given: n_passes)
+def test_many_passes_are_told(python, logs, n_passes, is_told):
+    code = f"""
+import sys
+from evalkit import cli, street
 
-    outcome = evalkit("run", "job.toml")
+street.count_shares = lambda *given: {n_passes}
+sys.argv = ["evalkit", "run", "job.toml"]
+cli.main()
+"""
 
-    assert outcome.status == 0
+    outcome = python(code)
+
+    assert outcome.status == 0, outcome.err
     assert (f"warning[many-passes]: the logs were read {n_passes} times" in outcome.err) is is_told
     document = json.loads((logs / "runs" / "latest" / "report.json").read_text())
     assert document["meta"]["passes"] == n_passes
