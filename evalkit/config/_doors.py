@@ -63,6 +63,9 @@ def _turned(door: Door, found: re.Match[str]) -> str:
     value = {"true": "True", "false": "False"}.get(value, value)
     if section.endswith(".columns"):
         return f'columns={{"{key}": {value}}}{found["others"]}'
+    table, _, name = section.partition(".")
+    if table == "segments" and name:
+        return f'segments={{"{name}": {{"{key}": {value}, ...}}}}{found["others"]}'
     if section in ("policies", "statistics", "segments"):
         return f'{section}={{"{key}": {value}}}{found["others"]}'
     return f"{'metrics' if section == 'metrics' else key}={value}{found['others']}"

@@ -107,6 +107,10 @@ class Chosen:
         return replace(self, columns={**columns, **self.columns})
 
 
+# a column of that very name is what it says, also where another key is given it too
+_NEVER_MISSING = ("user", "item", "rating", "score", "label")
+
+
 def choose_columns(
     role: str,
     written: BaseModel | None,
@@ -138,10 +142,12 @@ def choose_columns(
         if is_law:
             return Chosen(named, unread=_unread(role, keys, named, names))
     used = _columns_of(named)
+    asked = [key for key in keys if key not in named and not (key == "model" and has_model)]
+    itself = [key for key in asked if key in _NEVER_MISSING]
     guessed = guess_columns(
-        [name for name in names if name not in used],
+        [name for name in names if name not in used or name in itself],
         role,
-        keys=[key for key in keys if key not in named and not (key == "model" and has_model)],
+        keys=asked,
         at=at,
         guessing=guessing,
     )

@@ -27,7 +27,7 @@ if left:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.addaudithook(watch)
 """
-MOMENTS = (1, 2, 3, 5, 9, 17, 40, 90, 200, 400, 700, 1000)
+MOMENTS = (1, 2, 3, 5, 9, 17, 40, 90, 200, 400, 700)
 SCRIPT = """
 import sys
 sys.argv[0] = "evalkit"

@@ -1,5 +1,6 @@
 """Items and times of impressions: sessions of a span, copies of rows."""
 
+import ast
 from datetime import datetime
 
 import polars as pl
@@ -92,10 +93,10 @@ def test_times_that_are_text_are_parsed_by_sql_as_the_error_says():
     frame = ROWS.with_columns(time=pl.col("time").dt.to_string("%Y-%m-%d %H:%M:%S"))
     with pytest.raises(EvalkitError) as caught:
         measure(frame, "1d")
-    sql = caught.value.hint.partition('"')[2].partition('"')[0]
+    columns = ast.literal_eval(caught.value.hint.partition("columns=")[2].partition(", if")[0])
 
     report = evalkit.evaluate_labels(
-        frame, metrics=["AUC(over='sessions')"], session_every="1d", columns={"time": sql}
+        frame, metrics=["AUC(over='sessions')"], session_every="1d", columns=columns
     )
 
     assert caught.value.code == "bad-time"
