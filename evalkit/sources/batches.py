@@ -1,41 +1,33 @@
 """A frame's rows as they come; where the reader fails, also by a panic, that is raised."""
 
-import threading
 from collections.abc import Iterator
-from queue import Queue
 
 import polars as pl
+
+END = "__end"
 
 
 def stream_batches(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """The rows in their order, in frames as the streaming engine makes them.
 
-    Polars' own `collect_batches` takes a panic of the reader for the end of the rows: a damaged
-    file would count as a short or an empty one. A sink tells how it ended.
+    Polars' `collect_batches` takes a panic of the reader for the end of the rows: a damaged file
+    would count as a short or an empty one. So a last row of our own has to arrive. (A sink raises
+    panics, but reads further ahead: 170 MiB and 2 % of the time of 50M rows.)
+
+    Raises:
+        pl.exceptions.ComputeError: the rows ended early.
     """
-    handed: Queue[pl.DataFrame | BaseException | None] = Queue(1)
-    is_left = threading.Event()
-
-    def hand(batch: pl.DataFrame) -> bool:
-        handed.put(batch)
-        return is_left.is_set()
-
-    def read() -> None:
-        try:
-            frame.sink_batches(hand, maintain_order=True, engine="streaming")
-        except BaseException as error:  # a panic is no Exception
-            handed.put(error)
-        else:
-            handed.put(None)
-
-    threading.Thread(target=read, name="reader", daemon=True).start()
-    given: pl.DataFrame | BaseException | None = pl.DataFrame()
-    try:
-        while isinstance(given := handed.get(), pl.DataFrame):
-            yield given
-    finally:
-        is_left.set()
-        while isinstance(given, pl.DataFrame):  # nobody wants the rest
-            given = handed.get()
-    if given is not None:
-        raise given
+    last = (
+        pl.DataFrame(schema=frame.collect_schema()).clear(1).with_columns(pl.lit(True).alias(END))
+    )
+    whole = pl.concat([frame.with_columns(pl.lit(False).alias(END)), last.lazy()])
+    for batch in whole.collect_batches(maintain_order=True, engine="streaming"):
+        is_last = bool(batch.height and batch[END][-1])
+        rows = batch.drop(END)
+        if is_last:
+            rows = rows.head(-1)
+        if rows.height or not is_last:
+            yield rows
+        if is_last:
+            return
+    raise pl.exceptions.ComputeError("the reader broke off before the last row")

@@ -43,7 +43,7 @@ def test_no_rows_are_no_fault():
 def test_a_panic_is_raised(tmp_path):
     frame = pl.scan_ipc(damaged(tmp_path / "a.arrow"))
 
-    with pytest.raises(pl.exceptions.PanicException):
+    with pytest.raises(pl.exceptions.ComputeError, match="broke off"):
         list(stream_batches(frame))
 
 
@@ -72,3 +72,23 @@ def test_a_table_that_makes_the_reader_panic_is_refused_not_empty(tmp_path):
 
     assert caught.value.code == "unreadable-file"
     assert caught.value.at == str(path)
+
+
+def test_rows_of_every_type_come_as_they_are():
+    frame = pl.DataFrame(
+        {
+            "text": ["a", None],
+            "enum": pl.Series(["x", None], dtype=pl.Enum(["x", "y"])),
+            "category": pl.Series(["x", "z"], dtype=pl.Categorical),
+            "list": [[1], []],
+            "array": pl.Series([[1, 2], None], dtype=pl.Array(pl.Int8, 2)),
+            "struct": [{"a": 1}, None],
+            "binary": [b"1", None],
+            "wide": pl.Series([1, None], dtype=pl.Int128),
+            "decimal": pl.Series(["1.5", None]).cast(pl.Decimal(10, 2)),
+            "time": pl.Series([1, None]).cast(pl.Datetime("ns", "UTC")),
+            "null": [None, None],
+        }
+    )
+
+    assert pl.concat(stream_batches(frame.lazy())).equals(frame)
