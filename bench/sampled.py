@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.metrics._sampling import bias_variance, most_likely
+from evalkit.metrics.sampling import bias_variance, most_likely
 from harness import Machine, count, describe_machine, make_parser, write
 
 Ranks = npt.NDArray[np.int64]

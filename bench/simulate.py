@@ -22,10 +22,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.conclusions.inference import too_narrow
 from evalkit.exact import ExactSums
-from evalkit.inference import interval_of, too_narrow
 from evalkit.statistics.bootstrap import Resamples
 from evalkit.statistics.intervals import Interval, mean_interval
+from evalkit.statistics.means import interval_of
 from evalkit.statistics.paired import t_test
 from evalkit.statistics.permutation import SignFlips
 from evalkit.statistics.wilcoxon import wilcoxon_test

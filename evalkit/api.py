@@ -7,7 +7,7 @@ from typing import cast
 
 from evalkit.config import build_config
 from evalkit.errors import RequestError
-from evalkit.plan import Given
+from evalkit.planning.tables import Given
 from evalkit.report import Report
 from evalkit.sources import open_given
 from evalkit.street import run_config

@@ -11,16 +11,9 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit import __version__
-from evalkit.aggregate import UserValues, measure_models
+from evalkit.conclusions.inference import Inference
 from evalkit.config import Config, speaking
-from evalkit.conventions import (
-    check_item_segments,
-    check_scores,
-    convention_warnings,
-    helping_requests,
-    users_of_rankings,
-)
-from evalkit.details import Details
+from evalkit.credentials import storing
 from evalkit.errors import (
     DataError,
     EvalkitError,
@@ -30,18 +23,18 @@ from evalkit.errors import (
     RequestError,
     raise_all,
 )
-from evalkit.inference import Inference
+from evalkit.ids import IdPlan, KeyCollisionError, Sample, Share
 from evalkit.kernels.threads import usable_cores
-from evalkit.keys import IdPlan, KeyCollisionError, Sample, Share
-from evalkit.leakage import check_splits, find_leak
-from evalkit.ledger import Clock, Progress, ProgressLine, Tally, input_of, versions
-from evalkit.memory import Asked, count_shares
+from evalkit.looks.details import Details
+from evalkit.looks.resampling import Resampling, resamples
+from evalkit.looks.weighted import Ratios
 from evalkit.metrics import Request
-from evalkit.plan import Given, Tables, open_tables, plan_ids_of
+from evalkit.planning.leakage import check_splits, find_leak
+from evalkit.planning.ledger import Clock, Progress, ProgressLine, Tally, input_of, versions
+from evalkit.planning.passes import Asked, count_shares
+from evalkit.planning.tables import Given, Tables, open_tables, plan_ids_of
 from evalkit.ranks import ModelProbe, RankScan, are_held_whole, scan_alike
-from evalkit.ratios import Ratios
 from evalkit.report import Counts, PerUser, Report, UserWriter, Warning_
-from evalkit.resampling import Resampling, resamples
 from evalkit.runs import new_run_id, run_key
 from evalkit.segments import (
     CellSet,
@@ -60,12 +53,19 @@ from evalkit.segments import (
     read_weights,
     split_users,
 )
-from evalkit.settle import as_kept
 from evalkit.sources import Table
-from evalkit.storage import storing
-from evalkit.totals import GrandTotals, Lacking, Pair, Totals, pairs_among
+from evalkit.sums import GrandTotals, Lacking, Pair, Totals, pairs_among
 from evalkit.truth import TRUTH_CODES, Truth, build_train, build_truth, count_in_train
-from evalkit.views import ListRules, RankSets, rules_of
+from evalkit.values.blocks import UserValues, measure_models
+from evalkit.values.checks import (
+    check_item_segments,
+    check_scores,
+    convention_warnings,
+    helping_requests,
+    users_of_rankings,
+)
+from evalkit.values.gather import ListRules, RankSets, rules_of
+from evalkit.values.settle import as_kept
 
 if TYPE_CHECKING:
     from evalkit.rows import RowsKind

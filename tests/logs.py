@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evalkit.config import build_config
 from evalkit.errors import DataError, Errors
-from evalkit.plan import Given
+from evalkit.planning.tables import Given
 from evalkit.report import Report
 from evalkit.street import run_config
 

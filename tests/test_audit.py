@@ -14,7 +14,7 @@ from evalkit.audit import audit_config, render_audit
 from evalkit.audit._points import OF_TRUTH
 from evalkit.config import build_config, parse_config
 from evalkit.errors import RequestError
-from evalkit.plan import Given
+from evalkit.planning.tables import Given
 
 CONFIG = """
 [truth]

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from evalkit.cli.codes import all_codes
 from evalkit.cli.metrics import explain
-from evalkit.codes import all_codes
 from evalkit.errors import RequestError
 from evalkit.metrics import KINDS, registry_of
 

@@ -9,9 +9,9 @@ from test_segments import make_logs
 
 import evalkit
 from evalkit.cli.app import run_command
-from evalkit.comparing import compare_runs
 from evalkit.config import StatisticsSection
 from evalkit.errors import EvalkitError, RequestError
+from evalkit.history.compare import compare_runs
 
 CONFIG = """
 name = "nightly"

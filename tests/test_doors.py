@@ -10,8 +10,8 @@ import pytest
 import evalkit
 from evalkit.config import build_config
 from evalkit.errors import DataError, EvalkitError, RequestError
-from evalkit.inspection import check_config
-from evalkit.plan import Given
+from evalkit.jobs.check import check_config
+from evalkit.planning.tables import Given
 from evalkit.report import Report, render
 from evalkit.street import key_of_run, run_config
 

@@ -13,10 +13,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from logs import JIT_OFF, Log, body, examples, run_log
 
-from evalkit import keys, street
-from evalkit.aggregate import sort_by_rank, sort_descending
+from evalkit import ids as keys
+from evalkit import street
 from evalkit.errors import MachineError
-from evalkit.pairs import (
+from evalkit.ranks import _kernels as kernels
+from evalkit.ranks import _scan
+from evalkit.ranks._numba_order import numba_order
+from evalkit.truth import (
     FEW_ITEMS,
     Index,
     PairRows,
@@ -25,12 +28,10 @@ from evalkit.pairs import (
     merge_sort,
     relevance_at,
 )
-from evalkit.pairs._build import count_filter_words
-from evalkit.pairs._index import filter_log, find_codes
-from evalkit.pairs._table import LONGEST_RUN, MIXED, tabulate
-from evalkit.ranks import _kernels as kernels
-from evalkit.ranks import _scan
-from evalkit.ranks._numba_order import numba_order
+from evalkit.truth._build import count_filter_words
+from evalkit.truth._index import filter_log, find_codes
+from evalkit.truth._table import LONGEST_RUN, MIXED, tabulate
+from evalkit.values.blocks import sort_by_rank, sort_descending
 
 laws = settings(
     deadline=None,
@@ -117,9 +118,9 @@ def test_building_agrees_with_plain_python(
     }
     before = list(rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evalkit.pairs._build.ROWS_A_PARTITION", partition)
-        patch.setattr("evalkit.pairs._table.USERS_A_PARTITION", partition)
-        patch.setattr("evalkit.pairs._build.INTERPRETED", interpreted)
+        patch.setattr("evalkit.truth._build.ROWS_A_PARTITION", partition)
+        patch.setattr("evalkit.truth._table.USERS_A_PARTITION", partition)
+        patch.setattr("evalkit.truth._build.INTERPRETED", interpreted)
 
         found, counts, pairs = built(
             rows,
@@ -246,8 +247,8 @@ def unmix(hashed):
 
 @pytest.mark.parametrize("partition", [4, 1 << 16])
 def test_users_whose_hashes_crowd_one_slot_are_all_found(monkeypatch, partition):
-    monkeypatch.setattr("evalkit.pairs._build.ROWS_A_PARTITION", partition)
-    monkeypatch.setattr("evalkit.pairs._table.USERS_A_PARTITION", partition)
+    monkeypatch.setattr("evalkit.truth._build.ROWS_A_PARTITION", partition)
+    monkeypatch.setattr("evalkit.truth._table.USERS_A_PARTITION", partition)
     # the last slot of the last partition, and more users than the spare slots behind it
     crowded = [unmix(2**64 - 1 - number) for number in range(300)]
     assert [int(keys.mix(np.uint64(user))) for user in crowded[:2]] == [2**64 - 1, 2**64 - 2]

@@ -9,7 +9,7 @@ import evalkit
 from evalkit import street
 from evalkit.config import build_config
 from evalkit.errors import EvalkitError
-from evalkit.inspection import check_config
+from evalkit.jobs.check import check_config
 from evalkit.report import Report
 
 SIZE = 200  # pairs of the truth: 20 users of 10 items

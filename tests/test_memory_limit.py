@@ -7,9 +7,10 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from evalkit import memory, plan
 from evalkit.config import TrainTable, build_config
 from evalkit.errors import MachineError
+from evalkit.planning import passes as memory
+from evalkit.planning import tables as plan
 from evalkit.sources import open_train
 
 ASKED = memory.Asked(1, False, False, False, frozenset(), 1.0)

@@ -251,7 +251,7 @@ def test_the_defaults_never_hold_whole_lists(columns, monkeypatch):
         raise AssertionError("the defaults took the slow way")
 
     monkeypatch.setattr("evalkit.ranks._probe.scan_whole_lists", refuse)
-    monkeypatch.setattr("evalkit.aggregate.look", refuse)
+    monkeypatch.setattr("evalkit.values.blocks.look", refuse)
     run = RUN.with_columns(rank=pl.int_range(1, pl.len() + 1).over("user"))
 
     report = evalkit.evaluate(

@@ -475,8 +475,8 @@ def test_distributions_count_every_user(logs):
 
 
 def test_parts_hold_the_sums_of_the_report_for_any_share(logs, monkeypatch):
-    from evalkit.details import read_sum
     from evalkit.exact import ExactSum
+    from evalkit.looks.details import read_sum
 
     folder, _, _ = logs
     config = config_of(folder, segments={"kind": table(folder, "kind")})
@@ -736,7 +736,7 @@ def test_what_resampling_takes_is_said_and_bounded(logs, monkeypatch):
     statistics = {"method": "bootstrap", "replicates": 500}
     report = run(folder, statistics=statistics)
     assert 10 * 512 * 8 < report.meta.resampling_bytes < 1 << 20
-    monkeypatch.setattr("evalkit.resampling.MOST_BYTES", 1000)
+    monkeypatch.setattr("evalkit.looks.resampling.MOST_BYTES", 1000)
 
     with pytest.raises(RequestError) as caught:
         run(folder, statistics=statistics)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import evalkit
-from evalkit.settle import (
+from evalkit.values.settle import (
     ABSENT,
     FILL,
     KEEP,

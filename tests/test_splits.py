@@ -11,7 +11,7 @@ import evalkit
 from evalkit import street
 from evalkit.config import build_config, load_config
 from evalkit.errors import EvalkitError
-from evalkit.inspection import check_config
+from evalkit.jobs.check import check_config
 from evalkit.sources.splits import part_of, parts_of_files
 
 PARTS = ["train", "valid", "test", "test"]

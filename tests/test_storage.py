@@ -13,8 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import polars as pl
 import pytest
 
+from evalkit.credentials import current_options, reader_options, storing
 from evalkit.errors import RequestError
-from evalkit.storage import current_options, reader_options, storing
 
 
 def test_readers_take_numbers_of_retries_as_numbers(monkeypatch):

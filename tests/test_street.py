@@ -13,7 +13,7 @@ import pytest
 from raised import raised_in
 
 import evalkit
-from evalkit.codes import all_codes
+from evalkit.cli.codes import all_codes
 from evalkit.metrics import registry
 
 PACKAGE = Path(evalkit.__file__).parent

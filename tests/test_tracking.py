@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from test_runs import report
 
-from evalkit.tracking import name_numbers
+from evalkit.jobs.mlflow import name_numbers
 
 ROOT = Path(__file__).parent.parent
 
@@ -37,7 +37,7 @@ TRACKED = """
 import sys
 from pathlib import Path
 from evalkit.report import Report
-from evalkit.tracking import track
+from evalkit.jobs.mlflow import track
 report = Report.from_json(sys.argv[1])
 run_id = track(report, "nightly", Path(sys.argv[2]))
 from mlflow.tracking import MlflowClient

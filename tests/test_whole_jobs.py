@@ -11,7 +11,7 @@ from test_runs import failing, left_over
 
 from evalkit.config import build_config
 from evalkit.errors import EvalkitError
-from evalkit.jobs import Job
+from evalkit.jobs.job import Job
 from evalkit.runs import verify
 
 

@@ -7,7 +7,7 @@ import polars as pl
 from evalkit.audit._points import Point, with_values
 from evalkit.config import Policies
 from evalkit.metrics import Value
-from evalkit.plan import Tables
+from evalkit.planning.tables import Tables
 from evalkit.sources import reading
 
 # about what: the axes that are moot where it does not occur

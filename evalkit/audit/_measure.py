@@ -21,7 +21,7 @@ from evalkit.audit._record import Audit, Contribution, Pair, Standing
 from evalkit.config import Config, SegmentsSection, StatisticsSection, with_conventions
 from evalkit.errors import Errors, EvalkitError, RequestError
 from evalkit.metrics import BOUNDS, TIED, Request
-from evalkit.plan import Given, open_tables
+from evalkit.planning.tables import Given, open_tables
 from evalkit.profiles import profile_names
 from evalkit.sources import Table
 from evalkit.street import run_config

@@ -40,7 +40,7 @@ def check(
         variables=parse_variables(variables or ()),
     )
     set_threads(threads)
-    from evalkit.inspection import check_config
+    from evalkit.jobs.check import check_config
 
     findings = check_config(request, threads=threads)
     statuses = [finding.exit_status for finding in findings if finding.is_error]

@@ -177,8 +177,8 @@ def _of_runs(
     metric_files: list[str],
     threads: int | None,
 ) -> "Report":
-    from evalkit.comparing import compare_runs
     from evalkit.config import build_statistics
+    from evalkit.history.compare import compare_runs
     from evalkit.kernels.threads import usable_cores
 
     chosen = build_statistics(asked)
@@ -203,7 +203,7 @@ def _of_rankings(
 ) -> "Report":
     from evalkit.cli.guess import tell_columns, unnamed_models
     from evalkit.config import evaluate_config, load_config, parse_variables
-    from evalkit.plan import Given
+    from evalkit.planning.tables import Given
     from evalkit.street import run_config
 
     filled, given = parse_variables(variables), Given()

@@ -95,7 +95,7 @@ def evaluate(
         unnamed=unnamed_models(texts),
     )
     set_threads(threads)
-    from evalkit.plan import Given
+    from evalkit.planning.tables import Given
 
     result.run_and_show(
         request,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalkit.cli import console
-from evalkit.codes import Code
+from evalkit.cli.codes import Code
 from evalkit.metrics import Example
 
 if TYPE_CHECKING:

@@ -171,7 +171,7 @@ def _lines_of(
 
 def _where_line(paths: Sequence[str], role: str, used: Sequence[str], format_: str | None) -> str:
     """The rows of one part, where a column says which are train and test; told on stderr."""
-    from evalkit.leakage import choose_rows
+    from evalkit.planning.leakage import choose_rows
     from evalkit.sources import read_splitters
 
     chosen = choose_rows(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Argument, Option
 
 from evalkit.cli import console
+from evalkit.cli.codes import all_codes
 from evalkit.cli.explaining import (
     EXAMPLE,
     EXAMPLE_CUTOFFS,
@@ -25,7 +26,6 @@ from evalkit.cli.explaining import (
 )
 from evalkit.cli.options import Json, LogFormat, Profile, Quiet, choose_format
 from evalkit.cli.row_examples import row_example
-from evalkit.codes import all_codes
 from evalkit.errors import RequestError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from typer import Argument, Option
 
 from evalkit.errors import RequestError
-from evalkit.machine import default_limit, let_polars_give_back
+from evalkit.planning.machine import default_limit, let_polars_give_back
 
 ConfigFile = Annotated[Path, Argument(metavar="CONFIG", help="TOML file.")]
 Overrides = Annotated[

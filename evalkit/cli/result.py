@@ -13,8 +13,8 @@ from evalkit.errors import FINE, GATE_FAILED, DataError, MachineError, RequestEr
 
 if TYPE_CHECKING:
     from evalkit.config import Config
-    from evalkit.jobs import Done
-    from evalkit.plan import Given
+    from evalkit.jobs.job import Done
+    from evalkit.planning.tables import Given
     from evalkit.report import Report
 
 MANY_PASSES = 8  # over the logs: more take many times as long as one
@@ -41,7 +41,7 @@ def run_and_show(
         The exit status: 1 where a gate failed.
     """
     from evalkit import runs
-    from evalkit.jobs import Job, run_in_store
+    from evalkit.jobs.job import Job, run_in_store
 
     def begin(run_id: str) -> None:
         console.name_run(run_id)
@@ -49,7 +49,7 @@ def run_and_show(
 
     experiment = config.output.mlflow if folder is not None else None
     if experiment is not None:
-        from evalkit.tracking import check_tracker
+        from evalkit.jobs.mlflow import check_tracker
 
         check_tracker()
     store = None
@@ -111,7 +111,7 @@ def check_file_option(path: Path | None, option: str) -> None:
 
 def _track(done: "Done", experiment: str) -> None:
     """Tell MLflow of the run; where it does not listen, that is a warning, and the run stands."""
-    from evalkit.tracking import track
+    from evalkit.jobs.mlflow import track
 
     try:
         track(done.report, experiment, done.path if isinstance(done.path, Path) else None)

@@ -107,7 +107,7 @@ class _Way:
 def _split_users() -> None:
     import numpy as np
 
-    from evalkit.keys import Share
+    from evalkit.ids import Share
 
     Share(0, 2).holds(np.arange(2, dtype=np.uint64))
 

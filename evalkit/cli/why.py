@@ -11,7 +11,7 @@ from evalkit.cli.options import Json, LogFormat, Quiet, RunsFolder
 from evalkit.errors import RequestError, clean
 
 if TYPE_CHECKING:
-    from evalkit.explaining import Explained
+    from evalkit.history.why import Explained
     from evalkit.report import Report
 
 
@@ -40,8 +40,8 @@ def why(
     Mix: which segments the users are in. Truth: how many relevant items they have. Coverage: how
     many are ranked. Within: the values of users who are alike in all of these. The parts add up.
     """
-    from evalkit.explaining import explain_runs
     from evalkit.history import load_together
+    from evalkit.history.why import explain_runs
 
     first, second = load_together(runs, (before, after), name=name)
     _check_jobs(first, second)

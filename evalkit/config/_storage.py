@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from evalkit.config._problems import Problems
+from evalkit.credentials import is_reference
 from evalkit.errors import names_secret
-from evalkit.storage import is_reference
 
 
 def check_storage(tree: Mapping[str, object], problems: Problems) -> None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.ids import KeyCollisionError
 from evalkit.kernels.threads import ordered_map
-from evalkit.keys import KeyCollisionError
 from evalkit.labels._bands import Ruler, Spread
 from evalkit.labels._kernels import add_up_called, add_up_influence, add_up_weights
 from evalkit.labels._placements import Placements

@@ -9,7 +9,7 @@ import polars as pl
 
 from evalkit.config import Policies
 from evalkit.errors import CountedError, RequestError
-from evalkit.keys import as_array
+from evalkit.ids import as_array
 from evalkit.labels._parts import Leading
 from evalkit.rows import Rows, float_column, order_keys
 from evalkit.sources import Table

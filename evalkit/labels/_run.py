@@ -13,7 +13,7 @@ from evalkit.labels._rows import LabelReader, mark_scores, refuse_policies
 from evalkit.labels._smooth import smooth_of
 from evalkit.labels._wanted import PROBABILITIES, Wanted
 from evalkit.metrics import over
-from evalkit.plan import Given, settle_columns
+from evalkit.planning.tables import Given, settle_columns
 from evalkit.report import Report, TruthCounts, Warning_
 from evalkit.rows import (
     Findings,

@@ -59,6 +59,7 @@ from ._declare import (
     TiedHits,
     Value,
     Values,
+    View,
     choice,
     metric,
     number,
@@ -71,12 +72,11 @@ from ._kinds import (
     is_plain_mean,
     over,
     policies_of_kind,
-    registry_of,
     weighting,
 )
 from ._policies import BOUNDS, POLICIES, TIED
-from ._registry import load_metric_files, registry
-from ._sampling import most_likely
+from ._registry import load_metric_files, registry, registry_of
+from .sampling import most_likely
 
 __all__ = [
     "BOUNDS",
@@ -97,6 +97,7 @@ __all__ = [
     "TiedHits",
     "Value",
     "Values",
+    "View",
     "cache_directory",
     "choice",
     "describe",

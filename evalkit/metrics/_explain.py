@@ -18,7 +18,7 @@ from ._declare import (
     write_value,
 )
 from ._registry import registry
-from ._sampling import bias_variance, most_likely
+from .sampling import bias_variance, most_likely
 
 WIDTH = 80
 LABEL = 44

@@ -5,31 +5,12 @@ counts rows above a threshold, `precision` of rankings counts hits at ranks. A c
 kind, so a name is never in doubt there.
 """
 
-import importlib
-import pkgutil
 from collections.abc import Mapping
-from functools import cache
 
-from ._declare import Metric, Parameter, Request
+from ._declare import Parameter, Request
 from ._policies import POLICIES
-from ._registry import _declared, _joined, _ordered, registry
 
 KINDS = ("rankings", "ratings", "labels")
-
-
-@cache
-def registry_of(kind: str) -> Mapping[str, Metric]:
-    """The metrics of one of `KINDS`, by name, in the order of their names."""
-    if kind == "rankings":
-        return registry()
-    package = importlib.import_module(f"evalkit.metrics._{kind}")
-    found: dict[str, Metric] = {}
-    for file in pkgutil.iter_modules(package.__path__):
-        if file.name.startswith("_"):
-            continue
-        module = importlib.import_module(f"{package.__name__}.{file.name}")
-        found = _joined(found, _declared(module), at=str(module.__file__))
-    return _ordered(found)
 
 
 def policies_of_kind(kind: str) -> Mapping[str, Parameter]:

@@ -1,4 +1,4 @@
-"""Which metrics there are: the files of this folder, and a user's own files of the same form."""
+"""Which metrics there are: the files of each kind's folder, and a user's own of the same form."""
 
 import importlib
 import pkgutil
@@ -12,14 +12,19 @@ from ..errors import EvalkitError, RequestError, raise_all
 from ._declare import Metric
 
 
-@cache
 def registry() -> Mapping[str, Metric]:
-    """The metrics that evalkit brings, by name, in the order of their names."""
-    package = __package__ or ""
+    """The metrics of rankings that evalkit brings, by name, in the order of their names."""
+    return registry_of("rankings")
+
+
+@cache
+def registry_of(kind: str) -> Mapping[str, Metric]:
+    """The metrics of one of `KINDS`: the files of the folder of its name."""
+    package = importlib.import_module(f"evalkit.metrics.{kind}")
     found: dict[str, Metric] = {}
-    for file in pkgutil.iter_modules(sys.modules[package].__path__):
+    for file in pkgutil.iter_modules(package.__path__):
         if not file.name.startswith("_"):
-            module = importlib.import_module(f"{package}.{file.name}")
+            module = importlib.import_module(f"{package.__name__}.{file.name}")
             found = _joined(found, _declared(module), at=str(module.__file__))
     return _ordered(found)
 

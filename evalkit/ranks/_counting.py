@@ -4,9 +4,9 @@ import numpy as np
 
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import atomic_add, atomic_raise
-from evalkit.pairs import code_of, find_item, merge_sort, start_of
 from evalkit.ranks._kernels import find_hits, keep_known, next_runs, show_item
 from evalkit.ranks._records import DEFERRED, HITS, N_FIELDS, REAPPEARED, TIES
+from evalkit.truth import code_of, find_item, merge_sort, start_of
 
 LARGEST = 2**63 - 1
 MANY_HITS = 32  # of one user, from which on each row looks for the hits that it beats

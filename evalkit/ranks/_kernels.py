@@ -2,21 +2,9 @@
 
 import numpy as np
 
+from evalkit.ids import mix
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import atomic_add, atomic_lower, atomic_raise, prefetch
-from evalkit.keys import mix
-from evalkit.pairs import (
-    FEW_ITEMS,
-    code_of,
-    count_of,
-    find_entry,
-    find_item,
-    home_entry,
-    may_hold,
-    merge_sort,
-    select_candidates,
-    start_of,
-)
 from evalkit.ranks._records import (
     BAD_RANKS,
     CANDIDATES,
@@ -29,6 +17,18 @@ from evalkit.ranks._records import (
     RUNS,
     UNKNOWN_ROWS,
     UNKNOWN_RUNS,
+)
+from evalkit.truth import (
+    FEW_ITEMS,
+    code_of,
+    count_of,
+    find_entry,
+    find_item,
+    home_entry,
+    may_hold,
+    merge_sort,
+    select_candidates,
+    start_of,
 )
 
 STRIDE = 16  # rows compared at once where a run is long

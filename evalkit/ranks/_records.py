@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.errors import EvalkitError
-from evalkit.keys import Keys
-from evalkit.pairs import UserItems
+from evalkit.ids import Keys
+from evalkit.truth import UserItems
 
 Array = npt.NDArray[np.int64]
 

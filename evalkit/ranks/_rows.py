@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.keys import USER_KEY, Keys, as_array, as_keys, mix
+from evalkit.ids import USER_KEY, Keys, as_array, as_keys, mix
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks._records import WORST, Array, ModelProbe
 

@@ -12,8 +12,7 @@ import polars as pl
 
 from evalkit.config import Policies
 from evalkit.errors import DataError
-from evalkit.kernels.threads import ordered_map
-from evalkit.keys import (
+from evalkit.ids import (
     ITEM,
     ITEM_KEY,
     USER_KEY,
@@ -26,6 +25,7 @@ from evalkit.keys import (
     ids_follow_keys,
     same_ids,
 )
+from evalkit.kernels.threads import ordered_map
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks._counting import count_strengths
 from evalkit.ranks._order import order_in_batch

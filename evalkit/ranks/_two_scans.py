@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import polars as pl
 
+from evalkit.ids import ITEM_KEY, USER_KEY, Keys, as_array, as_keys
 from evalkit.kernels.threads import ordered_map
-from evalkit.keys import ITEM_KEY, USER_KEY, Keys, as_array, as_keys
 from evalkit.ranks import _counting as kernels
 from evalkit.ranks._order import order_by_catalogue, order_in_batch
 from evalkit.ranks._records import NO_INTS, Array, Best, Found, ModelProbe, RankedRows

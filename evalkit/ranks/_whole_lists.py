@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.kernels.threads import ordered_map
-from evalkit.keys import (
+from evalkit.ids import (
     ITEM,
     ITEM_KEY,
     USER_KEY,
@@ -17,6 +16,7 @@ from evalkit.keys import (
     as_keys,
     same_ids,
 )
+from evalkit.kernels.threads import ordered_map
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks._numba_order import numba_order
 from evalkit.ranks._order import order_in_batch

@@ -14,9 +14,9 @@ import polars as pl
 
 from evalkit.config import Policies
 from evalkit.errors import CountedError, RequestError
+from evalkit.ids import KeyCollisionError, Keys, as_array, mix
 from evalkit.kernels import kernel
 from evalkit.kernels.threads import ordered_map
-from evalkit.keys import KeyCollisionError, Keys, as_array, mix
 from evalkit.rows import (
     Column,
     Grouping,

@@ -6,9 +6,9 @@ from functools import partial
 
 from evalkit.config import Config
 from evalkit.errors import DataError
-from evalkit.ledger import input_of
 from evalkit.metrics import over
-from evalkit.plan import Given, settle_columns
+from evalkit.planning.ledger import input_of
+from evalkit.planning.tables import Given, settle_columns
 from evalkit.ratings._drawing import Edges
 from evalkit.ratings._measuring import Measurer, Part
 from evalkit.ratings._pairs import (

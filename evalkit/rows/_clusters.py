@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.exact import ExactSums
-from evalkit.keys import Keys
+from evalkit.ids import Keys
 from evalkit.rows._segments import RowUsers
 from evalkit.rows._spread import Floats
 from evalkit.segments import SegmentTable, hash_clusters, no_cluster, read_user_values

@@ -6,20 +6,20 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from evalkit.aggregate import GivenValues, measure_models
+from evalkit.conclusions.inference import Inference
 from evalkit.config import Config
-from evalkit.conventions import differing
 from evalkit.errors import RequestError
-from evalkit.inference import Inference
-from evalkit.keys import Keys
+from evalkit.ids import Keys
+from evalkit.looks.resampling import Resampling, resamples
 from evalkit.metrics import Request, has_user_values, is_plain_mean, over
 from evalkit.report import Warning_
-from evalkit.resampling import Resampling, resamples
 from evalkit.rows._clusters import Bundles, Clusters
 from evalkit.rows._numbers import NO_NUMBER, Measured, Number
 from evalkit.rows._spread import Floats
 from evalkit.segments import ALL, CellSet, Segment
-from evalkit.totals import GrandTotals, Pair, pairs_among
+from evalkit.sums import GrandTotals, Pair, pairs_among
+from evalkit.values.blocks import GivenValues, measure_models
+from evalkit.values.checks import differing
 
 
 def compares(config: Config) -> bool:

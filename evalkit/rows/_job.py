@@ -6,11 +6,11 @@ from pathlib import Path
 
 from evalkit.config import Config
 from evalkit.errors import MachineError
-from evalkit.keys import KeyCollisionError
-from evalkit.leakage import check_splits
-from evalkit.ledger import Clock
+from evalkit.ids import KeyCollisionError
 from evalkit.metrics import Request
-from evalkit.plan import Given
+from evalkit.planning.leakage import check_splits
+from evalkit.planning.ledger import Clock
+from evalkit.planning.tables import Given
 from evalkit.report import Report
 from evalkit.rows._comparing import check_resampled, compares
 from evalkit.rows._kept import Keeping

@@ -3,9 +3,9 @@
 
 import numpy as np
 
+from evalkit.ids import mix
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import prefetch
-from evalkit.keys import mix
 
 SIGN_32, INFINITE_32 = 0x80000000, 0x7F800000
 SIGN_64, INFINITE_64 = 0x8000000000000000, 0x7FF0000000000000

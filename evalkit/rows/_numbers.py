@@ -5,14 +5,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from evalkit.inference import interval_of
-from evalkit.keys import Keys
+from evalkit.ids import Keys
 from evalkit.metrics import Request, is_plain_mean
 from evalkit.report import Estimate
 from evalkit.rows._means import WeightedMean
 from evalkit.rows._spread import Floats, Smooth, TermSums
 from evalkit.segments import ALL, Segment
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval
+from evalkit.statistics.means import interval_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ import polars as pl
 
 from evalkit.config import Policies
 from evalkit.errors import CountedError, DataError
+from evalkit.ids import USER_KEY, Sample, as_keys
 from evalkit.kernels.threads import ordered_map
-from evalkit.keys import USER_KEY, Sample, as_keys
 from evalkit.rows._passes import (
     Counts,
     HeldRows,

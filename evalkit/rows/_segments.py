@@ -9,7 +9,7 @@ import polars as pl
 
 from evalkit.config import Config, Segmentation
 from evalkit.errors import EvalkitError, RequestError, note, raise_all
-from evalkit.keys import (
+from evalkit.ids import (
     USER_KEY,
     IdPlan,
     KeyCollisionError,
@@ -37,7 +37,7 @@ from evalkit.segments import (
     split_users,
 )
 from evalkit.sources import OwnTable, Table, reading
-from evalkit.totals import GrandTotals
+from evalkit.sums import GrandTotals
 
 PARTS_A_BATCH = 32  # that are split together; every batch of a segment costs some milliseconds
 MOST_SEGMENTS = 1000  # each of them is walked over on its own

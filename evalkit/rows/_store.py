@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.keys import Keys
+from evalkit.ids import Keys
 from evalkit.rows._kernels import (
     MOST_DIGIT_BITS,
     count_hashes,

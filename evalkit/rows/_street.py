@@ -8,11 +8,11 @@ import polars as pl
 
 from evalkit import __version__
 from evalkit.config import Config
-from evalkit.conventions import convention_warnings
 from evalkit.errors import DataError, EvalkitError, note, raise_all
-from evalkit.keys import plan_ids
-from evalkit.ledger import input_of, versions
+from evalkit.ids import plan_ids
+from evalkit.looks.resampling import resamples
 from evalkit.metrics import Request, over
+from evalkit.planning.ledger import input_of, versions
 from evalkit.report import (
     Counts,
     Distribution,
@@ -23,7 +23,6 @@ from evalkit.report import (
     TruthCounts,
     Warning_,
 )
-from evalkit.resampling import resamples
 from evalkit.rows._clusters import Clusters
 from evalkit.rows._comparing import conclude
 from evalkit.rows._job import RowJob, UserSide
@@ -36,7 +35,8 @@ from evalkit.rows._tally import Grouping, Lost, RowTally
 from evalkit.runs import new_run_id, run_key
 from evalkit.segments import ALL, Segment
 from evalkit.sources import Table
-from evalkit.totals import GrandTotals
+from evalkit.sums import GrandTotals
+from evalkit.values.checks import convention_warnings
 
 Models = Sequence[tuple[str | None, Table]]
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.errors import CountedError, raise_all
-from evalkit.keys import IdPlan, Keys, as_array, as_keys, hash_ids
+from evalkit.ids import IdPlan, Keys, as_array, as_keys, hash_ids
 from evalkit.rows._store import Column
 
 OTHER_SEED = 0x9E3779B9

@@ -18,6 +18,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from evalkit.credentials import expand
 from evalkit.errors import BusyError, DataError, EvalkitError, MachineError, RequestError
 from evalkit.runs._keys import hash_name
 from evalkit.runs._manifest import (
@@ -31,7 +32,6 @@ from evalkit.runs._manifest import (
     set_aside,
 )
 from evalkit.runs._outages import first_line, store_errors
-from evalkit.storage import expand
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

@@ -7,14 +7,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.keys import ITEM, ITEM_KEY, KeyCollisionError, as_keys, same_ids
-from evalkit.pairs import Grades, UserItems
+from evalkit.ids import ITEM, ITEM_KEY, KeyCollisionError, as_keys, same_ids
 from evalkit.ranks import Ranks
 from evalkit.segments._buckets import Groups, SortKey, as_numbers, group_values, quantile_edges
 from evalkit.segments._opened import SegmentTable
 from evalkit.segments._users import CODE, one_value_each
 from evalkit.sources import reading
-from evalkit.truth import Truth
+from evalkit.truth import Grades, Truth, UserItems
 
 
 @dataclass(frozen=True, slots=True)

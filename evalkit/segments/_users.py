@@ -10,8 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.errors import CountedError, DataError, EvalkitError, raise_all
-from evalkit.kernels.threads import ordered_map
-from evalkit.keys import (
+from evalkit.ids import (
     USER_KEY,
     IdPlan,
     KeyCollisionError,
@@ -21,6 +20,7 @@ from evalkit.keys import (
     same_ids,
     stable_hashes,
 )
+from evalkit.kernels.threads import ordered_map
 from evalkit.segments._buckets import (
     Groups,
     SeenValues,

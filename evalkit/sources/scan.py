@@ -6,13 +6,13 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
+from evalkit.credentials import reader_options
 from evalkit.errors import DataError, EvalkitError, note, raise_all
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.parquet import page_fault
 from evalkit.sources.paths import File, partitions_of
 from evalkit.sources.trec import Kind, scan_trec, trec_schema
 from evalkit.sources.versions import scan_version
-from evalkit.storage import reader_options
 
 Use: TypeAlias = Literal["id", "number", "any"]  # what a column of text files serves as
 Schema: TypeAlias = Mapping[str, pl.DataType]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from evalkit.credentials import current_options
 from evalkit.errors import DataError, EvalkitError, RequestError
 from evalkit.sources.failures import describe, is_outage
-from evalkit.storage import current_options
 
 
 @dataclass(frozen=True, slots=True)

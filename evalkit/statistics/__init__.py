@@ -2,6 +2,7 @@
 
 - `distributions`, `studentised_range`: tails and quantiles, by hand because of start-up.
 - `intervals`: confidence limits of means, shares, differences and relative differences.
+- `means`: those of a mean of users, from its exact sum.
 - `paired`: t, superiority, non-inferiority, equivalence, effect size.
 - `corrections`: p-values of a family, adjusted.
 - `tukey`: all pairs at once; letters for models that cannot be told apart.

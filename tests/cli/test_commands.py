@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from program import environment
 
-from evalkit.codes import all_codes
+from evalkit.cli.codes import all_codes
 from evalkit.config import load_config
 
 GUESSED = (

@@ -9,7 +9,7 @@ import pytest
 import evalkit
 from evalkit.config import parse_config
 from evalkit.errors import EvalkitError
-from evalkit.inspection import check_config
+from evalkit.jobs.check import check_config
 
 # user 1: a day of one pair won, a day of one pair lost; user 2: a day of one label
 ROWS = pl.DataFrame(

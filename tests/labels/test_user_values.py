@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 import evalkit
-from evalkit.comparing import compare_runs
 from evalkit.config import StatisticsSection, load_config
 from evalkit.errors import RequestError
-from evalkit.jobs import Job
+from evalkit.history.compare import compare_runs
+from evalkit.jobs.job import Job
 from evalkit.runs import load_run
 
 LOG = pl.DataFrame(

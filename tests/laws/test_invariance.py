@@ -19,11 +19,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from logs import body, examples, logs, run_log
 
-from evalkit import aggregate, plan, street, truth
+from evalkit import street, truth
 from evalkit.config import build_config
 from evalkit.errors import EvalkitError
-from evalkit.pairs import _build
+from evalkit.planning import tables as plan
 from evalkit.ranks import _records, _scan
+from evalkit.truth import _build
+from evalkit.values import blocks as aggregate
 
 laws = settings(
     deadline=None,

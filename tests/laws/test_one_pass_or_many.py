@@ -9,7 +9,7 @@ from logs import examples
 from passes import first_difference, in_passes
 
 from evalkit.config import build_config
-from evalkit.plan import Given
+from evalkit.planning.tables import Given
 from evalkit.report import Report
 from evalkit.street import run_config
 

@@ -64,7 +64,7 @@ def test_an_edited_file_is_loaded_anew(tmp_path):
 
 BAD_FILES = [
     ("x = 1\n", "no-metric-in-file", "no metric", ""),
-    ("from evalkit.metrics.recall import recall\n", "no-metric-in-file", "no metric", ""),
+    ("from evalkit.metrics.rankings.recall import recall\n", "no-metric-in-file", "no metric", ""),
     ("\nimport no_such_module\n", "bad-metric-file", "ModuleNotFoundError", ":2"),
     ("a = 1\nb = (\n", "bad-metric-file", "SyntaxError", ":2"),
 ]

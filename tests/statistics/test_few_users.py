@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 import evalkit
+from evalkit.conclusions.inference import too_narrow
 from evalkit.exact import ExactSums
-from evalkit.inference import too_narrow
 
 
 def reason(values, bounds=(0.0, 1.0)):

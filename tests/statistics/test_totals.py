@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from logs import examples
 
-from evalkit.totals import Totals
+from evalkit.sums import Totals
 
 VALUES = st.one_of(
     st.sampled_from([0.0, 1.0, 0.5, 0.25, math.nan, math.inf, -math.inf, 5e-324, 1e300, -3.5]),

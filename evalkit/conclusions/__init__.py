@@ -1,0 +1,1 @@
+"""From exact sums to what a report says: intervals, tests, verdicts."""

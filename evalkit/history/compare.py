@@ -1,0 +1,310 @@
+"""Finished runs compared user by user, where they kept the values of users."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from shlex import quote
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.conclusions.inference import Inference
+from evalkit.config import Config, StatisticsSection, build_config
+from evalkit.errors import DataError, RequestError
+from evalkit.ids import USER_KEY, plan_ids, stable_hashes
+from evalkit.looks.resampling import Resampling
+from evalkit.metrics import load_metric_files, parse_metrics, registry_of
+from evalkit.report import PerUser, Report
+from evalkit.segments import CellSet
+from evalkit.sums import GrandTotals, Pair, pairs_among
+from evalkit.values.blocks import GivenValues, measure_models
+from evalkit.values.settle import as_measured
+
+Values = npt.NDArray[np.float64]
+Named = tuple[str, Report]  # what a person calls the run, and its report
+
+
+def compare_runs(
+    runs: Sequence[Named],
+    chosen: StatisticsSection,
+    *,
+    metrics: Sequence[str] = (),
+    metric_files: Sequence[str] = (),
+    threads: int,
+) -> Report:
+    """The report of the last run with comparisons between the models of all of them.
+
+    A model of several runs is called `als (last~1)`; those are compared with one another, the
+    first run being the baseline. Otherwise the first run's one model is the baseline of all.
+
+    Args:
+        runs: two or more, of one truth.
+        chosen: test, level, correction, margin; `baseline` is taken from the first run.
+        metrics: to compare; all that every run has by default.
+        metric_files: Python files of a user's own metrics; those that a run names are not run.
+    Raises:
+        DataError: the truths differ [different-truth], a run kept no values [per-user-off], or
+            what it kept of its config cannot be read [run-damaged].
+        RequestError: nothing to compare [nothing-in-common, ambiguous-model], or a metric of a
+            file that is not given [metric-file-needed].
+    """
+    _check_truths(runs)
+    labels = _common_labels(runs, metrics, metric_files)
+    config = _config_of(runs[-1], labels, chosen, metric_files)
+    requests = config.requests
+    users, values = _joined(runs, labels)
+    pairs = _pairs_of(runs, tuple(values), chosen)
+    given = GivenValues(values, [bool(request.metric.higher_is_better) for request in requests])
+    cells = CellSet.of_one(users.height)
+    totals = GrandTotals()
+    (found,) = measure_models(given, tuple(values), cell_sets=[cells], pairs=pairs, threads=threads)
+    totals.take(found, cells.members, given.columns)
+    config = config.model_copy(
+        update={"statistics": chosen.model_copy(update={"baseline": pairs[0][0]})}
+    )
+    resampling = Resampling.of(config, requests, in_passes=False)
+    if resampling is not None:
+        wanted = [requests.index(request) for request in resampling.requests]
+        drawn = GivenValues(
+            {name: each[:, wanted] for name, each in values.items()},
+            [bool(request.metric.higher_is_better) for request in resampling.requests],
+        )
+        resampling.add(drawn, _keys_of(users), tuple(values), pairs, [cells], threads)
+    inference = Inference.of(config, requests, tuple(values), totals, resampling)
+    report = runs[-1][1]
+    return replace(
+        report,
+        estimates=inference.estimates,
+        comparisons=inference.comparisons,
+        standings=inference.standings,
+        findings=(),
+        macros=(),
+        statistics=inference.used,
+        curves=(),
+        distributions=(),
+        gates=(),
+        warnings=inference.warnings,
+        counts=replace(report.counts, models={}),
+        per_user_values=None,
+    )
+
+
+def _check_truths(runs: Sequence[Named]) -> None:
+    """Refuse runs whose users were not held against the same right answers."""
+    (first_name, first), *others = runs
+    for name, report in others:
+        differs = differences_of_truth(first, report)
+        if differs:
+            raise DataError(
+                f"{first_name} and {name} have different truths: {'; '.join(differs)}",
+                code="different-truth",
+                hint=f"evalkit why {first_name} {name} splits such a change into its parts",
+            )
+
+
+def differences_of_truth(one: Report, other: Report) -> list[str]:
+    """In what the truths of two runs differ; nothing where they are the same."""
+    differs = []
+    for field in ("rows", "users", "pairs", "users_without_relevant"):
+        before, after = getattr(one.counts.truth, field), getattr(other.counts.truth, field)
+        if before != after:
+            differs.append(f"{before:,} and {after:,} {field.replace('_', ' ')}")
+    prints = [
+        next((each.fingerprint for each in run.inputs if each.role == "truth"), None)
+        for run in (one, other)
+    ]
+    if None not in prints and prints[0] != prints[1] and not differs:
+        differs.append("the files differ")
+    settings = [_truth_settings(run.config) for run in (one, other)]
+    differs += [
+        f"{key} is {settings[0].get(key)!r} and {settings[1].get(key)!r}"
+        for key in dict.fromkeys([*settings[0], *settings[1]])
+        if settings[0].get(key) != settings[1].get(key)
+    ]
+    return differs
+
+
+def _truth_settings(config: Mapping[str, object] | None) -> dict[str, object]:
+    """What of a config decides which items are relevant."""
+    if config is None:
+        return {}
+    found: dict[str, object] = {}
+    table = config.get("truth") or config.get("log")
+    if isinstance(table, dict):
+        found |= {key: table.get(key) for key in ("where", "threshold")}
+    policies = config.get("policies")
+    if isinstance(policies, dict):
+        names = ("truth_duplicates", "negative_relevance", "no_relevant", "missing_ranking")
+        found |= {name: policies.get(name) for name in names}
+    return found
+
+
+def _common_labels(
+    runs: Sequence[Named], metrics: Sequence[str], metric_files: Sequence[str]
+) -> list[str]:
+    kind = _kind_of(runs[0][1])
+    known = load_metric_files(metric_files) if kind == "rankings" else registry_of(kind)
+    given = set(runs[0][1].labels) & set(metrics)
+    asked = [metric for metric in metrics if metric not in given]
+    parsed = [request.label for request in parse_metrics(asked, metrics=known)] if asked else []
+    wanted = {*given, *parsed} if metrics else None
+    labels = [
+        label
+        for label in runs[0][1].labels
+        if all(label in _with_values(report) for _, report in runs)
+        and (wanted is None or label in wanted)
+    ]
+    if not labels:
+        names = " and ".join(name for name, _ in runs)
+        raise RequestError(
+            f"{names} have no metric in common" + (" that was asked for" if metrics else ""),
+            code="nothing-in-common",
+            hint=f"{runs[0][0]} has {', '.join(runs[0][1].labels[:8])}",
+        )
+    spelled = {each.metric: each.name for each in runs[-1][1].estimates}
+    foreign = [label for label in labels if spelled[label] not in known]
+    if foreign:
+        raise _no_file_of(foreign[0], runs)
+    return labels
+
+
+def _no_file_of(label: str, runs: Sequence[Named]) -> RequestError:
+    """A metric is of a file that a run names, and what a run names is not run."""
+    named = [each for _, report in runs for each in _files_of(report.config)]
+    files = " ".join(f"--metric-file {quote(each)}" for each in dict.fromkeys(named))
+    return RequestError(
+        f"{label} is a metric of a file of Python, which a run cannot name: name it here",
+        code="metric-file-needed",
+        at=runs[-1][0],
+        hint=f"evalkit compare {' '.join(quote(name) for name, _ in runs)} "
+        f"{files or '--metric-file FILE'}",
+    )
+
+
+def _files_of(config: Mapping[str, object] | None) -> list[str]:
+    section = (config or {}).get("metrics")
+    files = section.get("files") if isinstance(section, dict) else None
+    return [each for each in files if isinstance(each, str)] if isinstance(files, list) else []
+
+
+def _with_values(report: Report) -> Sequence[str]:
+    """The metrics that users may have values of; of rows those that were kept."""
+    kept = report.per_user_values
+    return report.labels if kept is None or _kind_of(report) == "rankings" else kept.metrics
+
+
+def _kind_of(report: Report) -> str:
+    """Which of `KINDS` a run is of."""
+    known = report.config or {}
+    return next((kind for kind in ("labels", "ratings") if known.get(kind)), "rankings")
+
+
+def _config_of(
+    run: Named, labels: Sequence[str], chosen: StatisticsSection, metric_files: Sequence[str]
+) -> Config:
+    """The config of a run, asking for some of its metrics and for other statistics.
+
+    Labels say every parameter, and the policies are all there, so no profile is followed again.
+    """
+    name, report = run
+    policies = (report.config or {}).get("policies")
+    table = {"model": report.name, "path": report.name}  # nothing is read again
+    kind = _kind_of(report)
+    tree: dict[str, object] = {
+        **(
+            {"truth": {"path": report.name}, "rankings": [table]}
+            if kind == "rankings"
+            else {kind: [table]}
+        ),
+        "metrics": {"names": list(labels), "files": list(metric_files)},
+        "policies": dict(policies) if isinstance(policies, dict) else {},
+    }
+    try:
+        config = build_config(tree, name=report.name)
+    except RequestError as error:
+        raise DataError(
+            f"what it kept of its config cannot be read: {error.message}",
+            code="run-damaged",
+            at=name,
+            hint="compare models of a config instead: evalkit compare --config CONFIG A B",
+        ) from error
+    return config.model_copy(update={"statistics": chosen})
+
+
+def _joined(runs: Sequence[Named], labels: Sequence[str]) -> tuple[pl.DataFrame, dict[str, Values]]:
+    """The users, and for each model of each run its values in their order."""
+    counted = [model for _, report in runs for model in report.models]
+    users: pl.DataFrame | None = None
+    values: dict[str, Values] = {}
+    for name, report in runs:
+        kept = report.per_user_values
+        if kept is None:
+            raise DataError(
+                f"run {name} kept no values of users",
+                code="per-user-off",
+                hint="write per_user = true under [output], and run it again",
+            )
+        for model in report.models:
+            frame = _frame_of(kept, model, labels)
+            ids = frame.select(pl.exclude(labels))
+            if users is None:
+                users = ids
+            elif not users.equals(ids):
+                raise DataError(
+                    f"the users of {name} are not those of {runs[0][0]}",
+                    code="different-truth",
+                    hint=f"evalkit why {runs[0][0]} {name} takes them",
+                )
+            label = model if counted.count(model) == 1 else f"{model} ({name})"
+            own = frame.select(labels).to_numpy()
+            if _kind_of(report) == "rankings":
+                own = _as_measured(report, labels, own)
+            values[label] = own
+    assert users is not None
+    return users, values
+
+
+def _as_measured(report: Report, labels: Sequence[str], values: Values) -> Values:
+    """The values of users as the means of their run were made of them."""
+    policies = {each.metric: each.policies for each in report.estimates}
+    columns = [
+        as_measured(values[:, place], str(policies[label].get("zeros", "count")))
+        for place, label in enumerate(labels)
+    ]
+    return np.column_stack(columns)
+
+
+def _frame_of(kept: PerUser, model: str, labels: Sequence[str]) -> pl.DataFrame:
+    frame = kept.read(model, labels)
+    names = {name: f"user_{place}" for place, name in enumerate(kept.user_columns)}
+    return frame.rename(names)
+
+
+def _pairs_of(
+    runs: Sequence[Named], models: Sequence[str], chosen: StatisticsSection
+) -> list[Pair]:
+    if chosen.pairs == "all":
+        return pairs_among(models, chosen, at="")
+    (first_name, first), *others = runs
+    pairs = [
+        (f"{model} ({first_name})", f"{model} ({name})")
+        for name, report in others
+        for model in first.models
+        if model in report.models
+    ]
+    if pairs:
+        return pairs
+    if len(first.models) > 1:
+        raise RequestError(
+            f"{first_name} has {len(first.models)} models, and none of them is in the others",
+            code="ambiguous-model",
+            hint="write --all-pairs, or compare runs of one model",
+        )
+    baseline = first.models[0]
+    return [(baseline, each) for each in models if each != baseline]
+
+
+def _keys_of(users: pl.DataFrame) -> npt.NDArray[np.uint64]:
+    """Hashes of the users' ids: those of the run itself."""
+    plan = plan_ids("user", [("truth", "", dict(users.schema))], seed=1)
+    return stable_hashes(users.with_columns(plan.key().alias(USER_KEY)), plan)

@@ -1,0 +1,315 @@
+"""`evalkit check`: everything that is wrong or odd with a config and its data, nothing written."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from evalkit.config import Config, Policies
+from evalkit.errors import DATA_WRONG, FINE, Errors, EvalkitError
+from evalkit.planning.leakage import find_leak, find_mixed, split_remarks
+from evalkit.planning.tables import Given, Tables, open_tables, plan_ids_of
+from evalkit.report import ModelCounts, Report
+from evalkit.sources import Table, reading, spell_guesses
+from evalkit.street import run_config
+
+LISTED = 20  # rows of one fault that are shown
+
+LENIENT = {
+    "null_ids": "drop",
+    "bad_scores": "last",
+    "bad_ranks": "keep",
+    "duplicates": "best",
+    "truth_duplicates": "max",
+    "negative_relevance": "ignore",
+    "unknown_users": "skip",
+    "beyond_depth": "warn",
+    "no_common_user": "warn",
+    "empty_input": "warn",
+    "truth_in_train": "count",
+    "mixed_splits": "keep",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that `evalkit check` found; an error where the config's policy is to refuse."""
+
+    is_error: bool
+    exit_status: int
+    code: str
+    message: str
+    at: str = ""
+    hint: str = ""
+
+    def __str__(self) -> str:
+        lines = [f"{'error' if self.is_error else 'odd'}[{self.code}]: {self.message}"]
+        lines += [f"  at:   {self.at}"] if self.at else []
+        lines += [f"  hint: {self.hint}"] if self.hint else []
+        return "\n".join(lines)
+
+
+def check_config(config: Config, *, threads: int | None = None) -> list[Finding]:
+    """Every fault and oddity, errors first.
+
+    The data is read once with policies that refuse nothing, so that one fault does not hide
+    another; then rows that list an item twice are searched for among all rows.
+    """
+    policies = config.policies.model_copy(update=LENIENT)
+    lenient = config.model_copy(update={"policies": policies})
+    if config.kind != "rankings":
+        return _check_rows(config, lenient, threads)
+    findings: list[Finding] = []
+    try:
+        tables = open_tables(config, Given())
+        findings += _columns_found(tables.all)
+        findings += _splits(tables.logs, tables.config)
+        report = run_config(lenient, threads=threads)
+    except EvalkitError as error:
+        return [*_findings_of(error), *findings]
+    findings += _oddities(report, config.policies)
+    try:
+        findings += _leaks(report, tables, config)
+    except EvalkitError as error:
+        findings += _findings_of(error)
+    for model, table in tables.rankings:
+        try:
+            findings += _listed_faults(table, model, config.policies)
+        except EvalkitError as error:
+            findings += _findings_of(error)
+    return sorted(_distinct(findings), key=lambda finding: not finding.is_error)
+
+
+LENIENT_ROWS = {"bad_scores": "drop", "bad_labels": "drop"}
+COPIES = {"labels": "count", "ratings": "error"}  # a pair predicted twice is always refused
+ROW_FAULTS = (  # why a row was dropped, how that is told, the policy that may refuse it
+    ("null_id", "null-id", "null_ids"),
+    ("bad_score", "bad-score", "bad_scores"),
+    ("bad_label", "bad-label", "bad_labels"),
+    ("unpredicted", "unpredicted", "unpredicted"),
+    ("unrated", "unrated", "unrated"),
+)
+
+
+def _check_rows(config: Config, lenient: Config, threads: int | None) -> list[Finding]:
+    """Of ratings and labels: rows that were left out, and what else may mislead."""
+    policies = lenient.policies.model_copy(
+        update={
+            **LENIENT_ROWS,
+            "duplicates": COPIES[config.kind],
+            "unpredicted": "skip",
+            "unrated": "skip",
+        }
+    )
+    opened: list[Table] = []
+    lenient = lenient.model_copy(update={"policies": policies})
+    problems: list[Finding] = []
+    try:
+        report = run_config(lenient, threads=threads, opened=opened.extend)
+    except EvalkitError as error:
+        problems = list(_findings_of(error))
+    findings = [*problems, *_columns_found(opened)]
+    try:
+        findings += _splits(opened, config)
+    except EvalkitError as error:
+        findings += _findings_of(error)
+    if problems:
+        return findings
+    for name, counts in report.counts.models.items():
+        for reason, code, policy in ROW_FAULTS:
+            if number := counts.rows_dropped.get(reason, 0):
+                refused = getattr(config.policies, policy) == "error"
+                message = f"{number:,} rows are left out: {reason.replace('_', ' ')}"
+                findings.append(_finding(refused, code, message, f"model {name}"))
+    told = {finding.code for finding in findings}
+    for warning in report.warnings:
+        if warning.code not in told:
+            refused = warning.code == "empty-input" and config.policies.empty_input == "error"
+            refused |= warning.code == "duplicate-row" and config.policies.duplicates == "error"
+            refused |= warning.code == "unpredicted" and config.policies.unpredicted == "error"
+            at = f"model {warning.model}" if warning.model else ""
+            findings.append(_finding(refused, warning.code, warning.message, at))
+    return sorted(_distinct(findings), key=lambda finding: not finding.is_error)
+
+
+def _columns_found(tables: Sequence[Table]) -> Iterator[Finding]:
+    """Columns that were guessed, and those that look like what is not read."""
+    for line in spell_guesses(tables):
+        yield _finding(False, "guessed-columns", line)
+    for table in tables:
+        for key, column in table.chosen.unread.items():
+            message = f"column {column!r} looks like the {key}, and is not read"
+            hint = f'{key} = "{column}" among its columns reads it'
+            if key == "model" and table.model is not None:
+                message += f": all rows are those of {table.model!r}"
+                hint = f"write columns.model instead of model = {table.model!r}"
+            yield Finding(False, FINE, "unread-column", message, table.at, hint)
+
+
+def _splits(tables: Sequence[Table], config: Config) -> Iterator[Finding]:
+    """Tables that mix the parts of a split, and what else tells of one."""
+    for error in find_mixed(tables, config):
+        refused = config.policies.mixed_splits == "error"
+        status = DATA_WRONG if refused else FINE
+        yield Finding(refused, status, error.code, error.message, error.at, error.hint)
+    for each in split_remarks(tables, config):
+        yield Finding(False, FINE, each.code, each.message, each.at, each.hint)
+
+
+def _distinct(findings: list[Finding]) -> list[Finding]:
+    return list(dict.fromkeys(findings))
+
+
+def _findings_of(error: EvalkitError) -> Iterator[Finding]:
+    for each in error.errors if isinstance(error, Errors) else (error,):
+        yield Finding(True, each.exit_status, each.code, each.message, each.at, each.hint)
+
+
+def _finding(refused: bool, code: str, message: str, at: str = "") -> Finding:
+    return Finding(refused, DATA_WRONG if refused else FINE, code, message, at)
+
+
+def _oddities(report: Report, policies: Policies) -> Iterator[Finding]:
+    truth = report.counts.truth
+    dropped = truth.rows_dropped
+    if dropped["null_id"]:
+        message = f"{dropped['null_id']:,} rows of the truth have no user or no item"
+        yield _finding(policies.null_ids == "error", "null-id", message)
+    if dropped["duplicate"]:
+        message = f"{dropped['duplicate']:,} rows of the truth repeat a user's item"
+        yield _finding(policies.truth_duplicates == "error", "duplicate-truth", message)
+    if truth.users_without_relevant:
+        message = f"{truth.users_without_relevant:,} of {truth.users:,} users have no relevant item"
+        yield _finding(False, "no-relevant", message)
+    for name, counts in report.counts.models.items():
+        yield from _model_oddities(name, counts, policies)
+    refusing = {
+        "cutoff-beyond-depth": policies.beyond_depth == "error",
+        "no-common-user": policies.no_common_user == "error",
+        "empty-input": policies.empty_input == "error",
+        "negative-relevance": policies.negative_relevance == "error",
+    }
+    for warning in report.warnings:
+        if warning.code not in ("bad-ranks", "duplicate-item", "truth-in-train"):
+            refused = refusing.get(warning.code, False)
+            yield _finding(refused, warning.code, warning.message)
+
+
+def _model_oddities(name: str, counts: ModelCounts, policies: Policies) -> Iterator[Finding]:
+    at = f"model {name}"
+    dropped = counts.rows_dropped
+    faults = [
+        (dropped["null_id"], policies.null_ids == "error", "null-id", "rows without user or item"),
+        (
+            dropped["bad_rank"],
+            policies.bad_ranks == "error",
+            "bad-rank",
+            f"ranks that are no whole numbers from {policies.first_rank} on",
+        ),
+        (
+            counts.bad_ranks,
+            policies.bad_ranks == "error",
+            "bad-ranks",
+            "users whose ranks have gaps or repeats",
+        ),
+        (
+            counts.duplicates,
+            policies.duplicates == "error",
+            "duplicate-item",
+            "rows that list a relevant item a second time",
+        ),
+        (
+            counts.users_without_truth,
+            policies.unknown_users == "error",
+            "unknown-users",
+            "ranked users that the truth lacks",
+        ),
+        (counts.users_without_ranking, False, "no-ranking", "users of the truth without a ranking"),
+        (counts.ties, False, "ties", "hits that share their score with another row"),
+        (counts.seen_in_train or 0, False, "seen-in-train", "ranked items that training had seen"),
+    ]
+    for number, refused, code, what in faults:
+        if number:
+            yield _finding(refused, code, f"{number:,} {what}", at)
+
+
+def _leaks(report: Report, tables: Tables, config: Config) -> Iterator[Finding]:
+    """Pairs of the truth that stand in train, the first of them by user."""
+    leak = find_leak(report.counts.truth, config)
+    if leak is None or tables.train is None:
+        return
+    plans = plan_ids_of(tables, 1)
+    ids = [column for plan in plans for column in plan.canonical()]
+    users, names = list(plans[0].columns), [name for plan in plans for name in plan.columns]
+    relevance = pl.col("relevance")
+    if "relevance" in tables.truth.frame.collect_schema():
+        joined = {"sum": relevance.sum(), "last": relevance.last()}
+        pairs = tables.truth.frame.select(*ids, relevance.cast(pl.Float64)).drop_nulls(names)
+        pairs = pairs.group_by(names, maintain_order=True).agg(
+            joined.get(config.policies.truth_duplicates, relevance.max())
+        )
+        lowest = tables.threshold
+        pairs = pairs.filter(relevance > 0 if lowest is None else relevance >= lowest)
+    else:
+        pairs = tables.truth.frame.select(ids)
+    shared = pairs.select(names).join(tables.train.frame.select(ids), on=names, how="semi")
+    with reading(tables.truth):
+        rows = shared.unique().sort(names).head(LISTED).collect(engine="streaming")
+    message = f"{leak.message}: {_rows(rows, users, report.counts.truth.in_train)}"
+    status = DATA_WRONG if leak.refused else FINE
+    yield Finding(leak.refused, status, leak.code, message, tables.truth.at, leak.hint)
+
+
+def _listed_faults(table: Table, model: str | None, policies: Policies) -> Iterator[Finding]:
+    """Rows that list an item twice, repeated ranks and bad scores, the first of each by user."""
+    at = table.at if model is None else f"{table.at} (model {model})"
+    if table.is_list:
+        lists = ["item", "score"] if "score" in table.frame.collect_schema() else ["item"]
+        frame = table.frame.explode(lists)
+    else:
+        frame = table.frame
+    names = frame.collect_schema().names()
+    users = [name for name in names if name.startswith("user_")]
+    by = [*users, "model"] if "model" in names else users
+    copies = _repeated(frame, [*by, "item"], table)
+    if copies.height:
+        message = f"{copies.height:,} (user, item) pairs stand in a list more than once: "
+        yield _finding(
+            policies.duplicates == "error", "duplicate-item", message + _rows(copies, users), at
+        )
+    if "rank" in names:
+        ranks = _repeated(frame, [*by, "rank"], table)
+        if ranks.height:
+            message = f"{ranks.height:,} ranks are given twice: "
+            yield _finding(
+                policies.bad_ranks == "error", "duplicate-rank", message + _rows(ranks, users), at
+            )
+    if "score" in names:
+        score = pl.col("score")
+        is_float = frame.collect_schema()["score"].is_float()
+        bad = frame.filter(score.is_null() | score.is_nan() if is_float else score.is_null())
+        with reading(table):
+            found = bad.collect(engine="streaming")
+        if found.height:
+            message = f"{found.height:,} scores are null or NaN: "
+            shown = found.select(*users, "item").sort(users)
+            yield _finding(
+                policies.bad_scores == "error", "bad-score", message + _rows(shown, users), at
+            )
+
+
+def _repeated(frame: pl.LazyFrame, by: list[str], table: Table) -> pl.DataFrame:
+    copies = frame.drop_nulls(by).group_by(by).len().filter(pl.col("len") > 1)
+    with reading(table):
+        return copies.drop("len").sort(by).collect(engine="streaming")
+
+
+def _rows(frame: pl.DataFrame, users: list[str], total: int | None = None) -> str:
+    others = [name for name in frame.columns if name not in users]
+    shown = []
+    for row in frame.head(LISTED).iter_rows(named=True):
+        user = " / ".join(str(row[name]) for name in users)
+        rest = " ".join(f"{name} {row[name]}" for name in others)
+        shown.append(f"user {user} {rest}")
+    left = (frame.height if total is None else total) - len(shown)
+    return ", ".join(shown) + (f", and {left:,} more" if left > 0 else "")

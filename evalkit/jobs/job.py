@@ -1,0 +1,253 @@
+"""A job: the lock, the work, the run's directory; what a scheduler calls, and a person."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import gettempdir
+
+from evalkit import gates, history, runs, street
+from evalkit.config import Config
+from evalkit.errors import EvalkitError, MachineError
+from evalkit.planning.ledger import Progress
+from evalkit.planning.tables import Given
+from evalkit.report import PerUser, Report
+from evalkit.sources import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a job came to; `path` is None where nothing was to be written."""
+
+    report: Report
+    path: Path | str | None  # a URL in a store
+    is_new: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One config on its way to a run's directory.
+
+    Args:
+        config: what to evaluate.
+        folder: of runs; None writes no run.
+        wait_seconds: how long to wait for another writer of that name.
+        if_new: do nothing where a run of the same key is there.
+        per_user: a Parquet file that values of users are copied to.
+        sample, threads, memory_limit, progress: as `street.run_config` takes them.
+        tell: called with the id of the run when the work begins.
+        fetch: called with the id of an earlier run before its files are read.
+        given, opened: as `street.run_config` takes them.
+    """
+
+    config: Config
+    folder: Path | None
+    wait_seconds: float = 0.0
+    if_new: bool = False
+    per_user: Path | None = None
+    sample: float | None = None
+    threads: int | None = None
+    memory_limit: int | None = None
+    progress: Callable[[Progress], None] | None = None
+    tell: Callable[[str], None] | None = None
+    fetch: Callable[[str], object] | None = None
+    given: Given | None = None
+    opened: Callable[[Sequence[Table]], None] | None = None
+
+    def run(self) -> Done:
+        """Measure, publish, and say what came of it.
+
+        Raises:
+            RequestError, DataError, MachineError: as `street.run_config` and `runs.publish` do.
+            BusyError: another process writes a run of that name [run-locked].
+        """
+        run_id = runs.new_run_id(datetime.now(UTC))
+        with ExitStack() as stack:
+            job = stack.enter_context(self._held())
+            if self.if_new and (done := self._find_done()) is not None:
+                return done
+            baselines = self.find_baselines()
+            if self.tell is not None:
+                self.tell(run_id)
+            values = None
+            if self._keeps_values:
+                values = stack.enter_context(self._values_folder(job))
+            report = street.run_config(
+                self.config,
+                given=self.given,
+                threads=self.threads,
+                memory_limit=self.memory_limit,
+                sample=self.sample,
+                per_user_folder=values,
+                keep_parts=self.folder is not None,
+                progress=self.progress,
+                opened=self.opened,
+            )
+            baselines = self._with_late(baselines, report)
+            report = self._judged(replace(report, run_id=run_id), baselines)
+            path = None
+            if self.folder is not None:
+                job = job or stack.enter_context(self._hold(self.folder))
+                path = runs.publish(
+                    replace(
+                        report, per_user_values=self._values_to_keep(report, baselines, values)
+                    ),
+                    self.folder,
+                    formats=self.config.output.formats,
+                    config=report.config or self.config.dump(),
+                    job=job,
+                )
+                with suppress(EvalkitError):  # whoever reads the index next brings it up to date
+                    history.refresh(self.folder, report)
+            if self.per_user is not None:
+                _copy_values(report, self.per_user, path)
+        return Done(report, path)
+
+    @property
+    def _keeps_values(self) -> bool:
+        wanted = self.config.output.per_user and self.folder is not None
+        return self.per_user is not None or wanted or bool(gates.needs_values(self.config))
+
+    def find_baselines(self, models: Sequence[str] | None = None) -> gates.Baselines:
+        """The runs that gates compare with; looked for before the work where that is possible.
+
+        Where a column names the models, a baseline that is no run may still be one of them.
+        """
+        config, rules = self.config, self.config.gates
+        tables = [*config.rankings, *config.labels, *(config.predictions or config.ratings)]
+        named = [table.model for table in tables if table.model is not None]
+        is_open = len(named) < len(tables) or self.config.log is not None
+        if models is None and is_open:
+            rules = tuple(each for each in rules if history.is_by_time(each.baseline or ""))
+        folder = self.folder or Path(self.config.output.path)
+        return gates.find_baselines(
+            rules, models or named, folder, name=self.config.name, fetch=self.fetch
+        )
+
+    def _with_late(self, baselines: gates.Baselines, report: Report) -> gates.Baselines:
+        """Also the baselines that could not be looked for before the models were known."""
+        missing = [
+            each.baseline
+            for each in self.config.gates
+            if each.baseline is not None
+            and not baselines.is_run(each.baseline)
+            and each.baseline not in report.models
+        ]
+        if not missing:
+            return baselines
+        late = self.find_baselines(report.models)
+        return gates.Baselines({**late.paths, **baselines.paths})
+
+    def _judged(self, report: Report, baselines: gates.Baselines) -> Report:
+        level = self.config.statistics.level
+        found = gates.judge(self.config.gates, report, baselines, level=level)
+        return replace(report, gates=found)
+
+    def _values_to_keep(
+        self, report: Report, baselines: gates.Baselines, scratch: Path | None
+    ) -> PerUser | None:
+        """The values of users that the config asks for, or that the gates of a later run need."""
+        kept = report.per_user_values
+        if kept is None or self.config.output.per_user:
+            return kept
+        wanted = gates.needs_values(self.config, baselines)
+        metrics = [each for each in wanted if each in kept.metrics]
+        if not metrics or scratch is None:
+            return None
+        path = scratch / "kept.parquet"
+        chosen = kept.table().select([*kept.user_columns, kept.model_column, *metrics])
+        chosen.sink_parquet(path, engine="streaming", maintain_order=True)
+        return replace(kept, metrics=tuple(metrics), path=path, frames=None)
+
+    @contextmanager
+    def _held(self) -> Iterator[runs.Job | None]:
+        """The lock, taken before the work where the folder of runs is there already.
+
+        A run that is refused makes no folder; then the lock is taken when there is a report.
+        """
+        if self.folder is None or not self.folder.is_dir():
+            yield None
+            return
+        with self._hold(self.folder) as job:
+            yield job
+
+    def _hold(self, folder: Path) -> AbstractContextManager[runs.Job]:
+        return runs.hold(folder, self.config.name, wait_seconds=self.wait_seconds)
+
+    @contextmanager
+    def _values_folder(self, job: runs.Job | None) -> Iterator[Path]:
+        """A folder for values of users, on the disk where they shall go."""
+        with (
+            job.scratch("values")
+            if job is not None
+            else runs.private_folder(self.folder or self.per_user or Path("runs"))
+        ) as folder:
+            yield folder
+
+    def _find_done(self) -> Done | None:
+        """The run that this one would repeat."""
+        if self.folder is None:
+            return None
+        key = street.key_of_run(self.config, sample=self.sample)
+        path = None if key is None else runs.find_done(self.folder, self.config.name, key)
+        return None if path is None else Done(runs.load_run(path), path, is_new=False)
+
+
+def run_in_store(job: Job, store: runs.StoreFolder) -> Done:
+    """As `Job.run`, into a store: written and verified here, then put there, the manifest last.
+
+    Raises:
+        BusyError: another process writes a run of that name [run-locked], or the store does not
+            answer [store-unreachable].
+        MachineError: the store refuses or fails [store-refused, store-failed].
+    """
+    config = job.config
+    with (
+        store.hold(config.name, wait_seconds=job.wait_seconds),
+        runs.private_folder(Path(gettempdir(), "runs")) as folder,
+    ):
+        local = replace(
+            job,
+            folder=folder,
+            if_new=False,
+            wait_seconds=0.0,
+            fetch=lambda run_id: store.fetch(run_id, folder),
+        )
+        key = street.key_of_run(config, sample=job.sample) if job.if_new else None
+        for manifest in store.manifests() if key is not None else ():
+            if (manifest.name, manifest.run_key) == (config.name, key):
+                path = store.fetch(manifest.run_id, folder)
+                if not runs.verify(path):
+                    url = f"{store.url}/{manifest.run_id}"
+                    return Done(runs.load_run(path), url, is_new=False)
+        if any(gate.baseline is not None for gate in config.gates):
+            store.mirror(folder, name=config.name)
+        store.sweep()
+        done = local.run()
+        if done.path is None:
+            raise AssertionError("a job with a folder writes a run")
+        return replace(done, path=store.publish(Path(done.path)))
+
+
+def _copy_values(report: Report, path: Path, run: Path | None) -> None:
+    """Copy the values of users to `path`; whole or not at all.
+
+    Raises:
+        MachineError: it cannot be written, but the run can [write-failed].
+    """
+    if report.per_user_values is None:
+        raise AssertionError("values of users were asked for")
+    (kept,) = report.per_user_values.files
+    try:
+        with open(kept, "rb") as values, runs.replacing(path) as file:
+            shutil.copyfileobj(values, file, 1 << 20)
+    except OSError as error:
+        stands = f"the run is complete in {run}, but " if run is not None else ""
+        raise MachineError(
+            f"{stands}its values of users are not written: {error.strerror or error}",
+            code="write-failed",
+            at=str(path),
+            hint="make room there, or name another file: --per-user FILE",
+        ) from error

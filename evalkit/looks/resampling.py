@@ -1,0 +1,307 @@
+"""What is drawn or ranked user by user: bootstrap, sign flips, signed ranks.
+
+A second pass over the values of the users, made when it is asked for, since it costs more than the
+sums. Draws are hashes of seed, user and replicate, and what is added up are whole numbers: the
+same bits for every order, thread count and split of the users.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.config import Config, StatisticsSection
+from evalkit.errors import RequestError
+from evalkit.kernels.threads import ordered_map
+from evalkit.metrics import Request
+from evalkit.segments import CellSet, Segment
+from evalkit.statistics.intervals import Interval
+from evalkit.sums import GrandTotals, Pair, Totals
+from evalkit.values.blocks import BlockValues, beside
+from evalkit.values.gather import is_mean_of_users
+
+if TYPE_CHECKING:
+    from evalkit.statistics.bootstrap import Resamples
+    from evalkit.statistics.permutation import SignFlips
+
+Values = npt.NDArray[np.float64]
+MOST_BYTES = 4 << 30  # of what a thread draws
+
+
+def resamples(chosen: StatisticsSection) -> bool:
+    """Whether anything asks for a second pass over the users' values."""
+    compares = chosen.baseline is not None or chosen.pairs == "all"
+    return chosen.method == "bootstrap" or (compares and chosen.test != "t")
+
+
+@dataclass(slots=True)
+class _Drawn:
+    """What one thread has added up, by cell of the users."""
+
+    resamples: "Resamples | None"
+    flips: "SignFlips | None"
+
+
+@dataclass(slots=True)
+class Resampling:
+    """Draws over all users, by segment.
+
+    Args:
+        chosen: the statistics that were asked for.
+        requests: the metrics that are drawn.
+        in_passes: the users come in several shares.
+        models, pairs: whose values and differences stand side by side in the columns.
+        resamples, flips: of each segment.
+        differences: of each segment and pair float64[n_users, n_requests], kept for ranks.
+    """
+
+    chosen: StatisticsSection
+    requests: tuple[Request, ...]
+    in_passes: bool
+    models: tuple[str, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+    resamples: "dict[Segment, Resamples]" = field(default_factory=dict)
+    flips: "dict[Segment, SignFlips]" = field(default_factory=dict)
+    differences: dict[tuple[Segment, Pair], list[Values]] = field(default_factory=dict)
+    n_bytes: int = 0
+
+    @classmethod
+    def of(
+        cls, config: Config, requests: Sequence[Request], *, in_passes: bool
+    ) -> "Resampling | None":
+        """What the config asks for; None where sums say it all, or nothing is a mean of users."""
+        chosen = config.statistics
+        if not resamples(chosen):
+            return None
+        wanted = [each for each in requests if is_mean_of_users(each, config.policies)]
+        if chosen.metrics:
+            labels = {request.label for request in config.read_metrics(chosen.metrics)}
+            wanted = [request for request in wanted if request.label in labels]
+        return cls(chosen, tuple(wanted), in_passes) if wanted else None
+
+    @property
+    def bootstraps(self) -> bool:
+        """Whether values are resampled."""
+        return "bootstrap" in (self.chosen.method, self.chosen.test)
+
+    def add(
+        self,
+        users: BlockValues,
+        keys: npt.NDArray[np.uint64],
+        models: Sequence[str],
+        pairs: Sequence[Pair],
+        cell_sets: Sequence[CellSet],
+        threads: int,
+    ) -> None:
+        """Draw over the users of one share.
+
+        Args:
+            users: values of `requests`.
+            keys: uint64[n_users], stable hashes of the users' ids.
+        """
+        self.models, self.pairs = tuple(models), tuple(pairs)
+        largest = self._largest(users, threads)
+        n_cells = sum(cells.n_cells for cells in cell_sets)
+        self.n_bytes = max(self.n_bytes, self._bytes(len(largest), n_cells))
+        if self.n_bytes > MOST_BYTES:
+            raise RequestError(
+                f"{self.chosen.replicates:,} replicates of {len(largest):,} columns in "
+                f"{n_cells:,} groups of users take {self.n_bytes >> 20:,} MiB a thread",
+                code="resampling-memory",
+                hint="name fewer metrics under [statistics] metrics, or fewer segments",
+            )
+        for cells in cell_sets:
+            self._add_set(users, keys, cells, largest, threads)
+
+    def _largest(self, users: BlockValues, threads: int) -> list[float]:
+        """For each column a bound of its absolute values: 1, or the largest that there is."""
+        n_columns = len(self.requests)
+        totals = Totals(self.models, self.pairs, n_columns, 1)
+
+        def work(block: npt.NDArray[np.int64]) -> None:
+            cells = np.zeros(block.size, dtype=np.int32)
+            totals.add(users.measure(block), users.higher_is_better, cells)
+
+        for _ in ordered_map(work, users.blocks(), threads=threads):
+            pass
+        sums = [*totals.models.values(), *(found.deltas for found in totals.pairs.values())]
+        bounds = []
+        for each in sums:
+            each = each.take(users.columns)
+            bounds += [max(1.0, each.largest_of(column)) for column in range(n_columns)]
+        if self.in_passes and max(bounds, default=1.0) > 1.0:
+            names = [
+                request.label
+                for column, request in enumerate(self.requests)
+                if max(bounds[column::n_columns]) > 1.0
+            ]
+            raise RequestError(
+                f"{', '.join(names)} cannot be resampled in several passes: "
+                "their largest value must be known before the first",
+                code="bootstrap-passes",
+                hint="raise --memory-limit, or name other metrics under [statistics] metrics",
+            )
+        return bounds
+
+    def _add_set(
+        self,
+        users: BlockValues,
+        keys: npt.NDArray[np.uint64],
+        cells: CellSet,
+        largest: Sequence[float],
+        threads: int,
+    ) -> None:
+        idle: SimpleQueue[_Drawn] = SimpleQueue()
+        made: list[_Drawn] = []
+        ranked = self.chosen.test == "wilcoxon"
+
+        def work(block: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[Values]]:
+            measured = users.measure(block)
+            values = {name: beside(users, each) for name, each in measured.items()}
+            deltas = [values[new] - values[old] for old, new in self.pairs]
+            try:
+                drawn = idle.get_nowait()
+            except Empty:  # as many as threads meet here
+                drawn = self._fresh(largest, cells.n_cells)
+                made.append(drawn)
+            codes = cells.codes[block]
+            if drawn.resamples is not None:
+                together = np.concatenate([*values.values(), *deltas], axis=1)
+                drawn.resamples.add(keys[block], together, codes)
+            if drawn.flips is not None:
+                drawn.flips.add(keys[block], np.concatenate(deltas, axis=1), codes)
+            idle.put(drawn)
+            return block, deltas if ranked else []
+
+        kept: list[tuple[npt.NDArray[np.int64], list[Values]]] = []
+        for block, deltas in ordered_map(work, users.blocks(), threads=threads):
+            if deltas:
+                kept.append((block, deltas))
+        for segment, members in cells.members.items():
+            for drawn in made:
+                self._take(drawn, segment, members)
+            is_in = np.isin(np.arange(cells.n_cells), members)
+            for block, deltas in kept:
+                chosen = is_in[cells.codes[block]]
+                for pair, each in zip(self.pairs, deltas, strict=True):
+                    self.differences.setdefault((segment, pair), []).append(each[chosen])
+
+    def _fresh(self, largest: Sequence[float], n_cells: int) -> _Drawn:
+        chosen = self.chosen
+        drawn = _Drawn(None, None)
+        if self.bootstraps:
+            from evalkit.statistics import bootstrap
+
+            squares = chosen.limits == "studentised"
+            drawn.resamples = bootstrap.Resamples(
+                largest,
+                replicates=chosen.replicates,
+                seed=chosen.seed,
+                n_segments=n_cells,
+                squares=squares,
+            )
+        if chosen.test == "permutation" and self.pairs:
+            from evalkit.statistics import permutation
+
+            n_values = len(self.models) * len(self.requests)
+            drawn.flips = permutation.SignFlips(
+                largest[n_values:],
+                replicates=chosen.replicates,
+                seed=chosen.seed,
+                n_segments=n_cells,
+            )
+        return drawn
+
+    def _bytes(self, n_columns: int, n_cells: int) -> int:
+        """Memory of what one thread draws; signed ranks keep the differences of all users."""
+        from evalkit.statistics import bootstrap, permutation
+
+        chosen, n_bytes = self.chosen, 0
+        if self.bootstraps:
+            n_bytes += bootstrap.estimate_bytes(
+                n_columns,
+                replicates=chosen.replicates,
+                n_segments=n_cells,
+                squares=chosen.limits == "studentised",
+            )
+        if chosen.test == "permutation":
+            n_deltas = len(self.pairs) * len(self.requests)
+            n_bytes += permutation.estimate_bytes(
+                n_deltas, replicates=chosen.replicates, n_segments=n_cells
+            )
+        return n_bytes
+
+    def _take(self, drawn: _Drawn, segment: Segment, members: npt.NDArray[np.int64]) -> None:
+        if drawn.resamples is not None:
+            over = drawn.resamples.over(members)
+            if segment in self.resamples:
+                self.resamples[segment].merge(over)
+            else:
+                self.resamples[segment] = over
+        if drawn.flips is not None:
+            flips = drawn.flips.over(members)
+            if segment in self.flips:
+                self.flips[segment].merge(flips)
+            else:
+                self.flips[segment] = flips
+
+    def pool(self, totals: GrandTotals) -> None:
+        """Put segments together as the sums were."""
+        for segment, into in totals.pooled.items():
+            if segment in self.resamples:
+                found = self.resamples.pop(segment)
+                if into in self.resamples:
+                    self.resamples[into].merge(found)
+                else:
+                    self.resamples[into] = found
+            if segment in self.flips:
+                flips = self.flips.pop(segment)
+                if into in self.flips:
+                    self.flips[into].merge(flips)
+                else:
+                    self.flips[into] = flips
+            for pair in self.pairs:
+                if parts := self.differences.pop((segment, pair), []):
+                    self.differences.setdefault((into, pair), []).extend(parts)
+
+    def interval(
+        self, segment: Segment, target: str | Pair, label: str, mean: float
+    ) -> Interval | None:
+        """Limits of a model's value, or of a pair's delta; None where sums give them."""
+        column = self._column(target, label)
+        if self.chosen.method != "bootstrap" or column is None or segment not in self.resamples:
+            return None
+        chosen = self.chosen
+        found = self.resamples[segment]
+        return found.interval(column, level=chosen.level, kind=chosen.limits, estimate=mean)
+
+    def p_value(self, segment: Segment, pair: Pair, label: str) -> float | None:
+        """p of no difference by the test that was asked for; None where the t test gives it."""
+        column = self._column(pair, label)
+        if column is None:
+            return None
+        if self.chosen.test == "bootstrap" and segment in self.resamples:
+            return self.resamples[segment].p_value(column)
+        if self.chosen.test == "permutation" and segment in self.flips:
+            n_values = len(self.models) * len(self.requests)
+            return self.flips[segment].test(column - n_values).p_value
+        if self.chosen.test == "wilcoxon" and (segment, pair) in self.differences:
+            from evalkit.statistics.wilcoxon import wilcoxon_test
+
+            place = [request.label for request in self.requests].index(label)
+            parts = [part[:, place] for part in self.differences[segment, pair]]
+            return wilcoxon_test(np.concatenate(parts)).p_value
+        return None
+
+    def _column(self, target: str | Pair, label: str) -> int | None:
+        labels = [request.label for request in self.requests]
+        if label not in labels:
+            return None
+        if isinstance(target, str):
+            row = self.models.index(target)
+        else:
+            row = len(self.models) + self.pairs.index(target)
+        return row * len(labels) + labels.index(label)

@@ -1,0 +1,220 @@
+"""Weighted means, and means over users of whom several belong to one cluster.
+
+Both are ratios: of sums of weight times value, and of weights. What varies is the cluster, be it
+one user. A second pass over the values, made where it is asked for.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from threading import Lock
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.exact import CellRows, ExactSum, ExactSums
+from evalkit.kernels.threads import ordered_map
+from evalkit.segments import ALL, Segment, UserSegments
+from evalkit.sums import GrandTotals, Pair
+from evalkit.values.blocks import USERS_A_BLOCK, BlockValues, Values, beside
+
+Target: TypeAlias = str | Pair
+
+
+@dataclass(frozen=True, slots=True)
+class RatioSum:
+    """Exact sums over clusters of weight times value, of weight, and of both together.
+
+    Args:
+        values: of the clusters' sums of weight times value.
+        weights: of their sums of weights.
+        both: of these two added up, whose squares give the mixed products.
+        is_whole: every cluster stands in one of the sums; otherwise they have no known error.
+    """
+
+    values: ExactSum
+    weights: ExactSum
+    both: ExactSum
+    is_whole: bool = True
+
+    @property
+    def count(self) -> int:
+        """Clusters with a value."""
+        return self.values.count
+
+    @property
+    def mean(self) -> float:
+        """The weighted mean, rounded once; NaN where no value has a weight."""
+        if self.weights.scaled == 0:
+            return math.nan
+        return float(Fraction(self.values.scaled, self.weights.scaled))
+
+    @property
+    def std_error(self) -> float | None:
+        """Of the ratio, by linearisation; None below two clusters, or where some are cut.
+
+        Source:
+            Cochran 1977, Sampling Techniques, 3rd edition, equation 6.13; Liang and Zeger 1986,
+            Biometrika 73(1), 13-22.
+        """
+        n = self.count
+        if n < 2 or self.weights.scaled == 0 or not self.is_whole:
+            return None
+        mean = Fraction(self.values.scaled, self.weights.scaled)
+        mixed = self.both.squares - self.values.squares - self.weights.squares  # twice
+        spread = self.values.squares - mean * mixed + mean * mean * self.weights.squares
+        variance = Fraction(n, n - 1) * max(Fraction(0), spread) / self.weights.scaled**2
+        return math.sqrt(variance)
+
+
+@dataclass(slots=True)
+class Ratios:
+    """Sums over clusters of every model and pair, by segment.
+
+    Args:
+        n_columns: requests.
+        models, pairs: whose values and differences come by.
+        in_clusters: users vary together, and a cluster may be in several segments.
+        sums: of each segment and target, 3 columns a request.
+        cut: segments that were put together of parts of clusters.
+    """
+
+    n_columns: int
+    in_clusters: bool
+    models: tuple[str, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+    sums: dict[tuple[Segment, Target], ExactSums] = field(default_factory=dict)
+    cut: set[Segment] = field(default_factory=set)
+
+    def add(
+        self,
+        users: BlockValues,
+        models: Sequence[str],
+        pairs: Sequence[Pair],
+        weights: Values,
+        clusters: npt.NDArray[np.uint64],
+        keys: npt.NDArray[np.uint64],
+        segmentations: Sequence[UserSegments],
+        threads: int,
+    ) -> None:
+        """Add one share of the users, which holds every cluster whole.
+
+        Args:
+            weights: float64[n_users], at least 0.
+            clusters: uint64[n_users], the cluster of each user.
+            keys: uint64[n_users], stable hashes of the users: the order within a cluster.
+        """
+        self.models, self.pairs = tuple(models), tuple(pairs)
+        targets: list[Target] = [*self.models, *self.pairs]
+        everyone = np.zeros(keys.size, dtype=np.int32)
+        groupings: list[tuple[str, npt.NDArray[np.int32], tuple[str, ...]]] = [
+            ("", everyone, (ALL[1],))
+        ]
+        groupings += [(each.name, each.groups.codes, each.groups.labels) for each in segmentations]
+        sums = {
+            (target, name): ExactSums(3 * self.n_columns, len(labels))
+            for target in targets
+            for name, _, labels in groupings
+        }
+        locks = {key: Lock() for key in sums}
+
+        def work(block: npt.NDArray[np.int64]) -> None:
+            measured = {name: beside(users, each) for name, each in users.measure(block).items()}
+            for target in targets:
+                values = (
+                    measured[target]
+                    if isinstance(target, str)
+                    else measured[target[1]] - measured[target[0]]
+                )
+                for name, codes, labels in groupings:
+                    rows, segments = _by_cluster(
+                        values, weights[block], clusters[block], codes[block]
+                    )
+                    with locks[target, name]:
+                        cells = CellRows.of(segments, len(labels))
+                        sums[target, name].add(rows, rows=cells)
+
+        order = np.lexsort((keys, clusters))
+        for _ in ordered_map(work, _whole_clusters(order, clusters), threads=threads):
+            pass
+        for (target, name), found in sums.items():
+            _, codes, labels = next(each for each in groupings if each[0] == name)
+            for code in np.unique(codes).tolist():
+                segment = ALL if name == "" else (name, labels[code])
+                one = found.over(np.array([code]))
+                self.sums.setdefault((segment, target), ExactSums(3 * self.n_columns)).merge(one)
+
+    def pool(self, totals: GrandTotals) -> None:
+        """Put segments together as the sums were."""
+        targets: list[Target] = [*self.models, *self.pairs]
+        for segment, into in totals.pooled.items():
+            if self.in_clusters:
+                self.cut.add(into)
+            for target in targets:
+                found = self.sums.pop((segment, target), None)
+                if found is not None:
+                    empty = ExactSums(3 * self.n_columns)
+                    self.sums.setdefault((into, target), empty).merge(found)
+
+    def total(self, segment: Segment, target: Target, column: int) -> RatioSum | None:
+        """One request of one target in one segment; None where there is none."""
+        found = self.sums.get((segment, target))
+        if found is None:
+            return None
+        first = 3 * column
+        values, weights, both = (found.sum_of(first + place) for place in range(3))
+        return RatioSum(values, weights, both, segment not in self.cut)
+
+    def of_pair(
+        self, segment: Segment, pair: Pair, column: int
+    ) -> tuple[RatioSum, RatioSum, RatioSum] | None:
+        """The difference of two models, and each of both; None where there is none."""
+        delta, one, other = (self.total(segment, each, column) for each in (pair, *pair))
+        return None if delta is None or one is None or other is None else (delta, one, other)
+
+    def users_without_values(self, segment: Segment, pair: Pair, column: int) -> int | None:
+        """None: users have values."""
+        return None
+
+
+def _by_cluster(
+    values: Values,
+    weights: Values,
+    clusters: npt.NDArray[np.uint64],
+    codes: npt.NDArray[np.int32],
+) -> tuple[Values, npt.NDArray[np.int32]]:
+    """float64[n_groups, 3 * n_columns] of each cluster and segment, and its segment.
+
+    NaN where nobody of the cluster has a value.
+    """
+    if values.shape[0] == 0:
+        return np.empty((0, 3 * values.shape[1])), np.empty(0, dtype=np.int32)
+    local = np.cumsum(np.concatenate(([0], clusters[1:] != clusters[:-1])))
+    order = np.lexsort((np.arange(codes.size), codes, local))
+    groups = np.stack([local[order], codes[order]])
+    firsts = np.flatnonzero(np.concatenate(([True], (groups[:, 1:] != groups[:, :-1]).any(axis=0))))
+    known = ~np.isnan(values[order])
+    weight = np.where(known, weights[order, None], 0.0)
+    value = np.where(known, values[order], 0.0) * weight
+    sums = np.add.reduceat(value, firsts, axis=0)
+    totals = np.add.reduceat(weight, firsts, axis=0)
+    absent = ~np.logical_or.reduceat(known, firsts, axis=0)
+    sums[absent] = totals[absent] = np.nan
+    rows = np.stack([sums, totals, sums + totals], axis=2).reshape(firsts.size, -1)
+    return rows, codes[order][firsts]
+
+
+def _whole_clusters(
+    order: npt.NDArray[np.int64], clusters: npt.NDArray[np.uint64]
+) -> Iterator[npt.NDArray[np.int64]]:
+    """Blocks of users in which every cluster is whole."""
+    by_cluster = clusters[order]
+    begin = 0
+    while begin < order.size:
+        end = min(begin + USERS_A_BLOCK, order.size)
+        if end < order.size:
+            end = int(np.searchsorted(by_cluster, by_cluster[end - 1], side="right"))
+        yield order[begin:end]
+        begin = end

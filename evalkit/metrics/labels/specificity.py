@@ -1,0 +1,28 @@
+# mypy: disable-error-code="no-untyped-def"
+"""Specificity."""
+
+from evalkit.metrics import kernel, metric
+from evalkit.metrics.labels._over import at_threshold, or_zero, where_undefined
+
+
+@metric(
+    name="specificity",
+    aliases=(
+        "TNR",
+        "selectivity",
+    ),
+    summary="Share of rows with label 0 that are called negative.",
+    formula="TN / (TN + FP)",
+    latex=r"\frac{TN}{TN + FP}",
+    source="Sokolova and Lapalme 2009, A systematic analysis of performance measures, table 2",
+    bounds=(0.0, 1.0),
+    undefined="without a row with label 0",
+    parameters=(where_undefined(), *at_threshold()),
+    higher_is_better=True,
+    monotone=False,
+    cutoff="never",
+)
+@kernel(allocates=False)
+def specificity(tp, fp, tn, fn, undefined):
+    """Of float64 arrays of (weighted) counts, or of numbers."""
+    return or_zero(tn / (tn + fp), undefined)

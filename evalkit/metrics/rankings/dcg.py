@@ -1,0 +1,67 @@
+# mypy: disable-error-code="no-untyped-def"
+"""DCG: the gain of what the ranking shows, discounted by rank."""
+
+import math
+
+from evalkit.metrics import kernel, metric
+from evalkit.metrics.rankings._gain import (
+    BELOW_THRESHOLD,
+    DISCOUNT,
+    GAIN,
+    LOG_BASE,
+    discount_of,
+    gain_of,
+    mean_discount,
+    view_of_gain,
+)
+
+
+@kernel(allocates=False)
+def dcg_tied(hits, relevant, lengths, cutoffs, gain, below_threshold, discount, log_base, out):
+    """Discounted gains up to each cutoff, each gain the mean of its tie."""
+    firsts, lasts = hits.firsts, hits.lasts
+    for user in range(out.shape[0]):
+        begin, end = hits.starts[user], hits.starts[user + 1]
+        for column in range(cutoffs.size):
+            total = factor = 0.0
+            for hit in range(begin, end):
+                if firsts[hit] > cutoffs[column]:
+                    break
+                if hit == begin or firsts[hit] != firsts[hit - 1]:
+                    factor = mean_discount(
+                        firsts[hit], lasts[hit], cutoffs[column], discount, log_base
+                    )
+                total += gain_of(hits.gains[hit], gain) * factor
+            out[user, column] = total
+
+
+@metric(
+    name="DCG",
+    aliases=("discounted_cumulated_gain", "discounted_cumulative_gain", "DCG_burges(gain='exp2')"),
+    summary="Sum of the gains that the ranking shows, each discounted by its rank.",
+    formula="sum over hits at ranks 1 to k of gain * discount(rank)",
+    latex=r"\sum_{i=1}^{k} \frac{g_i}{\log_b(1 + i)}",
+    source=(
+        "Järvelin and Kekäläinen 2002, Cumulated Gain-Based Evaluation of IR Techniques, "
+        "ACM Transactions on Information Systems 20(4), p. 426 (discount 'jarvelin'); "
+        "Burges et al. 2005, Learning to Rank using Gradient Descent, Proceedings of ICML, "
+        "pp. 89-96 (discount 'log', gain 'exp2')"
+    ),
+    bounds=(0.0, math.inf),
+    undefined="never; 0 for a user without relevant items",
+    parameters=(GAIN, BELOW_THRESHOLD, DISCOUNT, LOG_BASE),
+    view=view_of_gain,
+    tied=dcg_tied,
+)
+@kernel(allocates=False)
+def dcg(hits, relevant, lengths, cutoffs, gain, below_threshold, discount, log_base, out):
+    """Discounted gains up to each cutoff."""
+    for user in range(out.shape[0]):
+        hit, end = hits.starts[user], hits.starts[user + 1]
+        total = 0.0
+        for column in range(cutoffs.size):
+            while hit < end and hits.ranks[hit] <= cutoffs[column]:
+                factor = discount_of(hits.ranks[hit], discount, log_base)
+                total += gain_of(hits.gains[hit], gain) * factor
+                hit += 1
+            out[user, column] = total

@@ -1,0 +1,38 @@
+# mypy: disable-error-code="no-untyped-def"
+"""Mean absolute percentage error of predicted ratings."""
+
+import math
+
+from evalkit.metrics import kernel, metric
+from evalkit.metrics.ratings._errors import over_rows_or_users
+
+
+@metric(
+    name="MAPE",
+    aliases=("mean_absolute_percentage_error",),
+    summary=(
+        "Mean error as a share of the true rating. Trap: it explodes near a rating of 0, does not "
+        "exist at 0 (such rows are left out and counted), and punishes predictions that are too "
+        "high more than those too low."
+    ),
+    formula="mean of |prediction - rating| / |rating| over ratings other than 0",
+    latex=r"\frac{1}{n} \sum \frac{|\hat r - r|}{|r|}",
+    source="Hyndman and Koehler 2006, Another look at measures of forecast accuracy, 2.2",
+    bounds=(0.0, math.inf),
+    undefined="without a predicted pair whose rating is not 0",
+    parameters=(over_rows_or_users(),),
+    higher_is_better=False,
+    monotone=False,
+    cutoff="never",
+)
+@kernel(allocates=False)
+def mape(starts, ratings, predictions, over, out):
+    """Mean of |prediction - rating| / |rating| of each group, without ratings of 0."""
+    for group in range(out.size):
+        total = 0.0
+        n = 0
+        for row in range(starts[group], starts[group + 1]):
+            if ratings[row] != 0.0:
+                total += abs(predictions[row] - ratings[row]) / abs(ratings[row])
+                n += 1
+        out[group] = total / n if n > 0 else math.nan

@@ -1,0 +1,263 @@
+"""Truth that the models were trained on, and tables that mix the parts of a split."""
+
+import json
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from evalkit.config import Config, Key, spell
+from evalkit.credentials import storing
+from evalkit.errors import DataError, EvalkitError, raise_all
+from evalkit.report import TruthCounts
+from evalkit.sources import (
+    HELD_OUT,
+    NEVER_TRAIN,
+    TRAIN,
+    Splitter,
+    Table,
+    flag_part,
+    parts_of_files,
+    reading,
+)
+
+Found = TypeVar("Found")
+
+TOLD_FROM = 0.01  # of the truth's pairs; people who come back for the same item are no fault
+IS_TRAIN_FROM = 0.95  # people do not come back as often as that
+FEW_OTHERS = 2  # values beside train in a column that splits; toys have more kinds than trains
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """What is to be said of truth pairs that stand in train; `refused`: the run ends with it."""
+
+    code: str
+    message: str
+    hint: str
+    refused: bool
+
+
+def find_leak(counts: TruthCounts, config: Config) -> Leak | None:
+    """What is to be said of the pairs that truth and train share; None: nothing."""
+    if not counts.in_train:
+        return None
+    share = counts.in_train / counts.pairs
+    policy = config.policies.truth_in_train
+    drops = config.train is not None and config.train.drop_seen
+    message = (
+        f"{counts.in_train:,} of {counts.pairs:,} pairs of the truth ({share:.2%}) stand in train"
+    )
+    if policy != "count" and share >= IS_TRAIN_FROM:
+        message += ": the models have seen the right answers"
+        hint = "give the truth held-out rows, and train the rows before them"
+        return Leak("truth-is-train", message, _or_count(hint, config), refused=True)
+    is_told = drops or (policy != "count" and share >= TOLD_FROM)
+    if not is_told:
+        return None
+    if drops:
+        message += ", and drop_seen takes them out of the rankings: right answers that cannot hit"
+    hint = "leave these rows out of the truth, or out of train"
+    refused = policy == "error" and share >= TOLD_FROM
+    return Leak("truth-in-train", message, _or_count(hint, config), refused)
+
+
+def _or_count(hint: str, config: Config) -> str:
+    counted = config.spell_policy("truth_in_train", "count")
+    return f"{hint}; where users take an item again: {counted}"
+
+
+# ---------------------------------------------------------------- columns that split a table
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What may be wrong with the split of a table, and need not be."""
+
+    code: str
+    message: str
+    at: str
+    hint: str
+
+
+def check_splits(tables: Sequence[Table], config: Config) -> None:
+    """Refuse tables that mix the parts of a split, where the policy does not keep them.
+
+    Raises:
+        DataError: a column says that rows of a table are train and others test [mixed-splits].
+    """
+    if config.policies.mixed_splits == "error":
+        raise_all(find_mixed(tables, config))
+
+
+def find_mixed(tables: Sequence[Table], config: Config) -> list[EvalkitError]:
+    """What is wrong with the tables of a run, as columns that split them say."""
+    found: list[EvalkitError] = []
+    with storing(config.storage):
+        for key, table in _keyed(tables, config):
+            for splitter in table.splitters:
+                spelled = _spellings(table, splitter)
+                if _is_mixed(table, splitter, spelled):
+                    found.append(_mixed(key, table, splitter, spelled, config))
+    return found
+
+
+def choose_rows(role: str, splitters: Sequence[Splitter], *, at: str) -> tuple[str, str] | None:
+    """The `where` that a table of this role needs to be of one part, and what it takes of what.
+
+    None where it is of one part already.
+    """
+    for splitter in splitters:
+        if splitter.kind == "split" and splitter.is_text:
+            with reading(at):
+                spelled = splitter.spellings()
+            if len(spelled) > 1:
+                chosen = choose_parts(role, spelled)
+                others = ", ".join(text for texts in spelled.values() for text in texts[:3])
+                return splitter.predicate(chosen), f"{splitter.name} has {others}"
+    return None
+
+
+def choose_parts(role: str, spelled: Mapping[str, Sequence[str]]) -> list[str]:
+    """The spellings of the part that a table of this role is to hold."""
+    order = (TRAIN, "valid", "dev") if role == "train" else (*HELD_OUT, TRAIN)
+    return next((list(spelled[part]) for part in order if part in spelled), [])
+
+
+def _keyed(tables: Sequence[Table], config: Config) -> Iterator[tuple[Key, Table]]:
+    """The tables that must be of one part, and the keys of the config that they stand under."""
+    numbers: dict[str, int] = {}
+    for table in tables:
+        role = table.role
+        number = numbers[role] = numbers.get(role, -1) + 1
+        if config.log is not None and role in ("truth", "rankings"):
+            if role == "truth":
+                yield ("log",), table
+        elif role in ("truth", "train"):
+            yield (role,), table
+        elif role in ("rankings", "ratings", "labels"):
+            yield (role, number), table
+
+
+def _spellings(table: Table, splitter: Splitter) -> dict[str, list[str]]:
+    if splitter.kind != "split" or not splitter.is_text:
+        return {}
+    return _look(table, splitter.spellings) or {}
+
+
+def _look(table: Table, act: Callable[[], Found]) -> Found | None:
+    try:
+        with reading(table):
+            return act()
+    except DataError as error:
+        if error.code == "schema-differs":  # of a column that nobody asked for
+            return None
+        raise
+
+
+def _is_mixed(table: Table, splitter: Splitter, spelled: Mapping[str, Sequence[str]]) -> bool:
+    if table.role == "train":  # rows of valid may have been trained on in the end
+        return any(part in spelled for part in NEVER_TRAIN)
+    if len(spelled) < 2 or table.role != "rankings":
+        return len(spelled) >= 2
+    with reading(table):  # lists of other users do no harm
+        return splitter.mixes_lists(spelled)
+
+
+def _mixed(
+    key: Key,
+    table: Table,
+    splitter: Splitter,
+    spelled: Mapping[str, Sequence[str]],
+    config: Config,
+) -> DataError:
+    values = ", ".join(repr(text) for texts in spelled.values() for text in texts[:3])
+    role = str(key[0])
+    what = "holds held-out rows" if role == "train" else "mixes rows of several splits"
+    chosen = choose_parts(role, spelled)
+    hint = _predicate_hint(key, table, splitter, chosen, config) if chosen else ""
+    keep = f"to keep all rows: {config.spell_policy('mixed_splits', 'keep')}"
+    return DataError(
+        f"{role} {what}: column {splitter.name!r} has {values}",
+        code="mixed-splits",
+        at=table.at,
+        hint=f"{hint}; {keep}" if hint else keep,
+    )
+
+
+def _predicate_hint(
+    key: Key, table: Table, splitter: Splitter, chosen: Sequence[str], config: Config
+) -> str:
+    """What to write so that the rows with the chosen values alone are read."""
+    role, where = str(key[0]), splitter.predicate(chosen)
+    if config.door == "python":
+        return f"pass {splitter.filters('frame' if table.paths else role, chosen)}"
+    if config.door == "options":
+        setting = f"{spell(key)}.where={where}"
+        is_plain = not set(setting) & set('"$`\\!')
+        return f'add --set "{setting}"' if is_plain else f"add --set {shlex.quote(setting)}"
+    section = f"[{role}]" if len(key) == 1 else f"[[{role}]]"
+    return f"write where = {json.dumps(where, ensure_ascii=False)} under {section}"
+
+
+def split_remarks(tables: Sequence[Table], config: Config) -> list[Remark]:
+    """What columns and names of files say of the split, and what may be meant as it is."""
+    found: list[Remark] = []
+    with storing(config.storage):
+        for key, table in _keyed(tables, config):
+            found += _column_remarks(str(key[0]), table)
+            found += _file_remarks(str(key[0]), table)
+    return found
+
+
+def _file_remarks(role: str, table: Table) -> Iterator[Remark]:
+    parts = parts_of_files(table.files)
+    is_odd = len(parts) > 1 or TRAIN in parts
+    if role == "train":
+        is_odd = any(part in parts for part in NEVER_TRAIN)
+    if role != "rankings" and is_odd:
+        named = ", ".join(f"{file} ({part})" for part, file in parts.items())
+        message = f"{role} is read from files that are named after a part of the data: {named}"
+        yield Remark("split-files", message, table.at, "name the files of one part in path")
+
+
+def _column_remarks(role: str, table: Table) -> Iterator[Remark]:
+    """What the columns say: words of one part alone, or else numbered folds and flags."""
+    found = {splitter: _spellings(table, splitter) for splitter in table.splitters}
+    by_words = {splitter: spelled for splitter, spelled in found.items() if spelled}
+    for splitter, spelled in by_words.items():
+        if list(spelled) != [TRAIN] or role in ("train", "rankings"):
+            continue
+        values = _look(table, splitter.few_values)
+        if values is not None and len(values) - len(spelled[TRAIN]) <= FEW_OTHERS:
+            message = f"{role} holds rows of {', '.join(map(repr, spelled[TRAIN]))}: column "
+            hint = "held-out rows are the right answers; training rows were seen by the models"
+            yield Remark("train-rows", f"{message}{splitter.name!r}", table.at, hint)
+    for splitter in () if by_words else table.splitters:
+        name = splitter.name
+        if splitter.where is not None and name in splitter.where:
+            continue  # somebody has thought of it
+        values = _look(table, splitter.few_values)
+        if values is None or len(values) < 2:
+            continue
+        if splitter.kind == "flag" and set(map(str.lower, values)) <= _TRUE_AND_FALSE:
+            message = f"{role} has rows with and without {name!r}, which tells those of "
+            hint = f"where leaves the rows of one part, unless {name} means something else"
+            yield Remark("split-flag", f"{message}{flag_part(name)}", table.at, hint)
+        elif splitter.kind == "split" and _are_folds(values):
+            message = f"{role} has rows of the folds {', '.join(values)}: column {name!r}"
+            hint = "where leaves the rows of one fold, or of train those of the others"
+            yield Remark("numbered-folds", message, table.at, hint)
+
+
+_TRUE_AND_FALSE = {"true", "false", "0", "1", "0.0", "1.0"}
+
+
+def _are_folds(values: Sequence[str]) -> bool:
+    """Whether values are 0, 1, 2, ... or 1, 2, 3, ..., alone or behind one word."""
+    words = {text.rstrip("0123456789.") for text in values}
+    numbers = [text[len(word) :].removesuffix(".0") for text in values for word in words]
+    if len(words) != 1 or not all(map(str.isdigit, numbers)):
+        return False
+    whole = sorted(map(int, numbers))
+    return whole in (list(range(len(whole))), list(range(1, len(whole) + 1)))

@@ -1,0 +1,342 @@
+"""How much memory a run of rankings takes, and in how many passes over its users that fits.
+
+Peaks were measured by the operating system (`bench/memory.py`, on two cores). What a share of the
+users takes is counted here before a row is held: the truth's users are read once, if the limit is
+so near that a bound by the number of rows does not do.
+"""
+
+import math
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.config import Segmentation
+from evalkit.errors import MachineError
+from evalkit.exact import N_LIMBS, N_POWERS, N_WAITING
+from evalkit.ids import IdPlan, Share, as_keys, mix
+from evalkit.kernels import cache_directory
+from evalkit.kernels.threads import kernels_are_compiled, usable_cores
+from evalkit.planning.machine import default_limit, give_back_early
+from evalkit.planning.tables import Tables, plan_ids_of
+from evalkit.segments import MOST_GROUPS, SegmentTable
+from evalkit.sources import Table, reading
+from evalkit.truth import BATCH_ROWS
+
+MIB = 1 << 20
+
+# -- what is there whatever the users: interpreter, libraries, loaded kernels; rows on their way
+AT_REST = 180 * MIB
+COMPILING = 140 * MIB  # numba, and what it keeps, where no kernel is in the cache
+STREAMED_ROW = 60  # a ranked row, decoded and being probed
+STREAMED, STREAMED_A_CORE = 90 * MIB, 25 * MIB  # of integer ids: what waits, and room to probe in
+STREAMED_TEXTS, STREAMED_TEXTS_OF_A_SHARE = 1 << 21, 1 << 18  # rows with texts at a time
+
+# -- of a truth row: half a key, code, rank; the key's other half where ids are no small integers
+ROW, WIDE_KEY = 13, 4
+RUN = 34  # a run of rows of one user, while runs are put together
+MOVED_ROW = 24  # where the rows of a user lie apart and are brought together
+HASHED_ROW = 120  # keys, texts' views and their copies, where real ids are kept
+TEXT_COPIES = 1.2  # of the bytes of an id, kept and being compared
+USER = 130  # table entry, run, state
+
+# -- of a further model whose ranks are held, by truth row and by user
+RANK, RANKED_USER = 4, 16
+LISTED_ROW = 230  # of a whole list: its columns, sorted, cleaned and looked at
+SUM = 8 * (N_LIMBS + N_POWERS + N_WAITING + 5)  # an exact sum, of a cell or of a segment
+RESULT = 1_000  # of an estimate or a comparison, and of its lines in what is written
+MOST_SHARES = 16  # more passes would take many times as long as one
+NAMED_SHARES = 8  # passes that the limit is named for where one is refused
+LAST_SHARES = 256  # where the machine has no more memory to give
+
+# -- what is taken for granted where nothing is read: more of it costs a look at the users
+USUAL_TEXT = 250  # bytes of a user's and an item's id together
+USUAL_MODELS = 20  # of a table that names them
+LEAST_TEXT_ROW = 4  # bytes of a row of a text file
+_MANY = 1 << 40  # rows of a table that nobody has counted
+_SEEN_ROW = ROW + WIDE_KEY + RUN + MOVED_ROW  # of a training log, of the truth's users
+
+CELLS = 4096  # of the hash that shares are cut by
+SKEW = 1.05  # of the largest share to what cells say
+SAMPLED_KEYS = 1 << 14
+SCATTERED = 1.1  # runs a user, from which on users are taken to lie apart
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What of a config takes memory.
+
+    Args:
+        n_columns: requests that are measured.
+        holds_all: the ranks of all models are held side by side.
+        has_baseline, all_pairs: which models are compared.
+        listed: tables of rankings whose lists are held whole, by their number.
+        sample: share of the users.
+    """
+
+    n_columns: int
+    holds_all: bool
+    has_baseline: bool
+    all_pairs: bool
+    listed: frozenset[int]
+    sample: float
+
+
+def count_shares(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
+    """Into how many passes users are split, so that the process stays below the limit.
+
+    Raises:
+        MachineError: no number of passes holds the limit [memory-limit].
+    """
+    if memory_limit is None:
+        return 1
+    if _bound(tables, asked) <= memory_limit:  # no user need be read to know that it fits
+        return 1
+    give_back_early()
+    return _Needs.of(tables, asked).n_shares(memory_limit)
+
+
+def _bound(tables: Tables, asked: Asked) -> int:
+    """More than a run needs."""
+    rows = _most_rows(tables.truth)
+    seen = 0 if tables.train is None else _most_rows(tables.train)
+    ranked = [_most_rows(tables.rankings[number][1]) for number in asked.listed]
+    users, items = plan_ids_of(tables, 1)
+    text = USUAL_TEXT if users.hashed or items.hashed else 0
+    truth = ROW + WIDE_KEY + RUN + MOVED_ROW + USER + (text and HASHED_ROW + 2 * text)
+    lists = (LISTED_ROW + text) * sum(ranked)
+    train = (_SEEN_ROW + (text and HASHED_ROW + text)) * seen
+    n_models = len(tables.rankings)
+    if any("model" in table.frame.collect_schema() for _, table in tables.rankings):
+        n_models = USUAL_MODELS
+    if asked.holds_all:
+        truth += (n_models - 1) * (RANK + RANKED_USER)
+    known = [table.n_rows_hint() for _, table in tables.rankings if not table.is_list]
+    n_rows = [rows, seen, *(each or _MANY for each in known)] if known else [_MANY]
+    streamed = _streamed(max(n_rows), text, STREAMED_TEXTS)
+    n_segments = sum(map(_most_segments, tables.segments))
+    sums = _sums(n_models, n_segments, asked) if tables.segments else 0
+    held = int(asked.sample * (rows * truth + train))
+    return AT_REST + COMPILING + streamed + held + lists + sums
+
+
+def at_rest() -> int:
+    """What the process takes before a row is read."""
+    if not kernels_are_compiled():
+        return AT_REST
+    Share(0, 2).holds(np.zeros(1, dtype=np.uint64))  # what one pass has not compiled, if not kept
+    kept = cache_directory()
+    is_kept = "numba" not in sys.modules and kept is not None and any(kept.iterdir())
+    return AT_REST if is_kept else AT_REST + COMPILING
+
+
+def _most_rows(table: Table) -> int:
+    """How many rows a table has at most; counted by reading it where nothing else tells."""
+    if table.n_text_bytes is not None:
+        return table.n_text_bytes // LEAST_TEXT_ROW
+    return _count_rows(table)
+
+
+def _most_segments(source: SegmentTable) -> int:
+    return sum(
+        MOST_GROUPS if rule.quantiles is None and rule.edges is None else 1 + _n_buckets(rule)
+        for rule in source.rules
+    )
+
+
+def _n_buckets(rule: Segmentation) -> int:
+    return rule.quantiles or len(rule.edges or ()) + 1
+
+
+def _streamed(n_rows: int, text: float, n_texts: int) -> int:
+    """What is decoded and on its way, of rows with so many bytes of text."""
+    most = STREAMED + usable_cores() * STREAMED_A_CORE
+    return min(most, STREAMED_ROW * n_rows) + int(min(n_rows, n_texts) * text)
+
+
+def _sums(n_models: int, n_segments: int, asked: Asked) -> int:
+    """Exact sums of all cells, and of all segments, of models and of pairs; and their results."""
+    n_pairs = n_models * (n_models - 1) // 2 if asked.all_pairs else 0
+    n_pairs = n_models - 1 if asked.has_baseline and not asked.all_pairs else n_pairs
+    n_sums = (n_segments + 1) * asked.n_columns * (n_models + n_pairs)
+    twice = 1 + 1 / max(1, n_models + n_pairs)  # those of cells are given back one after the other
+    return int(n_sums * (twice * SUM + RESULT))
+
+
+@dataclass(frozen=True, slots=True)
+class _Needs:
+    """Bytes of a run.
+
+    Args:
+        fixed: whatever the number of shares.
+        alone: more of it in a single pass, where more rows with texts come together.
+        cells: float64[CELLS], of the users of each cell of the hash that shares are cut by.
+    """
+
+    fixed: int
+    alone: int
+    cells: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, tables: Tables, asked: Asked) -> "_Needs":
+        """Read the truth's users, and count models and segments."""
+        users, items = plan_ids_of(tables, 1)
+        survey = _Survey.of(tables.truth, users)
+        n_models = _count_models(tables)
+        row, text = float(ROW), 0.0
+        if items.hashed or items.unsigned:
+            row += WIDE_KEY
+        if users.hashed or items.hashed:
+            text = survey.text + _text_bytes(tables.truth, items)
+            row += HASHED_ROW + TEXT_COPIES * text
+        user = float(USER)
+        if asked.holds_all:
+            row += (n_models - 1) * RANK
+            user += (n_models - 1) * RANKED_USER
+        runs, n_users = survey.runs, survey.n_users
+        is_scattered = runs.sum() > SCATTERED * n_users
+        cells = survey.rows * row
+        if is_scattered:
+            cells += runs * RUN + survey.rows * MOVED_ROW
+        cells += user * n_users / CELLS
+        cells *= asked.sample
+        ranked = [_count_rows(table) for _, table in tables.rankings]
+        if asked.listed:
+            n_lists = max(ranked[number] for number in asked.listed)
+            cells += asked.sample * (LISTED_ROW + 2.0 * text) * n_lists / CELLS
+        n_rows = max([int(survey.rows.sum()), *ranked])
+        if tables.train is not None:
+            n_seen = _count_rows(tables.train)
+            n_rows = max(n_rows, n_seen)
+            seen_row = _SEEN_ROW + (HASHED_ROW + text if text else 0)
+            cells += asked.sample * seen_row * n_seen / CELLS
+        streamed = _streamed(n_rows, text, STREAMED_TEXTS_OF_A_SHARE)
+        n_segments = sum(map(_count_segments, tables.segments))
+        sums = _sums(n_models, n_segments, asked) if tables.segments else 0
+        alone = _streamed(n_rows, text, STREAMED_TEXTS) - streamed
+        return cls(at_rest() + streamed + sums, alone, cells)
+
+    def n_shares(self, limit: int) -> int:
+        """The fewest passes that hold the limit.
+
+        Many are taken where a larger limit would be more than the machine has.
+
+        Raises:
+            MachineError: there are none [memory-limit].
+        """
+        needed = math.ceil((self.fixed + self._largest(NAMED_SHARES)) / MIB)
+        most = MOST_SHARES if needed * MIB <= default_limit() else LAST_SHARES
+        room = limit - self.fixed
+        total = float(self.cells.sum())
+        n_shares = max(1, math.ceil(total / max(1, room)))
+        while n_shares <= most and room > 0:
+            if self._largest(n_shares) + (self.alone if n_shares == 1 else 0) <= room:
+                return n_shares
+            n_shares += max(1, n_shares // 8)
+        raise MachineError(
+            f"a limit of {limit >> 20:,} MiB is too small: about {needed:,} MiB are needed",
+            code="memory-limit",
+            hint=f"give --memory-limit {needed}MiB",
+        )
+
+    def _largest(self, n_shares: int) -> float:
+        if n_shares == 1:
+            return float(self.cells.sum())
+        share = np.arange(CELLS) * n_shares // CELLS
+        return SKEW * float(np.bincount(share, weights=self.cells).max())
+
+
+@dataclass(frozen=True, slots=True)
+class _Survey:
+    """What reading the truth's users says.
+
+    Args:
+        rows, runs: float64[CELLS], rows, and runs of rows of one user, by cell.
+        n_users: about how many there are.
+        text: mean bytes of a user's id, where ids are hashed.
+    """
+
+    rows: npt.NDArray[np.float64]
+    runs: npt.NDArray[np.float64]
+    n_users: float
+    text: float
+
+    @classmethod
+    def of(cls, table: Table, plan: IdPlan) -> "_Survey":
+        """Read the users of a table once."""
+        rows, runs = np.zeros(CELLS), np.zeros(CELLS)
+        sampled = np.empty(0, dtype=np.uint64)
+        limit = np.uint64(2**64 - 1)
+        with reading(table):
+            for frame in table.stream([plan.key().alias("key")], most=BATCH_ROWS):
+                keys = as_keys(frame["key"].drop_nulls())
+                if not keys.size:
+                    continue
+                begins = np.ones(keys.size, dtype=np.bool_)
+                begins[1:] = keys[1:] != keys[:-1]
+                lengths = np.diff([*np.flatnonzero(begins), keys.size])
+                hashes = mix.interpret(mix.interpret(keys[begins]))
+                cells = ((hashes & np.uint64(0xFFFFFFFF)) >> np.uint64(20)).astype(np.int64)
+                rows += np.bincount(cells, weights=lengths, minlength=CELLS)
+                runs += np.bincount(cells, minlength=CELLS)
+                sampled = np.unique(np.concatenate([sampled, hashes[hashes <= limit]]))
+                if sampled.size > SAMPLED_KEYS:  # the smallest ones say how many there are
+                    sampled = sampled[:SAMPLED_KEYS]
+                    limit = sampled[-1]
+        n_users = float(sampled.size)
+        if sampled.size >= SAMPLED_KEYS:
+            n_users = (SAMPLED_KEYS - 1) / (float(limit) / 2.0**64)
+        return cls(rows, runs, n_users, _text_bytes(table, plan))
+
+
+def _text_bytes(table: Table, plan: IdPlan) -> float:
+    """Mean bytes of ids that are kept beside their keys."""
+    names = [
+        name
+        for name, dtype in zip(plan.columns, plan.dtypes, strict=True)
+        if dtype in (pl.String, pl.Binary)
+    ]
+    if not names:
+        return 0.0
+    whole = pl.sum_horizontal([pl.col(name).cast(pl.Binary).bin.size() for name in names])
+    with reading(table):
+        found = table.frame.select(whole.mean()).collect(engine="streaming")
+    return float(found.item() or 0.0)
+
+
+def _count_rows(table: Table) -> int:
+    hint = table.n_rows_hint()
+    if hint is not None and not table.is_list:
+        return hint
+    length = pl.col("item").list.len().sum() if table.is_list else pl.len()
+    with reading(table):
+        return int(table.frame.select(length).collect(engine="streaming").item() or 0)
+
+
+def _count_models(tables: Tables) -> int:
+    """How many models the rankings name."""
+    n_models = 0
+    for _, table in tables.rankings:
+        if "model" not in table.frame.collect_schema():
+            n_models += 1
+            continue
+        with reading(table):
+            found = table.frame.select(pl.col("model").n_unique()).collect(engine="streaming")
+        n_models += int(found.item())
+    return n_models
+
+
+def _count_segments(source: SegmentTable) -> int:
+    """About how many segments the segmentations of a table have, crosses left out."""
+    n_segments = 0
+    for place, rule in enumerate(source.rules):
+        if rule.quantiles is not None or rule.edges is not None or source.table is None:
+            n_segments += 1 + _n_buckets(rule)
+            continue
+        values = pl.col(f"value_{place}").approx_n_unique()
+        with reading(source.table):
+            found = source.table.frame.select(values).collect(engine="streaming")
+        n_segments += 1 + min(MOST_GROUPS, int(found.item()))
+    return n_segments

@@ -1,0 +1,214 @@
+"""What a run will read, opened and checked: tables, the common keys of their ids, passes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import polars as pl
+
+from evalkit.config import Config, Segmentation
+from evalkit.credentials import storing
+from evalkit.errors import EvalkitError, note, raise_all
+from evalkit.ids import IdPlan, plan_ids
+from evalkit.segments import SegmentTable, open_segments
+from evalkit.sources import (
+    Door,
+    Guessing,
+    Table,
+    open_log,
+    open_rankings,
+    open_train,
+    open_truth,
+    settle,
+)
+from evalkit.values.checks import by_relevance_rules, order_of
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Tables that are in memory already, in place of the config's paths, and who gave them.
+
+    Args:
+        door: who asks, which says how columns are found that nobody named.
+        unnamed: models whose names a column gives instead, where a table has one.
+    """
+
+    truth: object | None = None
+    rankings: Sequence[object | None] = ()
+    train: object | None = None
+    segments: Mapping[str, object] = field(default_factory=dict)
+    weight: object | None = None
+    door: Door = "config"
+    unnamed: frozenset[str] = frozenset()
+
+    def guessing(self, config: Config) -> Guessing:
+        """How columns are found that nobody named."""
+        order, because = order_of(config)
+        return Guessing(self.door, order, because, self.unnamed)
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Every log of a run, opened but not read.
+
+    Args:
+        config: with the columns that are read, where some of them were guessed.
+    """
+
+    config: Config
+    truth: Table
+    threshold: float | None
+    rankings: Sequence[tuple[str | None, Table]]
+    train: Table | None
+    is_log: bool
+    segments: Sequence[SegmentTable] = ()
+    weight: SegmentTable | None = None
+    cluster: SegmentTable | None = None
+
+    @property
+    def logs(self) -> list[Table]:
+        """Truth, rankings, training log."""
+        rest = [] if self.train is None else [self.train]
+        return [self.truth, *(table for _, table in self.rankings), *rest]
+
+    @property
+    def segment_tables(self) -> list[Table]:
+        """The tables of users and of items that segments are read from."""
+        sources = [*self.segments, self.weight] if self.weight is not None else self.segments
+        tables = [each.table for each in sources if each.table is not None]
+        return [table for table in tables if table.role != "truth"]
+
+    @property
+    def all(self) -> list[Table]:
+        """Every table with rows of its own."""
+        return [*self.logs, *self.segment_tables]
+
+
+def open_tables(config: Config, given: Given) -> Tables:
+    """Open every log; all that is wrong with any of them at once."""
+    with storing(config.storage):
+        return _open_tables(config, given)
+
+
+def _open_tables(config: Config, given: Given) -> Tables:
+    problems: list[EvalkitError] = []
+    guessing = given.guessing(config)
+    opened = _open_logs(config, given, guessing, problems)
+    config = settle_columns(config, opened)
+    segments: list[SegmentTable] = []
+    ratios: dict[str, SegmentTable] = {}
+    interactions = config.log or config.truth
+    if not opened["truth"]:  # what is wrong with it is told, and no more
+        raise_all(problems)
+    assert interactions is not None
+    own = [(interactions, given.truth)]
+    open_segments(config.segments.named, own, given.segments, _noting(segments.append, problems))
+    statistics = config.statistics
+    rules = {"weight": statistics.weight}
+    if statistics.cluster is not None:
+        rules["cluster"] = Segmentation(by=statistics.cluster)
+    for name, rule in rules.items():
+        if rule is not None:
+            held = {name: given.weight} if name == "weight" and given.weight is not None else {}
+            note = partial(ratios.__setitem__, name)
+            open_segments({name: rule}, own, held, _noting(note, problems))
+    raise_all(problems)
+    (truth,) = opened["truth"]
+    models = [log.model for log in config.rankings] if config.log is None else [config.log.model]
+    truth, threshold = by_relevance_rules(truth, interactions.threshold, config.policies)
+    return Tables(
+        config,
+        truth,
+        threshold,
+        list(zip(models, opened["rankings"], strict=True)),
+        next(iter(opened["train"]), None),
+        config.log is not None,
+        segments,
+        ratios.get("weight"),
+        ratios.get("cluster"),
+    )
+
+
+def _open_logs(
+    config: Config, given: Given, guessing: Guessing, problems: list[EvalkitError]
+) -> dict[str, list[Table]]:
+    """The tables of each section, of which those are missing that something is wrong with."""
+    opened: dict[str, list[Table]] = {"truth": [], "rankings": [], "train": []}
+
+    def attempt(section: str, action: Callable[[Guessing], Table]) -> None:
+        try:
+            opened[section.partition("[")[0]].append(action(replace(guessing, section=section)))
+        except EvalkitError as error:
+            note(error, problems)
+
+    if config.log is not None:
+        try:
+            both = open_log(config.log, given.truth, replace(guessing, section="log"))
+        except EvalkitError as error:
+            note(error, problems)
+        else:
+            opened |= {"truth": [both[0]], "rankings": [both[1]]}
+    elif config.truth is not None:
+        attempt("truth", partial(open_truth, config.truth, given.truth))
+        for place, table in enumerate(config.rankings):
+            held = given.rankings[place] if given.rankings else None
+            attempt(f"rankings[{place}]", partial(open_rankings, table, held))
+    if config.train is not None:
+        attempt("train", partial(open_train, config.train, given.train))
+    return opened
+
+
+def settle_columns(config: Config, opened: Mapping[str, Sequence[Table]]) -> Config:
+    """The config with the columns that its tables are read by, where some were guessed.
+
+    Args:
+        opened: the tables by section; a section that lacks one stays as it is.
+    """
+    update: dict[str, object] = {}
+    if config.log is not None:
+        opened = {**opened, "log": opened["truth"]}
+    for section, tables in opened.items():
+        written = getattr(config, section)
+        if not any(table.guessed for table in tables):
+            continue
+        if not isinstance(written, tuple):
+            update |= {section: settle(written, tables[0])} if written is not None else {}
+        elif len(written) == len(tables):
+            update[section] = tuple(map(settle, written, tables))
+    return config.model_copy(update=update) if update else config
+
+
+def _noting(
+    keep: Callable[[SegmentTable], None], problems: list[EvalkitError]
+) -> Callable[[Callable[[], SegmentTable]], None]:
+    def attempt(action: Callable[[], SegmentTable]) -> None:
+        try:
+            keep(action())
+        except EvalkitError as error:
+            note(error, problems)
+
+    return attempt
+
+
+def plan_ids_of(tables: Tables, seed: int) -> tuple[IdPlan, IdPlan]:
+    """How the users and the items of all tables become keys."""
+    sources = [*tables.segments, tables.weight, tables.cluster]
+    values = [each.table for each in sources if each is not None and each.table is not None]
+    described = [(table, table.frame.collect_schema()) for table in [*tables.logs, *values]]
+    users = [
+        (
+            table.role,
+            table.at,
+            {name: dtype for name, dtype in schema.items() if name.startswith("user_")},
+        )
+        for table, schema in described
+        if "user_0" in schema
+    ]
+    items = []
+    for table, schema in described:
+        if "item" not in schema:
+            continue
+        dtype = schema["item"]
+        inner = dtype.inner if isinstance(dtype, (pl.List, pl.Array)) else dtype
+        items.append((table.role, table.at, {"item": inner}))
+    return plan_ids("user", users, seed=seed), plan_ids("item", items, seed=seed)  # type: ignore[arg-type]

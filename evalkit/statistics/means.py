@@ -1,0 +1,22 @@
+"""Confidence limits of a mean of users, from its exact sum."""
+
+from evalkit.exact import SCALE_BITS, ExactSum
+
+from .intervals import Interval, skewed_interval, wilson_interval
+
+
+def interval_of(
+    total: ExactSum, skewness: float, bounds: tuple[float, float], *, level: float
+) -> Interval:
+    """Limits of a mean: Wilson's where every value is 0 or 1, otherwise Student's.
+
+    They are moved by the values' skewness, which is known where all are from -1 to 1.
+    """
+    if is_share(total, bounds):
+        return wilson_interval(total.scaled >> SCALE_BITS, total.count, level=level)
+    return skewed_interval(total.mean, total.std_error, total.count, skewness, level=level)
+
+
+def is_share(total: ExactSum, bounds: tuple[float, float]) -> bool:
+    """Whether every value is 0 or 1: no other within these bounds is its own square."""
+    return bounds == (0.0, 1.0) and total.squares == total.scaled << SCALE_BITS

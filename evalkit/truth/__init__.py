@@ -1,0 +1,69 @@
+"""The truth: what the rankings of a run are held against, read from the interactions.
+
+`_read` reads interactions and drops repeats by policy; `_rows` gathers what was read; `_build`
+groups it: items by user in one compressed array, filters to pass items over; `_table` is the hash
+table that finds users; `_index` is what kernels look things up in.
+"""
+
+from evalkit.truth._build import UserItems, build_user_items, first_gap, merge_sort
+from evalkit.truth._index import (
+    FEW_ITEMS,
+    Grades,
+    Index,
+    code_of,
+    count_of,
+    find_item,
+    may_hold,
+    relevance_at,
+    select_candidates,
+    start_of,
+)
+from evalkit.truth._read import (
+    BATCH_ROWS,
+    TRUTH_CODES,
+    Train,
+    Truth,
+    build_train,
+    build_truth,
+    choose_rows,
+    count_in_train,
+    fewer_texts,
+    first_users,
+    null_id_error,
+)
+from evalkit.truth._rows import ManyGradesError, PairRows
+from evalkit.truth._shared import count_shared
+from evalkit.truth._table import find_entry, home_entry
+
+__all__ = [
+    "BATCH_ROWS",
+    "FEW_ITEMS",
+    "TRUTH_CODES",
+    "Grades",
+    "Index",
+    "ManyGradesError",
+    "PairRows",
+    "Train",
+    "Truth",
+    "UserItems",
+    "build_train",
+    "build_truth",
+    "build_user_items",
+    "choose_rows",
+    "code_of",
+    "count_in_train",
+    "count_of",
+    "count_shared",
+    "fewer_texts",
+    "find_entry",
+    "find_item",
+    "first_gap",
+    "first_users",
+    "home_entry",
+    "may_hold",
+    "merge_sort",
+    "null_id_error",
+    "relevance_at",
+    "select_candidates",
+    "start_of",
+]

@@ -1,0 +1,489 @@
+"""The truth: what the rankings of a run are held against, read from the interactions."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.config import Policies
+from evalkit.errors import NAMED_USERS, CountedError, DataError, RequestError
+from evalkit.ids import (
+    ITEM,
+    ITEM_KEY,
+    USER_KEY,
+    IdPlan,
+    KeyCollisionError,
+    Keys,
+    Sample,
+    Share,
+    as_array,
+    as_keys,
+    ids_of_keys,
+    same_ids,
+    stable_hashes,
+)
+from evalkit.kernels.threads import ordered_map
+from evalkit.sources import Table, reading
+from evalkit.truth._build import UserItems, build_user_items
+from evalkit.truth._rows import ManyGradesError, PairRows
+from evalkit.truth._shared import count_shared
+
+BATCH_ROWS = 1 << 18  # arrays of so many rows stay in a core's cache
+
+_NO_IDS = pl.DataFrame()
+_NO_KEYS: Keys = np.empty(0, dtype=np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What a run holds rankings against: items with a gain, by user, and the ids behind the keys.
+
+    Args:
+        pairs: items by user.
+        relevant_from: an item is relevant from this relevance on.
+        has_threshold: some items with a gain may not be relevant.
+        user_plan: how user ids become keys.
+        item_plan: how item ids become keys.
+        user_ids: the id columns of each user code; only for hashed ids, otherwise empty.
+        item_ids: ids of `item_keys`, in their order; only for hashed ids.
+        item_keys: uint64[n_items] ascending; only for hashed ids.
+        counts: rows and reasons, for the report.
+        is_extra: bool[n_users], users whom only rankings know; None when there are none.
+    """
+
+    pairs: UserItems
+    relevant_from: float
+    has_threshold: bool
+    user_plan: IdPlan
+    item_plan: IdPlan
+    user_ids: pl.DataFrame
+    item_ids: pl.DataFrame
+    item_keys: Keys
+    counts: "TruthRows"
+    is_extra: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def n_users(self) -> int:
+        """How many users there are."""
+        return self.pairs.n_users
+
+    def codes_of(self, users: Keys) -> npt.NDArray[np.int64]:
+        """int64[n_rows], the code of each row's user; -1 for a user that is not there."""
+        return self.pairs.codes_of(users)
+
+    @property
+    def threshold(self) -> float:
+        """The threshold as gains count from it: 1 where none is given."""
+        return self.relevant_from if self.relevant_from != SMALLEST_POSITIVE else 1.0
+
+    def ids_of_users(self, codes: npt.NDArray[np.int64]) -> pl.DataFrame:
+        """The id columns of user codes, in their order."""
+        if self.user_plan.hashed:
+            return self.user_ids[codes]
+        return ids_of_keys(self.user_plan, self.pairs.users[codes])
+
+    def stable_hashes(self) -> Keys:
+        """uint64[n_users], hashes of the users' ids that no version of any library changes."""
+        if not self.user_plan.hashed:
+            return self.pairs.users.copy()
+        return stable_hashes(self.user_ids, self.user_plan)
+
+    def order_of_users(self) -> npt.NDArray[np.int64]:
+        """User codes in ascending order of their ids."""
+        ids = self.ids_of_users(np.arange(self.pairs.n_users))
+        order: npt.NDArray[np.int64] = (
+            ids.select(pl.arg_sort_by(ids.columns)).to_series().to_numpy().astype(np.int64)
+        )
+        return order
+
+
+@dataclass(frozen=True, slots=True)
+class TruthRows:
+    """Where the truth's rows went: rows in = rows used + rows dropped."""
+
+    rows: int
+    null_ids: int
+    duplicates: int
+    negative: int
+    not_sampled: int
+
+    @property
+    def rows_used(self) -> int:
+        """Rows that became a judged (user, item) pair."""
+        return self.rows - self.null_ids - self.duplicates - self.not_sampled
+
+
+SMALLEST_POSITIVE = 5e-324
+
+# errors of `build_truth` in the order in which it looks for them
+TRUTH_CODES = (
+    "null-id",
+    "bad-relevance",
+    "threshold-without-relevance",
+    "duplicate-truth",
+    "negative-relevance",
+)
+
+
+def build_truth(
+    table: Table,
+    *,
+    threshold: float | None,
+    user_plan: IdPlan,
+    item_plan: IdPlan,
+    policies: Policies,
+    threads: int,
+    sample: Sample | None = None,
+    share: Share | None = None,
+    clock: Callable[[str], None] = lambda stage: None,
+    extra: pl.LazyFrame | None = None,
+) -> Truth:
+    """Read the interactions and group them by user.
+
+    Args:
+        extra: ids of users whom the truth may lack, each with any item: users without relevant
+            items.
+    Raises:
+        RequestError: no item can reach the threshold [threshold-without-relevance].
+        DataError: [null-id], [duplicate-truth], [bad-relevance], [negative-relevance] as the
+            policies ask.
+        KeyCollisionError: two ids share a key.
+    """
+    schema = table.frame.collect_schema()
+    has_relevance = "relevance" in schema
+    columns = [*user_plan.select(USER_KEY), *item_plan.select(ITEM_KEY)]
+    if has_relevance:
+        columns.append(pl.col("relevance").cast(pl.Float64))
+    elif policies.truth_duplicates == "sum":  # a row without relevance counts 1
+        columns.append(pl.lit(1.0).alias("relevance"))
+    how = _Reading(
+        table,
+        columns,
+        sample,
+        share,
+        keeps_ids=user_plan.hashed or item_plan.hashed,
+        coded=policies.truth_duplicates != "sum",  # sums are values of their own
+        threads=threads,
+        extra=_select_extra(extra, user_plan, item_plan),
+    )
+    rows = _read(how)
+    clock("read")
+    if rows.null_ids and policies.null_ids == "error":
+        raise null_id_error("truth", rows.null_ids, table.at)
+    relevant_from = SMALLEST_POSITIVE if threshold is None else threshold
+    if has_relevance:
+        _check_relevance(rows, table)
+        if rows.pairs.is_plain and relevant_from <= 1.0:
+            rows.pairs.forget_grades()  # all the same: nothing to carry along
+    elif relevant_from > 1.0 and policies.truth_duplicates != "sum":
+        raise RequestError(
+            f"threshold is {threshold}, and the truth has no relevance",
+            code="threshold-without-relevance",
+            at=table.at,
+            hint='name its column, such as relevance = "rating" under [truth.columns]',
+        )
+    pairs, found = build_user_items(
+        rows.pairs,
+        relevant_from=relevant_from,
+        duplicates=policies.truth_duplicates,
+        keep_negative=policies.negative_relevance == "subtract",
+        with_rows=user_plan.hashed,
+        threads=threads,
+    )
+    user_ids, item_ids, item_keys = _real_ids(rows, pairs, user_plan, item_plan)
+    is_extra = None
+    if rows.extra_keys:
+        is_extra = np.isin(pairs.users, np.concatenate(rows.extra_keys))
+    truth = Truth(
+        pairs,
+        relevant_from,
+        threshold is not None and pairs.grades.is_graded,
+        user_plan,
+        item_plan,
+        user_ids,
+        item_ids,
+        item_keys,
+        TruthRows(rows.n_rows, rows.null_ids, found.duplicates, found.negative, rows.not_sampled),
+        is_extra,
+    )
+    if found.duplicates and policies.truth_duplicates == "error":
+        raise CountedError(
+            "{n} rows of the truth repeat a user's item",
+            found.duplicates,
+            code="duplicate-truth",
+            at=table.at,
+            users=first_users(truth, found.copied),
+            hint='write truth_duplicates = "max", "sum" or "last" under [policies]',
+        )
+    if found.negative and policies.negative_relevance == "error":
+        raise CountedError(
+            "{n} items of the truth have a relevance below 0",
+            found.negative,
+            code="negative-relevance",
+            at=table.at,
+            hint='write negative_relevance = "ignore" or "subtract" under [policies]',
+        )
+    return truth
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What is read of the interactions, and how."""
+
+    table: Table
+    columns: list[pl.Expr]
+    sample: Sample | None
+    share: Share | None
+    keeps_ids: bool
+    coded: bool
+    threads: int
+    extra: pl.LazyFrame | None = None
+
+
+def _select_extra(extra: pl.LazyFrame | None, users: IdPlan, items: IdPlan) -> pl.LazyFrame | None:
+    """The same columns of users whom only rankings know; nothing is relevant to them."""
+    if extra is None:
+        return None
+    ids = [*users.select(USER_KEY), *items.select(ITEM_KEY)]
+    return extra.select(*ids, pl.lit(0.0).alias("relevance"))
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The interactions that were read.
+
+    Args:
+        pairs: the rows with ids, of the sample and of the share.
+        frames: the same rows, where real ids are needed beside their keys.
+    """
+
+    pairs: PairRows
+    n_rows: int = 0
+    null_ids: int = 0
+    not_sampled: int = 0
+    null_relevance: int = 0
+    frames: list[pl.DataFrame] = field(default_factory=list)
+    extra_keys: list[Keys] = field(default_factory=list)
+
+
+def _read(how: _Reading) -> _Rows:
+    """The interactions in arrays of our own, filled batch by batch while they are decoded."""
+    for coded in (True, False) if how.coded else (False,):
+        with suppress(ManyGradesError):
+            return _read_once(how, coded=coded)
+    raise AssertionError("relevances without codes are never too many")
+
+
+def _read_once(how: _Reading, *, coded: bool) -> _Rows:
+    has_grades = "relevance" in how.table.frame.select(how.columns).collect_schema()
+    graded = has_grades or how.extra is not None
+    # untouched room costs nothing, so what the metadata says may be too much
+    room = how.table.n_rows_hint() if how.extra is None else None
+    rows = _Rows(PairRows(room, graded=graded, coded=coded))
+
+    def placed() -> Iterator[tuple[pl.DataFrame, int]]:
+        most = fewer_texts(BATCH_ROWS, how.share, has_texts=how.keeps_ids)
+        for batch in how.table.stream(how.columns, most=most):
+            part, null_ids, not_sampled = choose_rows(batch, how.share, how.sample)
+            rows.null_ids += null_ids
+            rows.not_sampled += not_sampled
+            rows.n_rows += part.height + null_ids + not_sampled
+            if not has_grades and graded:
+                part = part.with_columns(relevance=pl.lit(1.0))
+            elif graded and (n_null := part["relevance"].null_count()):
+                rows.null_relevance += n_null
+                part = part.with_columns(pl.col("relevance").fill_null(0.0))
+            if how.keeps_ids:
+                rows.frames.append(part)
+            yield part, rows.pairs.place(part.height)
+        if how.extra is not None:
+            known = how.table.frame.select(how.columns).select(USER_KEY).unique()
+            others = how.extra.unique(USER_KEY).join(known, on=USER_KEY, how="anti").collect()
+            part, _, _ = choose_rows(others, how.share, how.sample)
+            if part.height:
+                rows.extra_keys.append(as_keys(part[USER_KEY]))
+                if how.keeps_ids:
+                    rows.frames.append(part)
+                yield part, rows.pairs.place(part.height)
+
+    def write(placed: tuple[pl.DataFrame, int]) -> None:
+        part, begin = placed
+        relevance = as_array(part["relevance"]) if graded else None
+        users, items = as_keys(part[USER_KEY]), as_keys(part[ITEM_KEY])
+        rows.pairs.write(begin, users, items, relevance)
+
+    with reading(how.table):  # arrays that may still grow are written by one thread
+        for _ in ordered_map(write, placed(), threads=how.threads if room else 1):
+            pass
+    return rows
+
+
+def fewer_texts(n_rows: int, share: Share | None, *, has_texts: bool) -> int:
+    """How many rows come together: fewer with texts, where a memory limit cuts the users."""
+    return max(1, n_rows // 4) if has_texts and share is not None else n_rows
+
+
+def drop_null_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """The rows whose user and item exist, and how many others there were."""
+    if not frame[USER_KEY].null_count() and not frame[ITEM_KEY].null_count():
+        return frame, 0
+    kept = frame.drop_nulls([USER_KEY, ITEM_KEY])
+    return kept, frame.height - kept.height
+
+
+def choose_rows(
+    frame: pl.DataFrame, share: Share | None, sample: Sample | None
+) -> tuple[pl.DataFrame, int, int]:
+    """The rows with ids, of a share of the users and of a sample.
+
+    Returns:
+        The rows; how many have no id, which the first share counts; how many of the share are not
+        in the sample.
+    """
+    kept, n_null = drop_null_ids(frame)
+    if share is not None:
+        kept = kept.filter(pl.Series(share.holds(as_keys(kept[USER_KEY]))))
+        n_null = n_null if share.is_first else 0
+    if sample is None:
+        return kept, n_null, 0
+    chosen = kept.filter(pl.Series(sample.holds(kept)))
+    return chosen, n_null, kept.height - chosen.height
+
+
+def null_id_error(role: str, n_rows: int, at: str) -> DataError:
+    """Rows without a user or an item, which the policies do not allow."""
+    return DataError(
+        f"{n_rows:,} rows of the {role} have no user or no item",
+        code="null-id",
+        at=at,
+        hint='filter them by where, or write null_ids = "drop" under [policies]',
+    )
+
+
+def _check_relevance(rows: _Rows, table: Table) -> None:
+    n_bad = rows.null_relevance + rows.pairs.count_not_finite()
+    if n_bad:
+        raise CountedError(
+            "{n} rows of the truth have a relevance that is null, NaN or infinite",
+            n_bad,
+            code="bad-relevance",
+            at=table.at,
+            hint='drop them by where, or write an expression: relevance = "coalesce(rating, 0)"',
+        )
+
+
+def _real_ids(
+    rows: _Rows, pairs: UserItems, user_plan: IdPlan, item_plan: IdPlan
+) -> tuple[pl.DataFrame, pl.DataFrame, Keys]:
+    user_ids, item_ids = _NO_IDS, _NO_IDS
+    item_keys = np.empty(0, dtype=np.uint64)
+    if not rows.frames:
+        if user_plan.hashed:  # nobody, but of the right type
+            user_ids = pl.DataFrame(
+                schema=dict(zip(user_plan.columns, user_plan.dtypes, strict=True))
+            )
+        return user_ids, item_ids, item_keys
+    frame = pl.concat(rows.frames)
+    if user_plan.hashed:
+        real = frame.select(user_plan.columns)
+        user_ids = real[pairs.first_rows]
+        if not same_ids(real, user_ids[pairs.codes_of(as_keys(frame[USER_KEY]))]):
+            raise KeyCollisionError
+    if item_plan.hashed:
+        item_keys, item_ids = distinct_items(frame)
+    return user_ids, item_ids, item_keys
+
+
+def first_users(truth: Truth, codes: npt.NDArray[np.int64]) -> list[tuple[Any, ...]]:
+    """The ids of the smallest of some users, for messages."""
+    ids = truth.ids_of_users(codes)
+    rows: list[tuple[Any, ...]] = ids.sort(ids.columns).head(NAMED_USERS).rows()
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Train:
+    """What the models had seen of the truth's users.
+
+    Args:
+        pairs: seen items by user.
+        item_keys: uint64[n_items] ascending; only for hashed ids.
+        item_ids: their ids; only for hashed ids.
+        rows: rows of the whole log.
+    """
+
+    pairs: UserItems
+    item_keys: Keys
+    item_ids: pl.DataFrame
+    rows: int
+
+
+def build_train(table: Table, truth: Truth, *, null_ids: str, threads: int) -> Train:
+    """Read the training log; rows of users that the truth lacks are passed over.
+
+    Raises:
+        DataError: rows without ids, where the policy forbids them [null-id].
+        KeyCollisionError: two ids share a key.
+    """
+    columns = [*truth.user_plan.select(USER_KEY), *truth.item_plan.select(ITEM_KEY)]
+    known_rows = PairRows(None)
+    distinct: list[pl.DataFrame] = []
+    n_null = n_rows = 0
+    with reading(table):
+        for rows in table.stream(columns, most=BATCH_ROWS):
+            kept, dropped = drop_null_ids(rows)
+            n_rows += rows.height
+            n_null += dropped
+            codes = truth.pairs.codes_of(as_keys(kept[USER_KEY]))
+            known, codes = kept.filter(pl.Series(codes >= 0)), codes[codes >= 0]
+            if truth.user_plan.hashed and not same_ids(
+                known.select(truth.user_plan.columns), truth.user_ids[codes]
+            ):
+                raise KeyCollisionError
+            users, items = as_keys(known[USER_KEY]), as_keys(known[ITEM_KEY])
+            known_rows.write(known_rows.place(known.height), users, items, None)
+            if truth.item_plan.hashed:
+                distinct.append(known.select(ITEM_KEY, ITEM).unique())
+    if n_null and null_ids == "error":
+        raise null_id_error("training log", n_null, table.at)
+    seen, _ = build_user_items(known_rows, threads=threads)
+    item_keys, item_ids = _NO_KEYS, _NO_IDS
+    if distinct:
+        item_keys, item_ids = distinct_items(pl.concat(distinct))
+    return Train(seen, item_keys, item_ids, n_rows)
+
+
+def count_in_train(truth: Truth, train: Train, *, threads: int) -> int:
+    """Relevant pairs of a user and an item that stand in the training log, each once.
+
+    Raises:
+        KeyCollisionError: two items share a key.
+    """
+    if truth.item_plan.hashed and train.item_keys.size and truth.item_keys.size:
+        _, ours, theirs = np.intersect1d(
+            truth.item_keys, train.item_keys, assume_unique=True, return_indices=True
+        )
+        if not same_ids(truth.item_ids[ours], train.item_ids[theirs]):
+            raise KeyCollisionError
+    return count_shared(
+        truth.pairs, train.pairs, relevant_from=truth.relevant_from, threads=threads
+    )
+
+
+def distinct_items(rows: pl.DataFrame) -> tuple[Keys, pl.DataFrame]:
+    """Every item key once, ascending, and its id.
+
+    Raises:
+        KeyCollisionError: two items share a key.
+    """
+    distinct = (
+        rows.lazy().select(ITEM_KEY, ITEM).unique().sort(ITEM_KEY).collect(engine="streaming")
+    )
+    keys = as_keys(distinct[ITEM_KEY])
+    if keys.size > 1 and bool((keys[1:] == keys[:-1]).any()):
+        raise KeyCollisionError
+    return keys, distinct.select(ITEM)

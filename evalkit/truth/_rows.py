@@ -1,0 +1,231 @@
+"""Interactions on their way to being grouped: rows in arrays of our own, filled batch by batch."""
+
+import threading
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.ids import Keys, mix
+from evalkit.kernels import kernel
+from evalkit.truth._index import FEW_ITEMS, Grades
+
+Number = TypeVar("Number", bound=np.generic)
+
+MAX_GRADES = 256
+GRADE_SLOTS = 1024
+
+
+class ManyGradesError(Exception):
+    """There are more relevances than codes; the caller starts again without codes."""
+
+
+@kernel(allocates=False)
+def split_rows(users, items, begin, lows, run_users, run_ends):  # type: ignore[no-untyped-def]
+    """Low halves of the items from `begin` on, and the runs of rows of one user.
+
+    Gives the number of runs, and what the high halves have in common (0: all are 0).
+    """
+    n_runs = 0
+    any_high = np.uint64(0)
+    for row in range(users.size):
+        n_runs += row == 0 or users[row] != users[row - 1]
+        run_users[n_runs - 1] = users[row]
+        run_ends[n_runs - 1] = begin + row + 1
+        lows[begin + row] = np.uint32(items[row] & np.uint64(0xFFFFFFFF))
+        any_high |= items[row] >> np.uint64(32)
+    return n_runs, any_high
+
+
+@kernel(allocates=False)
+def split_highs(items, highs):  # type: ignore[no-untyped-def]
+    """High halves of the items."""
+    for row in range(items.size):
+        highs[row] = np.uint32(items[row] >> np.uint64(32))
+
+
+@kernel(allocates=False)
+def encode_grades(bits, first, slots, codes):  # type: ignore[no-untyped-def]
+    """Codes of float64 values, given as int64 bits; gives the first row without one.
+
+    `slots` int64[n, 2] holds bits and code + 1 (0: the slot is free).
+    """
+    for row in range(first, bits.size):
+        slot = grade_slot(bits[row], slots)
+        if slots[slot, 1] == 0:
+            return row
+        codes[row] = slots[slot, 1] - 1
+    return bits.size
+
+
+@kernel(allocates=False)
+def grade_slot(value, slots):  # type: ignore[no-untyped-def]
+    """The slot of a value, or the free one that it would get."""
+    slot = np.int64(mix(np.uint64(value)) & np.uint64(slots.shape[0] - 1))
+    while slots[slot, 1] != 0 and slots[slot, 0] != value:
+        slot = (slot + 1) & (slots.shape[0] - 1)
+    return slot
+
+
+class GradeCodes:
+    """Codes of the relevances met so far; threads may ask for them side by side."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._bits = np.empty(0, dtype=np.int64)
+        self._slots = np.zeros((GRADE_SLOTS, 2), dtype=np.int64)  # replaced, never changed
+
+    @property
+    def values(self) -> npt.NDArray[np.float64]:
+        """float64[256], the values in the order of their codes, then zeros."""
+        values = np.zeros(MAX_GRADES)
+        values[: self._bits.size] = self._bits.view(np.float64)
+        return values
+
+    @property
+    def n(self) -> int:
+        """How many values have a code."""
+        return int(self._bits.size)
+
+    def encode(self, values: npt.NDArray[np.float64], codes: npt.NDArray[np.uint8]) -> None:
+        """Fill `codes`; new values get the next ones.
+
+        Raises:
+            ManyGradesError: there is no code left.
+        """
+        bits = values.view(np.int64)
+        row = 0
+        while (row := int(encode_grades(bits, row, self._slots, codes))) < bits.size:
+            self._learn(np.unique(bits[row:]))
+
+    def _learn(self, found: npt.NDArray[np.int64]) -> None:
+        with self._lock:
+            known = np.concatenate([self._bits, found[~np.isin(found, self._bits)]])
+            if known.size > MAX_GRADES:
+                raise ManyGradesError
+            slots = np.zeros((GRADE_SLOTS, 2), dtype=np.int64)
+            for code, value in enumerate(known):
+                slots[grade_slot.interpret(value, slots)] = value, code + 1
+            self._bits, self._slots = known, slots
+
+
+class PairRows:
+    """Rows of user, item and perhaps relevance.
+
+    Args:
+        room: rows that may come, or None when nobody knows.
+        graded: rows have a relevance.
+        coded: relevances are few, so that one byte says which; otherwise they stay float64.
+    """
+
+    def __init__(self, room: int | None, *, graded: bool = False, coded: bool = True) -> None:
+        n = 1 << 16 if room is None else room
+        self.grows = room is None
+        self.size = 0
+        self.graded, self.coded = graded, coded
+        self.lows = np.empty(n + FEW_ITEMS, dtype=np.uint32)
+        self.highs = np.empty(0, dtype=np.uint32)
+        self.codes = np.empty(n if graded and coded else 0, dtype=np.uint8)
+        self.own = np.empty(n if graded and not coded else 0, dtype=np.float64)
+        self.known = GradeCodes()
+        self.runs: dict[int, tuple[Keys, npt.NDArray[np.int64]]] = {}  # by their first row
+        self._lock = threading.Lock()
+
+    @classmethod
+    def of(
+        cls,
+        users: Keys,
+        items: Keys,
+        relevance: npt.NDArray[np.float64] | None = None,
+        *,
+        coded: bool = True,
+    ) -> "PairRows":
+        """Rows that are there already; `coded`: unless there are too many relevances."""
+        for with_codes in (True, False) if coded else (False,):
+            rows = cls(users.size, graded=relevance is not None, coded=with_codes)
+            try:
+                rows.write(rows.place(users.size), users, items, relevance)
+            except ManyGradesError:
+                continue
+            return rows
+        raise AssertionError("values of their own need no codes")
+
+    def place(self, n_rows: int) -> int:
+        """The place of the next rows, for which there is room from now on."""
+        begin, self.size = self.size, self.size + n_rows
+        if self.grows and self.size > self.lows.size - FEW_ITEMS:
+            more = 2 * self.size
+            self.lows = _grown(self.lows, more + FEW_ITEMS)
+            self.highs = _grown(self.highs, more) if self.highs.size else self.highs
+            self.codes = _grown(self.codes, more) if self.codes.size else self.codes
+            self.own = _grown(self.own, more) if self.own.size else self.own
+        return begin
+
+    def write(
+        self, begin: int, users: Keys, items: Keys, relevance: npt.NDArray[np.float64] | None
+    ) -> None:
+        """Take over rows; threads may do so side by side unless the room grows.
+
+        Raises:
+            ManyGradesError: relevances are not few.
+        """
+        if not users.size:  # nothing that could stand in the place of the next rows' runs
+            return
+        end = begin + users.size
+        run_users = np.empty(users.size, dtype=np.uint64)
+        run_ends = np.empty(users.size, dtype=np.int64)
+        n_runs, any_high = split_rows(users, items, begin, self.lows, run_users, run_ends)
+        if any_high:
+            with self._lock:
+                if not self.highs.size:
+                    self.highs = np.zeros(self.lows.size - FEW_ITEMS, dtype=np.uint32)
+            split_highs(items, self.highs[begin:end])
+        if relevance is not None and self.coded:
+            self.known.encode(relevance, self.codes[begin:end])
+        elif relevance is not None:
+            self.own[begin:end] = relevance
+        self.runs[begin] = run_users[:n_runs].copy(), run_ends[:n_runs].copy()
+
+    @property
+    def n_runs(self) -> int:
+        """Runs of rows of one user, a few more where batches cut them."""
+        return sum(users.size for users, _ in self.runs.values())
+
+    def take_runs(self) -> tuple[Keys, npt.NDArray[np.int64]]:
+        """User and end of every run, in the order of the rows; they are given away."""
+        parts = [self.runs.pop(begin) for begin in sorted(self.runs)]
+        users = np.concatenate([np.empty(0, np.uint64), *(users for users, _ in parts)])
+        ends = np.concatenate([np.empty(0, np.int64), *(ends for _, ends in parts)])
+        if parts and (cut := np.flatnonzero(users[1:] == users[:-1])).size:
+            users, ends = np.delete(users, cut), np.delete(ends, cut)  # by the border of a batch
+        return users, ends
+
+    def grades(self) -> Grades:
+        """The relevances; written rows alone count."""
+        return Grades(
+            self.codes[: self.size] if self.codes.size else self.codes,
+            self.known.values,
+            self.own[: self.size] if self.own.size else self.own,
+        )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every relevance is 1."""
+        return self.codes.size > 0 and self.known.values[: self.known.n].tolist() == [1.0]
+
+    def forget_grades(self) -> None:
+        """Every row is simply relevant."""
+        self.codes, self.own = self.codes[:0], self.own[:0]
+
+    def count_not_finite(self) -> int:
+        """Rows whose relevance is NaN or infinite."""
+        if self.own.size:
+            return int(self.size - np.isfinite(self.own[: self.size]).sum())
+        bad = np.flatnonzero(~np.isfinite(self.known.values))
+        return int(np.isin(self.codes[: self.size], bad).sum()) if bad.size else 0
+
+
+def _grown(array: npt.NDArray[Number], size: int) -> npt.NDArray[Number]:
+    larger = np.zeros(size, dtype=array.dtype)
+    larger[: array.size] = array
+    return larger

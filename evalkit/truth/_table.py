@@ -1,0 +1,263 @@
+"""The hash table that leads from a user's key to what is kept of the user.
+
+Users are partitioned by the top bits of their hash, so that each partition of the table is built by
+one thread in memory that fits a cache, and partitions never meet. Where keys are spread evenly
+enough, as numbers given one after another are, their distance from the smallest is the hash: logs
+in the order of users then walk through the table from one end to the other.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.ids import Keys, mix
+from evalkit.kernels import kernel
+from evalkit.kernels.threads import ordered_map
+
+ENTRY = 4  # words of a table entry: user key, filter, start and count packed, code + 1 (0: free)
+USERS_A_PARTITION = 1 << 13
+MAX_PARTITION_BITS = 12
+TABLE_LOAD = 0.7  # entries a slot of the fullest partition
+SPARE_SLOTS = 128  # of a partition, for entries that met others at its end
+EVEN = 1.25  # times their mean, which no partition exceeds where keys are spread evenly
+LONGEST_RUN = 256  # of entries without a free slot, where keys are spread evenly
+
+
+class Hash(NamedTuple):
+    """How a key becomes 64 bits: (key - base) * factor, or mixed where `factor` is 0."""
+
+    base: np.uint64
+    factor: np.uint64
+
+
+MIXED = Hash(np.uint64(0), np.uint64(0))
+
+
+class Layout(NamedTuple):
+    """Where in the table a user's entry is looked for first.
+
+    A hash chooses a partition by its top bits, and by the next ones a slot of it; entries that
+    meet move on, and every partition ends with a free slot.
+
+    Args:
+        hash: of users.
+        shift: how far half a hash is shifted right to give the partition.
+        slots: slots of a partition that a hash may choose.
+        stride: slots of a partition with the spare ones behind them.
+    """
+
+    hash: Hash
+    shift: int
+    slots: int
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Entries of users with their codes; filters, starts and counts are 0.
+
+    Args:
+        entries: uint64[n_partitions * stride * 4]; one fills half a cache line.
+        layout: of the entries.
+    """
+
+    entries: npt.NDArray[np.uint64]
+    layout: Layout
+
+
+@kernel(allocates=False)
+def hash_of(user, hash):  # type: ignore[no-untyped-def]
+    """64 bits that choose a user's partition and slot."""
+    return mix(user) if hash.factor == 0 else (user - hash.base) * hash.factor
+
+
+@kernel(allocates=False)
+def partition_of(user, hash, shift):  # type: ignore[no-untyped-def]
+    """The partition that the top 63 - shift bits of a user's hash choose."""
+    return np.int64((hash_of(user, hash) >> np.uint64(1)) >> np.uint64(shift))
+
+
+@kernel(allocates=False)
+def home_entry(user, layout):  # type: ignore[no-untyped-def]
+    """Index of the table entry that a user's hash chooses."""
+    hashed = hash_of(user, layout.hash)
+    partition = (hashed >> np.uint64(1)) >> np.uint64(layout.shift)
+    within = (hashed << np.uint64(63 - layout.shift)) >> np.uint64(32)
+    slot = (within * np.uint64(layout.slots)) >> np.uint64(32)
+    return np.int64(partition * np.uint64(layout.stride) + slot) * ENTRY
+
+
+@kernel(allocates=False)
+def find_entry(table, user, layout):  # type: ignore[no-untyped-def]
+    """Index of a user's table entry; -1 for a user that is not there."""
+    entry = np.int64(home_entry(user, layout))
+    while table[entry + 3] != 0:
+        if table[entry] == user:
+            return entry
+        entry += ENTRY
+    return -1
+
+
+@kernel(allocates=False)
+def count_partitions(users, hash, shift, counts):  # type: ignore[no-untyped-def]
+    """Rows of each partition."""
+    for row in range(users.size):
+        counts[partition_of(users[row], hash, shift)] += 1
+
+
+@kernel(allocates=False)
+def scatter_users(users, first, last, hash, shift, places, out):  # type: ignore[no-untyped-def]
+    """Key and code of users first..last into their partitions, one after another, keeping order.
+
+    `places` is the next place of each partition.
+    """
+    for code in range(first, last):
+        partition = partition_of(users[code], hash, shift)
+        place = places[partition] * 2
+        places[partition] += 1
+        out[place] = users[code]
+        out[place + 1] = np.uint64(code + 1)
+
+
+OK, TWICE, FULL = 0, 1, 2
+
+
+@kernel(allocates=False)
+def fill_table(users, offsets, first, last, layout, longest, table):  # type: ignore[no-untyped-def]
+    """Put users into the slots of partitions first..last: OK, TWICE when one comes twice, FULL.
+
+    `users` are keys and codes by partition, which begin at `offsets`. A partition is full, too,
+    where more than `longest` entries stand without a free slot between them.
+    """
+    for partition in range(first, last):
+        begin = partition * layout.stride * ENTRY
+        end = begin + layout.stride * ENTRY - ENTRY  # stays free, which ends every search
+        for number in range(2 * offsets[partition], 2 * offsets[partition + 1], 2):
+            user = users[number]
+            home = entry = home_entry(user, layout)
+            while table[entry + 3] != 0:
+                if table[entry] == user:
+                    return TWICE
+                entry += ENTRY
+            if entry >= end or entry - home > longest * ENTRY:
+                return FULL
+            table[entry] = user
+            table[entry + 3] = users[number + 1]
+        run = 0
+        for entry in range(begin, end, ENTRY):
+            run = run + 1 if table[entry + 3] != 0 else 0
+            if run > longest:
+                return FULL
+    return OK
+
+
+def cut(n: int, n_pieces: int) -> list[tuple[int, int]]:
+    """Begin and end of pieces of almost the same size."""
+    bounds = np.linspace(0, n, n_pieces + 1).astype(np.int64).tolist()
+    return list(pairwise(bounds))
+
+
+def partition_bits(n: int, most: int) -> int:
+    """Top bits of a hash that choose a partition, so that one has at most so many on average."""
+    bits = 0
+    while bits < MAX_PARTITION_BITS and n >> bits > most:
+        bits += 1
+    return bits
+
+
+def hash_in_order(users: Keys) -> Hash:
+    """The hash that keeps the order of keys, from the smallest to the largest of them."""
+    if not users.size:
+        return MIXED
+    smallest = users.min()
+    n_keys = int(users.max()) - int(smallest) + 1
+    return Hash(smallest, np.uint64(min((1 << 64) // n_keys, (1 << 64) - 1)))
+
+
+def count_places(
+    users: Keys, hash: Hash, bits: int, pieces: list[tuple[int, int]], threads: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Offsets of the partitions, and each piece's first place in each of them."""
+
+    def histogram(piece: tuple[int, int]) -> npt.NDArray[np.int64]:
+        counts = np.zeros(1 << bits, dtype=np.int64)
+        count_partitions(users[piece[0] : piece[1]], hash, 63 - bits, counts)
+        return counts
+
+    counts = np.stack(list(ordered_map(histogram, pieces, threads=threads)))
+    offsets = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
+    return offsets, offsets[:-1] + np.cumsum(counts, axis=0) - counts
+
+
+def are_even(offsets: npt.NDArray[np.int64]) -> bool:
+    """Whether no partition is much larger than the others."""
+    n_partitions = offsets.size - 1
+    return int(np.diff(offsets).max()) * n_partitions <= EVEN * int(offsets[-1])
+
+
+def tabulate(users: Keys, threads: int) -> Table | None:
+    """The table of the users' keys and codes; None where a user comes twice.
+
+    Args:
+        users: uint64[n_users], of user code 0, 1, ...
+    """
+    for hash, longest, spare in _attempts(users):
+        result, table = _fill(users, hash, longest, spare, threads)
+        if result != FULL:
+            return table
+    raise AssertionError("some attempt has room enough")
+
+
+def _fill(
+    users: Keys, hash: Hash, longest: int, spare: int, threads: int
+) -> tuple[int, Table | None]:
+    """The table by one hash, and OK; or why there is none.
+
+    Args:
+        longest: run of entries without a free slot.
+        spare: slots of a partition behind those that a hash may choose.
+    """
+    bits = partition_bits(users.size, USERS_A_PARTITION)
+    pieces = cut(users.size, 4 * threads)
+    offsets, first_places = count_places(users, hash, bits, pieces, threads)
+    if hash is not MIXED and not are_even(offsets):
+        return FULL, None
+    scattered = np.empty(2 * users.size, dtype=np.uint64)
+    slots = max(1, math.ceil(int(np.diff(offsets).max()) / TABLE_LOAD))
+    layout = Layout(hash, 63 - bits, slots, slots + spare)
+    table = Table(_aligned(layout.stride * ENTRY << bits), layout)
+
+    def scatter(number: int) -> None:
+        own = first_places[number].copy()
+        scatter_users(users, *pieces[number], hash, layout.shift, own, scattered)
+
+    def fill(partitions: tuple[int, int]) -> int:
+        return int(fill_table(scattered, offsets, *partitions, layout, longest, table.entries))
+
+    for _ in ordered_map(scatter, range(len(pieces)), threads=threads):
+        pass
+    results = set(ordered_map(fill, cut(1 << bits, 8 * threads), threads=threads))
+    if results == {OK}:
+        return OK, table
+    return TWICE if TWICE in results else FULL, None
+
+
+def _attempts(users: Keys) -> Iterator[tuple[Hash, int, int]]:
+    """Hashes to try, the longest run of entries that is good enough, and the spare slots."""
+    yield hash_in_order(users), LONGEST_RUN, SPARE_SLOTS
+    spare = SPARE_SLOTS
+    while True:
+        yield MIXED, users.size, spare
+        spare *= 8
+
+
+def _aligned(n_words: int) -> npt.NDArray[np.uint64]:
+    """Zeros that begin with a cache line, so that no entry lies in two."""
+    room: npt.NDArray[np.uint64] = np.zeros(n_words + 8, dtype=np.uint64)
+    first = -room.ctypes.data % 64 // 8
+    return room[first : first + n_words]

@@ -1,0 +1,1 @@
+"""From ranks to values: lists gathered by their conventions, who counts, blocks measured."""

@@ -1,0 +1,447 @@
+"""From ranks to sums: blocks of users are measured and folded into exact sums at once."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.config import Policies, policies_of
+from evalkit.exact import CellRows
+from evalkit.kernels import kernel
+from evalkit.kernels.intrinsics import prefetch
+from evalkit.kernels.threads import ordered_map
+from evalkit.metrics import Hits, Relevant, Request
+from evalkit.ranks import NOT_RANKED, Ranks
+from evalkit.segments import CellSet
+from evalkit.sums import Pair, Totals
+from evalkit.truth import Truth, first_gap, relevance_at
+from evalkit.values.gather import RankSets, Seen, View, look
+from evalkit.values.settle import Cases, cases_of, settle, with_relevant
+
+USERS_A_BLOCK = 8192  # at least, where there are so many
+MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
+
+AHEAD = 12  # users between asking for a list and using it
+
+Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The cutoffs of one metric with one set of parameters: one call of its kernel."""
+
+    request: Request  # of any of the cutoffs
+    cutoffs: npt.NDArray[np.int64]
+    columns: tuple[int, ...]  # the place of each cutoff among the requests
+    policies: Policies
+
+
+def group_requests(requests: Sequence[Request], policies: Policies) -> list[Group]:
+    """Requests that differ in their cutoff alone share one call.
+
+    Args:
+        policies: of the run; a request may have some of its own.
+    """
+    members: dict[object, list[int]] = {}
+    for place, request in enumerate(requests):
+        alike = (request.metric.name, request.parameters, request.policies)
+        members.setdefault(alike, []).append(place)
+    groups = []
+    for places in members.values():
+        by_cutoff = sorted((requests[place].kernel_cutoff, place) for place in places)
+        cutoffs = np.array([cutoff for cutoff, _ in by_cutoff], dtype=np.int64)
+        columns = tuple(place for _, place in by_cutoff)
+        first = requests[places[0]]
+        groups.append(Group(first, cutoffs, columns, policies_of(first, policies)))
+    return groups
+
+
+@kernel(allocates=False)
+def sort_descending(gains):  # type: ignore[no-untyped-def]
+    """Sort one user's gains in place, the largest first.
+
+    Source:
+        Shell, CACM 1959, with the gaps of Knuth, The Art of Computer Programming 3, 5.2.1.
+    """
+    gap = first_gap(gains.size)
+    while gap > 0:
+        for place in range(gap, gains.size):
+            gain = gains[place]
+            before = place - gap
+            while before >= 0 and gains[before] < gain:
+                gains[before + gap] = gains[before]
+                before -= gap
+            gains[before + gap] = gain
+        gap //= 3
+
+
+@kernel(allocates=False)
+def sort_by_rank(ranks, gains):  # type: ignore[no-untyped-def]
+    """Sort one user's hits in place, by rank; hits at one rank, the larger gain first."""
+    gap = first_gap(ranks.size)
+    while gap > 0:
+        for place in range(gap, ranks.size):
+            rank, gain = ranks[place], gains[place]
+            before = place - gap
+            while before >= 0 and (
+                ranks[before] > rank or (ranks[before] == rank and gains[before] < gain)
+            ):
+                ranks[before + gap] = ranks[before]
+                gains[before + gap] = gains[before]
+                before -= gap
+            ranks[before + gap] = rank
+            gains[before + gap] = gain
+        gap //= 3
+
+
+@kernel(allocates=False)
+def find_first(places, begin):  # type: ignore[no-untyped-def]
+    """Where the first of ascending places stands that is not before `begin`."""
+    low, high = 0, places.size
+    while low < high:
+        middle = (low + high) >> 1
+        if places[middle] < begin:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel(allocates=False)
+def gather_hits(  # type: ignore[no-untyped-def]
+    users,
+    starts,
+    counts,
+    grades,
+    relevant_from,
+    judged,
+    present,
+    ranks,
+    copy_places,
+    copy_ranks,
+    hits,
+    relevant,
+):
+    """Fill the ragged rows that metrics are measured on, for a block of user codes.
+
+    Users without a list stay empty: a policy says what they count.
+    """
+    codes, values, own = grades.codes, grades.values, grades.own
+    hit_starts, hit_ranks, hit_gains, hit_ideal = hits.starts, hits.ranks, hits.gains, hits.ideal
+    relevant_starts, relevant_gains = relevant.starts, relevant.gains
+    graded = codes.size > 0 or own.size > 0
+    n_hits = 0
+    n_relevant = 0
+    hit_starts[0] = 0
+    relevant_starts[0] = 0
+    for row in range(users.size):
+        user = users[row]
+        ahead = starts[users[min(row + AHEAD, users.size - 1)]]  # users may be in any order
+        prefetch(ranks, ahead)
+        prefetch(codes, ahead)
+        first_hit, first_relevant = n_hits, n_relevant
+        begin = starts[user]
+        end = begin + counts[user] if present[user] else begin
+        last_gain = np.inf
+        is_descending = True  # as most users' items are kept
+        for place in range(begin, end):
+            gain = relevance_at(codes, values, own, place) if graded else 1.0
+            is_descending &= gain <= last_gain
+            last_gain = gain
+            is_relevant = gain >= relevant_from
+            if is_relevant or (judged and gain > 0.0):
+                relevant_gains[n_relevant] = gain
+                n_relevant += 1
+            elif not judged:
+                continue
+            hit_ranks[n_hits] = ranks[place]
+            hit_gains[n_hits] = hit_ideal[n_hits] = gain
+            n_hits += ranks[place] != NOT_RANKED
+        if copy_places.size > 0:
+            copy = find_first(copy_places, begin)
+            while copy < copy_places.size and copy_places[copy] < end:
+                gain = relevance_at(codes, values, own, copy_places[copy])
+                if judged or gain >= relevant_from:
+                    hit_ranks[n_hits] = copy_ranks[copy]
+                    hit_gains[n_hits] = hit_ideal[n_hits] = gain
+                    n_hits += 1
+                    is_descending = False
+                copy += 1
+        sort_by_rank(hit_ranks[first_hit:n_hits], hit_gains[first_hit:n_hits])
+        if not is_descending:
+            sort_descending(hit_ideal[first_hit:n_hits])
+            sort_descending(relevant_gains[first_relevant:n_relevant])
+        hit_starts[row + 1] = n_hits
+        relevant_starts[row + 1] = n_relevant
+
+
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """What it takes to measure one model's ranks, block by block."""
+
+    truth: Truth
+    ranks: Sequence[Ranks]
+    groups: Sequence[Group]
+    probes: Sequence[int]  # for each group, the place of the ranks that it looks at
+    present: Sequence[npt.NDArray[np.bool_]]
+    lengths: Sequence[npt.NDArray[np.int32]]
+    cases: Sequence[Cases]  # of every user, whose policies settle what counts
+
+    @classmethod
+    def of(
+        cls, truth: Truth, ranks: RankSets, groups: Sequence[Group], policies: Policies
+    ) -> "Measuring":
+        """One model, of which each group looks at the ranks by its own rules."""
+        rules = list(ranks.sets)
+        found = list(ranks.sets.values())
+        return cls(
+            truth,
+            found,
+            groups,
+            [rules.index(ranks.rules_of(group.request, policies)) for group in groups],
+            [each.present for each in found],
+            [each.lengths for each in found],
+            [
+                cases_of(each.present, each.lengths, truth.pairs.n_relevant, truth.is_extra)
+                for each in found
+            ],
+        )
+
+    def measure(self, users: npt.NDArray[np.int64]) -> list[Values]:
+        """For each group float64[n_users, n_cutoffs] of a block of users; NaN where left out."""
+        views: dict[tuple[int, bool], tuple[Hits, Relevant]] = {}
+        looks: dict[tuple[int, View, int], Seen] = {}
+        two_views = self.truth.has_threshold or self.truth.counts.negative > 0
+        measured = []
+        for group, probe in zip(self.groups, self.probes, strict=True):
+            request, policies = group.request, group.policies
+            lengths = self.lengths[probe][users].astype(np.int64)
+            cases = self.cases[probe][users]
+            judged = two_views and request.view == "judged"
+            view = View.of(request, policies, judged=judged)
+            values = np.empty((users.size, group.cutoffs.size))
+            if view.is_plain:
+                if (probe, judged) not in views:
+                    views[probe, judged] = self._gather(users, probe, judged=judged)
+                hits, relevant = views[probe, judged]
+                threshold = self.truth.threshold
+                request.measure(hits, relevant, lengths, group.cutoffs, values, threshold=threshold)
+            else:
+                n_relevant = self._look(users, group, probe, view, lengths, values, looks)
+                cases = with_relevant(cases, n_relevant)
+            higher_is_better = bool(request.metric.higher_is_better)
+            settle(values, cases, policies, higher_is_better=higher_is_better)
+            measured.append(values)
+        return measured
+
+    def _look(
+        self,
+        users: npt.NDArray[np.int64],
+        group: Group,
+        probe: int,
+        view: View,
+        lengths: npt.NDArray[np.int64],
+        values: Values,
+        looks: dict[tuple[int, View, int], Seen],
+    ) -> npt.NDArray[np.integer]:
+        """Fill `values` through a view; how many relevant items each user has in it."""
+        cuts = [int(cutoff) for cutoff in group.cutoffs] if view.duplicates == "multiply" else [0]
+        seen: Seen | None = None
+        for column, cutoff in enumerate(cuts):
+            seen = looks.get((probe, view, cutoff))
+            if seen is None:
+                ranks = self.ranks[probe]
+                seen = look(self.truth, ranks, users, view, cutoff=cutoff)
+                looks[probe, view, cutoff] = seen
+            one = slice(column, column + 1) if len(cuts) > 1 else slice(None)
+            out = np.empty((users.size, group.cutoffs[one].size))
+            group.request.measure(
+                seen.hits,
+                seen.relevant,
+                lengths,
+                group.cutoffs[one],
+                out,
+                threshold=self.truth.threshold,
+            )
+            values[:, one] = out
+        if seen is None:
+            raise AssertionError("a group has a cutoff at least")
+        return seen.n_relevant
+
+    def _gather(
+        self, users: npt.NDArray[np.int64], probe: int, *, judged: bool
+    ) -> tuple[Hits, Relevant]:
+        pairs, ranks = self.truth.pairs, self.ranks[probe]
+        n_places = int(pairs.counts[users].sum())
+        n_hits = n_places + ranks.copy_places.size + 1  # one is written before it counts
+        hits = Hits(
+            np.empty(users.size + 1, dtype=np.int64),
+            np.empty(n_hits, dtype=np.int32),
+            np.empty(n_hits, dtype=np.float64),
+            np.empty(n_hits, dtype=np.float64),
+        )
+        relevant = Relevant(
+            np.empty(users.size + 1, dtype=np.int64), np.empty(n_places, dtype=np.float64)
+        )
+        gather_hits(
+            users,
+            pairs.starts,
+            pairs.counts,
+            pairs.grades,
+            self.truth.relevant_from,
+            judged,
+            self.present[probe],
+            ranks.ranks,
+            ranks.copy_places,
+            ranks.copy_ranks,
+            hits,
+            relevant,
+        )
+        return hits, relevant
+
+
+class BlockValues(Protocol):
+    """Values of users under several models, a block of users at a time.
+
+    Args:
+        columns: int64[n_requests], the column of each request where groups stand side by side.
+        higher_is_better: of each group.
+    """
+
+    columns: npt.NDArray[np.int64]
+    higher_is_better: list[bool]
+
+    def measure(self, users: npt.NDArray[np.int64]) -> dict[str, list[Values]]:
+        """For each model, for each group of requests float64[n_users, n_cutoffs]."""
+
+    def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
+        """User codes, a few thousand at a time; at least one block, be it empty."""
+
+
+def beside(values: BlockValues, measured: Sequence[Values]) -> Values:
+    """float64[n_users, n_requests] of one model, from its groups."""
+    return np.concatenate(measured, axis=1)[:, values.columns]
+
+
+def _blocks_of(codes: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
+    size = max(USERS_A_BLOCK, min(codes.size // MOST_BLOCKS, 4 * USERS_A_BLOCK))
+    for begin in range(0, max(codes.size, 1), size):
+        yield codes[begin : begin + size]
+
+
+class GivenValues:
+    """Values that are there already, such as those of a finished run.
+
+    Args:
+        values: for each model float64[n_users, n_requests].
+        higher_is_better: of each request.
+    """
+
+    def __init__(self, values: Mapping[str, Values], higher_is_better: Sequence[bool]) -> None:
+        self.columns = np.arange(len(higher_is_better))
+        self.higher_is_better = list(higher_is_better)
+        self._values = values
+
+    def measure(self, users: npt.NDArray[np.int64]) -> dict[str, list[Values]]:
+        """For each model, for each request float64[n_users, 1]."""
+        return {
+            name: [np.ascontiguousarray(each[users, place, None]) for place in self.columns]
+            for name, each in self._values.items()
+        }
+
+    def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
+        """User codes, a few thousand at a time."""
+        n_users = next(iter(self._values.values())).shape[0]
+        return _blocks_of(np.arange(n_users) if order is None else order)
+
+
+class UserValues:
+    """The values of users under several models, measured a block of users at a time.
+
+    Args:
+        ranks: of each model.
+        requests: what is measured; those that differ in their cutoff alone are measured together.
+        policies: of the run; a request may have some of its own.
+    """
+
+    def __init__(
+        self,
+        truth: Truth,
+        ranks: Mapping[str, RankSets],
+        requests: Sequence[Request],
+        policies: Policies,
+    ) -> None:
+        groups = group_requests(requests, policies)
+        self.n_users = truth.pairs.n_users
+        # the column that each request stands in, where the groups stand side by side
+        self.columns = np.argsort([column for group in groups for column in group.columns])
+        self.higher_is_better = [bool(group.request.metric.higher_is_better) for group in groups]
+        self._measuring = {
+            name: Measuring.of(truth, by_rules, groups, policies)
+            for name, by_rules in ranks.items()
+        }
+
+    def measure(self, users: npt.NDArray[np.int64]) -> dict[str, list[Values]]:
+        """For each model, for each group of requests float64[n_users, n_cutoffs]."""
+        return {name: each.measure(users) for name, each in self._measuring.items()}
+
+    def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
+        """User codes, a few thousand at a time; at least one block, be it empty."""
+        return _blocks_of(np.arange(self.n_users) if order is None else order)
+
+
+class Watcher(Protocol):
+    """Looks at the values of every block of users."""
+
+    def add(
+        self,
+        users: npt.NDArray[np.int64],
+        values: Mapping[str, Sequence[Values]],
+        columns: npt.NDArray[np.int64],
+    ) -> None:
+        """A block of users; the column that each request stands in."""
+
+
+def measure_models(
+    users: BlockValues,
+    models: Iterable[str],
+    *,
+    cell_sets: Sequence[CellSet],
+    pairs: Sequence[Pair] = (),
+    threads: int,
+    keep: Callable[[str, npt.NDArray[np.int64], Values], None] | None = None,
+    order: npt.NDArray[np.int64] | None = None,
+    watch: Watcher | None = None,
+) -> list[Totals]:
+    """Exact sums of every request over the users, for each set of cells.
+
+    Args:
+        models: of the values.
+        cell_sets: cells of the users, one set at least.
+        pairs: models to compare, user by user.
+        keep: called with a model, each block's user codes and values, block after block.
+        order: int64[n_users], the order in which users come by.
+        watch: told of each block's user codes and values, from any thread.
+    """
+    n_columns = users.columns.size
+    totals = [Totals(models, pairs, n_columns, each.n_cells) for each in cell_sets]
+
+    def work(block: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], dict[str, Values]]:
+        if order is None and cell_sets[0].n_cells > 1:  # cell by cell, to be added in order
+            rows = CellRows.of(cell_sets[0].codes[block], cell_sets[0].n_cells)
+            block = block[rows.order]
+        values = users.measure(block)
+        for each, cells in zip(totals, cell_sets, strict=True):
+            each.add(values, users.higher_is_better, cells.codes[block])
+        if watch is not None:
+            watch.add(block, values, users.columns)
+        kept = values if keep is not None else {}
+        return block, {name: beside(users, each) for name, each in kept.items()}
+
+    for block, kept in ordered_map(work, users.blocks(order), threads=threads):
+        for name, values in kept.items():
+            assert keep is not None
+            keep(name, block, values)
+    return totals
