@@ -149,7 +149,7 @@ def test_every_metric_has_summary_source_and_bounds(name):
 @pytest.mark.parametrize("name", sorted(registry()))
 def test_every_metric_has_goldens_of_every_case(name):
     stem = registry()[name].kernel.py_func.__module__.rpartition(".")[2]
-    file = PACKAGE.parent / "tests" / "metrics" / f"test_{stem}.py"
+    file = PACKAGE.parent / "tests" / "metrics" / "rankings" / f"test_{stem}.py"
     spec = importlib.util.spec_from_file_location(f"goldens_of_{stem}", file)
     assert spec is not None
     assert spec.loader is not None

@@ -7,9 +7,9 @@ import re
 from dataclasses import replace
 
 import pytest
+from example_runs import report
 from hypothesis import given
 from hypothesis import strategies as st
-from test_runs import report
 
 from evalkit.cli import console
 from evalkit.report import Report, render

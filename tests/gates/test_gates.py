@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-from test_runs import report
+from example_runs import report
 
 from evalkit.config import GateRule, build_config
 from evalkit.errors import Errors, RequestError

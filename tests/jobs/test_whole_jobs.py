@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from test_runs import failing, left_over
+from example_runs import failing, left_over
 
 from evalkit.config import build_config
 from evalkit.errors import EvalkitError

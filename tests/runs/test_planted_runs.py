@@ -8,7 +8,7 @@ import time
 
 import polars as pl
 import pytest
-from test_runs import report, with_users
+from example_runs import report, with_users
 
 from evalkit import history, runs
 from evalkit.cli import console

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from test_segments import make_logs
+from segmented_logs import make_logs
 
 import evalkit
 from evalkit.cli.app import run_command

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from example_logs import write_example_logs
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 CONFIGS = sorted((ROOT / "configs").glob("*.toml"))
 DAY = "2026-11-20"
 THREE_IN_THE_MORNING = datetime(2026, 11, 21, 3)

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_runs import report
+from example_runs import report
 
 from evalkit.jobs.mlflow import name_numbers
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def test_numbers_have_names_that_mlflow_allows():

@@ -25,7 +25,7 @@ from evalkit.config import (
 )
 from evalkit.errors import Errors, EvalkitError, RequestError
 
-CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))
+CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.toml"))
 
 SMALL = """
 [truth]

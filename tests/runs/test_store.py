@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from test_runs import report
+from example_runs import report
 
 from evalkit import runs
 from evalkit.config import build_config
@@ -23,7 +23,7 @@ from evalkit.runs import _store as store_module
 
 obstore = pytest.importorskip("obstore", reason='pip install "evalkit[s3]"')
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SECRET = "not-to-be-seen-4711"
 
 

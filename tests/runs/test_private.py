@@ -90,7 +90,7 @@ def test_what_killed_jobs_left_is_removed_and_live_ones_stay(tmp_path):
         job = subprocess.Popen(
             [sys.executable, "-c", WORK, str(target)],
             stdout=subprocess.PIPE,
-            cwd=Path(__file__).parent.parent,
+            cwd=Path(__file__).parents[2],
         )
         assert job.stdout.readline() == b"ready\n"
         return job

@@ -105,7 +105,7 @@ def test_the_licence_of_the_data_travels_with_it():
 
 @pytest.mark.slow
 def test_the_script_makes_the_same_tables_again():
-    script = Path(__file__).parent.parent / "bench" / "train_demo_models.py"
+    script = Path(__file__).parents[2] / "bench" / "train_demo_models.py"
     made = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True)
 
     assert made.returncode == 0, made.stdout + made.stderr

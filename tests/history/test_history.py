@@ -4,7 +4,7 @@ import os
 import sqlite3
 
 import pytest
-from test_runs import report
+from example_runs import report
 
 from evalkit import history
 from evalkit.errors import BusyError, RequestError
