@@ -8,6 +8,7 @@ import polars as pl
 
 from evalkit.credentials import reader_options
 from evalkit.errors import DataError, EvalkitError, note, raise_all
+from evalkit.sources.arrow import CONTINUES, MAGIC, batch_fault
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.parquet import page_fault
 from evalkit.sources.paths import File, partitions_of
@@ -128,12 +129,17 @@ def _is_blank(file: File) -> bool:
         return False
 
 
-_SIGNATURES = {b"PAR1": "parquet", b"ARROW1": "ipc"}
+_SIGNATURES = {b"PAR1": "parquet", MAGIC: "ipc"}
 
 
 def _check_content(file: File) -> None:
-    """Refuses binary formats that the config or a file name calls text."""
-    if file.remote or file.format in ("parquet", "ipc"):
+    """Refuses binary formats that are called text, and Arrow files that claim what cannot be."""
+    if file.remote or file.format == "parquet":
+        return
+    if file.format == "ipc":
+        fault = batch_fault(file.path)
+        if fault is not None:
+            raise _damaged(fault, file.path)
         return
     with open(file.path, "rb") as stream:
         head = stream.read(6)
@@ -155,9 +161,13 @@ def _check_pages(files: Sequence[File], names: Collection[str]) -> None:
         with mapped(path, lambda error: None):
             fault = page_fault(path, names, is_many=len(local) > _FEW_FILES)
         if fault is not None:
-            hint = "the file is damaged; write it again"
-            errors.append(DataError(fault, code="unreadable-file", at=path, hint=hint))
+            errors.append(_damaged(fault, path))
     raise_all(errors)
+
+
+def _damaged(fault: str, path: str) -> DataError:
+    hint = "the file is damaged; write it again"
+    return DataError(fault, code="unreadable-file", at=path, hint=hint)
 
 
 _FEW_FILES = 8
@@ -211,7 +221,7 @@ def _is_ipc_stream(file: File) -> bool:
     if file.remote:
         return False
     with open(file.path, "rb") as stream:
-        return stream.read(4) == b"\xff\xff\xff\xff"
+        return stream.read(len(CONTINUES)) == CONTINUES
 
 
 def _scan(file: File, types: Schema, kind: Kind) -> pl.LazyFrame:

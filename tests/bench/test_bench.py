@@ -221,3 +221,13 @@ def test_a_report_is_read_back_before_its_time_is_shown(tmp_path):
     rows = read_record(tmp_path, "report")["rows"]
     assert {row["step"] for row in rows} >= {"json", "html", "run and index", "read back"}
     assert {row["comparisons"] for row in rows} == {True, False}
+
+
+def test_damaged_files_end_in_an_answer_or_an_error_of_the_data(tmp_path):
+    done = run_script("fuzz", tmp_path, "--files", "60")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = read_record(tmp_path, "fuzz")
+    assert sum(sum(each.values()) for each in record["ends"].values()) == record["files"] == 60
+    assert {"fine", "unreadable-file"} <= {end for each in record["ends"].values() for end in each}
+    assert record["findings"] == []
