@@ -79,7 +79,7 @@ class Inference:
         estimates = tuple(
             estimates
             if estimates is not None
-            else _estimates(config, measured, models, totals, resampling, ratios)
+            else _estimates(config, measured, len(requests), models, totals, resampling, ratios)
         )
         compared = list(_comparisons(config, totals, resampling, ratios, requests))
         comparisons, n_tests = _corrected([each for each, _ in compared], chosen)
@@ -101,7 +101,7 @@ class Inference:
         warnings = (
             *_small(totals),
             *(_few_users(estimates) if known else _few(totals, requests, models)),
-            *(() if known else _tie_warnings(config, estimates, totals, measured)),
+            *(() if known else _tie_warnings(config.policies, estimates, totals, measured)),
         )
         findings = tuple(_findings(config, totals, requests)) if chosen.search else ()
         macros = tuple(_macros(config, estimates))
@@ -140,15 +140,15 @@ class RatioTotals(Protocol):
 def _estimates(
     config: Config,
     measured: Sequence[Request],
+    n_requests: int,
     models: Sequence[str],
     totals: GrandTotals,
     resampling: Resampling | None,
     ratios: RatioTotals | None,
 ) -> Iterator[Estimate]:
-    columns = range(len(config.requests))
     for model in models:
         for segment in totals.segments:
-            for column in columns:
+            for column in range(n_requests):
                 yield _by_ratio(
                     _estimate(config, measured, totals, resampling, segment, model, column),
                     None if ratios is None else ratios.total(segment, model, column),
@@ -642,17 +642,17 @@ def _small(totals: GrandTotals) -> Iterator[Warning_]:
 
 
 def _tie_warnings(
-    config: Config,
+    policies: Policies,
     estimates: Sequence[Estimate],
     totals: GrandTotals,
     measured: Sequence[Request],
 ) -> Iterator[Warning_]:
     """Numbers that the order of equal scores can move further than their interval, or a share."""
-    requests = {each.label: each for each in measured[: len(config.requests)]}
+    requests = {each.label: each for each in reversed(measured)}  # what was asked for comes first
     for each in estimates:
         request = requests[each.metric]
-        policies = policies_of(request, config.policies)
-        if each.segment is not None or policies.ties not in TIED:
+        followed = policies_of(request, policies)
+        if each.segment is not None or followed.ties not in TIED:
             continue
         best, worst = (
             totals.models[ALL, each.model].sum_of(measured.index(with_ties(request, ties))).mean
@@ -662,8 +662,8 @@ def _tie_warnings(
         reasons = []
         if each.low is not None and each.high is not None and spread > each.high - each.low:
             reasons.append("more than its interval is wide")
-        if spread > policies.tie_share * abs(each.value):
-            reasons.append(f"more than {policies.tie_share:.1%} of it")
+        if spread > followed.tie_share * abs(each.value):
+            reasons.append(f"more than {followed.tie_share:.1%} of it")
         if reasons:
             yield Warning_(
                 "ties-move-number",

@@ -4,9 +4,10 @@ import platform
 import resource
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 
 from evalkit import __version__
@@ -87,7 +88,7 @@ class Clock:
         self.stages[stage] = self.stages.get(stage, 0.0) + now - self._last
         self._last = now
 
-    def meta(self, rows: int, threads: int, used: dict[str, str]) -> Meta:
+    def meta(self, rows: int, threads: int, used: Mapping[str, str]) -> Meta:
         """The record of the report; `rows` that were read."""
         seconds = self._last - self._begin
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -99,7 +100,7 @@ class Clock:
             rows_per_second=rows / seconds if seconds > 0 else 0.0,
             threads=threads,
             stages=dict(self.stages),
-            versions=used,
+            versions=dict(used),
         )
 
 
@@ -111,7 +112,8 @@ def _cpu_seconds() -> float:
     return time.process_time() - loading.cpu_seconds
 
 
-def versions() -> dict[str, str]:
+@cache
+def versions() -> Mapping[str, str]:
     """What the numbers were made with."""
     names = ("polars", "numba", "numpy")
     found = {name: version(name) for name in names}

@@ -16,7 +16,9 @@ import numpy as np
 from evalkit.kernels import kernel
 
 _MAGIC = b"PAR1"
-_FEW_BYTES = 4_000  # of a footer; from there on compiled code is worth loading
+# from where on compiled code is worth loading, which takes as long as to interpret 200 pages
+_FEW_BYTES = 4_000  # of a footer
+_SMALL_FILE = 1 << 20
 _TAIL = 8  # bytes: length of the footer, magic
 _SLACK = 100  # bytes that old writers forgot to count in a column chunk
 _LARGEST = 1 << 31  # a page has fewer bytes
@@ -57,7 +59,7 @@ def page_fault(path: str, names: Collection[str], *, is_many: bool = False) -> s
             if content[size - 4 :] != _MAGIC or n_footer > end - len(_MAGIC):
                 return None
             wanted = {name.encode(errors="surrogateescape") for name in names}
-            is_small = n_footer < _FEW_BYTES and not is_many
+            is_small = n_footer < _FEW_BYTES and size < _SMALL_FILE and not is_many
             return _FAULTS.get(_check(content, end - n_footer, end, wanted, is_small=is_small))
 
 

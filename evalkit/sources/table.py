@@ -59,6 +59,7 @@ class Table:
     _kind: Kind = field(default="qrels", repr=False)
     _n_rows: int | None = field(default=None, repr=False)
     _used: tuple[str, ...] = field(default=(), repr=False)
+    _is_whole: bool = field(default=False, repr=False)  # the frame has the rows that are stored
 
     @property
     def columns(self) -> Columns:
@@ -118,7 +119,7 @@ class Table:
 
     def with_frame(self, frame: pl.LazyFrame, n_rows: int | None) -> "Table":
         """The same table with other rows, about `n_rows` of them, as a join makes them."""
-        return replace(self, frame=frame, _n_rows=n_rows)
+        return replace(self, frame=frame, _n_rows=n_rows, _is_whole=False)
 
     def stream(self, columns: Sequence[pl.Expr], *, most: int) -> Iterator[pl.DataFrame]:
         """The columns in frames of `most` rows at most, as they stand in the log.
@@ -129,7 +130,7 @@ class Table:
         lazy = self.frame.select(columns)
         is_local = not any(part.remote for part in self._parts)
         with _few_row_groups_ahead() if is_local else nullcontext():
-            frames = stream_batches(lazy)
+            frames = stream_batches(lazy, self.n_rows_hint() if self._is_whole else None)
             first = next(frames, None)  # by now all has been planned
         if first is not None:
             yield from _sized(chain([first], frames), most)

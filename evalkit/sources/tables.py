@@ -429,6 +429,7 @@ def _open(
         _kind=source.scan.kind if source.scan is not None else "qrels",
         _n_rows=source.n_rows,
         _used=tuple(plan.uses),
+        _is_whole=plan.where is None,
         splitters=_splitters(source, plan),
     )
 

@@ -47,6 +47,32 @@ def test_a_panic_is_raised(tmp_path):
         list(stream_batches(frame))
 
 
+def test_a_panic_is_raised_where_the_number_of_rows_is_known(tmp_path):
+    frame = pl.scan_ipc(damaged(tmp_path / "a.arrow"))
+
+    with pytest.raises(pl.exceptions.ComputeError, match="broke off"):
+        list(stream_batches(frame, ROWS.height))
+
+
+@pytest.mark.parametrize("n_rows", [99, 101])
+def test_another_number_of_rows_than_is_known_is_a_fault(n_rows):
+    with pytest.raises(pl.exceptions.ComputeError, match="broke off"):
+        list(stream_batches(ROWS.lazy(), n_rows))
+
+
+@pytest.mark.parametrize("where", [None, "item < 30", "item < 0"])
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_tables_give_the_rows_that_where_leaves(tmp_path, where, suffix):
+    path = tmp_path / f"train.{suffix}"
+    (ROWS.write_parquet if suffix == "parquet" else ROWS.write_csv)(path)
+    columns = {"user": "user", "item": "item"}
+    table = open_train(TrainTable(path=(str(path),), where=where, columns=columns))
+
+    n_rows = sum(batch.height for batch in table.stream([pl.all()], most=10))
+
+    assert n_rows == {None: 100, "item < 30": 30, "item < 0": 0}[where]
+
+
 def test_a_fault_of_the_reader_is_raised():
     with pytest.raises(pl.exceptions.InvalidOperationError):
         list(stream_batches(ROWS.lazy().select(pl.col("user").cast(pl.Int64))))
