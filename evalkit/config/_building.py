@@ -15,8 +15,8 @@ from evalkit.config._checks import (
     check_segments,
     check_statistics,
     check_tables,
-    translate,
 )
+from evalkit.config._complaints import translate
 from evalkit.config._fields import annotation_at, takes_text
 from evalkit.config._gates import check_form, check_gates
 from evalkit.config._places import Key, Places, spell

@@ -1,153 +1,18 @@
 """What a config must fulfil beyond the types of its keys, in our words."""
 
-import difflib
 import re
 from collections.abc import Collection, Mapping
 from itertools import pairwise
-from typing import Literal, cast, get_args, get_origin
 
-from evalkit.config._fields import annotation_at, entry_of, record_in, takes_text
+from evalkit.config._complaints import show
 from evalkit.config._places import Key, spell
 from evalkit.config._problems import Problems
-from evalkit.config._records import Config, Record
 from evalkit.config._variables import SECTIONS, tables_of
 from evalkit.errors import EvalkitError, nearest
 from evalkit.metrics import load_metric_files, parse_metrics, policies_of_kind, registry_of
 from evalkit.profiles import find_profile, is_path
 
 SPAN = re.compile(r"[1-9][0-9]{0,5}[mhd]")
-_KINDS = {
-    "string_type": "text",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "bool_type": "true or false",
-    "tuple_type": "a list",
-    "model_type": "a table",
-    "model_attributes_type": "a table",
-}
-
-
-def translate(each: Mapping[str, object], tree: object, problems: Problems) -> None:
-    """Say one of pydantic's findings in our words."""
-    key = cast(Key, each["loc"])
-    kind = cast(str, each["type"])
-    value = each.get("input")
-    context = cast("dict[str, object]", each.get("ctx", {}))
-    if kind == "extra_forbidden":
-        name = str(key[-1])
-        problems.add(key, "unknown-key", f"no key is called {name!r}", hint=_key_hint(key))
-    elif kind == "missing":
-        hint = 'names = ["nDCG@10", "recall@10"] under [metrics]' if key[0] == "metrics" else ""
-        where = key if key[:-1] else ()
-        if spell(key) == "metrics":
-            key = where = ("metrics", "names")
-        problems.add(where, "missing-key", f"{spell(key)!r} is not given", hint=hint)
-    elif kind == "literal_error":
-        choices = _choices(annotation_at(key))
-        close = nearest(value, choices) if isinstance(value, str) else None
-        problems.add(
-            key,
-            "unknown-choice",
-            f"{_show(value)} is none of {', '.join(choices)}",
-            hint=f"did you mean {close!r}?" if close else "",
-        )
-    elif kind == "model_type" and _is_near_a_key(key):
-        problems.add(key, "unknown-key", f"no key is called {key[-1]!r}", hint=_key_hint(key))
-    elif kind in _KINDS:
-        wanted = _KINDS[kind]
-        if kind == "tuple_type" and takes_text(annotation_at(key)) and key[-1] in _TEXT_KEYS:
-            wanted = "text or a list of texts"
-        hint = _type_hint(key, value, wanted)
-        problems.add(key, "wrong-type", f"{_show(value)} is not {wanted}", hint=hint)
-    elif kind == "too_short":
-        problems.add(key, "missing-key", f"{spell(key)!r} is empty", hint="name one at least")
-    elif kind == "finite_number":
-        problems.add(key, "out-of-range", f"{_show(value)} is not a finite number")
-    elif kind in _SIDES:
-        name, side = _SIDES[kind]
-        message = f"{_show(value)} is not {side} {context[name]}"
-        problems.add(key, "out-of-range", message)
-    else:
-        problems.add(key, "wrong-type", f"{_show(value)}: {each['msg']}")
-
-
-_SIDES = {
-    "greater_than_equal": ("ge", "at least"),
-    "less_than_equal": ("le", "at most"),
-    "greater_than": ("gt", "above"),
-    "less_than": ("lt", "below"),
-}
-_TEXT_KEYS = ("path", "user")
-
-
-def _show(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, dict):
-        return "a table"
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _type_hint(key: Key, value: object, wanted: str) -> str:
-    if wanted == "text" and isinstance(value, int | float) and not isinstance(value, bool):
-        return f'{key[-1]} = "{value}"' if isinstance(key[-1], str) else "put it in quotes"
-    if wanted == "a list" and key[-1] in ("rankings", "gates"):
-        return f"write [[{key[-1]}]], in double brackets"
-    if wanted == "a list" and isinstance(value, str):
-        return f'{key[-1]} = ["{value}"]'
-    if wanted == "a table" and isinstance(value, list):
-        return f"write [{spell(key)}] once; columns.model takes a table of many models"
-    if wanted in ("a number", "a whole number", "true or false") and isinstance(value, str):
-        return "leave the quotes out"
-    return ""
-
-
-def _choices(annotation: object) -> list[str]:
-    if get_origin(annotation) is Literal:
-        return [str(choice) for choice in get_args(annotation)]
-    return [choice for inner in get_args(annotation) for choice in _choices(inner)]
-
-
-def _is_near_a_key(key: Key) -> bool:
-    """Whether a name among names of one's own was meant as one of ours."""
-    record = record_in(annotation_at(key[:-1]))
-    if record is None or entry_of(record) is None:
-        return False
-    return nearest(str(key[-1]), record.model_fields) is not None
-
-
-def _key_hint(key: Key) -> str:
-    record = record_in(annotation_at(key[:-1])) if key[:-1] else Config
-    known = list(record.model_fields) if record else []
-    name = str(key[-1])
-    close = nearest(name, known)
-    if close:
-        return f"did you mean {close!r}?"
-    homes = [
-        spell(home) for home, fields in _known_tables(Config, ()) if name in fields and home != key
-    ]
-    if homes:
-        return f"{name!r} stands under {' or '.join(homes)}"
-    elsewhere = {
-        field: spell(home)
-        for home, fields in reversed(_known_tables(Config, ()))
-        for field in fields
-    }
-    if close := nearest(name, elsewhere):
-        if len(difflib.get_close_matches(name.lower(), [close.lower()], cutoff=0.8)) == 1:
-            return f"did you mean {close!r} under {elsewhere[close]}?"
-    return f"{spell(key[:-1]) or 'a config'} has {', '.join(known)}" if known else ""
-
-
-def _known_tables(record: type[Record], at: Key) -> list[tuple[Key, list[str]]]:
-    found = [(at or ("the top",), list(record.model_fields))]
-    for name, declared in record.model_fields.items():
-        inner = record_in(declared.annotation)
-        if inner is not None:
-            found += _known_tables(inner, (*at, name))
-    return found
 
 
 def check_tables(tree: Mapping[str, object], problems: Problems) -> None:
@@ -442,7 +307,7 @@ def _check_segmentation(key: Key, table: Mapping[str, object], problems: Problem
             problems.add((*key, "edges"), "missing-key", "there are no edges", hint="edges = [10]")
         case list() as edges if all(isinstance(edge, int | float) for edge in edges):
             if any(low >= high for low, high in pairwise(edges)):
-                message = f"{_show(edges)} do not ascend"
+                message = f"{show(edges)} do not ascend"
                 problems.add((*key, "edges"), "out-of-range", message, hint="the smallest first")
 
 

@@ -1,9 +1,7 @@
 """One record of a run, and its renderings; nothing here computes a number or reads a log."""
 
 from evalkit.errors import RequestError, nearest
-from evalkit.report.parquet import write_metrics_parquet
-from evalkit.report.per_user import UserWriter
-from evalkit.report.record import (
+from evalkit.report.entries import (
     Comparison,
     Counts,
     Curve,
@@ -16,13 +14,14 @@ from evalkit.report.record import (
     Macro,
     Meta,
     ModelCounts,
-    PerUser,
-    Report,
     Standing,
     StatisticsUsed,
     TruthCounts,
     Warning_,
 )
+from evalkit.report.parquet import write_metrics_parquet
+from evalkit.report.per_user import UserWriter
+from evalkit.report.record import PerUser, Report
 
 FORMATS = ("table", "json", "csv", "markdown", "html", "latex")
 

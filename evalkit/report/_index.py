@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from evalkit.report.record import Estimate
+    from evalkit.report.entries import Estimate
 
 Place: TypeAlias = tuple[str, str, str | None, str | None]  # model, metric, segmentation, segment
 

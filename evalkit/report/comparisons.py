@@ -4,8 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from evalkit.errors import clean
+from evalkit.report.entries import Comparison, StatisticsUsed
 from evalkit.report.findings import HEAD, NOTE, NOTHING, TITLE, found_by_pair
-from evalkit.report.record import Comparison, Report, StatisticsUsed
+from evalkit.report.record import Report
 from evalkit.report.text import display_width, pad, shorten, shorten_all
 
 GAP = "  "

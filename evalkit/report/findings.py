@@ -3,7 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from evalkit.report.record import Finding, Report
+from evalkit.report.entries import Finding
+from evalkit.report.record import Report
 
 TITLE = "segments that lose or gain"
 NOTE = "limits are widened for having been picked"

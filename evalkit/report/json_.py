@@ -18,8 +18,7 @@ from evalkit.report.by_hints import (
     read_text,
     read_wholes,
 )
-from evalkit.report.record import (
-    SCHEMA_VERSION,
+from evalkit.report.entries import (
     Comparison,
     Counts,
     Curve,
@@ -32,12 +31,12 @@ from evalkit.report.record import (
     Macro,
     Meta,
     ModelCounts,
-    Report,
     Standing,
     StatisticsUsed,
     TruthCounts,
     Warning_,
 )
+from evalkit.report.record import SCHEMA_VERSION, Report
 
 # Half characters (names of files that are no UTF-8) and what a terminal or an editor would obey.
 _UNPRINTABLE = re.compile(

@@ -3,8 +3,9 @@
 from html import escape
 
 from evalkit.errors import clean
+from evalkit.report.entries import Estimate
 from evalkit.report.findings import HEAD, MOST_ON_PAPER, NOTE, TITLE, found_by_pair
-from evalkit.report.record import Estimate, Report
+from evalkit.report.record import Report
 from evalkit.report.text import groups, show_values
 from evalkit.report.verdict import verdict_of
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from evalkit.errors import clean
-from evalkit.report.record import Estimate, ModelCounts, Report, TruthCounts
+from evalkit.report.entries import Estimate, ModelCounts, TruthCounts
+from evalkit.report.record import Report
 
 UNDEFINED = "-"
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-from evalkit.report.record import Comparison
+from evalkit.report.entries import Comparison
 
 # A test of "not inferior" says nothing of the other direction, which nobody tested.
 _TURNED = {"better": "worse", "worse": "better", "not inferior": "cannot tell"}

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from evalkit.errors import clean
-from evalkit.report.record import Gate, Report, readable
+from evalkit.report.entries import Gate
+from evalkit.report.record import Report, readable
 from evalkit.report.text import count_noun, show_values
 
 PASS, FAIL, UNCLEAR = "pass", "fail", "cannot tell"

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 
+from evalkit.report.entries import Curve, Graph
 from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._overview import leading_labels, one_of_each_metric
 from evalkit.report.html._plots import Line, Mark, Row, curve_plot, dot_plot, histogram, swatch
@@ -15,7 +16,7 @@ from evalkit.report.html._tables import (
     number_cell,
     table,
 )
-from evalkit.report.record import Curve, Graph, Report
+from evalkit.report.record import Report
 from evalkit.report.text import Group, groups
 from evalkit.report.turning import turned
 

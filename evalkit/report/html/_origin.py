@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from evalkit.report.entries import Input
 from evalkit.report.html._markup import Html, el, join, raw
 from evalkit.report.html._tables import name_cell, number_cell, table, text_cell
-from evalkit.report.record import Input, Report
+from evalkit.report.record import Report
 from evalkit.report.text import count_words
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from itertools import groupby
 
+from evalkit.report.entries import Comparison, Estimate, Gate
 from evalkit.report.findings import (
     HEAD,
     MOST_ON_PAPER,
@@ -24,7 +25,7 @@ from evalkit.report.html._tables import (
     table,
     text_cell,
 )
-from evalkit.report.record import Comparison, Estimate, Gate, Report
+from evalkit.report.record import Report
 from evalkit.report.text import Group, count_noun, groups
 from evalkit.report.turning import against
 from evalkit.report.verdict import verdict_of

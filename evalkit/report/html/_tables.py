@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from evalkit.report.entries import Estimate
 from evalkit.report.html._markup import Child, Html, el, join
 from evalkit.report.html._scale import decimals_for, show
-from evalkit.report.record import Estimate
 
 
 def table(

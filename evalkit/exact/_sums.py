@@ -1,0 +1,276 @@
+"""Exact sums of columns of values, of all rows or by cell, and what is read from them."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.exact._kernels import (
+    ADDS_BEFORE_CARRY,
+    LEAST_SPREAD,
+    LIMB_BITS,
+    N_LIMBS,
+    N_POWERS,
+    N_WAITING,
+    SCALE_BITS,
+    SUM_LIMBS,
+    TOGETHER,
+    add_cells,
+    carry,
+    settle_all,
+    sort_by_cell,
+)
+
+Limbs = npt.NDArray[np.int64]
+
+
+def rounded(value: Fraction) -> float:
+    """A fraction as a float; infinite where it is too large for one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def root_of(value: Fraction) -> float:
+    """The square root of a fraction, also of one that is too large or too small for a float.
+
+    0 of less than 0; infinite where the root is too large itself.
+    """
+    if value <= 0:
+        return 0.0
+    halved = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
+    scale = Fraction(2) ** (2 * halved)
+    try:
+        return math.ldexp(math.sqrt(value / scale), halved)
+    except OverflowError:
+        return math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class ExactSum:
+    """Number, sum and sum of squares of float64 values, all of them exact.
+
+    Args:
+        count: how many values.
+        scaled: their sum times 2^1074.
+        squares: the sum of their squares times 2^2148.
+    """
+
+    count: int = 0
+    scaled: int = 0
+    squares: int = 0
+
+    def merge(self, other: "ExactSum") -> "ExactSum":
+        """The sums over both parts."""
+        return ExactSum(
+            self.count + other.count, self.scaled + other.scaled, self.squares + other.squares
+        )
+
+    def without(self, other: "ExactSum") -> "ExactSum":
+        """The sums over this part less those of a part of it."""
+        return ExactSum(
+            self.count - other.count, self.scaled - other.scaled, self.squares - other.squares
+        )
+
+    @property
+    def total(self) -> float:
+        """The correctly rounded sum, equal to `math.fsum`; infinite where no float holds it."""
+        return rounded(Fraction(self.scaled, 1 << SCALE_BITS))
+
+    @property
+    def mean(self) -> float:
+        """The correctly rounded mean; NaN of nothing."""
+        return self.scaled / (self.count << SCALE_BITS) if self.count else math.nan
+
+    @property
+    def std_error(self) -> float | None:
+        """Standard error of the mean, s / sqrt(n) with n - 1 in the variance.
+
+        None below two values, and where no float holds it.
+        """
+        n = self.count
+        if n < 2:
+            return None
+        spread = n * self.squares - self.scaled * self.scaled  # n (n - 1) times the variance
+        try:
+            return math.sqrt(spread / (n * n * (n - 1) << 2 * SCALE_BITS))
+        except OverflowError:
+            return None
+
+
+class ExactSums:
+    """Exact sums of several columns of values while they are being filled by kernels.
+
+    Args:
+        n_columns: columns that are summed side by side.
+        n_cells: groups of rows that are summed apart.
+    """
+
+    def __init__(self, n_columns: int, n_cells: int = 1) -> None:
+        self.n_columns, self.n_cells = n_columns, n_cells
+        self.limbs: Limbs = np.zeros((n_cells * n_columns, N_LIMBS), dtype=np.int64)
+        self.counts = np.zeros((n_cells * n_columns, 4), dtype=np.int64)  # finite, NaN, infinite, 0
+        self.largest = np.zeros(n_cells * n_columns, dtype=np.int64)  # bits of absolute values
+        self.powers = np.zeros((n_cells * n_columns, N_POWERS), dtype=np.int64)
+        # what is not yet in the limbs, which are many times as large and so far from the core
+        self.waiting = np.zeros((n_cells * n_columns, N_WAITING), dtype=np.int64)
+        self._adds = 0
+        self._is_settled = True
+        # the limbs that are not all 0, and which they are: what many segments are summed from
+        self._used: Limbs | None = None
+        self._places = np.empty(0, dtype=np.int64)
+
+    def add(
+        self,
+        values: npt.NDArray[np.float64],
+        *,
+        first_column: int = 0,
+        rows: "CellRows | None" = None,
+    ) -> None:
+        """Add float64[n_users, n_cutoffs]; NaN is counted, not added.
+
+        Args:
+            first_column: the column of the sums that the first one of the values belongs to.
+            rows: which rows belong to which cell; all to the first one when left out.
+        """
+        n_users, n_columns = values.shape
+        if n_users == 0 or n_columns == 0:
+            return
+        self.make_room(n_users)
+        rows = CellRows.in_one(n_users) if rows is None else rows
+        values = np.ascontiguousarray(values)  # another layout would be compiled for anew
+        add_cells(
+            values,
+            rows.order,
+            rows.begins,
+            np.empty((n_columns, min(TOGETHER, n_users))),
+            first_column,
+            self.n_columns,
+            self.limbs,
+            self.counts,
+            self.largest,
+            self.powers,
+            self.waiting,
+        )
+
+    def make_room(self, n_values: int) -> None:
+        """Be ready for so many more values of a column, which a kernel is about to add."""
+        if self._adds + n_values > ADDS_BEFORE_CARRY:
+            self.settle()
+        self._adds += n_values
+        self._is_settled, self._used = False, None
+
+    def settle(self) -> None:
+        """Bring everything that waits into the limbs, and these into 32 bits."""
+        if not self._is_settled:
+            settle_all(self.waiting, self.limbs)
+            carry(self.limbs)
+            self._adds, self._is_settled = 1, True
+
+    def merge(self, other: "ExactSums") -> None:
+        """Take over another thread's sums."""
+        self.settle()
+        other.settle()
+        self.limbs += other.limbs
+        self.counts += other.counts
+        self.powers += other.powers
+        np.maximum(self.largest, other.largest, out=self.largest)
+        self._is_settled, self._used = False, None
+
+    def take(self, columns: npt.NDArray[np.int64]) -> "ExactSums":
+        """The same sums with columns in another order."""
+        self.settle()
+        taken = ExactSums(columns.size, self.n_cells)
+        places = (np.arange(self.n_cells)[:, None] * self.n_columns + columns).ravel()
+        taken.limbs, taken.counts = self.limbs[places], self.counts[places]
+        taken.largest, taken.powers = self.largest[places], self.powers[places]
+        return taken
+
+    def over(self, cells: npt.NDArray[np.int64]) -> "ExactSums":
+        """The sums over some of the cells, as those of one."""
+        self.settle()
+        found = ExactSums(self.n_columns)
+        shape = (self.n_cells, self.n_columns, -1)
+        if self._used is None:
+            self._places = np.flatnonzero(self.limbs.any(axis=0))
+            self._used = self.limbs[:, self._places]
+        found.limbs[:, self._places] = self._used.reshape(shape)[cells].sum(axis=0)
+        found.counts = self.counts.reshape(shape)[cells].sum(axis=0)
+        found.largest = self.largest.reshape(shape[:2])[cells].max(axis=0, initial=0)
+        found.powers = self.powers.reshape(shape)[cells].sum(axis=0)
+        found._is_settled = False
+        return found
+
+    def n_undefined(self, column: int) -> int:
+        """Values that were NaN."""
+        return int(self.counts[column, 1])
+
+    def n_infinite(self, column: int) -> int:
+        """Values that were infinite, which no sum holds."""
+        return int(self.counts[column, 2])
+
+    def n_zero(self, column: int) -> int:
+        """Values that were 0."""
+        return int(self.counts[column, 3])
+
+    def largest_of(self, column: int) -> float:
+        """The largest absolute value; 0 of nothing."""
+        return float(self.largest.view(np.float64)[column])
+
+    def skewness_of(self, column: int) -> float:
+        """The third central moment over the variance to the power 1.5, both over n.
+
+        Of values cut to 2^-20, by exact sums of their powers; NaN where a value is beyond -1 and
+        1, below two values, or where they hardly differ.
+        """
+        n, total, *limbs = (int(each) for each in self.powers[column])
+        squares, cubes = limbs[0] + (limbs[1] << 30), limbs[2] + (limbs[3] << 30)
+        spread = n * squares - total * total  # n^2 times the variance
+        if n < self.counts[column, 0] or n < 2 or spread < (LEAST_SPREAD * n) ** 2:
+            return math.nan
+        third = n * n * cubes - 3 * n * total * squares + 2 * total**3  # n^3 times the moment
+        return third / math.sqrt(spread) ** 3
+
+    def sum_of(self, column: int) -> ExactSum:
+        """The exact sums of a column's finite values."""
+        self.settle()
+        limbs = self.limbs[column]
+        total, squares = _whole(limbs[:SUM_LIMBS]), _whole(limbs[SUM_LIMBS:])
+        return ExactSum(int(self.counts[column, 0]), total, squares)
+
+
+@dataclass(frozen=True, slots=True)
+class CellRows:
+    """Which rows of a block belong to which cell.
+
+    Args:
+        order: int64[n_rows], the rows cell by cell.
+        begins: int64[n_cells + 1], where each cell's rows begin in `order`.
+    """
+
+    order: npt.NDArray[np.int64]
+    begins: npt.NDArray[np.int64]
+
+    @classmethod
+    def in_one(cls, n_rows: int) -> "CellRows":
+        """All rows in the first cell."""
+        return cls(np.arange(n_rows), np.array([0, n_rows]))
+
+    @classmethod
+    def of(cls, cells: npt.NDArray[np.int32], n_cells: int) -> "CellRows":
+        """The rows by the cell of each."""
+        if n_cells == 1:
+            return cls.in_one(cells.size)
+        order = np.empty(cells.size, dtype=np.int64)
+        begins = np.zeros(n_cells + 1, dtype=np.int64)
+        sort_by_cell(cells, order, begins)
+        return cls(order, begins)
+
+
+def _whole(limbs: Limbs) -> int:
+    """The number in settled limbs, of 32 bits each but the last, which has its sign."""
+    low = int.from_bytes(limbs[:-1].astype("<u4").tobytes(), "little")
+    return low + (int(limbs[-1]) << (LIMB_BITS * (limbs.size - 1)))

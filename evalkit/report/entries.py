@@ -1,0 +1,305 @@
+"""What a report is made of: estimates, comparisons, counts, curves, gates, as frozen records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One log that was read; `model` is None for the truth, the train log and many-model logs.
+
+    `columns` are those that were read: our name -> a column or an expression, several of a user;
+    those of them are `guessed` that nobody named.
+    """
+
+    role: str
+    model: str | None
+    paths: tuple[str, ...]
+    rows: int
+    fingerprint: str | None
+    columns: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    guessed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TruthCounts:
+    """Where the rows of the truth went: `rows = rows_used + sum(rows_dropped.values())`."""
+
+    rows: int
+    rows_used: int
+    rows_dropped: Mapping[str, int]
+    users: int
+    users_without_relevant: int
+    pairs: int
+    in_train: int | None = None  # of the pairs; None: no train log was given, or nobody counted
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCounts:
+    """Where the rows of one model's rankings went, and what was odd about them."""
+
+    rows: int
+    rows_used: int
+    rows_dropped: Mapping[str, int]
+    users: int
+    users_without_ranking: int
+    users_without_truth: int
+    duplicates: int
+    duplicates_searched: str  # "relevant": among relevant items only; "all"
+    seen_in_train: int | None  # None: no train log was given
+    bad_ranks: int  # users with gaps or repeats
+    ties: int
+    depth: int  # the longest list
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Counts of the truth and of every model, models in the order of the config."""
+
+    truth: TruthCounts
+    models: Mapping[str, ModelCounts]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One metric of one model, summed up over users (of one segment, or of all)."""
+
+    model: str
+    metric: str  # the label, unique within model and segment: nDCG@10
+    name: str
+    cutoff: int | None
+    parameters: Mapping[str, str | float]
+    value: float  # NaN when undefined for every user
+    n_users: int
+    n_undefined: int
+    segmentation: str | None = None
+    segment: str | None = None
+    low: float | None = None
+    high: float | None = None
+    std_error: float | None = None
+    policies: Mapping[str, str | float] = field(default_factory=dict)  # other than the defaults
+    higher_is_better: bool | None = True  # not in report.json; None: nobody knows any more
+
+
+@dataclass(frozen=True, slots=True)
+class Warning_:
+    """Something that lets the result stand but may mislead; `model` None concerns all."""
+
+    code: str
+    message: str
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two models on the users whom both have a value of, paired by user.
+
+    Args:
+        delta: mean of the users' candidate less baseline; `std_error`, `low`, `high` are its.
+        relative: `delta` over the baseline's mean on the same users.
+        p_value: two-sided, of no difference; `p_adjusted` after the correction.
+        effect_size: Cohen's d of the differences, `delta` over their standard deviation.
+        wins: users whom the candidate serves better, whichever way the metric points; None where
+            users have no values of their own, or where neither way is better.
+        verdict: better, worse, not inferior, equivalent, no winner known: cannot tell; different,
+            where neither way is better; not tested, where there is no p-value.
+        smallest_difference: that so many users show with the power that was asked for.
+        users_needed: to show a difference of `margin` with that power; None without one.
+    """
+
+    baseline: str
+    candidate: str
+    metric: str
+    segmentation: str | None
+    segment: str | None
+    delta: float
+    std_error: float | None
+    low: float | None
+    high: float | None
+    relative: float | None
+    relative_low: float | None
+    relative_high: float | None
+    p_value: float | None
+    p_adjusted: float | None
+    effect_size: float | None
+    test: str  # t, wilcoxon, permutation, bootstrap, tukey
+    n_users: int
+    wins: int | None
+    ties: int | None
+    losses: int | None
+    margin: float | None
+    verdict: str
+    smallest_difference: float | None
+    users_needed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A segment in which the candidate loses or gains, found by a search over all segments.
+
+    Args:
+        kind: loss or gain.
+        low, high: limits of `delta`, widened for having been picked.
+        p_value: one-sided; `p_adjusted` over the segments that were searched.
+    """
+
+    baseline: str
+    candidate: str
+    metric: str
+    segmentation: str
+    segment: str
+    kind: str
+    delta: float
+    low: float | None
+    high: float | None
+    p_value: float
+    p_adjusted: float
+    n_users: int
+    n_searched: int
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """The mean of a metric over segments, each counting alike; unknown users are none of them.
+
+    Args:
+        std_error, low, high: None for segments of items, which share users.
+    """
+
+    model: str
+    metric: str
+    segmentation: str
+    value: float
+    std_error: float | None
+    low: float | None
+    high: float | None
+    n_segments: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Models from best to worst by one metric; those that share a letter cannot be told apart."""
+
+    metric: str
+    models: tuple[tuple[str, float, str], ...]  # name, value, letters
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One metric at every cutoff to the depth: the mean over users and its interval."""
+
+    model: str
+    metric: str  # the label without its cutoff
+    cutoffs: tuple[int, ...]
+    values: tuple[float, ...]
+    low: tuple[float | None, ...]
+    high: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """How many users have a value from each edge up to the next; the last edge belongs inside."""
+
+    model: str
+    metric: str
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Points to be drawn as a line or as bars, such as a ROC curve.
+
+    Args:
+        kind: roc, precision-recall, calibration, gain, lift, precision-recall-by-cutoff,
+            error-by-rating, residuals.
+        x_name, y_name: what the axes show.
+        low, high: the interval of each `y`; empty where there is none.
+        x_low, x_high: the interval of each `x`, likewise.
+        rows: rows, or their weight, that each point stands on; empty where that says nothing.
+        thresholds: the score, or the cutoff, of each point; empty where there is none.
+    """
+
+    model: str
+    kind: str
+    x_name: str
+    y_name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: tuple[float | None, ...] = ()
+    high: tuple[float | None, ...] = ()
+    rows: tuple[float, ...] = ()
+    thresholds: tuple[float, ...] = ()
+    x_low: tuple[float | None, ...] = ()
+    x_high: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsUsed:
+    """How intervals and comparisons were made."""
+
+    level: float
+    method: str
+    test: str
+    correction: str
+    family: str
+    n_tests: int
+    baseline: str | None
+    margin: float | None
+    replicates: int | None
+    seed: int | None
+    power: float
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What one gate found of one model (or of the truth) in one segment (or over all users).
+
+    Args:
+        metric: a metric's label, or the name of a count: rows, users, ...
+        model: None for the truth.
+        kind: min, max, max_drop or max_change.
+        value: what was judged; of a count that may be a share.
+        delta: `value` less the baseline's; of max_change in shares of the baseline's.
+        low: lower limit of what was judged: of `delta`, or of `value` where there is none.
+        baseline: as the config names it; `baseline_run` is the run that it meant.
+        judged_by: bound (one value), paired, independent (two values), count (no interval).
+        outcome: pass, fail, cannot tell.
+        fails: whether it ends the run with status 1.
+    """
+
+    metric: str
+    model: str | None
+    segmentation: str | None
+    segment: str | None
+    kind: str
+    bound: float
+    value: float | None
+    delta: float | None
+    low: float | None
+    high: float | None
+    baseline: str | None
+    baseline_run: str | None
+    judged_by: str
+    n_users: int | None
+    outcome: str
+    fails: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """What the run cost and what it ran on; differs from run to run."""
+
+    started: str  # ISO 8601, UTC
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+    rows_per_second: float
+    threads: int
+    stages: Mapping[str, float] = field(default_factory=dict)  # seconds
+    versions: Mapping[str, str] = field(default_factory=dict)
+    resampling_bytes: int | None = None  # of what each thread drew
+    passes: int = 1  # over the logs, so that a memory limit is held
