@@ -182,6 +182,8 @@ def _value(value: object) -> float:
 
 
 def _text_or_number(value: object) -> str | float:
+    if value is None:  # what stands for a number that is not finite
+        return math.nan
     return value if isinstance(value, str | float) else _whole(value)
 
 
