@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from evalkit.cli import console
-from evalkit.cli.native import HANDED, Filter
-from evalkit.errors import DataError, EvalkitError, MachineError
+from evalkit.cli.native import Filter
+from evalkit.errors import PARENT, DataError, EvalkitError, MachineError
 
 LARGEST_CLAIM = 1 << 46  # bytes; no machine has so many, so a file is wrong
 
@@ -20,7 +20,7 @@ LARGEST_CLAIM = 1 << 46  # bytes; no machine has so many, so a file is wrong
 def _isolate(asked: bool) -> None:
     if not asked:
         return
-    if HANDED in os.environ:
+    if PARENT in os.environ:
         _end_with_parent()
         return
     raise typer.Exit(_run_child(sys.argv[1:]))
@@ -44,7 +44,7 @@ def _run_child(arguments: Sequence[str]) -> int:
     paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     child = subprocess.Popen(  # noqa: S603
         [sys.executable, "-P", "-m", "evalkit", *arguments],
-        env={**os.environ, HANDED: str(sink), "PYTHONPATH": paths},
+        env={**os.environ, PARENT: str(sink), "PYTHONPATH": paths},
         pass_fds=[sink],
         process_group=0,  # a terminal's signals reach it once, by way of this process
     )
@@ -61,12 +61,12 @@ def _run_child(arguments: Sequence[str]) -> int:
     if -status in (signal.SIGTERM, signal.SIGINT):
         console.tell_line("terminated" if -status == signal.SIGTERM else "interrupted")
         return 128 - status
-    raise _crash(signal.Signals(-status), passing.n_bytes_refused, arguments)
+    given = [each.rpartition("=")[2] for each in arguments]
+    at = passing.reads or ", ".join(value for value in given if os.path.exists(value))
+    raise _crash(signal.Signals(-status), passing.n_bytes_refused, at)
 
 
-def _crash(number: signal.Signals, n_bytes_refused: int, arguments: Sequence[str]) -> EvalkitError:
-    values = [each.rpartition("=")[2] for each in arguments]
-    at = ", ".join(value for value in values if os.path.exists(value))
+def _crash(number: signal.Signals, n_bytes_refused: int, at: str) -> EvalkitError:
     if number == signal.SIGKILL or 0 < n_bytes_refused < LARGEST_CLAIM:
         return MachineError(
             "the memory is used up: the process that did the work was ended",
@@ -78,7 +78,7 @@ def _crash(number: signal.Signals, n_bytes_refused: int, arguments: Sequence[str
         f"a file made the reader crash ({number.name})",
         code="reader-crashed",
         at=at,
-        hint="a file is damaged: give them one by one to find it, and write it again",
+        hint="a file is damaged; where it is one of many, give them one by one, and write it again",
     )
 
 

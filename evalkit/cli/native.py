@@ -4,6 +4,7 @@ Rust writes its panics to the process's stderr, also those that evalkit turns in
 program's own messages go to a copy of stderr, and what native code writes passes a filter.
 """
 
+import ast
 import os
 import re
 import select
@@ -12,10 +13,12 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-HANDED = "EVALKIT_NATIVE_STDERR"  # the descriptor that a child writes what native code says to
+from evalkit.errors import PARENT
+
 QUIET_SECONDS = 0.1  # after which a panic has been written
 LAST_WORDS_SECONDS = 0.5
 _PANIC = re.compile(rb"thread '.*' (\(\d+\) )?panicked at |note: .*RUST_BACKTRACE")
+_READS = re.compile(rb"evalkit reads ('.*'|\".*\")\n")
 _MEMORY = re.compile(rb"memory allocation of (\d+) bytes failed")
 
 _restore: Callable[[], None] | None = None
@@ -26,6 +29,7 @@ class Filter:
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
         self.n_bytes_refused = 0  # of memory, as an aborted process has said last
+        self.reads = ""  # what a child has told last
         self._write = write
         self._line = b""
         self._is_panic = False
@@ -56,6 +60,9 @@ class Filter:
         refused = _MEMORY.search(line)
         if refused is not None:
             self.n_bytes_refused = int(refused[1])
+        if found := _READS.fullmatch(line):
+            self.reads = ast.literal_eval(found[1].decode())
+            return
         self._is_panic = self._is_panic or _PANIC.match(line) is not None
         if not self._is_panic and line.strip():
             self._write(line)
@@ -64,7 +71,7 @@ class Filter:
 def filter_native_stderr() -> None:
     """From here on `sys.stderr` is a copy of stderr, and panics of native code go nowhere."""
     global _restore
-    handed = os.environ.get(HANDED)
+    handed = os.environ.get(PARENT)  # the descriptor that it reads
     os.environ["RUST_BACKTRACE"] = "0"  # nobody sees one, and the filter could not tell its end
     try:
         own = os.dup(2)

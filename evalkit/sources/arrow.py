@@ -73,12 +73,15 @@ def _check_stream(content: mmap.mmap) -> None:
     while content[place : place + 4] == CONTINUES:
         n_metadata = _number(content, "<i", place + 4)
         if n_metadata == 0:
-            return
+            place += 8
+            break
         body = place + 8 + n_metadata
         if not place < body <= len(content):
             raise _DamagedError("a message claims more bytes than the file has")
         n_body = len(content) - body
         place = body + _check_message(_Table.root(content, place + 8), body, n_body)
+    if place < len(content):  # readers take what is no message for the end of the rows
+        raise _DamagedError("it goes on after its last message")
 
 
 def _check_message(message: "_Table", body: int, n_most: int) -> int:

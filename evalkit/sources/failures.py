@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import polars as pl
 
-from evalkit.errors import BusyError, DataError, EvalkitError, MachineError
+from evalkit.errors import BusyError, DataError, EvalkitError, MachineError, tell_parent
 
 PanicException = pl.exceptions.PanicException  # derives from BaseException
 READ_FAULTS: tuple[type[BaseException], ...] = (
@@ -150,6 +150,7 @@ def _of_store(error: BaseException, at: str) -> DataError | None:
 @contextmanager
 def mapped(at: str, diagnose: Callable[[BaseException], EvalkitError | None]) -> Iterator[None]:
     """Faults of the reader inside become evalkit's errors; `diagnose` may know better."""
+    tell_parent(at)
     try:
         yield
     except READ_FAULTS as error:

@@ -376,16 +376,21 @@ def _check_relevance(rows: _Rows, table: Table) -> None:
         )
 
 
+def _nobody(plan: IdPlan) -> pl.DataFrame:
+    """No ids, of the right type."""
+    return pl.DataFrame(schema=dict(zip(plan.columns, plan.dtypes, strict=True)))
+
+
 def _real_ids(
     rows: _Rows, pairs: UserItems, user_plan: IdPlan, item_plan: IdPlan
 ) -> tuple[pl.DataFrame, pl.DataFrame, Keys]:
     user_ids, item_ids = _NO_IDS, _NO_IDS
     item_keys = np.empty(0, dtype=np.uint64)
     if not rows.frames:
-        if user_plan.hashed:  # nobody, but of the right type
-            user_ids = pl.DataFrame(
-                schema=dict(zip(user_plan.columns, user_plan.dtypes, strict=True))
-            )
+        if user_plan.hashed:
+            user_ids = _nobody(user_plan)
+        if item_plan.hashed:
+            item_ids = _nobody(item_plan)
         return user_ids, item_ids, item_keys
     frame = pl.concat(rows.frames)
     if user_plan.hashed:

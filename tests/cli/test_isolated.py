@@ -88,6 +88,16 @@ def test_a_crash_of_an_isolated_job_is_one_error(folder, own, status, code):
     assert not (folder / "runs").exists() or not any((folder / "runs").glob("2*"))
 
 
+@pytest.mark.parametrize("name", ["truth.parquet", "rank'in\ng \"s.parquet", "gr\u00f6\udce4.csv"])
+def test_a_crash_names_the_file_that_is_read(folder, name):
+    reads = f"from evalkit.sources.failures import mapped\nwith mapped({name!a}, None):"
+    outcome = run(folder, f"{reads}\n    os.abort()", "--isolated")
+
+    assert outcome.codes == ["reader-crashed"]
+    (place,) = [line for line in outcome.err.splitlines() if line.startswith("  at:")]
+    assert place == f"  at:   {name}".replace("\n", " ").replace("\udce4", "\ufffd")
+
+
 def test_an_isolated_job_is_the_same_job(folder):
     no_files = ("--quiet", "--set", "metrics.files=[]")
     plain, isolated = run(folder, "", *no_files), run(folder, "", "--isolated", *no_files)

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from segmented_logs import ITEMS, N_USERS, make_logs
 
+import evalkit
 from evalkit import street
 from evalkit.config import build_config
 from evalkit.errors import DataError, EvalkitError, RequestError
@@ -829,3 +830,13 @@ def test_segments_whose_names_could_be_one_are_apart():
     assert found["one", "(unknown)"] == (1, 1.0)
     (macro,) = [each for each in report.macros if each.segmentation == "one"]
     assert (macro.n_segments, macro.value) == (4, (1.0 + 0.0 + 0.5 + 1.0) / 4)
+
+
+def test_a_truth_without_rows_is_told_also_with_segments_of_items():
+    rows = pl.DataFrame({"user": ["a"], "item": ["x"]})
+    items = {"path": pl.DataFrame({"item": ["x"], "genre": ["new"]}), "item": "item", "by": "genre"}
+
+    with pytest.raises(DataError) as caught:
+        evalkit.evaluate(rows.clear(), rows, metrics=["RR"], segments={"genre": items})
+
+    assert caught.value.code == "empty-input"

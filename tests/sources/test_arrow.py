@@ -12,7 +12,7 @@ from pyarrow import feather
 from evalkit.config import TruthTable
 from evalkit.errors import DataError
 from evalkit.sources import open_truth
-from evalkit.sources.arrow import batch_fault
+from evalkit.sources.arrow import CONTINUES, batch_fault
 
 ROWS = pl.DataFrame(
     {
@@ -89,6 +89,20 @@ def test_a_compressed_buffer_that_cannot_be_so_large_is_told(tmp_path, writer, c
     path.write_bytes(content.replace(old, new))
 
     assert "compressed buffer" in (batch_fault(str(path)) or "")
+
+
+@pytest.mark.parametrize("writer", ["polars-stream", "arrow-stream"])
+def test_a_stream_that_seems_to_end_early_is_told(tmp_path, writer):
+    path = tmp_path / "a.arrow"
+    content = write(path, pl.DataFrame({"user": range(300)}), writer, "uncompressed")
+    starts = [place for place in range(8, len(content)) if content[place:].startswith(CONTINUES)]
+    assert len(starts) > 1
+
+    for start in starts[:-1]:
+        for head in (CONTINUES + bytes(4), bytes(8), b"\xfe"):
+            path.write_bytes(content[:start] + head + content[start + len(head) :])
+
+            assert batch_fault(str(path)) is not None
 
 
 def test_the_error_names_the_file(tmp_path):
