@@ -105,11 +105,10 @@ def evaluate(
         None if train is None else _held(train, "train"),
         segment_tables,
         weights.get("weight"),
-        door="python",
         unnamed=_unnamed(listed),
     )
     return run_config(
-        build_config(tree, name=name, unnamed=given.unnamed),
+        build_config(tree, name=name, unnamed=given.unnamed, door="python"),
         given=given,
         threads=threads,
         memory_limit=memory_limit,
@@ -416,8 +415,8 @@ def _evaluate_rows(
             tables.append({**each.section(), **(extra or {})})
         tree[section] = tables
     return run_config(
-        build_config(tree, name=name, unnamed=unnamed),
-        given=Given(rankings=held, segments=segment_tables, door="python", unnamed=unnamed),
+        build_config(tree, name=name, unnamed=unnamed, door="python"),
+        given=Given(rankings=held, segments=segment_tables, unnamed=unnamed),
         threads=threads,
         memory_limit=memory_limit,
         sample=sample,

@@ -93,7 +93,6 @@ def audit_config(
         points[profile.name] = point
     tables = open_tables(plain, given or Given())
     plain = tables.config  # every profile reads the columns that the config's own profile reads
-    given = replace(given or Given(), door="config")
     if opened is not None:
         opened(tables.all)
     if tables.threshold is not None and tables.threshold <= 0.0:

@@ -231,9 +231,9 @@ def _of_rankings(
             metrics=metrics,
             overrides=settings,
             variables=filled,
-            name="compare",
+            command="compare",
         )
-        given = Given(door="set", unnamed=unnamed_models(models))
+        given = Given(unnamed=unnamed_models(models))
     if request.statistics.search:
         request = _with_all_crosses(request)
     return run_config(

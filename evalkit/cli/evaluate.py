@@ -105,5 +105,5 @@ def evaluate(
         sample=share,
         threads=threads,
         memory_limit=limit,
-        given=Given(door="evaluate", unnamed=unnamed_models(texts)),
+        given=Given(unnamed=unnamed_models(texts)),
     )

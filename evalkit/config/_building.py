@@ -17,6 +17,7 @@ from evalkit.config._checks import (
     check_tables,
 )
 from evalkit.config._complaints import translate
+from evalkit.config._doors import Door, speaking
 from evalkit.config._fields import annotation_at, takes_text
 from evalkit.config._gates import check_form, check_gates
 from evalkit.config._places import Key, Places, spell
@@ -38,6 +39,7 @@ def build_config(
     overrides: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
     unnamed: frozenset[str] = frozenset(),
+    door: Door = "file",
 ) -> Config:
     """The config that nested dicts and lists hold, shaped as the TOML is; they are changed.
 
@@ -49,12 +51,30 @@ def build_config(
         overrides: `key=value` texts.
         variables: values of the `{name}` places in paths and SQL.
         unnamed: models whose names a column gives instead, where their table has one.
+        door: who asks.
     Raises:
         RequestError: as `parse_config`, without [config-syntax].
     """
     places = places or Places()
     places = Places(places.source, dict(places.lines), dict(places.options))
     problems = Problems(places, unnamed=unnamed)
+    with speaking(door):
+        config = _build(tree, name, problems, os.fspath(base), overrides, variables or {})
+        config._places, config._door = places, door
+        followed = with_conventions(config)
+        _ = followed.requests  # what is wrong with them is told at once
+        return followed
+
+
+def _build(
+    tree: dict[str, object],
+    name: str,
+    problems: Problems,
+    base: str,
+    overrides: Sequence[str],
+    variables: Mapping[str, str],
+) -> Config:
+    places = problems.places
     for override in overrides:
         override_key(tree, override, places, problems)
     match tree.get("log"):
@@ -64,8 +84,8 @@ def build_config(
         if isinstance(tree.get(section), dict):  # [labels] is one table of [[labels]]
             tree[section] = [tree[section]]
             places.make_list(section)
-    fill_variables(tree, variables or {}, problems)
-    resolve_paths(tree, os.fspath(base))
+    fill_variables(tree, variables, problems)
+    resolve_paths(tree, base)
     tree.setdefault("name", name)
 
     config: Config | None = None
@@ -85,10 +105,7 @@ def build_config(
     problems.raise_all()
     if config is None:
         raise AssertionError("a config with no problem is a config")
-    config._places = places
-    followed = with_conventions(config)
-    _ = followed.requests  # what is wrong with them is told at once
-    return followed
+    return config
 
 
 def with_conventions(config: Config, *, profile: str | None = None) -> Config:

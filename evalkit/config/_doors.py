@@ -12,7 +12,8 @@ from typing import Literal
 
 from evalkit.errors import Errors, EvalkitError
 
-Door = Literal["file", "options", "python"]
+# a config; `evalkit evaluate`, which has options for columns; `--set` alone; Python
+Door = Literal["file", "options", "set", "python"]
 
 _SETTING = re.compile(
     r"""(?P<key>\w+)\ =\ (?P<value>"[^"]*"|'[^']*'|\[[^]]*\]|\w[\w.]*)
@@ -38,7 +39,7 @@ def in_words_of(door: Door, hint: str) -> str:
     if door == "file":
         return hint
     turned = _SETTING.sub(lambda found: _turned(door, found), hint)
-    if door == "options":
+    if door != "python":
         return turned
     turned = re.sub(r"--sample (\S+)", r"sample=\1", turned).replace(
         "--memory-limit", "memory_limit"
@@ -53,7 +54,7 @@ def spell_policy(door: Door, name: str, value: str) -> str:
 
 def _turned(door: Door, found: re.Match[str]) -> str:
     key, value, section = found["key"], found["value"], found["section"]
-    if door == "options":
+    if door != "python":
         table, _, rest = section.partition(".")
         place = f"{table}[0]" if table in _LISTED else table
         path = ".".join(filter(None, (place, rest, key)))

@@ -5,7 +5,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 from evalkit.config._building import build_config
 from evalkit.config._places import Key, Places, key_lines
@@ -120,10 +120,10 @@ def evaluate_config(
     rankings_columns: Mapping[str, Mapping[str, str | Sequence[str]]] | None = None,
     overrides: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
-    name: str = "evaluate",
+    command: Literal["evaluate", "compare"] = "evaluate",
     unnamed: frozenset[str] = frozenset(),
 ) -> Config:
-    """The config of one `evalkit evaluate`, from its options.
+    """The config of one `evalkit evaluate` or `compare`, from its options.
 
     Args:
         truth: paths of the truth.
@@ -133,7 +133,7 @@ def evaluate_config(
         rankings_columns: the same for each model.
         overrides: `key=value` texts.
         variables: values of the `{name}` places in paths and SQL.
-        name: the run's name.
+        command: what was called; the run has its name.
         unnamed: models whose names a column gives instead, where their table has one.
     Raises:
         RequestError: as `parse_config`.
@@ -154,11 +154,12 @@ def evaluate_config(
     }
     return build_config(
         tree,
-        name=name,
+        name=command,
         places=Places("", {}, options),
         overrides=overrides,
         variables=variables,
         unnamed=unnamed,
+        door="options" if command == "evaluate" else "set",
     )
 
 

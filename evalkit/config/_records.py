@@ -595,6 +595,7 @@ class Config(Record):
     )
 
     _places: Places = PrivateAttr(default_factory=Places)
+    _door: Door = PrivateAttr(default="file")
     _followed: Profile | None = PrivateAttr(default=None)
     _overridden: tuple[tuple[str, str | float, str | float], ...] = PrivateAttr(default=())
     _by_hand: Policies | None = PrivateAttr(default=None)  # before the profile came in
@@ -646,8 +647,8 @@ class Config(Record):
 
     @property
     def door(self) -> Door:
-        """Where the request came from, whose words hints speak."""
-        return "file" if self._places.source else "options" if self._places.options else "python"
+        """Where the request came from: hints speak its words, and a config's columns are law."""
+        return self._door
 
     def spell_policy(self, name: str, value: str) -> str:
         """A policy as whoever asked would write it, for hints."""

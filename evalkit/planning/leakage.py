@@ -192,7 +192,7 @@ def _predicate_hint(
     role, where = str(key[0]), splitter.predicate(chosen)
     if config.door == "python":
         return f"pass {splitter.filters('frame' if table.paths else role, chosen)}"
-    if config.door == "options":
+    if config.door != "file":
         setting = f"{spell(key)}.where={where}"
         is_plain = not set(setting) & set('"$`\\!')
         return f'add --set "{setting}"' if is_plain else f"add --set {shlex.quote(setting)}"

@@ -12,7 +12,6 @@ from evalkit.errors import EvalkitError, note, raise_all
 from evalkit.ids import IdPlan, plan_ids
 from evalkit.segments import SegmentTable, open_segments
 from evalkit.sources import (
-    Door,
     Guessing,
     Table,
     open_log,
@@ -26,10 +25,9 @@ from evalkit.values.checks import by_relevance_rules, order_of
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Tables that are in memory already, in place of the config's paths, and who gave them.
+    """Tables that are in memory already, in place of the config's paths.
 
     Args:
-        door: who asks, which says how columns are found that nobody named.
         unnamed: models whose names a column gives instead, where a table has one.
     """
 
@@ -38,13 +36,12 @@ class Given:
     train: object | None = None
     segments: Mapping[str, object] = field(default_factory=dict)
     weight: object | None = None
-    door: Door = "config"
     unnamed: frozenset[str] = frozenset()
 
     def guessing(self, config: Config) -> Guessing:
         """How columns are found that nobody named."""
         order, because = order_of(config)
-        return Guessing(self.door, order, because, self.unnamed)
+        return Guessing(config.door, order, because, self.unnamed)
 
 
 @dataclass(frozen=True, slots=True)

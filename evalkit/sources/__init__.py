@@ -1,6 +1,6 @@
 """Logs of any format, local or in a store, as lazy frames with evalkit's column names."""
 
-from evalkit.sources.guess import BY_CONFIG, Door, Guessing, Order, guess_columns
+from evalkit.sources.guess import BY_CONFIG, Guessing, Order, guess_columns
 from evalkit.sources.memory import open_given
 from evalkit.sources.paths import FORMATS
 from evalkit.sources.splits import (
@@ -35,7 +35,6 @@ __all__ = [
     "HELD_OUT",
     "NEVER_TRAIN",
     "TRAIN",
-    "Door",
     "Guessing",
     "Order",
     "OwnTable",

@@ -8,9 +8,9 @@ from typing import Literal
 import polars as pl
 from pydantic import BaseModel
 
+from evalkit.config import Door
 from evalkit.errors import DataError, EvalkitError, raise_all
 
-Door = Literal["config", "evaluate", "set", "python"]
 Order = Literal["rank", "score", "both"]
 Columns = Mapping[str, str | tuple[str, ...]]
 
@@ -76,7 +76,7 @@ class Guessing:
         section: of the table, as a config spells it, for hints.
     """
 
-    door: Door = "config"
+    door: Door = "file"
     order: Order = "rank"
     because: str = ""
     unnamed: frozenset[str] = frozenset()
@@ -134,7 +134,7 @@ def choose_columns(
     keys = ROLE_KEYS[role] if keys is None else keys
     named: dict[str, str | tuple[str, ...]] = {}
     if written is not None:
-        is_law = guessing.door == "config"
+        is_law = guessing.door == "file"
         for key in type(written).model_fields:
             value = getattr(written, key)
             if value not in (None, ()) and (is_law or key in written.model_fields_set):
@@ -277,9 +277,9 @@ def _advice(
     guessing: Guessing | None,
 ) -> str:
     """How `keys` are named at the door where somebody asks; a config names all columns."""
-    door = "evaluate" if guessing is None else guessing.door
+    door = "options" if guessing is None else guessing.door
     section = (guessing.section if guessing is not None else "") or role
-    if door == "config":
+    if door == "file":
         pairs = [f'{key} = "{name}"' for key, name in {**guessed, **wanted}.items()]
         return f"write columns = {{ {', '.join(pairs)} }} under [{section}]"
     if door == "python":
@@ -288,7 +288,7 @@ def _advice(
     options = []
     for key in keys:
         name = "COLUMN" if wanted[key] == "..." else wanted[key]
-        is_option = door == "evaluate" and role in ("truth", "rankings") and key in _OPTIONS
+        is_option = door == "options" and role in ("truth", "rankings") and key in _OPTIONS
         setting = f"{section}.columns.{key}={name}"
         setting = f"'{setting}'" if "[" in setting else setting
         options.append(f"--{key} {name}" if is_option else f"--set {setting}")
@@ -305,7 +305,6 @@ __all__ = [
     "ROLE_KEYS",
     "Chosen",
     "Columns",
-    "Door",
     "Guessing",
     "Order",
     "best_guess",

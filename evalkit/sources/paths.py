@@ -202,7 +202,7 @@ def _advice(format_: str | None, guessing: Guessing) -> str:
     if guessing.door == "python":
         suffix = FORMATS[format_ or "parquet"][0]
         return f"end the name in {suffix}" + ("" if format_ else ", .csv, .trec or another")
-    if guessing.door == "config":
+    if guessing.door == "file":
         return _EXPLICIT if format_ is None else f'write format = "{format_}"'
     setting = f"{guessing.section}.format={format_ or 'csv'}"
     return f"write --set '{setting}'"

@@ -326,7 +326,7 @@ def _choose(
     guessing: Guessing,
     keys: Sequence[str] | None = None,
 ) -> Chosen:
-    is_written = guessing.door != "config" or "columns" in table.model_fields_set
+    is_written = guessing.door != "file" or "columns" in table.model_fields_set
     model = getattr(table, "model", None)
     return choose_columns(
         role,
