@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from logs import JIT_OFF, examples
 
-from evalkit import exact
-from evalkit.exact import ExactSum, ExactSums
+from evalkit.exact import SCALE_BITS, ExactSum, ExactSums
 
 laws = settings(deadline=None, max_examples=examples(100))
 
@@ -44,7 +43,7 @@ def exactly(values):
 def test_the_sum_is_the_rational_one(values):
     found = sum_of(values)
 
-    assert Fraction(found.scaled, (1 << exact.SCALE_BITS)) == exactly(values)
+    assert Fraction(found.scaled, (1 << SCALE_BITS)) == exactly(values)
     assert found.count == len(values)
 
 
@@ -102,7 +101,7 @@ def test_nothing_and_pickling_change_nothing(values):
 def test_carrying_early_changes_no_bit(parts, carries):
     total, spread = ExactSums(1), [ExactSums(1), ExactSums(1)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exact, "ADDS_BEFORE_CARRY", carries)
+        patch.setattr("evalkit.exact._sums.ADDS_BEFORE_CARRY", carries)
         for number, part in enumerate(parts):
             spread[number % 2].add(np.array(part, dtype=np.float64).reshape(-1, 1))
         total.merge(spread[0])
@@ -149,7 +148,7 @@ def test_cancellation_leaves_the_small_value():
 @pytest.mark.parametrize("size", [2.0**-52, 1.0, 2.0**390, 2.0**420])
 def test_many_values_of_one_sign_fill_no_limb_over(monkeypatch, odd, size):
     # values with all 53 bits set, on the grid (odd = 0, size small) and one by one
-    monkeypatch.setattr(exact, "ADDS_BEFORE_CARRY", 1 << 20)
+    monkeypatch.setattr("evalkit.exact._sums.ADDS_BEFORE_CARRY", 1 << 20)
     value = float(2**53 - 1) * size
     n = 1_000 if JIT_OFF else 1 << 20
     values = np.full((n, 1), -value)
