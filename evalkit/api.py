@@ -64,6 +64,13 @@ def evaluate(
     Raises:
         RequestError: the request is wrong [unknown-metric, bad-value, ...].
         DataError: the data is wrong [missing-column, duplicate-item, no-common-user, ...].
+    Example:
+        >>> import polars as pl
+        >>> truth = pl.DataFrame({"user": [1, 1, 2], "item": [10, 11, 12]})
+        >>> als = pl.DataFrame({"user": [1, 1, 2], "item": [10, 99, 12], "rank": [1, 2, 1]})
+        >>> report = evaluate(truth, {"als": als}, metrics=["recall@2", "RR"])
+        >>> report.value("recall@2"), report.value("RR")
+        (0.75, 1.0)
     """
     if drop_seen and train is None:
         raise RequestError(
@@ -144,6 +151,15 @@ def compare(
     Raises:
         RequestError: fewer than two models [nothing-to-compare], and as `evaluate`.
         DataError: as `evaluate`.
+    Example:
+        >>> import polars as pl
+        >>> truth = pl.DataFrame({"user": [1, 1, 2], "item": [10, 11, 12]})
+        >>> als = pl.DataFrame({"user": [1, 1, 2], "item": [10, 99, 12], "rank": [1, 2, 1]})
+        >>> top = pl.DataFrame({"user": [1, 1, 2], "item": [99, 10, 98], "rank": [1, 2, 1]})
+        >>> report = compare(truth, {"top": top, "als": als}, metrics=["recall@2"])
+        >>> (found,) = report.comparisons
+        >>> found.baseline, found.candidate, found.delta, found.wins, found.losses
+        ('top', 'als', 0.5, 1, 0)
     """
     if not isinstance(rankings, Mapping) or len(rankings) < 2:
         raise RequestError(
@@ -271,6 +287,13 @@ def evaluate_ratings(
     Raises:
         RequestError: the request is wrong [unknown-metric, bad-policy, ...].
         DataError: the data is wrong [missing-column, duplicate-pair, bad-score, ...].
+    Example:
+        >>> import polars as pl
+        >>> rated = pl.DataFrame(
+        ...     {"user": [1, 1, 2], "rating": [4.0, 2.0, 5.0], "prediction": [3.5, 2.0, 4.0]}
+        ... )
+        >>> evaluate_ratings(rated, metrics=["MAE"]).value("MAE")
+        0.5
     """
     named = _named(columns, ("user", "item", "rating", "prediction", "model"))
     if predictions is None:
@@ -324,6 +347,13 @@ def evaluate_labels(
     Raises:
         RequestError: the request is wrong [unknown-metric, bad-policy, ...].
         DataError: the data is wrong [missing-column, bad-label, not-a-probability, ...].
+    Example:
+        >>> import polars as pl
+        >>> rows = pl.DataFrame(
+        ...     {"user": [1, 1, 2, 2], "score": [0.9, 0.2, 0.6, 0.4], "label": [1, 0, 0, 1]}
+        ... )
+        >>> evaluate_labels(rows, metrics=["AUC"]).value("AUC")
+        0.75
     """
     keys = ("user", "session", "item", "time", "score", "label", "weight", "model")
     sections = {"labels": _listed(labels, keys, _named(columns, keys))}

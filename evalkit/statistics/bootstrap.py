@@ -346,6 +346,10 @@ def percentile_interval(replicates: Values, *, level: float) -> Interval:
 
     Args:
         replicates: float64[n_replicates]; NaN are left out.
+    Example:
+        >>> limits = percentile_interval(np.arange(101.0), level=0.9)
+        >>> round(limits.low, 6), round(limits.high, 6)
+        (4.1, 95.9)
     """
     found = np.sort(replicates[~np.isnan(replicates)])
     tail = 0.5 * (1.0 - level)
@@ -363,6 +367,10 @@ def bca_interval(
         acceleration: a sixth of the skewness of the estimate.
     Source:
         Efron 1987, Better Bootstrap Confidence Intervals, JASA 82(397), 171-185.
+    Example:
+        >>> limits = bca_interval(np.arange(101.0), 50.0, 0.0, level=0.9)
+        >>> round(limits.low, 6), round(limits.high, 6)
+        (4.1, 95.9)
     """
     found = np.sort(replicates[~np.isnan(replicates)])
     n = found.size
@@ -393,6 +401,11 @@ def studentised_interval(
         error: its standard error.
     Source:
         Davison and Hinkley 1997, Bootstrap Methods and their Application, 5.2.1.
+    Example:
+        >>> means, errors = np.arange(101.0), np.full(101, 2.0)
+        >>> limits = studentised_interval(means, errors, 50.0, 2.0, level=0.9)
+        >>> round(limits.low, 6), round(limits.high, 6)
+        (4.1, 95.9)
     """
     ratios = (replicates - estimate) / errors
     ratios = np.sort(ratios[~np.isnan(ratios)])

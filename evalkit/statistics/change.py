@@ -85,6 +85,12 @@ def explain_change(before: Mapping[Cell, ExactSum], after: Mapping[Cell, ExactSu
         Shapley 1953, A Value for n-Person Games; Shorrocks 2013, Journal of Economic Inequality
         11(1), 99-126 (decompositions by it); Kitagawa 1955, JASA 50(272), 1168-1194 (of two
         factors, where it is the midpoint).
+    Example:
+        >>> few, many = Cell("new", "1", True), Cell("old", "1", True)
+        >>> half, one = ExactSum(1, 1 << SCALE_BITS - 1), ExactSum(1, 1 << SCALE_BITS)
+        >>> found = explain_change({few: half, many: one}, {few: half, many: half})
+        >>> found.before, found.after, found.parts.within
+        (0.75, 0.5, -0.25)
     """
     runs = [_Run(before), _Run(after)]
     if not (runs[0].n and runs[1].n):

@@ -38,6 +38,9 @@ def adjust(p_values: Sequence[float], correction: str) -> Family:
     Source:
         Holm 1979, Scandinavian Journal of Statistics 6(2), 65-70; Benjamini and Hochberg 1995,
         JRSS B 57(1), 289-300; Benjamini and Yekutieli 2001, Annals of Statistics 29(4), 1165-1188.
+    Example:
+        >>> adjust([0.01, 0.04, 0.03], "holm").p_adjusted
+        (0.03, 0.06, 0.06)
     """
     if correction not in CORRECTIONS:
         raise RequestError(

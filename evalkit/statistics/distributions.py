@@ -18,23 +18,43 @@ MOST_STEPS = 200
 
 
 def normal_cdf(x: float) -> float:
-    """P(Z <= x) of a standard normal variable."""
+    """P(Z <= x) of a standard normal variable.
+
+    Example:
+        >>> round(normal_cdf(1.96), 6)
+        0.975002
+    """
     return 0.5 * math.erfc(-x * SQRT_HALF)
 
 
 def normal_sf(x: float) -> float:
-    """P(Z > x) of a standard normal variable."""
+    """P(Z > x) of a standard normal variable.
+
+    Example:
+        >>> round(normal_sf(1.96), 6)
+        0.024998
+    """
     return 0.5 * math.erfc(x * SQRT_HALF)
 
 
 def normal_density(x: float) -> float:
-    """The density of a standard normal variable."""
+    """The density of a standard normal variable.
+
+    Example:
+        >>> round(normal_density(0.0), 6)
+        0.398942
+    """
     return math.exp(-0.5 * x * x) / SQRT_TWO_PI
 
 
 @lru_cache(maxsize=1024)
 def normal_quantile(p: float) -> float:
-    """The x at which P(Z <= x) is `p`; infinite at 0 and 1."""
+    """The x at which P(Z <= x) is `p`; infinite at 0 and 1.
+
+    Example:
+        >>> round(normal_quantile(0.975), 6)
+        1.959964
+    """
     if not 0.0 <= p <= 1.0:
         return math.nan
     tail = min(p, 1.0 - p)
@@ -59,7 +79,12 @@ def normal_quantile(p: float) -> float:
 
 
 def t_two_sided(t: float, df: float) -> float:
-    """P(abs(T) > abs(t)) of Student's t with `df` > 0 degrees of freedom, infinity included."""
+    """P(abs(T) > abs(t)) of Student's t with `df` > 0 degrees of freedom, infinity included.
+
+    Example:
+        >>> round(t_two_sided(2.5, 10), 6)
+        0.031447
+    """
     if math.isnan(t) or not df > 0:
         return math.nan
     if math.isinf(df):
@@ -68,7 +93,12 @@ def t_two_sided(t: float, df: float) -> float:
 
 
 def t_sf(t: float, df: float) -> float:
-    """P(T > t) of Student's t with `df` > 0 degrees of freedom, infinity included."""
+    """P(T > t) of Student's t with `df` > 0 degrees of freedom, infinity included.
+
+    Example:
+        >>> round(t_sf(2.5, 10), 6)
+        0.015723
+    """
     both = t_two_sided(t, df)
     return 0.5 * both if t >= 0 else 1.0 - 0.5 * both
 
@@ -85,6 +115,9 @@ def t_quantile(p: float, df: float) -> float:
     """The t at which P(T <= t) is `p`, with `df` > 0 degrees of freedom.
 
     Infinite at 0, at 1 and where it would be beyond 1e150.
+    Example:
+        >>> round(t_quantile(0.975, 10), 6)
+        2.228139
     """
     z = normal_quantile(p)
     if math.isnan(z) or not df > 0:
@@ -121,7 +154,12 @@ def t_quantile(p: float, df: float) -> float:
 
 
 def f_sf(f: float, df_1: float, df_2: float) -> float:
-    """P(F > f) of the F distribution with `df_1` over `df_2` degrees of freedom."""
+    """P(F > f) of the F distribution with `df_1` over `df_2` degrees of freedom.
+
+    Example:
+        >>> round(f_sf(4.0, 2, 30), 6)
+        0.028845
+    """
     if math.isnan(f) or not (df_1 > 0 and df_2 > 0):
         return math.nan
     if f <= 0.0:
@@ -133,14 +171,24 @@ def f_sf(f: float, df_1: float, df_2: float) -> float:
 
 
 def chi_squared_sf(x: float, df: float) -> float:
-    """P(X > x) of the chi-squared distribution with `df` degrees of freedom."""
+    """P(X > x) of the chi-squared distribution with `df` degrees of freedom.
+
+    Example:
+        >>> round(chi_squared_sf(3.84, 1), 6)
+        0.050044
+    """
     if math.isnan(x) or not df > 0:
         return math.nan
     return gamma_tails(0.5 * df, 0.5 * x)[1]
 
 
 def beta_quantile(p: float, a: float, b: float) -> float:
-    """The x at which the beta distribution with parameters `a`, `b` > 0 has `p` below it."""
+    """The x at which the beta distribution with parameters `a`, `b` > 0 has `p` below it.
+
+    Example:
+        >>> round(beta_quantile(0.5, 2.0, 3.0), 6)
+        0.385728
+    """
     if not (0.0 <= p <= 1.0 and a > 0 and b > 0):
         return math.nan
     if p in (0.0, 1.0):

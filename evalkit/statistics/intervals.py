@@ -60,6 +60,10 @@ def mean_interval(mean: float, std_error: float | None, n: int, *, level: float)
         RequestError: `level` is not above 0 and below 1 [level-out-of-range].
     Source:
         Student 1908, Biometrika 6(1), 1-25.
+    Example:
+        >>> limits = mean_interval(0.4, 0.05, 30, level=0.95)
+        >>> round(limits.low, 6), round(limits.high, 6)
+        (0.297739, 0.502261)
     """
     check_level(level)
     if n < 2 or std_error is None:
@@ -88,6 +92,10 @@ def skewed_interval(
         RequestError: `level` is not above 0 and below 1 [level-out-of-range].
     Source:
         Hall 1992, On the Removal of Skewness by Transformation, JRSS B 54(1), 221-228.
+    Example:
+        >>> limits = skewed_interval(0.4, 0.05, 30, 2.0, level=0.95)
+        >>> round(limits.low, 6), round(limits.high, 6)
+        (0.307952, 0.530506)
     """
     plain = mean_interval(mean, std_error, n, level=level)
     if math.isnan(skewness) or not std_error or not plain.exists:
@@ -106,6 +114,10 @@ def normal_interval(mean: float, std_error: float | None, *, level: float) -> In
 
     Raises:
         RequestError: `level` is not above 0 and below 1 [level-out-of-range].
+    Example:
+        >>> limits = normal_interval(0.4, 0.05, level=0.95)
+        >>> round(limits.low, 6), round(limits.high, 6)
+        (0.302002, 0.497998)
     """
     check_level(level)
     if std_error is None:
@@ -128,6 +140,10 @@ def wilson_interval(successes: int, n: int, *, level: float) -> Interval:
     Source:
         Wilson 1927, JASA 22(158), 209-212; Brown, Cai and DasGupta 2001, Statistical Science
         16(2), 101-133, equation 4.
+    Example:
+        >>> limits = wilson_interval(8, 10, level=0.95)
+        >>> round(limits.low, 6), round(limits.high, 6)
+        (0.490162, 0.943318)
     """
     check_level(level)
     if n < 2:
@@ -148,6 +164,10 @@ def exact_interval(successes: int, n: int, *, level: float) -> Interval:
         RequestError: `level` is not above 0 and below 1 [level-out-of-range].
     Source:
         Clopper and Pearson 1934, Biometrika 26(4), 404-413.
+    Example:
+        >>> limits = exact_interval(8, 10, level=0.95)
+        >>> round(limits.low, 6), round(limits.high, 6)
+        (0.443905, 0.974789)
     """
     check_level(level)
     if n < 2:
@@ -186,6 +206,10 @@ def relative_interval(
         RequestError: `level` is not above 0 and below 1 [level-out-of-range].
     Source:
         Fieller 1954, Journal of the Royal Statistical Society B 16(2), 175-185.
+    Example:
+        >>> limits = relative_interval(0.4, 0.02, 0.04, 0.01, 0.02, 500, level=0.95)
+        >>> round(limits.low, 6), round(limits.high, 6)
+        (0.049448, 0.154937)
     """
     check_level(level)
     if n < 2 or baseline_error is None or delta_error is None or candidate_error is None:

@@ -37,6 +37,10 @@ def t_test(delta: float, std_error: float | None, n: int) -> PairedTest:
         n: users with both values.
     Source:
         Student 1908, Biometrika 6(1), 1-25.
+    Example:
+        >>> found = t_test(0.02, 0.008, 200)
+        >>> round(found.statistic, 6), round(found.p_value, 6)
+        (2.5, 0.013227)
     """
     t = _ratio(delta, std_error, n)
     return PairedTest(t, t_two_sided(t, n - 1), n)
@@ -57,6 +61,9 @@ def superiority_test(
         higher_is_better: of the metric; otherwise a negative delta is the better one.
     Raises:
         RequestError: the margin is negative or not finite [bad-margin].
+    Example:
+        >>> round(superiority_test(0.02, 0.008, 200).p_value, 6)
+        0.006614
     """
     if margin != 0.0:
         check_margin(margin)
@@ -81,6 +88,9 @@ def non_inferiority_test(
         RequestError: the margin is not above 0 or not finite [bad-margin].
     Source:
         Blackwelder 1982, Controlled Clinical Trials 3(4), 345-353.
+    Example:
+        >>> round(non_inferiority_test(-0.001, 0.008, 200, margin=0.02).p_value, 6)
+        0.00925
     """
     check_margin(margin)
     t = _ratio((delta if higher_is_better else -delta) + margin, std_error, n)
@@ -99,6 +109,9 @@ def equivalence_test(delta: float, std_error: float | None, n: int, *, margin: f
         RequestError: the margin is not above 0 or not finite [bad-margin].
     Source:
         Schuirmann 1987, Journal of Pharmacokinetics and Biopharmaceutics 15(6), 657-680.
+    Example:
+        >>> round(equivalence_test(-0.001, 0.008, 200, margin=0.02).p_value, 6)
+        0.00925
     """
     check_margin(margin)
     return max(
@@ -130,6 +143,9 @@ def effect_size(delta: float, std_error: float | None, n: int) -> float:
 
     Source:
         Cohen 1988, Statistical Power Analysis for the Behavioral Sciences, 2nd edition, 2.3.5.
+    Example:
+        >>> round(effect_size(0.02, 0.008, 200), 6)
+        0.176777
     """
     if std_error is None or n < 2 or std_error == 0.0:
         return math.nan

@@ -27,6 +27,9 @@ def power_of(difference: float, std_dev: float, n: int, *, level: float) -> floa
         RequestError: `level` is not above 0 and below 1 [level-out-of-range].
     Source:
         Johnson, Kotz and Balakrishnan 1995, Continuous Univariate Distributions 2, chapter 31.
+    Example:
+        >>> round(power_of(0.01, 0.2, 2000, level=0.95), 6)
+        0.608367
     """
     check_level(level)
     if n < 2 or math.isnan(std_dev):
@@ -61,6 +64,9 @@ def smallest_difference(
     Raises:
         RequestError: `level` is not above 0 and below 1 [level-out-of-range]; `power` is not above
             1 - level and below 1 [power-out-of-range].
+    Example:
+        >>> round(smallest_difference(0.2, 2000, level=0.95), 6)
+        0.012535
     """
     check_level(level)
     check_power(power, level)
@@ -84,6 +90,9 @@ def users_needed(
     Raises:
         RequestError: `level` is not above 0 and below 1 [level-out-of-range]; `power` is not above
             1 - level and below 1 [power-out-of-range].
+    Example:
+        >>> users_needed(0.01, 0.2, level=0.95)
+        3142
     """
     check_level(level)
     check_power(power, level)

@@ -110,6 +110,12 @@ def search_segments(
         Benjamini and Hochberg 1995, JRSS B 57(1), 289-300; Benjamini and Yekutieli 2001, Annals
         of Statistics 29(4), 1165-1188; and 2005, JASA 100(469), 71-81; Hall 1992, JRSS B 54(1),
         221-228 (skewness).
+    Example:
+        >>> one = SegmentDelta("country", "de", 900, -0.02, 0.004)
+        >>> other = SegmentDelta("country", "fr", 800, 0.001, 0.004)
+        >>> found = search_segments([one, other], false_discovery_rate=0.05, min_users=100)
+        >>> [each.found.segment for each in found.losses], found.n_searched
+        (['de'], 2)
     """
     if not 0.0 < false_discovery_rate < 1.0:
         raise RequestError(

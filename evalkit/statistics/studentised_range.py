@@ -27,6 +27,9 @@ def range_sf(q: float, n_means: int, df: float) -> float:
     Source:
         Tukey 1953, The Problem of Multiple Comparisons; Lund and Lund 1983, Algorithm AS 190,
         Applied Statistics 32(2), 204-210 (the integrals).
+    Example:
+        >>> round(range_sf(3.5, 3, 20.0), 6)
+        0.055892
     """
     if math.isnan(q) or n_means < 2 or not df > 0:
         return math.nan
@@ -94,6 +97,9 @@ def range_quantile(p: float, n_means: int, df: float) -> float:
 
     It lies between the quantiles of one difference of two means and of all of them by
     Bonferroni's bound.
+    Example:
+        >>> round(range_quantile(0.95, 3, 20.0), 6)
+        3.577935
     """
     if not 0.0 < p < 1.0 or n_means < 2 or not df > 0:
         return math.nan

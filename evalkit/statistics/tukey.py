@@ -76,6 +76,11 @@ def tukey_test(
         Tukey 1953, The Problem of Multiple Comparisons; Carterette 2012, Multiple Testing in
         Statistical Analysis of Systems-Based Information Retrieval Experiments, ACM TOIS 30(1),
         article 4, section 4.
+    Example:
+        >>> errors = {(0, 1): 0.01, (0, 2): 0.01, (1, 2): 0.01}
+        >>> found = tukey_test([0.30, 0.31, 0.36], errors, 100, level=0.95)
+        >>> [round(pair.p_value, 6) for pair in found.pairs]
+        [0.577729, 0.0, 4e-06]
     """
     check_level(level)
     m = len(means)
@@ -107,6 +112,9 @@ def group_letters(are_alike: Sequence[Sequence[bool]]) -> list[str]:
     Source:
         Piepho 2004, An Algorithm for a Letter-Based Representation of All-Pairwise Comparisons,
         Journal of Computational and Graphical Statistics 13(2), 456-466.
+    Example:
+        >>> group_letters([[True, True, False], [True, True, True], [False, True, True]])
+        ['a', 'ab', 'b']
     """
     n = len(are_alike)
     groups = [frozenset(range(n))] if n else []

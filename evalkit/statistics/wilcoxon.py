@@ -75,6 +75,9 @@ def wilcoxon_test(
         continuity: move the statistic by a half towards its mean in the normal approximation.
     Source:
         Wilcoxon 1945, Biometrics Bulletin 1(6), 80-83; Pratt 1959, JASA 54(287), 655-667.
+    Example:
+        >>> round(wilcoxon_test(np.array([0.1, 0.3, -0.2, 0.5, 0.4, 0.6])).p_value, 6)
+        0.09375
     """
     found = differences[~np.isnan(differences)]
     n_zeros = int(np.count_nonzero(found == 0.0))
