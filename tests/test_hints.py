@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 
 import evalkit
+from evalkit.config import build_config, evaluate_config
 from evalkit.config._doors import in_words_of
 from evalkit.errors import EvalkitError
 
@@ -49,6 +50,21 @@ HINTS = [
         "raise --memory-limit, or --sample 0.1",
         "raise memory_limit, or sample=0.1",
     ),
+    (
+        """where = "genre = 'drama'" under [labels] for the rows of one""",
+        """--set 'labels[0].where=genre = '"'"'drama'"'"'' for the rows of one""",
+        """frame.filter(pl.sql_expr("genre = 'drama'")) for the rows of one""",
+    ),
+    (
+        'aws_region = "eu-central-1" under [storage]',
+        "--set storage.aws_region=eu-central-1",
+        'AWS_REGION="eu-central-1" in the environment',
+    ),
+    (
+        "edges = [10] under [segments.age]",
+        "--set 'segments.age.edges=[10]'",
+        'segments={"age": {"edges": [10], ...}}',
+    ),
     ("did you mean 'nDCG'?", "did you mean 'nDCG'?", "did you mean 'nDCG'?"),
 ]
 
@@ -56,7 +72,7 @@ HINTS = [
 @pytest.mark.parametrize(("file", "options", "python"), HINTS)
 def test_hints_speak_the_words_of_a_door(file, options, python):
     assert in_words_of("file", file) == file
-    assert in_words_of("options", file) == options
+    assert in_words_of("options", file) == in_words_of("set", file) == options
     assert in_words_of("python", file) == python
     assert in_words_of("python", python) == python
 
@@ -80,3 +96,53 @@ def test_several_problems_are_all_told_so():
         evalkit.evaluate(truth, rankings, metrics=["RR"])
 
     assert "under [" not in str(caught.value)
+
+
+# what is wrong before a table is opened; what Python is told, and what a config is told
+WRONG = [
+    (
+        {"statistics": {"correction": "tukey"}},
+        'pass statistics={"correction": "holm"}, or compare all pairs by t tests',
+        'write correction = "holm" under [statistics], or compare all pairs by t tests',
+    ),
+    (
+        {"segments": {"age": {"by": "age", "edges": []}}},
+        'segments={"age": {"edges": [10], ...}}',
+        "edges = [10] under [segments.age]",
+    ),
+    (
+        {"segments": {"genre": {"by": "genre", "item": "item"}}},
+        'segments={"genre": {"path": "items.parquet", ...}}',
+        'path = "items.parquet" under [segments.genre]',
+    ),
+    ({"policies": {"duplicate": "best"}}, "did you mean 'duplicates'?", None),
+]
+
+
+def settings(tree: object, key: str = "") -> list[str]:
+    """A tree as `--set` has it."""
+    if not isinstance(tree, dict):
+        return [f"{key}={tree}"]
+    return [
+        each
+        for name, below in tree.items()
+        for each in settings(below, f"{key}.{name}".lstrip("."))
+    ]
+
+
+@pytest.mark.parametrize(("wrong", "python", "file"), WRONG)
+def test_a_config_is_built_in_the_words_of_who_asks(wrong, python, file):
+    rows = pl.DataFrame({"user": [1], "item": [1]})
+    with pytest.raises(EvalkitError) as by_python:
+        evalkit.evaluate(rows, {"m": rows}, metrics=["RR"], **wrong)
+    tables = {"truth": {"path": "t"}, "rankings": [{"model": "m", "path": "r"}]}
+    with pytest.raises(EvalkitError) as by_config:
+        build_config({**tables, "metrics": {"names": ["RR"]}, **wrong}, name="job")
+    with pytest.raises(EvalkitError) as by_options:
+        evaluate_config(
+            truth=["t"], rankings=[("m", "r")], metrics=["RR"], overrides=settings(wrong)
+        )
+
+    assert by_python.value.hint == python
+    assert by_config.value.hint == (file or python)
+    assert by_options.value.hint == in_words_of("options", file or python)

@@ -122,7 +122,7 @@ def _refuse_of_rankings(kind: str, tree: Mapping[str, object], problems: Problem
                 ("segments", name, "item"),
                 "conflicting-keys",
                 f"segments of items are made of rankings, not of {kind}",
-                hint=f"""where = "genre = 'drama'" under [{kind}] takes the rows of one""",
+                hint=f"""where = "genre = 'drama'" under [{kind}] for the rows of one""",
             )
         if isinstance(table, dict) and table.get("by") == "n_relevant" and "path" not in table:
             problems.add(
@@ -277,7 +277,7 @@ def check_segments(tree: Mapping[str, object], problems: Problems) -> None:
                     at,
                     "unknown-segmentation",
                     f"no segmentation is called {each!r}",
-                    hint=f"did you mean {close!r}?" if close else "name those under [segments]",
+                    hint=f"did you mean {close!r}?" if close else "cross names two segmentations",
                 )
             elif "item" in named[each]:
                 problems.add(
@@ -295,7 +295,12 @@ def _check_segmentation(key: Key, table: Mapping[str, object], problems: Problem
         problems.add((*key, "edges"), "conflicting-keys", message, hint="keep one of them")
     if "item" in table and not has_path:
         message = "segments of items need a table of items"
-        problems.add((*key, "item"), "missing-key", message, hint='path = "items.parquet"')
+        problems.add(
+            (*key, "item"),
+            "missing-key",
+            message,
+            hint=f'path = "items.parquet" under [{spell(key)}]',
+        )
     if "item" in table and "user" in table:
         message = "a table has segments of users or of items"
         problems.add((*key, "item"), "conflicting-keys", message, hint="keep one of user and item")
@@ -304,7 +309,12 @@ def _check_segmentation(key: Key, table: Mapping[str, object], problems: Problem
         problems.add((*key, "user"), "conflicting-keys", message, hint="leave user out")
     match table.get("edges"):
         case [] as edges:
-            problems.add((*key, "edges"), "missing-key", "there are no edges", hint="edges = [10]")
+            problems.add(
+                (*key, "edges"),
+                "missing-key",
+                "there are no edges",
+                hint=f"edges = [10] under [{spell(key)}]",
+            )
         case list() as edges if all(isinstance(edge, int | float) for edge in edges):
             if any(low >= high for low, high in pairwise(edges)):
                 message = f"{show(edges)} do not ascend"
@@ -332,7 +342,7 @@ def check_statistics(tree: Mapping[str, object], problems: Problems) -> None:
             ("statistics", "correction"),
             "conflicting-keys",
             "Tukey's test is a t test of all pairs of models",
-            hint='write pairs = "all" and test = "t", or correction = "holm"',
+            hint='write correction = "holm" under [statistics], or compare all pairs by t tests',
         )
     _check_ratios(section, tree, problems)
     asked = section.get("metrics")

@@ -65,6 +65,10 @@ def _turned(door: Door, found: re.Match[str]) -> str:
     if section.endswith(".columns"):
         return f'columns={{"{key}": {value}}}{found["others"]}'
     table, _, name = section.partition(".")
+    if key == "where":
+        return f"frame.filter(pl.sql_expr({value}))"
+    if section == "storage":
+        return f"{key.upper()}={value} in the environment"
     if table == "segments" and name:
         return f'segments={{"{name}": {{"{key}": {value}, ...}}}}{found["others"]}'
     if section in ("policies", "statistics", "segments"):

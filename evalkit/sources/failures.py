@@ -47,13 +47,13 @@ _STORE_SAYS = (  # what its words mean, with the code and the hint
         re.compile(r"lacked (?:the necessary privileges|valid authentication)|status code: 40[13]"),
         "the store does not let it be read",
         "unreadable-file",
-        "give the credentials, of the environment or under [storage], the right to read it",
+        "give the credentials that the environment or the config names the right to read it",
     ),
     (
         re.compile(r"redirect without LOCATION|status code: 30[17]"),
         "the bucket is elsewhere",
         "unreadable-file",
-        'write its region, as aws_region = "eu-central-1", under [storage]',
+        'write its region: aws_region = "eu-central-1" under [storage]',
     ),
     (
         re.compile(r"Object at location .* not found|status code: 404|expanded paths were empty"),
@@ -65,7 +65,7 @@ _STORE_SAYS = (  # what its words mean, with the code and the hint
         re.compile(r"status code: 4\d\d"),
         "the store does not take the request",
         "unreadable-file",
-        "look at the bucket and the path, and at the options under [storage]",
+        "look at the bucket, the path and the options of the store",
     ),
 )
 
