@@ -38,6 +38,7 @@ from evalkit.config._records import (
     TruthColumns,
     TruthTable,
 )
+from evalkit.config._shares import is_laid_out, of_share, refuse_layout
 from evalkit.config._variables import parse_variables
 
 __all__ = [
@@ -74,11 +75,14 @@ __all__ = [
     "config_schema",
     "evaluate_config",
     "follow_profile",
+    "is_laid_out",
     "key_lines",
     "load_config",
+    "of_share",
     "parse_config",
     "parse_variables",
     "policies_of",
+    "refuse_layout",
     "requests_of",
     "speaking",
     "spell",

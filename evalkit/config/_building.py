@@ -24,6 +24,7 @@ from evalkit.config._places import Key, Places, spell
 from evalkit.config._problems import Problems
 from evalkit.config._profiles import follow_profile
 from evalkit.config._records import Config, GateRule, StatisticsSection
+from evalkit.config._shares import check_layout
 from evalkit.config._storage import check_storage
 from evalkit.config._variables import fill_variables, resolve_paths
 from evalkit.errors import RequestError
@@ -102,6 +103,7 @@ def _build(
     check_statistics(tree, problems)
     check_gates(tree, problems)
     check_storage(tree, problems)
+    check_layout(tree, problems)
     problems.raise_all()
     if config is None:
         raise AssertionError("a config with no problem is a config")

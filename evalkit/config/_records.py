@@ -1,7 +1,7 @@
 """The records that a config is made of: its tables, keys, defaults and descriptions."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import (
     AfterValidator,
@@ -552,6 +552,16 @@ class OutputSection(Record):
     )
 
 
+class ConfigState(NamedTuple):
+    """A config, as another process takes it over."""
+
+    asked: dict[str, object]
+    places: Places
+    profile: Profile
+    overridden: tuple[tuple[str, str | float, str | float], ...]
+    by_hand: tuple[str, ...]
+
+
 class Config(Record):
     """The whole request. [truth] with [[rankings]], or one of [log], [ratings] and [labels]."""
 
@@ -653,6 +663,25 @@ class Config(Record):
     def spell_policy(self, name: str, value: str) -> str:
         """A policy as whoever asked would write it, for hints."""
         return spell_policy(self.door, name, value)
+
+    def state(self) -> ConfigState:
+        """What makes the same config elsewhere, without a file; passwords in URLs are masked."""
+        by_hand = tuple(sorted(self.set_by_hand))
+        return ConfigState(self.dump(), self._places, self.profile, self._overridden, by_hand)
+
+    @classmethod
+    def of_state(cls, state: ConfigState) -> "Config":
+        """The config that `state` was taken of.
+
+        Raises:
+            ValueError: there is no such config.
+        """
+        config = cls.model_validate(state.asked)
+        config._places, config._followed = state.places, state.profile
+        config._overridden = state.overridden
+        by_hand = {name: getattr(config.policies, name) for name in state.by_hand}
+        config._by_hand = Policies.model_validate(by_hand)
+        return config
 
     def dump(self) -> dict[str, object]:
         """What a run keeps of the config, as JSON has it; passwords in URLs are masked."""

@@ -13,6 +13,7 @@ from evalkit.profiles import is_path
 
 SECTIONS = ("truth", "rankings", "log", "train", "ratings", "predictions", "labels")
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+SHARE_PLACE = re.compile(r"\{(share0?)\}")  # from 1, and from 0: filled by each share
 _PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]*)\}")
 _SQL_PIECE = re.compile(
     r"""(?P<quoted>'(?:[^']|'')*'|"(?:[^"]|"")*")|\{(?P<name>[A-Za-z_][A-Za-z0-9_-]*)\}"""
@@ -106,7 +107,13 @@ def fill_variables(
         return variables.get(name)
 
     def fill_path(key: Key, text: str) -> str:
-        return _PLACE.sub(lambda place: value_of(key, place[1]) or "", text)
+        def piece(place: re.Match[str]) -> str:
+            if place[1] not in variables and SHARE_PLACE.fullmatch(place[0]):
+                if key[0] not in ("metrics", "output"):
+                    return place[0]
+            return value_of(key, place[1]) or ""
+
+        return _PLACE.sub(piece, text)
 
     def fill_sql(key: Key, text: str) -> str:
         def piece(found: re.Match[str]) -> str:

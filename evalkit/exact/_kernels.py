@@ -20,6 +20,7 @@ BITS_1, BITS_2, BITS_3 = -48, -97, -146
 TOGETHER = 1 << 10  # rows that are added at a time, few enough to stay close to the core
 MOST_WAITING = 1 << 14  # values whose cuts, of 48 bits each, an int64 takes
 N_WAITING = 6
+N_COUNTS = 4  # finite, NaN, infinite, 0
 AHEAD = 16  # rows that are fetched before they are read
 TWO = 1024 << 52  # bits of 2.0: values below it wait for each other, on the grids of that size
 WAITING_EXPONENT = 1

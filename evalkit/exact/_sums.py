@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ from evalkit.exact._kernels import (
     ADDS_BEFORE_CARRY,
     LEAST_SPREAD,
     LIMB_BITS,
+    N_COUNTS,
     N_LIMBS,
     N_POWERS,
     N_WAITING,
@@ -101,6 +103,20 @@ class ExactSum:
             return None
 
 
+class SumsState(NamedTuple):
+    """Sums as they are kept in a file.
+
+    Args:
+        used: int64[n_used], the limbs that are not 0 everywhere.
+        numbers: int64[n_cells * n_columns, ...], these limbs, counts, powers, largest values.
+    """
+
+    n_columns: int
+    n_cells: int
+    used: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int64]
+
+
 class ExactSums:
     """Exact sums of several columns of values while they are being filled by kernels.
 
@@ -112,7 +128,7 @@ class ExactSums:
     def __init__(self, n_columns: int, n_cells: int = 1) -> None:
         self.n_columns, self.n_cells = n_columns, n_cells
         self.limbs: Limbs = np.zeros((n_cells * n_columns, N_LIMBS), dtype=np.int64)
-        self.counts = np.zeros((n_cells * n_columns, 4), dtype=np.int64)  # finite, NaN, infinite, 0
+        self.counts = np.zeros((n_cells * n_columns, N_COUNTS), dtype=np.int64)
         self.largest = np.zeros(n_cells * n_columns, dtype=np.int64)  # bits of absolute values
         self.powers = np.zeros((n_cells * n_columns, N_POWERS), dtype=np.int64)
         # what is not yet in the limbs, which are many times as large and so far from the core
@@ -179,6 +195,32 @@ class ExactSums:
         self.powers += other.powers
         np.maximum(self.largest, other.largest, out=self.largest)
         self._is_settled, self._used = False, None
+
+    def state(self) -> SumsState:
+        """What makes the same sums elsewhere: the same numbers for any way that they were added."""
+        self.settle()
+        used = np.flatnonzero(self.limbs.any(axis=0))  # few of many, where values are alike
+        numbers = (self.limbs[:, used], self.counts, self.powers, self.largest[:, None])
+        return SumsState(self.n_columns, self.n_cells, used, np.concatenate(numbers, axis=1))
+
+    @classmethod
+    def of_state(cls, state: SumsState) -> "ExactSums":
+        """The sums that `state` was taken of.
+
+        Raises:
+            ValueError: there are no such sums.
+        """
+        n_used, numbers = state.used.size, state.numbers
+        shape = (state.n_cells * state.n_columns, n_used + N_COUNTS + N_POWERS + 1)
+        if min(state.n_cells, state.n_columns) < 0 or numbers.shape != shape:
+            raise ValueError("numbers of sums are of another shape")
+        found = cls(state.n_columns, state.n_cells)
+        found.limbs[:, state.used] = numbers[:, :n_used]
+        found.counts = numbers[:, n_used : n_used + N_COUNTS].copy()
+        found.powers = numbers[:, n_used + N_COUNTS : -1].copy()
+        found.largest = numbers[:, -1].copy()
+        found._adds = 1
+        return found
 
     def take(self, columns: npt.NDArray[np.int64]) -> "ExactSums":
         """The same sums with columns in another order."""

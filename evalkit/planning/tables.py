@@ -6,7 +6,7 @@ from functools import partial
 
 import polars as pl
 
-from evalkit.config import Config, Segmentation
+from evalkit.config import Config, Segmentation, refuse_layout
 from evalkit.credentials import storing
 from evalkit.errors import EvalkitError, note, raise_all
 from evalkit.ids import IdPlan, plan_ids
@@ -83,6 +83,7 @@ class Tables:
 
 def open_tables(config: Config, given: Given) -> Tables:
     """Open every log; all that is wrong with any of them at once."""
+    refuse_layout(config)
     with storing(config.storage):
         return _open_tables(config, given)
 

@@ -1,7 +1,7 @@
 """Directories of finished runs: published whole or not at all, and verified when read."""
 
 from evalkit.runs._files import machine_errors
-from evalkit.runs._keys import new_run_id, run_key
+from evalkit.runs._keys import digest, new_run_id, run_key
 from evalkit.runs._lock import Job, hold
 from evalkit.runs._manifest import (
     LATEST,
@@ -28,6 +28,7 @@ __all__ = [
     "Manifest",
     "StoreFolder",
     "abandon",
+    "digest",
     "directory_of",
     "find_done",
     "finished",

@@ -12,7 +12,7 @@ back in its place: limits are those of the replicates plus estimate less mean on
 
 import math
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -73,6 +73,20 @@ def check_replicates(replicates: int) -> None:
             code="too-few-replicates",
             hint="replicates = 1000 is enough for 95 % limits",
         )
+
+
+class ResamplesState(NamedTuple):
+    """Resampled sums as they are kept in a file."""
+
+    replicates: int
+    seed: int
+    squares: bool
+    n_users: int
+    exponents: Whole
+    sums: Whole
+    totals: Whole
+    missing: Whole
+    moments: Whole
 
 
 class Resamples:
@@ -169,6 +183,30 @@ class Resamples:
         found.moments = self.moments[segments].sum(axis=0, keepdims=True)
         missing = self.missing[segments] if self.missing.size else self.missing
         found.missing = missing.sum(axis=0, keepdims=True) if missing.size else missing
+        return found
+
+    def state(self) -> ResamplesState:
+        """What makes the same sums elsewhere."""
+        return ResamplesState(*(getattr(self, name) for name in ResamplesState._fields))
+
+    @classmethod
+    def of_state(cls, state: ResamplesState) -> "Resamples":
+        """The sums that `state` was taken of.
+
+        Raises:
+            ValueError: there are no such sums.
+        """
+        found = object.__new__(cls)
+        for name, value in state._asdict().items():
+            setattr(found, name, value)
+        chunks = -(-state.replicates // CHUNK) * CHUNK
+        n_segments, n_columns = len(state.totals), state.exponents.size
+        sums = (n_segments, n_columns * (2 if state.squares else 1), chunks)
+        shapes = [state.sums.shape, state.totals.shape, state.moments.shape]
+        if shapes != [sums, sums[::2], (n_segments, n_columns, MOMENTS)] or (
+            state.missing.size and state.missing.shape != sums
+        ):
+            raise ValueError("resampled sums are of another shape")
         return found
 
     def _count_users(self, n_users: int) -> None:

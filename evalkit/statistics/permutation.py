@@ -10,6 +10,7 @@ numbers. Sums that differ by less than this rounding may have moved them count a
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,19 @@ def estimate_bytes(n_columns: int, *, replicates: int, n_segments: int = 1) -> i
     """Peak memory of one `SignFlips`, of which every thread has one."""
     chunks = -(-replicates // CHUNK) * CHUNK
     return 8 * n_segments * (chunks * (n_columns + 1) + n_columns * (2 + MOST_EXACT))
+
+
+class FlipsState(NamedTuple):
+    """Sums under random signs as they are kept in a file."""
+
+    replicates: int
+    seed: int
+    n_users: int
+    exponents: Whole
+    sums: Whole
+    totals: Whole
+    counts: Whole
+    few: dict[tuple[int, int], list[int]]
 
 
 class SignFlips:
@@ -121,6 +135,36 @@ class SignFlips:
         for (segment, column), some in self._few.items():
             if segment in chosen and found.counts[0, column] <= MOST_EXACT:
                 found._few.setdefault((0, column), []).extend(some)
+        return found
+
+    def state(self) -> FlipsState:
+        """What makes the same sums elsewhere."""
+        return FlipsState(
+            self.replicates,
+            self.seed,
+            self.n_users,
+            self.exponents,
+            self.sums,
+            self.totals,
+            self.counts,
+            {place: sorted(self._few[place]) for place in sorted(self._few)},
+        )
+
+    @classmethod
+    def of_state(cls, state: FlipsState) -> "SignFlips":
+        """The sums that `state` was taken of.
+
+        Raises:
+            ValueError: there are no such sums.
+        """
+        found = object.__new__(cls)
+        for name, value in state._asdict().items():
+            setattr(found, "_few" if name == "few" else name, value)
+        chunks = -(-state.replicates // CHUNK) * CHUNK
+        columns = (len(state.totals), state.exponents.size)
+        shapes = [state.totals.shape, state.counts.shape, state.sums.shape]
+        if shapes != [columns, columns, (*columns, chunks)]:
+            raise ValueError("sums of flipped signs are of another shape")
         return found
 
     def _count_users(self, n_users: int) -> None:

@@ -1,0 +1,80 @@
+"""Logs laid out by user: `{share}` and `{share0}` in paths, which each share fills for itself."""
+
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+from evalkit.config._places import Key
+from evalkit.config._problems import Problems
+from evalkit.config._records import Config
+from evalkit.config._variables import SECTIONS, SHARE_PLACE, tables_of
+from evalkit.errors import RequestError
+
+Table = TypeVar("Table")
+
+
+def of_share(config: Config, share: int) -> Config:
+    """The config of one share, from 1, with the paths of its own."""
+    segments, weight = config.segments, config.statistics.weight
+    named = {name: _filled(each, share) for name, each in segments.named.items()}
+    statistics = config.statistics.model_copy(update={"weight": _filled(weight, share)})
+    update: dict[str, object] = {name: _filled(getattr(config, name), share) for name in SECTIONS}
+    update |= {"segments": segments.model_copy(update=named), "statistics": statistics}
+    return config.model_copy(update=update)
+
+
+def _filled(branch: Table, share: int) -> Table:
+    """A table, or several, with the paths of one share."""
+    if isinstance(branch, tuple):
+        return tuple(_filled(each, share) for each in branch)  # type: ignore[return-value]
+    paths = getattr(branch, "path", None)
+    if paths is None:
+        return branch
+    numbers = {"share": str(share), "share0": str(share - 1)}
+    own = tuple(SHARE_PLACE.sub(lambda place: numbers[place[1]], path) for path in paths)
+    return branch.model_copy(update={"path": own})  # type: ignore[attr-defined,no-any-return]
+
+
+def is_laid_out(config: Config) -> bool:
+    """Whether each share of the users has files of its own."""
+    tables = [getattr(config, name) for name in SECTIONS]
+    listed = [one for each in tables for one in (each if isinstance(each, tuple) else (each,))]
+    return any(SHARE_PLACE.search(path) for one in listed if one for path in one.path)
+
+
+def refuse_layout(config: Config) -> None:
+    """Raise where each share of the users has files of its own, which no run reads whole.
+
+    Raises:
+        RequestError: it has [share-places].
+    """
+    if is_laid_out(config):
+        raise RequestError(
+            "{share} stands in paths: the log is laid out by shares of the users",
+            code="share-places",
+            at=config.at(next(name for name in SECTIONS if getattr(config, name))),
+            hint="measure each share, evalkit partial CONFIG --share I/N --out FILE, and merge "
+            "them; --var share=1 looks at the files of one",
+        )
+
+
+def check_layout(tree: Mapping[str, object], problems: Problems) -> None:
+    """Logs are laid out by user, all of them and all their files, or none is."""
+    found = list(_logs_of(tree))
+    if any(is_own for _, is_own in found):
+        for key, is_own in found:
+            if not is_own:
+                problems.add(
+                    key,
+                    "share-places",
+                    "other paths have {share}, and this one has not: each share would read it all",
+                    hint="lay out all logs by user, or none; a table of users may be whole",
+                )
+
+
+def _logs_of(tree: Mapping[str, object]) -> Iterator[tuple[Key, bool]]:
+    for key, table in tables_of(tree):
+        paths = table.get("path")
+        for path in [paths] if isinstance(paths, str) else paths or ():  # type: ignore[attr-defined]
+            is_own = isinstance(path, str) and bool(SHARE_PLACE.search(path))
+            if is_own or key[0] in SECTIONS:
+                yield (*key, "path"), is_own

@@ -1,0 +1,26 @@
+"""What a share of the users leaves behind: merged with that of others, written and read back."""
+
+from evalkit.partials._codec import codec_of
+from evalkit.partials._container import is_partial
+from evalkit.partials._header import (
+    Definition,
+    Header,
+    check_headers,
+    definitions_of,
+    missing_warning,
+)
+from evalkit.partials._partial import Partial, PartialFiles, Sums, open_partials
+
+__all__ = [
+    "Definition",
+    "Header",
+    "Partial",
+    "PartialFiles",
+    "Sums",
+    "check_headers",
+    "codec_of",
+    "definitions_of",
+    "is_partial",
+    "missing_warning",
+    "open_partials",
+]

@@ -1,0 +1,118 @@
+"""A partial in memory, and many of them in files."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from evalkit.errors import EvalkitError, RequestError, note, raise_all
+from evalkit.partials._container import read_body, read_header, write_file
+from evalkit.partials._header import Header, check_headers
+
+
+class Sums(Protocol):
+    """What a kind keeps of a share: typed fields that a codec knows, and a merge.
+
+    The merge takes over the other's sums; it is associative, commutative and exact.
+    """
+
+    def merge(self, other: Self, /) -> None:
+        """Take over what another share left."""
+
+
+Body = TypeVar("Body", bound=Sums)
+
+
+@dataclass(slots=True)
+class Partial(Generic[Body]):
+    """What shares of the users leave behind.
+
+    Args:
+        header: what they were made of.
+        body: the sums of their kind.
+    """
+
+    header: Header
+    body: Body
+
+    def merge(self, other: "Partial[Body]") -> None:
+        """Take over another's shares.
+
+        Raises:
+            DataError: it was made of something else [foreign-partial], or holds a share that is
+                here already [repeated-share].
+        """
+        named = [("one partial", self.header), ("another one", other.header)]
+        self.header = check_headers(named, allow_missing=True)
+        self.body.merge(other.body)
+
+    def write(self, path: Path) -> None:
+        """Write a file that is whole or not there.
+
+        Raises:
+            MachineError: the disk is full, or cannot be written.
+        """
+        write_file(path, self.header, self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class PartialFiles:
+    """Files whose headers fit together; their sums are read one after the other.
+
+    Args:
+        header: of all of them together.
+        digests: the checksum of each file.
+    """
+
+    header: Header
+    digests: dict[Path, bytes]
+
+    def merged(self, kind: type[Body]) -> "Partial[Body]":
+        """All files as one partial, two of them in memory at a time.
+
+        Raises:
+            DataError: a file is damaged, or was changed since its header was read.
+        """
+        whole: Any = None
+        for path, digest in self.digests.items():
+            body = read_body(path, kind, digest)
+            if whole is None:
+                whole = body
+            else:
+                whole.merge(body)
+        return Partial(self.header, whole)
+
+
+def open_partials(paths: Sequence[Path], *, allow_missing: bool = False) -> PartialFiles:
+    """The headers of files, in an order that the order of their names does not change.
+
+    Raises:
+        RequestError: there is no file [nothing-to-merge].
+        DataError: a file is no partial, damaged, or of another work; a share stands twice, or is
+            missing; all of it at once.
+    """
+    if not paths:
+        raise RequestError(
+            "there is no partial to merge",
+            code="nothing-to-merge",
+            hint="evalkit merge FILES... --out runs",
+        )
+    problems: list[EvalkitError] = []
+    headers: list[tuple[str, Header]] = []
+    found: list[tuple[Header, Path, bytes]] = []
+    for path in paths:
+        try:
+            header, digest = read_header(path, Header)
+        except EvalkitError as error:
+            note(error, problems)
+        else:
+            headers.append((str(path), header))
+            found.append((header, path, digest))
+    try:
+        if headers:
+            whole = check_headers(headers, allow_missing=allow_missing or bool(problems))
+    except EvalkitError as error:
+        note(error, problems)
+    raise_all(problems)
+    found.sort(key=lambda each: each[0].shares)
+    return PartialFiles(whole, {path: digest for _, path, digest in found})
