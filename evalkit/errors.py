@@ -19,6 +19,7 @@ NAMED_USERS = 3
 PARENT = "EVALKIT_NATIVE_STDERR"  # set where a parent reads what native code writes to stderr
 
 Step: TypeAlias = tuple[int, ...]
+_Where: TypeAlias = tuple[Step, int, str, str, str]  # step, order, place, code, message
 
 _USER_INFO = re.compile(r"(?<=://)[^/?#\s]*@")
 _PARAMETER = re.compile(r"(?<=[?&;#])(?P<name>[^=&;#\s]+)=[^&;#\s]+(?:;[^=&;#\s]*(?![^&;#\s]))*")
@@ -264,13 +265,24 @@ class Faults:
 
     One share ends at the first step that fails. So of several shares the earliest step counts:
     each goes as far as that, and what they find there adds up.
+
+    Args:
+        until: the earliest step that failed for shares before; steps behind it need no look.
     """
 
-    def __init__(self) -> None:
-        self._found: dict[tuple[Step, int, str, str, str], EvalkitError] = {}
+    def __init__(self, until: Step | None = None) -> None:
+        self._until = until
+        self._found: dict[_Where, EvalkitError] = {}
+        self._alike: set[_Where] = set()  # found by every share, so that they do not add up
 
     def __bool__(self) -> bool:
         return bool(self._found)
+
+    @property
+    def first(self) -> Step | None:
+        """The earliest step that failed, of this share or of one before; None of none."""
+        steps = [step for step, *_ in self._found]
+        return min(steps if self._until is None else [*steps, self._until], default=None)
 
     @contextmanager
     def step(self, *step: int, codes: Sequence[str] = (), adds_up: bool = True) -> Iterator[None]:
@@ -282,7 +294,7 @@ class Faults:
         Raises:
             FaultyShareError: it failed, or another share did before this step.
         """
-        if self._found and step > self._first:
+        if self.first is not None and step > self.first:
             raise FaultyShareError
         try:
             yield
@@ -294,19 +306,26 @@ class Faults:
     def note(
         self, error: EvalkitError, step: Step, order: int = 0, *, adds_up: bool = True
     ) -> None:
-        """Remember what a step of a share found; it may find several things, in an order."""
-        for each in error.errors if isinstance(error, Errors) else (error,):
-            # of anything not counted, the share that comes last knows most
-            message = each.template if isinstance(each, CountedError) else ""
-            key = (step, order, _place_of(each), each.code, message)
-            known = self._found.get(key)
-            if adds_up and isinstance(each, CountedError) and isinstance(known, CountedError):
-                each = known.joined(each)
-            self._found[key] = each
+        """Remember what a step found; it may find several things, in an order.
 
-    @property
-    def _first(self) -> Step:
-        return min(step for step, *_ in self._found)
+        Of anything not counted, what is noted last is told.
+        """
+        for each in error.errors if isinstance(error, Errors) else (error,):
+            message = each.template if isinstance(each, CountedError) else ""
+            where = (step, order, _place_of(each), each.code, message)
+            self._found[where] = _joined(self._found.get(where), each) if adds_up else each
+            self._alike |= set() if adds_up else {where}
+
+    def merge(self, other: "Faults") -> None:
+        """Take over what other shares found, whose cases add up."""
+        self._alike |= other._alike
+        for where, error in other._found.items():
+            known = self._found.get(where)
+            if where not in self._alike and isinstance(error, CountedError):
+                error = _joined(known, error)
+            elif known is not None:
+                error = max(known, error, key=str)  # the same whatever the order
+            self._found[where] = error
 
     def tell(self) -> None:
         """Raise what the earliest step that failed found, if any did.
@@ -316,7 +335,7 @@ class Faults:
         """
         if not self._found:
             return
-        told = [self._found[key] for key in sorted(self._found) if key[0] == self._first]
+        told = [self._found[key] for key in sorted(self._found) if key[0] == self.first]
         places = {(_place_of(each), each.code) for each in told}
         raise_all(
             [
@@ -325,6 +344,13 @@ class Faults:
                 if not isinstance(each, CountedError) or (each.place, each.unless) not in places
             ]
         )
+
+
+def _joined(known: EvalkitError | None, error: EvalkitError) -> EvalkitError:
+    """What is told of both: cases add up, and of anything else the last is told."""
+    if isinstance(known, CountedError) and isinstance(error, CountedError):
+        return known.joined(error)
+    return error
 
 
 def _place_of(error: EvalkitError) -> str:

@@ -284,30 +284,47 @@ Who = TypeVar("Who")
 Sums = TypeVar("Sums", bound=_Merges)
 
 
-def _pool(
-    table: dict[tuple[Segment, Who], Sums], segments: Sequence[Segment], into: Segment
-) -> None:
-    for segment, who in [key for key in table if key[0] in segments]:
-        found = table.pop((segment, who))
-        if (into, who) in table:
-            table[into, who].merge(found)
-        else:
-            table[into, who] = found
+def add_to(table: dict[Who, Sums], key: Who, sums: Sums) -> None:
+    """Add sums to those of a key, which become these where there are none."""
+    if key in table:
+        table[key].merge(sums)
+    else:
+        table[key] = sums
+
+
+def pool(table: dict[tuple[Segment, Who], Sums], pooled: Mapping[Segment, Segment]) -> None:
+    """Put the sums of some segments together as those of others."""
+    for segment, who in [key for key in table if key[0] in pooled]:
+        add_to(table, (pooled[segment], who), table.pop((segment, who)))
 
 
 @dataclass(slots=True)
 class Lacking:
-    """What a share of the users adds to segments of items that it has no items of.
+    """What shares of the users add to segments of items that they have no items of.
 
     Args:
-        has: the other segments of items.
         n_users: who count, though nothing is relevant to them.
-        totals: of all models, and the columns that each request stands in.
+        models, pairs: sums over these users, one column a request.
     """
 
-    has: frozenset[Segment]
-    n_users: int
-    totals: list[tuple[Totals, npt.NDArray[np.int64]]] = field(default_factory=list)
+    n_users: int = 0
+    models: dict[str, ExactSums] = field(default_factory=dict)
+    pairs: dict[Pair, PairSums] = field(default_factory=dict)
+
+    def take(self, totals: Totals, columns: npt.NDArray[np.int64]) -> None:
+        """Take over sums of one cell; `columns` are those that each request stands in."""
+        for name, sums in totals.models.items():
+            add_to(self.models, name, sums.take(columns))
+        for pair, found in totals.pairs.items():
+            add_to(self.pairs, pair, found.take(columns))
+
+    def merge(self, other: "Lacking") -> None:
+        """Take over what other shares of the users add."""
+        self.n_users += other.n_users
+        for name, sums in other.models.items():
+            add_to(self.models, name, sums)
+        for pair, found in other.pairs.items():
+            add_to(self.pairs, pair, found)
 
 
 @dataclass(slots=True)
@@ -319,9 +336,9 @@ class GrandTotals:
         pairs: of each segment and pair.
         users: how many users of a segment count.
         keys: what segments are put in order by.
-        names: of segmentations, in the order in which they were noted.
+        names: of segmentations, in their order; others follow as they are noted.
         pooled: segments that were too small, and what they went into.
-        lacking: of each share, what segments of items add that it has no items of.
+        lacking: by the segments of items that shares have, what they add to all others.
     """
 
     models: dict[tuple[Segment, str], ExactSums] = field(default_factory=dict)
@@ -330,7 +347,19 @@ class GrandTotals:
     keys: dict[Segment, SortKey] = field(default_factory=dict)
     names: dict[str, None] = field(default_factory=dict)
     pooled: dict[Segment, Segment] = field(default_factory=dict)
-    lacking: list["Lacking"] = field(default_factory=list)
+    lacking: dict[frozenset[Segment], Lacking] = field(default_factory=dict)
+
+    def merge(self, other: "GrandTotals") -> None:
+        """Take over the sums of other users."""
+        self.names |= other.names
+        for segment, n_users in other.users.items():
+            self.note_segment(segment, other.keys[segment], n_users)
+        for key, sums in other.models.items():
+            add_to(self.models, key, sums)
+        for key_of_pair, found in other.pairs.items():
+            add_to(self.pairs, key_of_pair, found)
+        for has, lacking in other.lacking.items():
+            add_to(self.lacking, has, lacking)
 
     def note_users(
         self, segmentations: Sequence[UserSegments], counted: npt.NDArray[np.bool_]
@@ -379,36 +408,37 @@ class GrandTotals:
             sums = totals.models.pop(name) if is_last else totals.models[name]
             for segment, cells in segments.items():
                 over = sums.over(cells).take(columns)
-                self.models.setdefault((segment, name), ExactSums(columns.size)).merge(over)
+                add_to(self.models, (segment, name), over)
         for pair in list(totals.pairs):
             found = totals.pairs.pop(pair) if is_last else totals.pairs[pair]
             for segment, cells in segments.items():
-                mine = self.pairs.setdefault((segment, pair), PairSums.empty(columns.size))
-                mine.merge(found.over(cells).take(columns))
+                add_to(self.pairs, (segment, pair), found.over(cells).take(columns))
 
     def complete(self) -> None:
         """Add to each segment of items the users of shares without such an item."""
-        everywhere = dict.fromkeys(segment for each in self.lacking for segment in each.has)
-        for share in self.lacking:
-            for segment in everywhere:
-                if segment not in share.has:
-                    self.note_segment(segment, self.keys[segment], share.n_users)
-                    for totals, columns in share.totals:
-                        self.take(totals, {segment: np.arange(1)}, columns)
+        everywhere = frozenset[Segment]().union(*self.lacking)
+        for has, lacking in self.lacking.items():
+            for segment in everywhere - has:
+                self.note_segment(segment, self.keys[segment], lacking.n_users)
+                for name, sums in lacking.models.items():
+                    add_to(self.models, (segment, name), sums.over(np.arange(1)))
+                for pair, found in lacking.pairs.items():
+                    add_to(self.pairs, (segment, pair), found.over(np.arange(1)))
 
     def pool_small(self, min_users: int) -> None:
         """Put the segments of a segmentation that have too few users together as one."""
-        small: dict[str, list[Segment]] = {}
+        small: dict[str, list[Segment]] = {name: [] for name in self.names}
         for segment, n_users in self.users.items():
             if 0 < n_users < min_users:
-                small.setdefault(segment[0], []).append(segment)
+                small[segment[0]].append(segment)
         for name, segments in small.items():
-            into = (name, SMALL)
-            _pool(self.models, segments, into)
-            _pool(self.pairs, segments, into)
-            self.users[into] = sum(self.users.pop(segment) for segment in segments)
-            self.keys[into] = SMALL_KEY
-            self.pooled.update(dict.fromkeys(segments, into))
+            if segments:
+                into = (name, SMALL)
+                self.users[into] = sum(self.users.pop(segment) for segment in segments)
+                self.keys[into] = SMALL_KEY
+                self.pooled.update(dict.fromkeys(segments, into))
+        pool(self.models, self.pooled)
+        pool(self.pairs, self.pooled)
 
     def pair_total(self, segment: Segment, pair: Pair, column: int) -> PairTotal:
         """One column of one pair in one segment."""

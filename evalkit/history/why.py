@@ -7,7 +7,7 @@ import polars as pl
 
 from evalkit.errors import DataError, RequestError, nearest
 from evalkit.exact import ExactSum
-from evalkit.looks.details import PART_SCHEMA, read_sum
+from evalkit.looks.parts import PART_SCHEMA, read_sum
 from evalkit.metrics import parse_metrics
 from evalkit.report import Report
 from evalkit.statistics.change import Cell, Change, explain_change

@@ -5,7 +5,7 @@ sums. Draws are hashes of seed, user and replicate, and what is added up are who
 same bits for every order, thread count and split of the users.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from evalkit.kernels.threads import ordered_map
 from evalkit.metrics import Request
 from evalkit.segments import CellSet, Segment
 from evalkit.statistics.intervals import Interval
-from evalkit.sums import GrandTotals, Pair, Totals
+from evalkit.sums import Pair, Totals, add_to
 from evalkit.values.blocks import BlockValues, beside
 from evalkit.values.gather import is_mean_of_users
 
@@ -46,21 +46,16 @@ class _Drawn:
 
 
 @dataclass(slots=True)
-class Resampling:
-    """Draws over all users, by segment.
+class Draws:
+    """What was drawn over users, by segment.
 
     Args:
-        chosen: the statistics that were asked for.
-        requests: the metrics that are drawn.
-        in_passes: the users come in several shares.
         models, pairs: whose values and differences stand side by side in the columns.
         resamples, flips: of each segment.
         differences: of each segment and pair float64[n_users, n_requests], kept for ranks.
+        n_bytes: that a thread drew at most.
     """
 
-    chosen: StatisticsSection
-    requests: tuple[Request, ...]
-    in_passes: bool
     models: tuple[str, ...] = ()
     pairs: tuple[Pair, ...] = ()
     resamples: "dict[Segment, Resamples]" = field(default_factory=dict)
@@ -68,9 +63,53 @@ class Resampling:
     differences: dict[tuple[Segment, Pair], list[Values]] = field(default_factory=dict)
     n_bytes: int = 0
 
+    def merge(self, other: "Draws") -> None:
+        """Take over what was drawn over other users."""
+        self.models, self.pairs = self.models or other.models, self.pairs or other.pairs
+        for segment, resamples in other.resamples.items():
+            add_to(self.resamples, segment, resamples)
+        for segment, flips in other.flips.items():
+            add_to(self.flips, segment, flips)
+        for key, parts in other.differences.items():
+            self.differences.setdefault(key, []).extend(parts)
+        self.n_bytes = max(self.n_bytes, other.n_bytes)
+
+    def pool(self, pooled: Mapping[Segment, Segment]) -> None:
+        """Put segments together as the sums were."""
+        for segment, into in pooled.items():
+            if segment in self.resamples:
+                add_to(self.resamples, into, self.resamples.pop(segment))
+            if segment in self.flips:
+                add_to(self.flips, into, self.flips.pop(segment))
+            for pair in self.pairs:
+                if parts := self.differences.pop((segment, pair), []):
+                    self.differences.setdefault((into, pair), []).extend(parts)
+
+
+@dataclass(slots=True)
+class Resampling:
+    """Draws over all users, by segment.
+
+    Args:
+        chosen: the statistics that were asked for.
+        requests: the metrics that are drawn.
+        in_passes: the users come in several shares.
+        draws: what has been drawn.
+    """
+
+    chosen: StatisticsSection
+    requests: tuple[Request, ...]
+    in_passes: bool
+    draws: Draws = field(default_factory=Draws)
+
     @classmethod
     def of(
-        cls, config: Config, requests: Sequence[Request], *, in_passes: bool
+        cls,
+        config: Config,
+        requests: Sequence[Request],
+        *,
+        in_passes: bool = False,
+        draws: Draws | None = None,
     ) -> "Resampling | None":
         """What the config asks for; None where sums say it all, or nothing is a mean of users."""
         chosen = config.statistics
@@ -80,7 +119,7 @@ class Resampling:
         if chosen.metrics:
             labels = {request.label for request in config.read_metrics(chosen.metrics)}
             wanted = [request for request in wanted if request.label in labels]
-        return cls(chosen, tuple(wanted), in_passes) if wanted else None
+        return cls(chosen, tuple(wanted), in_passes, draws or Draws()) if wanted else None
 
     @property
     def bootstraps(self) -> bool:
@@ -102,14 +141,15 @@ class Resampling:
             users: values of `requests`.
             keys: uint64[n_users], stable hashes of the users' ids.
         """
-        self.models, self.pairs = tuple(models), tuple(pairs)
+        drawn = self.draws
+        drawn.models, drawn.pairs = tuple(models), tuple(pairs)
         largest = self._largest(users, threads)
         n_cells = sum(cells.n_cells for cells in cell_sets)
-        self.n_bytes = max(self.n_bytes, self._bytes(len(largest), n_cells))
-        if self.n_bytes > MOST_BYTES:
+        drawn.n_bytes = max(drawn.n_bytes, self._bytes(len(largest), n_cells))
+        if drawn.n_bytes > MOST_BYTES:
             raise RequestError(
                 f"{self.chosen.replicates:,} replicates of {len(largest):,} columns in "
-                f"{n_cells:,} groups of users take {self.n_bytes >> 20:,} MiB a thread",
+                f"{n_cells:,} groups of users take {drawn.n_bytes >> 20:,} MiB a thread",
                 code="resampling-memory",
                 hint="name fewer metrics under [statistics] metrics, or fewer segments",
             )
@@ -119,7 +159,7 @@ class Resampling:
     def _largest(self, users: BlockValues, threads: int) -> list[float]:
         """For each column a bound of its absolute values: 1, or the largest that there is."""
         n_columns = len(self.requests)
-        totals = Totals(self.models, self.pairs, n_columns, 1)
+        totals = Totals(self.draws.models, self.draws.pairs, n_columns, 1)
 
         def work(block: npt.NDArray[np.int64]) -> None:
             cells = np.zeros(block.size, dtype=np.int32)
@@ -161,7 +201,7 @@ class Resampling:
         def work(block: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[Values]]:
             measured = users.measure(block)
             values = {name: beside(users, each) for name, each in measured.items()}
-            deltas = [values[new] - values[old] for old, new in self.pairs]
+            deltas = [values[new] - values[old] for old, new in self.draws.pairs]
             try:
                 drawn = idle.get_nowait()
             except Empty:  # as many as threads meet here
@@ -186,8 +226,9 @@ class Resampling:
             is_in = np.isin(np.arange(cells.n_cells), members)
             for block, deltas in kept:
                 chosen = is_in[cells.codes[block]]
-                for pair, each in zip(self.pairs, deltas, strict=True):
-                    self.differences.setdefault((segment, pair), []).append(each[chosen])
+                for pair, each in zip(self.draws.pairs, deltas, strict=True):
+                    kept_of_pair = self.draws.differences.setdefault((segment, pair), [])
+                    kept_of_pair.append(each[chosen])
 
     def _fresh(self, largest: Sequence[float], n_cells: int) -> _Drawn:
         chosen = self.chosen
@@ -203,10 +244,10 @@ class Resampling:
                 n_segments=n_cells,
                 squares=squares,
             )
-        if chosen.test == "permutation" and self.pairs:
+        if chosen.test == "permutation" and self.draws.pairs:
             from evalkit.statistics import permutation
 
-            n_values = len(self.models) * len(self.requests)
+            n_values = len(self.draws.models) * len(self.requests)
             drawn.flips = permutation.SignFlips(
                 largest[n_values:],
                 replicates=chosen.replicates,
@@ -228,7 +269,7 @@ class Resampling:
                 squares=chosen.limits == "studentised",
             )
         if chosen.test == "permutation":
-            n_deltas = len(self.pairs) * len(self.requests)
+            n_deltas = len(self.draws.pairs) * len(self.requests)
             n_bytes += permutation.estimate_bytes(
                 n_deltas, replicates=chosen.replicates, n_segments=n_cells
             )
@@ -236,46 +277,23 @@ class Resampling:
 
     def _take(self, drawn: _Drawn, segment: Segment, members: npt.NDArray[np.int64]) -> None:
         if drawn.resamples is not None:
-            over = drawn.resamples.over(members)
-            if segment in self.resamples:
-                self.resamples[segment].merge(over)
-            else:
-                self.resamples[segment] = over
+            add_to(self.draws.resamples, segment, drawn.resamples.over(members))
         if drawn.flips is not None:
-            flips = drawn.flips.over(members)
-            if segment in self.flips:
-                self.flips[segment].merge(flips)
-            else:
-                self.flips[segment] = flips
-
-    def pool(self, totals: GrandTotals) -> None:
-        """Put segments together as the sums were."""
-        for segment, into in totals.pooled.items():
-            if segment in self.resamples:
-                found = self.resamples.pop(segment)
-                if into in self.resamples:
-                    self.resamples[into].merge(found)
-                else:
-                    self.resamples[into] = found
-            if segment in self.flips:
-                flips = self.flips.pop(segment)
-                if into in self.flips:
-                    self.flips[into].merge(flips)
-                else:
-                    self.flips[into] = flips
-            for pair in self.pairs:
-                if parts := self.differences.pop((segment, pair), []):
-                    self.differences.setdefault((into, pair), []).extend(parts)
+            add_to(self.draws.flips, segment, drawn.flips.over(members))
 
     def interval(
         self, segment: Segment, target: str | Pair, label: str, mean: float
     ) -> Interval | None:
         """Limits of a model's value, or of a pair's delta; None where sums give them."""
         column = self._column(target, label)
-        if self.chosen.method != "bootstrap" or column is None or segment not in self.resamples:
+        if (
+            self.chosen.method != "bootstrap"
+            or column is None
+            or segment not in self.draws.resamples
+        ):
             return None
         chosen = self.chosen
-        found = self.resamples[segment]
+        found = self.draws.resamples[segment]
         return found.interval(column, level=chosen.level, kind=chosen.limits, estimate=mean)
 
     def p_value(self, segment: Segment, pair: Pair, label: str) -> float | None:
@@ -283,16 +301,16 @@ class Resampling:
         column = self._column(pair, label)
         if column is None:
             return None
-        if self.chosen.test == "bootstrap" and segment in self.resamples:
-            return self.resamples[segment].p_value(column)
-        if self.chosen.test == "permutation" and segment in self.flips:
-            n_values = len(self.models) * len(self.requests)
-            return self.flips[segment].test(column - n_values).p_value
-        if self.chosen.test == "wilcoxon" and (segment, pair) in self.differences:
+        if self.chosen.test == "bootstrap" and segment in self.draws.resamples:
+            return self.draws.resamples[segment].p_value(column)
+        if self.chosen.test == "permutation" and segment in self.draws.flips:
+            n_values = len(self.draws.models) * len(self.requests)
+            return self.draws.flips[segment].test(column - n_values).p_value
+        if self.chosen.test == "wilcoxon" and (segment, pair) in self.draws.differences:
             from evalkit.statistics.wilcoxon import wilcoxon_test
 
             place = [request.label for request in self.requests].index(label)
-            parts = [part[:, place] for part in self.differences[segment, pair]]
+            parts = [part[:, place] for part in self.draws.differences[segment, pair]]
             return wilcoxon_test(np.concatenate(parts)).p_value
         return None
 
@@ -301,7 +319,7 @@ class Resampling:
         if label not in labels:
             return None
         if isinstance(target, str):
-            row = self.models.index(target)
+            row = self.draws.models.index(target)
         else:
-            row = len(self.models) + self.pairs.index(target)
+            row = len(self.draws.models) + self.draws.pairs.index(target)
         return row * len(labels) + labels.index(label)

@@ -5,7 +5,7 @@ one user. A second pass over the values, made where it is asked for.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from threading import Lock
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from evalkit.exact import CellRows, ExactSum, ExactSums
 from evalkit.kernels.threads import ordered_map
 from evalkit.segments import ALL, Segment, UserSegments
-from evalkit.sums import GrandTotals, Pair
+from evalkit.sums import Pair, add_to, pool
 from evalkit.values.blocks import USERS_A_BLOCK, BlockValues, Values, beside
 
 Target: TypeAlias = str | Pair
@@ -74,17 +74,10 @@ class Ratios:
     """Sums over clusters of every model and pair, by segment.
 
     Args:
-        n_columns: requests.
-        models, pairs: whose values and differences come by.
-        in_clusters: users vary together, and a cluster may be in several segments.
         sums: of each segment and target, 3 columns a request.
         cut: segments that were put together of parts of clusters.
     """
 
-    n_columns: int
-    in_clusters: bool
-    models: tuple[str, ...] = ()
-    pairs: tuple[Pair, ...] = ()
     sums: dict[tuple[Segment, Target], ExactSums] = field(default_factory=dict)
     cut: set[Segment] = field(default_factory=set)
 
@@ -106,15 +99,14 @@ class Ratios:
             clusters: uint64[n_users], the cluster of each user.
             keys: uint64[n_users], stable hashes of the users: the order within a cluster.
         """
-        self.models, self.pairs = tuple(models), tuple(pairs)
-        targets: list[Target] = [*self.models, *self.pairs]
+        targets: list[Target] = [*models, *pairs]
         everyone = np.zeros(keys.size, dtype=np.int32)
         groupings: list[tuple[str, npt.NDArray[np.int32], tuple[str, ...]]] = [
             ("", everyone, (ALL[1],))
         ]
         groupings += [(each.name, each.groups.codes, each.groups.labels) for each in segmentations]
         sums = {
-            (target, name): ExactSums(3 * self.n_columns, len(labels))
+            (target, name): ExactSums(3 * users.columns.size, len(labels))
             for target in targets
             for name, _, labels in groupings
         }
@@ -143,20 +135,18 @@ class Ratios:
             _, codes, labels = next(each for each in groupings if each[0] == name)
             for code in np.unique(codes).tolist():
                 segment = ALL if name == "" else (name, labels[code])
-                one = found.over(np.array([code]))
-                self.sums.setdefault((segment, target), ExactSums(3 * self.n_columns)).merge(one)
+                add_to(self.sums, (segment, target), found.over(np.array([code])))
 
-    def pool(self, totals: GrandTotals) -> None:
-        """Put segments together as the sums were."""
-        targets: list[Target] = [*self.models, *self.pairs]
-        for segment, into in totals.pooled.items():
-            if self.in_clusters:
-                self.cut.add(into)
-            for target in targets:
-                found = self.sums.pop((segment, target), None)
-                if found is not None:
-                    empty = ExactSums(3 * self.n_columns)
-                    self.sums.setdefault((into, target), empty).merge(found)
+    def merge(self, other: "Ratios") -> None:
+        """Take over the sums of other users."""
+        for key, sums in other.sums.items():
+            add_to(self.sums, key, sums)
+
+    def pool(self, pooled: Mapping[Segment, Segment], *, in_clusters: bool) -> None:
+        """Put segments together as the sums were; a cluster may be in several of them."""
+        if in_clusters:
+            self.cut |= set(pooled.values())
+        pool(self.sums, pooled)
 
     def total(self, segment: Segment, target: Target, column: int) -> RatioSum | None:
         """One request of one target in one segment; None where there is none."""

@@ -5,7 +5,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -145,6 +145,17 @@ class Tally:
     score_disagreements: int = 0
     depth: int = 0
     searched: str = "relevant"
+
+    def merge(self, other: "Tally") -> None:
+        """Add the counts of other shares of the users."""
+        for each in fields(self):
+            mine, theirs = getattr(self, each.name), getattr(other, each.name)
+            if each.name == "depth":
+                setattr(self, each.name, max(mine, theirs))
+            elif each.name == "searched":
+                setattr(self, each.name, min(mine, theirs))
+            elif theirs is not None:
+                setattr(self, each.name, theirs if mine is None else mine + theirs)
 
     def add_truth(self, truth: Truth) -> None:
         """One share of the truth."""

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -36,18 +37,50 @@ class Groups:
     codes: npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SeenValues:
-    """The different values of segmentations by value, over all shares of the users."""
+    """The different values of segmentations by value, which make a segment each.
 
-    by_name: dict[str, pl.Series] = field(default_factory=dict)
+    Args:
+        by_name: of each segmentation a column of them.
+        places: where each segmentation stands.
+    """
 
-    def count(self, name: str, distinct: pl.Series) -> int:
-        """How many values a segmentation has with those of one more share."""
+    by_name: dict[str, pl.DataFrame] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
+
+    def note(self, name: str, at: str, distinct: pl.Series) -> None:
+        """Remember the values of one share of the users.
+
+        Raises:
+            RequestError: there are more than a report can hold [too-many-segments].
+        """
+        frame = distinct.alias("value").to_frame()
         if name in self.by_name:
-            distinct = pl.concat([self.by_name[name], distinct]).unique()
-        self.by_name[name] = distinct
-        return distinct.len()
+            frame = pl.concat([self.by_name[name], frame]).unique()
+        self.by_name[name], self.places[name] = frame, at
+        self.check(name)
+
+    def check(self, name: str) -> None:
+        """Refuse more segments of one segmentation than a report can hold.
+
+        Raises:
+            RequestError: there are more [too-many-segments].
+        """
+        n_values = self.by_name[name].height
+        if n_values > MOST_GROUPS:
+            raise RequestError(
+                f"{n_values:,} different values make too many segments, at most {MOST_GROUPS:,}",
+                code="too-many-segments",
+                at=self.places[name],
+                hint="make buckets of a number: quantiles = 10",
+            )
+
+    def merge(self, other: "SeenValues") -> None:
+        """Take over the values of other shares."""
+        for name, frame in other.by_name.items():
+            with suppress(RequestError):
+                self.note(name, other.places[name], frame["value"])
 
 
 def group_values(
@@ -55,20 +88,20 @@ def group_values(
     rule: Segmentation,
     edges: Sequence[float],
     at: str,
-    count: Callable[[pl.Series], int] = pl.Series.len,
+    note: Callable[[pl.Series], None],
 ) -> Groups:
     """The group of each value; null and NaN are unknown.
 
     Args:
         edges: inner edges of the buckets, where the rule makes any.
-        count: of different values over all shares, given those of this one.
+        note: told of the different values that make a group each, as `SeenValues.note` is.
     Raises:
         RequestError: more groups than a report can hold [too-many-segments].
     """
     if rule.quantiles is not None or rule.edges is not None:
         closed = "right" if rule.quantiles is not None else "left"
         return _in_buckets(as_numbers(values, at), edges, closed)
-    return _by_value(values, at, count)
+    return _by_value(values, note)
 
 
 def as_numbers(values: pl.Series, at: str) -> npt.NDArray[np.float64]:
@@ -134,7 +167,7 @@ def spell_number(number: float) -> str:
     return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
 
 
-def _by_value(values: pl.Series, at: str, count: Callable[[pl.Series], int]) -> Groups:
+def _by_value(values: pl.Series, note: Callable[[pl.Series], None]) -> Groups:
     if values.dtype.is_float():
         values = values.fill_nan(None)
     if values.dtype in (pl.Categorical, pl.Enum, pl.Null):
@@ -142,13 +175,7 @@ def _by_value(values: pl.Series, at: str, count: Callable[[pl.Series], int]) -> 
     elif values.dtype == pl.Binary:
         values = values.bin.encode("hex")
     distinct = values.drop_nulls().unique().sort()
-    if (n_groups := count(distinct)) > MOST_GROUPS:
-        raise RequestError(
-            f"{n_groups:,} different values make too many segments, at most {MOST_GROUPS:,}",
-            code="too-many-segments",
-            at=at,
-            hint="make buckets of a number: quantiles = 10",
-        )
+    note(distinct)
     if values.dtype == pl.String:
         kind = pl.Enum(distinct)
         codes = values.cast(kind).to_physical().cast(pl.Int32)

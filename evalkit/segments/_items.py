@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +10,14 @@ import polars as pl
 
 from evalkit.ids import ITEM, ITEM_KEY, KeyCollisionError, as_keys, same_ids
 from evalkit.ranks import Ranks
-from evalkit.segments._buckets import Groups, SortKey, as_numbers, group_values, quantile_edges
+from evalkit.segments._buckets import (
+    Groups,
+    SeenValues,
+    SortKey,
+    as_numbers,
+    group_values,
+    quantile_edges,
+)
 from evalkit.segments._opened import SegmentTable
 from evalkit.segments._users import CODE, one_value_each
 from evalkit.sources import reading
@@ -131,7 +139,8 @@ def read_item_segments(source: SegmentTable, truth: Truth) -> list[ItemSegments]
         edges = list(rule.edges or ())
         if rule.quantiles is not None:
             edges = quantile_edges(as_numbers(series, at), rule.quantiles)
-        groups = group_values(series, rule, edges, f"{at}: {name}")
+        place = f"{at}: {name}"
+        groups = group_values(series, rule, edges, place, partial(SeenValues().note, name, place))
         items = column[CODE].to_numpy()
         segmentations.append(
             ItemSegments(name, tuple(_segments(groups, items, keys.size, found, known, places)))

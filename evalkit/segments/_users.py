@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.errors import CountedError, DataError, EvalkitError, raise_all
+from evalkit.errors import CountedError, EvalkitError, raise_all
 from evalkit.ids import (
     USER_KEY,
     IdPlan,
@@ -198,7 +198,7 @@ def split_users(
     Args:
         counted: bool[n_users], users whose values make the quantiles.
         edges: of segmentations whose edges are known already, by name.
-        seen: values of other shares of the users, and now of this one.
+        seen: told of the values that make a segment each.
         threads: segmentations that are made side by side.
     Raises:
         RequestError: more groups than a report can hold [too-many-segments].
@@ -211,8 +211,9 @@ def split_users(
         inner: Sequence[float] = rule.edges or edges.get(name, ())
         if rule.quantiles is not None and name not in edges:
             inner = quantile_edges(as_numbers(series, at)[counted], rule.quantiles)
-        count = partial(seen.count, name)
-        return UserSegments(name, group_values(series, rule, inner, f"{at}: {name}", count))
+        place = f"{at}: {name}"
+        note = partial(seen.note, name, place)
+        return UserSegments(name, group_values(series, rule, inner, place, note))
 
     def attempt(number: int) -> UserSegments | EvalkitError:
         try:
@@ -290,10 +291,11 @@ def read_clusters(source: SegmentTable | None, truth: Truth) -> npt.NDArray[np.u
     return hash_clusters(values)
 
 
-def no_cluster(source: SegmentTable, n_users: int) -> DataError:
+def no_cluster(source: SegmentTable, n_users: int) -> CountedError:
     """Users whose rows name no cluster."""
-    return DataError(
-        f"{n_users:,} users have no cluster",
+    return CountedError(
+        "{n} users have no cluster",
+        n_users,
         code="no-cluster",
         at=source.table.at if source.table is not None else "truth",
         hint="give every user one, or leave cluster out",

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import Policies
-from evalkit.errors import NAMED_USERS, CountedError, DataError, RequestError
+from evalkit.errors import NAMED_USERS, CountedError, RequestError
 from evalkit.ids import (
     ITEM,
     ITEM_KEY,
@@ -354,10 +354,11 @@ def choose_rows(
     return chosen, n_null, kept.height - chosen.height
 
 
-def null_id_error(role: str, n_rows: int, at: str) -> DataError:
+def null_id_error(role: str, n_rows: int, at: str) -> CountedError:
     """Rows without a user or an item, which the policies do not allow."""
-    return DataError(
-        f"{n_rows:,} rows of the {role} have no user or no item",
+    return CountedError(
+        f"{{n}} rows of the {role} have no user or no item",
+        n_rows,
         code="null-id",
         at=at,
         hint='filter them by where, or write null_ids = "drop" under [policies]',
@@ -418,7 +419,7 @@ class Train:
         pairs: seen items by user.
         item_keys: uint64[n_items] ascending; only for hashed ids.
         item_ids: their ids; only for hashed ids.
-        rows: rows of the whole log.
+        rows: rows of the whole log, with the first share of the users.
     """
 
     pairs: UserItems
@@ -427,8 +428,12 @@ class Train:
     rows: int
 
 
-def build_train(table: Table, truth: Truth, *, null_ids: str, threads: int) -> Train:
+def build_train(
+    table: Table, truth: Truth, *, null_ids: str, threads: int, share: Share | None = None
+) -> Train:
     """Read the training log; rows of users that the truth lacks are passed over.
+
+    All rows, and those without ids, are counted with the first share of the users.
 
     Raises:
         DataError: rows without ids, where the policy forbids them [null-id].
@@ -441,8 +446,9 @@ def build_train(table: Table, truth: Truth, *, null_ids: str, threads: int) -> T
     with reading(table):
         for rows in table.stream(columns, most=BATCH_ROWS):
             kept, dropped = drop_null_ids(rows)
-            n_rows += rows.height
-            n_null += dropped
+            if share is None or share.is_first:
+                n_rows += rows.height
+                n_null += dropped
             codes = truth.pairs.codes_of(as_keys(kept[USER_KEY]))
             known, codes = kept.filter(pl.Series(codes >= 0)), codes[codes >= 0]
             if truth.user_plan.hashed and not same_ids(

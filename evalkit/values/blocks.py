@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times
 AHEAD = 12  # users between asking for a list and using it
 
 Values = npt.NDArray[np.float64]
+Keep: TypeAlias = Callable[[str, npt.NDArray[np.int64], Values], None]  # model, users, values
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,7 +412,7 @@ def measure_models(
     cell_sets: Sequence[CellSet],
     pairs: Sequence[Pair] = (),
     threads: int,
-    keep: Callable[[str, npt.NDArray[np.int64], Values], None] | None = None,
+    keep: Keep | None = None,
     order: npt.NDArray[np.int64] | None = None,
     watch: Watcher | None = None,
 ) -> list[Totals]:

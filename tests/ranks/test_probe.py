@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from logs import JIT_OFF, Log, body, examples, run_log
 
 from evalkit import ids as keys
-from evalkit import street
+from evalkit.rankings import _job
 from evalkit.errors import MachineError
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks import _scan
@@ -534,7 +534,7 @@ def test_many_copies_of_many_items_are_cleaned(monkeypatch, mode, duplicates):
 def test_counts_that_do_not_fit_a_table_entry_are_read_beside_it(monkeypatch, mode, scattered):
     # such a user has 2^24 items; here every entry says that its count stands elsewhere
     log = heavy_log(60, 200, n_scores=20, seed=5)
-    build = street.build_truth
+    build = _job.build_truth
 
     def build_unpacked(*args, **options):
         made_truth = build(*args, **options)
@@ -542,7 +542,7 @@ def test_counts_that_do_not_fit_a_table_entry_are_read_beside_it(monkeypatch, mo
         entries[entries[:, 3] != 0, 2] |= np.uint64((1 << 24) - 1)
         return made_truth
 
-    monkeypatch.setattr(street, "build_truth", build_unpacked)
+    monkeypatch.setattr(_job, "build_truth", build_unpacked)
     check_heavy(log, mode=mode, policies={}, scattered=scattered, monkeypatch=monkeypatch)
 
 

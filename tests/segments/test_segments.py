@@ -444,7 +444,7 @@ def test_distributions_count_every_user(logs):
 
 def test_parts_hold_the_sums_of_the_report_for_any_share(logs, monkeypatch):
     from evalkit.exact import ExactSum
-    from evalkit.looks.details import read_sum
+    from evalkit.looks.parts import read_sum
 
     folder, _, _ = logs
     config = config_of(folder, segments={"kind": table(folder, "kind")})

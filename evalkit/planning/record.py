@@ -1,0 +1,89 @@
+"""What every kind of run ends in: its key, and its report."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from evalkit import __version__
+from evalkit.conclusions.inference import Inference
+from evalkit.config import Config
+from evalkit.planning.ledger import Clock
+from evalkit.report import (
+    Counts,
+    Curve,
+    Distribution,
+    Graph,
+    Input,
+    Meta,
+    PerUser,
+    Report,
+    Warning_,
+)
+from evalkit.runs import new_run_id, run_key
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a run found, whatever its kind."""
+
+    counts: Counts
+    inference: Inference
+    warnings: Sequence[Warning_]
+    curves: Sequence[Curve] = ()
+    graphs: Sequence[Graph] = ()
+    distributions: Sequence[Distribution] = ()
+    parts: pl.DataFrame | None = None
+    per_user_values: PerUser | None = None
+
+
+def make_report(
+    config: Config,
+    found: Found,
+    inputs: Sequence[Input],
+    meta: Meta,
+    *,
+    clock: Clock,
+    sample: float | None,
+) -> Report:
+    """The record of a run."""
+    inference = found.inference
+    fingerprints = [each.fingerprint for each in inputs]
+    return Report(
+        evalkit=__version__,
+        run_id=new_run_id(clock.started),
+        run_key=key_of_inputs(config, fingerprints, sample),
+        name=config.name,
+        profile=config.metrics.profile,
+        inputs=tuple(inputs),
+        counts=found.counts,
+        estimates=inference.estimates,
+        comparisons=inference.comparisons,
+        statistics=inference.used,
+        standings=inference.standings,
+        findings=inference.findings,
+        macros=inference.macros,
+        curves=tuple(found.curves),
+        graphs=tuple(found.graphs),
+        distributions=tuple(found.distributions),
+        parts=found.parts,
+        meta=meta,
+        warnings=tuple(found.warnings),
+        config=config.dump(),
+        per_user_values=found.per_user_values,
+    )
+
+
+def key_of_inputs(config: Config, fingerprints: Sequence[str | None], sample: float | None) -> str:
+    """The run key of a config over inputs of these fingerprints."""
+    asked = config.model_dump(mode="json", exclude={"output", "name"})
+    definitions = [
+        [
+            request.label,
+            dict(request.parameters),
+            dict(request.policies),
+            request.metric.kernel.digest,
+        ]
+        for request in config.requests
+    ]
+    return run_key({**asked, "sample": sample}, fingerprints, {"evalkit": __version__}, definitions)

@@ -1,0 +1,142 @@
+"""What is wrong or odd with a run of rankings: with the request, with a share, with the whole."""
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from evalkit.errors import DataError, EvalkitError, FaultyShareError, raise_all
+from evalkit.planning.leakage import find_leak
+from evalkit.rankings._job import RankingJob
+from evalkit.rankings._splits import most_in_cells
+from evalkit.rankings._steps import GAINS, SEGMENTS
+from evalkit.rankings._sums import RankingSums
+from evalkit.report import Warning_
+from evalkit.sources import Table
+from evalkit.values.checks import check_scores
+
+LARGEST_EXPONENT = 960.0  # 2^960 still adds up over many items and squares
+LARGEST_RELEVANCE = 1e140
+
+
+def check_columns(job: RankingJob, table: Table) -> list[Warning_]:
+    """Policies that the columns of a log of rankings leave without effect.
+
+    Raises:
+        RequestError: the hand asked for what nothing can say [policy-without-scores].
+    """
+    columns = [*table.frame.collect_schema()]
+    config = job.config
+    return check_scores(config.requests, config.policies, config, at=table.at, columns=columns)
+
+
+def check_gains(job: RankingJob, largest: float) -> None:
+    """Refuse relevances whose gains no float64 holds, before they turn into NaN.
+
+    Raises:
+        DataError: the largest relevance is too large for a metric [gain-overflow].
+    """
+    for request in job.config.requests:
+        exponential = str(dict(request.parameters).get("gain")).startswith("exp2")
+        limit = LARGEST_EXPONENT if exponential else LARGEST_RELEVANCE
+        if largest > limit:
+            raise DataError(
+                f"{request.label} cannot hold the gain of a relevance of {largest!r}; "
+                f"at most {limit:g}",
+                code="gain-overflow",
+                at=job.tables.truth.at,
+                hint='scale it down: relevance = "rating / 100" under [truth.columns]',
+            )
+
+
+def tell_faults(job: RankingJob, sums: RankingSums) -> None:
+    """Raise what is wrong with the users of all shares, as if there were one.
+
+    Raises:
+        EvalkitError: all of it at once.
+    """
+    with suppress(FaultyShareError), sums.faults.step(GAINS):
+        check_gains(job, sums.largest)
+    for number, source in enumerate(job.tables.segments):
+        for name in source.names:
+            if name in sums.seen_values.by_name:
+                with suppress(FaultyShareError), sums.faults.step(SEGMENTS, number, 1):
+                    sums.seen_values.check(name)
+    with suppress(FaultyShareError), sums.faults.step(SEGMENTS, len(job.tables.segments)):
+        most_in_cells(job, sums.totals.n_segments)
+    sums.faults.tell()
+
+
+def check_whole(job: RankingJob, sums: RankingSums) -> list[Warning_]:
+    """Nothing to read, nobody in common, cutoffs that no list reaches, and what may mislead.
+
+    Raises:
+        DataError: what the policies refuse [empty-input, no-common-user, cutoff-beyond-depth,
+            truth-in-train, truth-is-train].
+    """
+    policies, truth = job.config.policies, sums.truth
+    told = _Told()
+    empty_hint = 'write empty_input = "warn" under [policies] if that can be'
+    if truth.rows == 0:
+        at = job.tables.truth.at
+        told.add(policies.empty_input, "empty-input", "the truth has no rows", at, empty_hint)
+    leak = find_leak(truth.truth_counts(), job.config)
+    if leak is not None:
+        policy = "error" if leak.refused else "warn"
+        told.add(policy, leak.code, leak.message, job.tables.truth.at, leak.hint)
+    for name in sums.in_order:
+        tally, at = sums.models[name], job.tables.rankings[sums.tables[name]][1].at
+        if tally.rows == 0 and tally.users == 0:
+            message = f"the rankings of {name!r} have no rows"
+            told.add(policies.empty_input, "empty-input", message, at, empty_hint, name)
+        elif tally.users_with_truth == 0 and truth.rows:
+            message = f"none of {tally.users:,} ranked users is in the truth"
+            hint = "compare some ids of both by eye: are they of one kind and one day?"
+            told.add(policies.no_common_user, "no-common-user", message, at, hint, name)
+        else:
+            deep = [r.label for r in job.config.requests if (r.cutoff or 0) > tally.depth]
+            if deep:
+                message = (
+                    f"{', '.join(deep)}: the lists of {name!r} hold at most {tally.depth:,} ranks"
+                )
+                hint = 'lower the cutoff, or write beyond_depth = "warn" under [policies]'
+                told.add(policies.beyond_depth, "cutoff-beyond-depth", message, at, hint, name)
+        told.warnings.extend(tally.warnings(name, job.config))
+    raise_all(told.problems)
+    return [*told.warnings, *_oddities(job, sums)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What policies make errors of, or warnings."""
+
+    problems: list[EvalkitError] = field(default_factory=list)
+    warnings: list[Warning_] = field(default_factory=list)
+
+    def add(
+        self, policy: str, code: str, message: str, at: str, hint: str, model: str | None = None
+    ) -> None:
+        if policy == "error":
+            self.problems.append(DataError(message, code=code, at=at, hint=hint))
+        else:
+            self.warnings.append(Warning_(code, message, model))
+
+
+def _oddities(job: RankingJob, sums: RankingSums) -> list[Warning_]:
+    """What lets all numbers stand but may mislead."""
+    found: list[Warning_] = []
+    if sums.truth.negative and job.config.policies.negative_relevance == "ignore":
+        message = f"{sums.truth.negative:,} items of the truth have a relevance below 0"
+        found.append(Warning_("negative-relevance", message + ", which counts as 0"))
+    if job.tables.is_log:
+        message = "relevant items are those logged: what was never shown cannot be missed"
+        found.append(Warning_("joined-log", message))
+    drawn = [each.label for each in job.config.requests if each.metric.name == "sampled"]
+    if drawn:
+        message = (
+            f"{', '.join(drawn)}: ranks among sampled candidates can put models in another "
+            "order than ranks in the whole catalogue; the estimate has less bias, more spread"
+        )
+        found.append(Warning_("sampled-candidates", message))
+    if job.sample is not None:
+        message = f"numbers stand on a sample of {job.sample:.2%} of the users"
+        found.append(Warning_("sample", message))
+    return found

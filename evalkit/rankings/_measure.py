@@ -1,0 +1,133 @@
+"""One share of the users, from tables to sums."""
+
+from contextlib import suppress
+
+from evalkit.errors import EvalkitError, Faults, FaultyShareError, Step
+from evalkit.ids import Share
+from evalkit.rankings._checks import check_columns, check_gains
+from evalkit.rankings._job import RankingJob
+from evalkit.rankings._splits import Edges, names_in_order, split_share
+from evalkit.rankings._steps import GAINS, RANKINGS, TRAIN, TRUTH, VALUES
+from evalkit.rankings._sums import RankingSums
+from evalkit.rankings._values import Probed, add_values
+from evalkit.ranks import RankScan, scan_alike
+from evalkit.sources import Table
+from evalkit.truth import TRUTH_CODES, Train, Truth, build_train, count_in_train
+from evalkit.values.gather import RankSets
+
+
+def measure_share(
+    job: RankingJob, share: Share | None, edges: Edges, until: Step | None = None
+) -> RankingSums:
+    """What one share of the users leaves behind.
+
+    Args:
+        edges: of quantiles over all users.
+        until: the earliest step at which a share before has failed; no need to go beyond.
+    Raises:
+        RequestError: the request is wrong.
+        KeyCollisionError: two ids share a key.
+    """
+    sums = RankingSums(faults=Faults(until))
+    with suppress(FaultyShareError):
+        _measure_share(job, share, edges, sums)
+    return sums
+
+
+def _measure_share(job: RankingJob, share: Share | None, edges: Edges, sums: RankingSums) -> None:
+    faults, clock = sums.faults, job.clock
+    with faults.step(TRUTH, codes=TRUTH_CODES):
+        truth = job.truth_of(share)
+    sums.truth.add_truth(truth)
+    with faults.step(GAINS):
+        sums.largest = truth.pairs.grades.largest
+        check_gains(job, sums.largest)
+    clock.stop("build")
+    train = _train_of(job, truth, share, sums)
+    sums.totals.names = names_in_order(job)
+    split = split_share(job, truth, edges, sums)
+    if job.tables.segments:
+        clock.stop("segments")
+    held: dict[str, Probed] = {}
+    with faults.step(RANKINGS):
+        pass
+    for number, (model, table) in enumerate(job.tables.rankings):
+        sums.note_warnings(check_columns(job, table))
+        try:
+            probed = _probe(job, table, model, truth, train, share)
+        except EvalkitError as error:
+            faults.note(error, (RANKINGS,), number)
+            continue
+        clock.stop("probe")
+        sums.tables.update(dict.fromkeys(probed, number))
+        if faults.first is not None:
+            continue
+        if job.compares:
+            held |= probed
+            continue
+        for name, each in probed.items():
+            add_values(job, truth, split, {name: each}, sums)
+        clock.stop("measure")
+    if held:
+        with faults.step(VALUES):
+            add_values(job, truth, split, held, sums)
+        clock.stop("measure")
+
+
+def _train_of(
+    job: RankingJob, truth: Truth, share: Share | None, sums: RankingSums
+) -> Train | None:
+    """What the models had seen, and how much of the truth stands in it."""
+    table, policies = job.tables.train, job.config.policies
+    if table is None:
+        return None
+    with sums.faults.step(TRAIN):
+        train = build_train(
+            table, truth, null_ids=policies.null_ids, threads=job.threads, share=share
+        )
+    sums.train_rows = train.rows
+    sums.truth.add_in_train(count_in_train(truth, train, threads=job.threads))
+    job.clock.stop("train")
+    return train
+
+
+def _probe(
+    job: RankingJob,
+    table: Table,
+    model: str | None,
+    truth: Truth,
+    train: Train | None,
+    share: Share | None,
+) -> dict[str, Probed]:
+    """The ranks of every model of one table, by name."""
+    policies, rules = job.config.policies, job.rules_of(table)
+    scans = [
+        RankScan(
+            table,
+            model,
+            truth,
+            rule.applied_to(policies),
+            job.threads,
+            train=train,
+            drop_seen=job.config.train is not None and job.config.train.drop_seen,
+            sample=job.sample_of_users(),
+            share=share,
+            progress=job.clock.line.advance,
+            detailed=rule.detailed,
+        )
+        for rule in rules
+    ]
+    by_rule = scan_alike(scans)
+    schema = table.frame.collect_schema()
+    has_score, has_rank = "score" in schema, "rank" in schema
+    return {
+        name: Probed(
+            main,
+            RankSets(
+                {rule: each[name].ranks for rule, each in zip(rules, by_rule, strict=True)},
+                has_score,
+                has_rank,
+            ),
+        )
+        for name, main in by_rule[0].items()
+    }

@@ -1,0 +1,158 @@
+"""How the users of a share are split: segments, cells, parts of the items, weights, clusters."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.config import Config
+from evalkit.errors import EvalkitError, Faults, FaultyShareError
+from evalkit.rankings._job import RankingJob
+from evalkit.rankings._steps import SEGMENTS, TRUTH
+from evalkit.rankings._sums import RankingSums
+from evalkit.segments import (
+    CellSet,
+    ItemPart,
+    Segment,
+    UserSegments,
+    cross_segments,
+    make_cells,
+    most_cells,
+    numbers_of,
+    quantile_edges,
+    read_clusters,
+    read_item_segments,
+    read_user_values,
+    read_weights,
+    split_users,
+)
+from evalkit.sums import Lacking
+from evalkit.truth import TRUTH_CODES, Truth
+
+Edges = Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """How one share of the users is split.
+
+    Args:
+        users: segmentations of the users, crosses last.
+        cells: what their segments are made of.
+        items: the truth with the items of one group alone, by segment.
+        weights: float64[n_users], where users count differently.
+        clusters: uint64[n_users], a key of each user's cluster, where users vary together.
+    """
+
+    users: Sequence[UserSegments]
+    cells: Sequence[CellSet]
+    items: Sequence[tuple[Segment, ItemPart]]
+    weights: npt.NDArray[np.float64] | None
+    clusters: npt.NDArray[np.uint64] | None
+
+
+def split_share(job: RankingJob, truth: Truth, edges: Edges, sums: RankingSums) -> Split:
+    """Split the users of a share, and count those of each segment."""
+    tables, faults, totals = job.tables, sums.faults, sums.totals
+    n_sources = len(tables.segments)
+    counted = counted_users(truth, job.config)
+    listed = _segments_of(job, truth, edges, sums)
+    totals.note_users(listed, counted)
+    with faults.step(SEGMENTS, n_sources):
+        cells = make_cells(listed, truth.n_users, most_in_cells(job, totals.n_segments))
+    items: list[tuple[Segment, ItemPart]] = []
+    with faults.step(SEGMENTS, n_sources + 1, adds_up=False):  # every share reads all items
+        for source in tables.segments:
+            for each in read_item_segments(source, truth) if source.of_items else ():
+                for one in each.segments:
+                    segment, part = (each.name, one.label), ItemPart.of(truth, one.places)
+                    items.append((segment, part))
+                    n_users = int(counted_users(part.truth, job.config).sum())
+                    totals.note_segment(segment, one.key, n_users)
+    if job.n_shares > 1 and job.has_items:
+        n_users = truth.n_users if job.config.policies.no_relevant != "skip" else 0
+        totals.lacking[frozenset(segment for segment, _ in items)] = Lacking(n_users)
+    with faults.step(SEGMENTS, n_sources + 2):
+        weights = read_weights(tables.weight, truth)
+    with faults.step(SEGMENTS, n_sources + 3):
+        clusters = read_clusters(tables.cluster, truth)
+    return Split(listed, cells, items, weights, clusters)
+
+
+def names_in_order(job: RankingJob) -> dict[str, None]:
+    """The segmentations in the order of the report: of users, crosses, of items."""
+    segments, sources = job.config.segments, job.tables.segments
+    of_items = [name for source in sources if source.of_items for name in source.names]
+    of_users = [name for name in segments.named if name not in of_items]
+    crosses = [f"{one} & {other}" for one, other in segments.cross]
+    return dict.fromkeys([*of_users, *crosses, *of_items])
+
+
+def counted_users(truth: Truth, config: Config) -> npt.NDArray[np.bool_]:
+    """bool[n_users], the users that numbers stand on."""
+    if config.policies.no_relevant == "skip":
+        counted: npt.NDArray[np.bool_] = truth.pairs.n_relevant > 0
+        return counted
+    return np.ones(truth.n_users, dtype=np.bool_)
+
+
+def most_in_cells(job: RankingJob, n_segments: Mapping[str, int]) -> int:
+    """How many cells users may be put into, by how many segments each segmentation has.
+
+    Raises:
+        RequestError: sums of so many segments take too much memory [too-many-segments].
+    """
+    n_targets = len(job.tables.rankings) * (2 if job.compares else 1)
+    of_items = [name for each in job.tables.segments if each.of_items for name in each.names]
+    of_users = {name: n for name, n in n_segments.items() if name not in of_items}
+    return most_cells(of_users, len(job.measured) * n_targets)
+
+
+def _segments_of(
+    job: RankingJob, truth: Truth, edges: Edges, sums: RankingSums
+) -> list[UserSegments]:
+    """The segments of the users, in the order of the config, crosses last."""
+    counted = counted_users(truth, job.config)
+    found: dict[str, UserSegments] = {}
+    for number, source in enumerate(job.tables.segments):
+        if source.of_items:
+            continue
+        with sums.faults.step(SEGMENTS, number, 0):
+            values = read_user_values(source, truth)
+        with sums.faults.step(SEGMENTS, number, 1):
+            made = split_users(source, values, counted, edges, sums.seen_values, job.threads)
+        found |= {each.name: each for each in made}
+    segments = job.config.segments
+    listed = [found[name] for name in segments.named if name in found]
+    return listed + [cross_segments(found[one], found[two]) for one, two in segments.cross]
+
+
+def find_edges(job: RankingJob) -> dict[str, list[float]]:
+    """Edges of the quantiles over all users, where no share of them knows: 8 bytes a user.
+
+    Raises:
+        EvalkitError: what is wrong with the truth of any share.
+    """
+    sources = [
+        each
+        for each in job.tables.segments
+        if not each.of_items and any(rule.quantiles is not None for rule in each.rules)
+    ]
+    numbers: dict[str, list[npt.NDArray[np.float64]]] = {}
+    faults = Faults()
+    for share in job.shares if sources and job.n_shares > 1 else ():
+        with suppress(FaultyShareError), faults.step(TRUTH, codes=TRUTH_CODES):
+            truth = job.truth_of(share)
+        for source in () if faults else sources:
+            with suppress(EvalkitError):  # a share finds it again when it is measured
+                counted = counted_users(truth, job.config)
+                for name, known in numbers_of(source, truth, counted).items():
+                    numbers.setdefault(name, []).append(known)
+    faults.tell()
+    buckets = {name: rule.quantiles or 1 for name, rule in job.config.segments.named.items()}
+    return {
+        name: quantile_edges(np.concatenate(parts), buckets[name])
+        for name, parts in numbers.items()
+    }

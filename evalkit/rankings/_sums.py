@@ -1,0 +1,76 @@
+"""Everything that one share of the users leaves behind; shares add up in any order."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from evalkit.errors import Faults
+from evalkit.looks.curves import CurveSums
+from evalkit.looks.histograms import Histograms
+from evalkit.looks.parts import add_parts
+from evalkit.looks.resampling import Draws
+from evalkit.looks.weighted import Ratios
+from evalkit.planning.ledger import Tally
+from evalkit.report import Warning_
+from evalkit.segments import SeenValues
+from evalkit.sums import GrandTotals, add_to
+
+
+@dataclass(slots=True)
+class RankingSums:
+    """What was measured of some users, and what was found on the way.
+
+    Args:
+        models: counts of rows and users of each model.
+        tables: the table of the rankings that each model stands in, by its number.
+        largest: relevance of the truth.
+        ratios: where users count differently, or vary together.
+        users: values of each user, by model, where they are kept in memory.
+        warnings: of policies that the columns of the rankings leave without effect.
+    """
+
+    truth: Tally = field(default_factory=Tally)
+    train_rows: int = 0
+    largest: float = 0.0
+    models: dict[str, Tally] = field(default_factory=dict)
+    tables: dict[str, int] = field(default_factory=dict)
+    totals: GrandTotals = field(default_factory=GrandTotals)
+    histograms: Histograms = field(default_factory=Histograms)
+    curves: CurveSums = field(default_factory=CurveSums)
+    parts: pl.DataFrame | None = None
+    draws: Draws = field(default_factory=Draws)
+    ratios: Ratios = field(default_factory=Ratios)
+    seen_values: SeenValues = field(default_factory=SeenValues)
+    users: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
+    warnings: tuple[Warning_, ...] = ()
+    faults: Faults = field(default_factory=Faults)
+
+    def note_warnings(self, warnings: Sequence[Warning_]) -> None:
+        """Remember warnings, each once."""
+        self.warnings = tuple(dict.fromkeys([*self.warnings, *warnings]))
+
+    def merge(self, other: "RankingSums") -> None:
+        """Take over what other users left behind, which must not be used again."""
+        self.truth.merge(other.truth)
+        self.train_rows += other.train_rows
+        self.largest = max(self.largest, other.largest)
+        for name, tally in other.models.items():
+            add_to(self.models, name, tally)
+        self.tables |= other.tables
+        self.totals.merge(other.totals)
+        self.histograms.merge(other.histograms)
+        self.curves.merge(other.curves)
+        self.parts = add_parts(self.parts, other.parts)
+        self.draws.merge(other.draws)
+        self.ratios.merge(other.ratios)
+        self.seen_values.merge(other.seen_values)
+        for name, frames in other.users.items():
+            self.users.setdefault(name, []).extend(frames)
+        self.warnings = max(self.warnings, other.warnings, key=len)  # a share may end at a fault
+        self.faults.merge(other.faults)
+
+    @property
+    def in_order(self) -> tuple[str, ...]:
+        """The models, table by table as the config lists them, then by name."""
+        return tuple(sorted(self.models, key=lambda name: (self.tables[name], name)))

@@ -1,0 +1,184 @@
+"""Values of some models over one share of the users, added up in every way that is asked for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.looks.histograms import Histograms, bin_values
+from evalkit.looks.parts import PartSums, add_parts
+from evalkit.metrics import Request
+from evalkit.planning.ledger import Tally
+from evalkit.rankings._job import RankingJob
+from evalkit.rankings._splits import Split
+from evalkit.rankings._sums import RankingSums
+from evalkit.ranks import ModelProbe
+from evalkit.segments import CellSet, ItemPart
+from evalkit.sums import Pair, Totals, pairs_among
+from evalkit.truth import Truth
+from evalkit.values.blocks import Keep, UserValues, Values, measure_models
+from evalkit.values.gather import RankSets
+from evalkit.values.settle import as_kept
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """The ranks of one model.
+
+    Args:
+        main: the probe whose counts the report has.
+        ranks: by each set of rules that lists are put in order by.
+    """
+
+    main: ModelProbe
+    ranks: RankSets
+
+
+@dataclass(frozen=True, slots=True)
+class _Models:
+    """Some models, measured side by side over one share of the users."""
+
+    job: RankingJob
+    truth: Truth
+    split: Split
+    ranks: Mapping[str, RankSets]
+    pairs: Sequence[Pair]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.ranks)
+
+    def values(self, requests: Sequence[Request]) -> UserValues:
+        return UserValues(self.truth, self.ranks, requests, self.job.config.policies)
+
+
+def add_values(
+    job: RankingJob, truth: Truth, split: Split, probed: Mapping[str, Probed], sums: RankingSums
+) -> None:
+    """Add up the values of some models, user by user.
+
+    Raises:
+        DataError: the baseline is none of the models [unknown-model].
+        RequestError: draws do not fit into the memory, or into passes [resampling-memory,
+            bootstrap-passes].
+    """
+    config, statistics = job.config, job.config.statistics
+    for name, each in probed.items():
+        sums.models.setdefault(name, Tally()).add_model(each.main, config, truth)
+    pairs = pairs_among(tuple(probed), statistics, at=config.at("statistics", "baseline"))
+    models = _Models(job, truth, split, {name: each.ranks for name, each in probed.items()}, pairs)
+    _add_means(models, sums)
+    if requests := job.curve_requests:
+        sums.curves.add(models.values(requests), models.names, job.threads)
+    for segment, part in split.items:
+        totals, columns = _measure_part(models, part)
+        sums.totals.take(totals, {segment: np.arange(1)}, columns)
+    if job.n_shares > 1 and job.has_items:
+        has = frozenset(segment for segment, _ in split.items)
+        nothing = ItemPart.of(truth, np.empty(0, dtype=np.int64))
+        sums.totals.lacking[has].take(*_measure_part(models, nothing))
+    resampling = job.resampling(sums.draws)
+    if resampling is None and not job.has_ratios:
+        return
+    hashes = truth.stable_hashes()
+    clusters = hashes if split.clusters is None else split.clusters
+    if resampling is not None:
+        drawn = models.values(resampling.requests)
+        resampling.add(drawn, clusters, models.names, pairs, split.cells, job.threads)
+    if job.has_ratios:
+        values = models.values(config.requests)
+        weights = np.ones(hashes.size) if split.weights is None else split.weights
+        by = (weights, clusters, hashes)
+        sums.ratios.add(values, models.names, pairs, *by, split.users, job.threads)
+
+
+def _add_means(models: _Models, sums: RankingSums) -> None:
+    """The sums of every segment of users, and what is seen of each block on the way."""
+    job, truth, split = models.job, models.truth, models.split
+    users = models.values(job.measured)
+    watch = _Watch.of(models, sums.histograms)
+    totals = measure_models(
+        users,
+        models.names,
+        cell_sets=split.cells,
+        pairs=models.pairs,
+        threads=job.threads,
+        keep=_keeping(job, truth, sums) if job.per_user else None,
+        order=truth.order_of_users() if job.per_user else None,
+        watch=watch,
+    )
+    if watch is not None and watch.parts is not None:
+        sums.parts = add_parts(sums.parts, watch.parts.rows(job.config.requests, users.columns))
+    for each, found in zip(split.cells, totals, strict=True):
+        sums.totals.take(found, each.members, users.columns, is_last=True)
+
+
+def _measure_part(models: _Models, part: ItemPart) -> tuple[Totals, npt.NDArray[np.int64]]:
+    """Sums over all users, of the items of one part alone, and the column of each request."""
+    own = {name: each.over(part.ranks_of) for name, each in models.ranks.items()}
+    users = replace(models, truth=part.truth, ranks=own).values(models.job.measured)
+    (found,) = measure_models(
+        users,
+        models.names,
+        cell_sets=[CellSet.of_one(users.n_users)],
+        pairs=models.pairs,
+        threads=models.job.threads,
+    )
+    return found, users.columns
+
+
+def _keeping(job: RankingJob, truth: Truth, sums: RankingSums) -> Keep:
+    """What keeps the values of a block of users, on disk or in memory."""
+    table, labels = job.tables.truth, [request.label for request in job.config.requests]
+    schema = table.frame.collect_schema()
+    types = pl.Schema({name: schema[name] for name in schema if name.startswith("user_")})
+
+    def keep(name: str, users: npt.NDArray[np.int64], values: Values) -> None:
+        ids = truth.ids_of_users(users).cast(types)
+        ids.columns = list(table.user_names)
+        own = as_kept(values)
+        rows = ids.hstack([pl.Series(label, own[:, n]) for n, label in enumerate(labels)])
+        if job.writer is not None:
+            job.writer.add(name, rows)
+        else:
+            sums.users.setdefault(name, []).append(rows)
+
+    return keep
+
+
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    """Looks at every block of values of one share, from any thread."""
+
+    histograms: Histograms | None
+    parts: PartSums | None
+    n_requests: int
+    lock: Lock = field(default_factory=Lock)
+
+    @classmethod
+    def of(cls, models: _Models, histograms: Histograms) -> "_Watch | None":
+        """What looks at every block; None where nobody asks."""
+        job, parts = models.job, None
+        if job.keep_parts:
+            ranks = models.ranks.items()
+            present = {name: next(iter(each.sets.values())).present for name, each in ranks}
+            parts = PartSums(models.truth, present, models.split.users)
+        drawn = histograms if job.config.statistics.distributions else None
+        return None if drawn is None and parts is None else cls(drawn, parts, len(job.requests))
+
+    def add(
+        self,
+        users: npt.NDArray[np.int64],
+        values: Mapping[str, Sequence[Values]],
+        columns: npt.NDArray[np.int64],
+    ) -> None:
+        """A block of users; the column that each request stands in."""
+        if self.histograms is not None:
+            found = bin_values(values, columns, self.n_requests)
+            with self.lock:
+                self.histograms.merge(found)
+        if self.parts is not None:
+            self.parts.add(users, values, columns.size)
