@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from logs import JIT_OFF, Log, body, examples, run_log
 
 from evalkit import ids as keys
-from evalkit.rankings import _job
 from evalkit.errors import MachineError
+from evalkit.rankings import _job
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks import _scan
 from evalkit.ranks._numba_order import numba_order
