@@ -21,8 +21,6 @@ from evalkit.exact._sums import (
     CellRows,
     ExactSum,
     ExactSums,
-    root_of,
-    rounded,
 )
 
 __all__ = [
@@ -40,6 +38,4 @@ __all__ = [
     "add_powers",
     "add_shifted",
     "add_some",
-    "root_of",
-    "rounded",
 ]

@@ -24,31 +24,9 @@ from evalkit.exact._kernels import (
     settle_all,
     sort_by_cell,
 )
+from evalkit.metrics import as_float
 
 Limbs = npt.NDArray[np.int64]
-
-
-def rounded(value: Fraction) -> float:
-    """A fraction as a float; infinite where it is too large for one."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-
-
-def root_of(value: Fraction) -> float:
-    """The square root of a fraction, also of one that is too large or too small for a float.
-
-    0 of less than 0; infinite where the root is too large itself.
-    """
-    if value <= 0:
-        return 0.0
-    halved = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
-    scale = Fraction(2) ** (2 * halved)
-    try:
-        return math.ldexp(math.sqrt(value / scale), halved)
-    except OverflowError:
-        return math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +58,7 @@ class ExactSum:
     @property
     def total(self) -> float:
         """The correctly rounded sum, equal to `math.fsum`; infinite where no float holds it."""
-        return rounded(Fraction(self.scaled, 1 << SCALE_BITS))
+        return as_float(Fraction(self.scaled, 1 << SCALE_BITS))
 
     @property
     def mean(self) -> float:

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from evalkit.labels._bands import Bands, Limits, Mark, NoBands
-from evalkit.labels._walk import START, Bins, Point, Totals, Walked
-from evalkit.labels._wanted import LINE_POINTS
+from evalkit.labels._walk import CURVE, LINE_POINTS, START, Bins, Point, Totals, Walked
 from evalkit.report import Graph
 
 NEARBY = 3  # hundredths of the rows on both sides, over which the slope of the gain is taken
@@ -51,7 +50,7 @@ class Drawing:
 
     @property
     def _bins(self) -> Bins | None:
-        return self.walked.bins.get((10, "width"))
+        return self.walked.found.get(CURVE)
 
     def _roc(self) -> list[Point]:
         has_both = self.totals.positives and self.totals.negatives
@@ -161,12 +160,13 @@ class Drawing:
             bands.of_bin(each, Fraction(bins.positives[each]), Fraction(bins.rows[each]))
             for each in numbers
         ]
+        scores = bins.scores
         return Graph(
             self.model,
             "calibration",
             "mean score",
             "share of labels 1",
-            tuple(bins.scores[each].total / float(bins.rows[each]) for each in numbers),
+            tuple(float(scores[each]) / float(bins.rows[each]) for each in numbers),
             tuple(float(bins.positives[each] / bins.rows[each]) for each in numbers),
             *_sides(y),
             rows=tuple(float(bins.rows[each]) for each in numbers),

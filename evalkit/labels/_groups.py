@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -9,19 +10,21 @@ import numpy.typing as npt
 from evalkit.ids import KeyCollisionError
 from evalkit.kernels.threads import ordered_map
 from evalkit.labels._bands import Ruler, Spread
-from evalkit.labels._kernels import add_up_called, add_up_influence, add_up_weights
-from evalkit.labels._placements import Placements
-from evalkit.labels._smooth import POSITIVES, PREDICTED, ROWS
-from evalkit.metrics import Request, registry_of, weighting
+from evalkit.labels._kernels import (
+    add_up_called,
+    add_up_influence,
+    add_up_losses,
+    add_up_weights,
+)
+from evalkit.labels._placements import Placements, is_area
+from evalkit.metrics import POSITIVES, PREDICTED, ROWS, Request, Smooth, Term, weighting
 from evalkit.rows import (
     Column,
     Floats,
     Grouping,
     KeptParts,
     Numbered,
-    Smooth,
     Store,
-    Term,
     TermSums,
     WeightedMean,
     number_groups,
@@ -62,14 +65,24 @@ class GroupRows:
 
     def measure(self, request: Request) -> Floats:
         """float64[n_groups], the value of each group's rows; NaN where undefined."""
-        asked = (request.metric.name, request.encoded[2:])  # over and weighting stand first
+        asked = (request.metric.name, request.own_arguments)
         if asked not in self.known:
+            rows = (self.starts, self.scores, self.labels, self.weights)
             values = np.empty(self.n_groups)
-            request.metric.kernel(
-                self.starts, self.scores, self.labels, self.weights, *request.encoded, values
-            )
+            if request.metric.is_loss:
+                values = self._mean_loss(request)
+            else:
+                request.metric.kernel(*rows, *request.encoded, values)
             self.known[asked] = values
         return self.known[asked]
+
+    def _mean_loss(self, request: Request) -> Floats:
+        losses, sums = np.empty(self.scores.size), np.empty(self.n_groups)
+        request.metric.kernel(self.scores, self.labels, *request.own_arguments, losses)
+        add_up_losses(self.starts, losses, self.weights, sums)
+        rows = self.term(ROWS)
+        means: Floats = np.divide(sums, rows, out=np.full(sums.size, np.nan), where=rows > 0.0)
+        return means
 
     def weigh(self, how: str) -> Floats:
         """How much each group counts."""
@@ -92,18 +105,15 @@ class GroupRows:
             found = [np.empty(self.n_groups) for _ in range(3)]
             add_up_weights(self.starts, self.scores, self.labels, self.weights, *found)
             return dict(zip((ROWS, POSITIVES, PREDICTED), found, strict=True))
-        name, *values = term
-        if name in ("tp", "fp"):
-            found = [np.empty(self.n_groups) for _ in range(2)]
-            threshold = float(values[0])
-            add_up_called(self.starts, self.scores, self.labels, self.weights, threshold, *found)
-            return {("tp", threshold): found[0], ("fp", threshold): found[1]}
-        if name in ("loss", "square"):
-            metric = registry_of("labels")["log-loss" if name == "loss" else "Brier"]
-            request = metric.request(clip=values[0]) if values else metric.request()
+        if isinstance(term, Request):
             rows = self.term(ROWS)  # a group without weight has no mean
-            return {term: np.where(rows > 0.0, self.measure(request) * rows, 0.0)}
-        return self._place()
+            return {term: np.where(rows > 0.0, self.measure(term) * rows, 0.0)}
+        if is_area(term):
+            return self._place()
+        _, threshold = cast(tuple[str, float], term)
+        found = [np.empty(self.n_groups) for _ in range(2)]
+        add_up_called(self.starts, self.scores, self.labels, self.weights, threshold, *found)
+        return {("tp", threshold): found[0], ("fp", threshold): found[1]}
 
     def _place(self) -> dict[Term, Floats]:
         places = self.placements

@@ -8,7 +8,6 @@ import numpy as np
 from evalkit.exact import LIMB_BITS, add_shifted
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import float_bits, prefetch
-from evalkit.kernels.logarithm import minus_ln, minus_ln_of_rest
 
 ONE = np.uint64(1)
 HALF = 26  # lower bits of a mantissa that are added apart, so that sums of many fit 64 bits
@@ -136,31 +135,14 @@ def choose_weighty(scores, weights, chosen, weights_of_chosen):
 
 
 @kernel(allocates=False)
-def log_losses(scores, weights, label, clip, losses):
-    """-ln of the probability of a label at each score; the weight of those that are infinite.
-
-    These are left as 0.
-    """
-    if label != 0:
-        for place in range(scores.size):
-            losses[place] = minus_ln(min(max(scores[place], clip), 1.0 - clip))
-    else:
-        for place in range(scores.size):
-            losses[place] = minus_ln_of_rest(min(max(scores[place], clip), 1.0 - clip))
+def set_infinite_aside(losses, weights):
+    """The weight of infinite losses, which become 0."""
     infinite = 0.0
-    for place in range(scores.size):
+    for place in range(losses.size):
         if losses[place] == math.inf:
             infinite += weights[place]
             losses[place] = 0.0
     return infinite
-
-
-@kernel(allocates=False)
-def square_losses(scores, label, losses):
-    """(score - label)^2."""
-    for place in range(scores.size):
-        error = scores[place] - label
-        losses[place] = error * error
 
 
 @kernel(allocates=False)
@@ -318,6 +300,17 @@ def add_up_weights(starts, scores, labels, weights, rows, positives, predicted):
         rows[group] = total
         positives[group] = good
         predicted[group] = score
+
+
+@kernel(allocates=False)
+def add_up_losses(starts, losses, weights, out):
+    """The losses of each group's rows times their weights."""
+    for group in range(out.size):
+        total = 0.0
+        for row in range(starts[group], starts[group + 1]):
+            if weights[row] > 0.0:
+                total += weights[row] * losses[row]
+        out[group] = total
 
 
 @kernel(allocates=False)

@@ -1,7 +1,7 @@
 """All that the rows of one model, or of a segment of its users, say."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,15 +11,12 @@ from evalkit.labels._bands import Bands, NoBands, Ruler
 from evalkit.labels._graphs import Drawing
 from evalkit.labels._groups import GroupResults, measure_groups
 from evalkit.labels._parts import Leading, ScoreParts
-from evalkit.labels._placements import AREAS, Placements, place_rows
+from evalkit.labels._placements import Placements, is_area, place_rows
 from evalkit.labels._pooled import Pooled
-from evalkit.labels._smooth import smooth_of
-from evalkit.labels._values import Values
-from evalkit.labels._walk import Walked
-from evalkit.labels._wanted import Wanted, is_best
-from evalkit.metrics import Request, over
+from evalkit.labels._walk import Best, Loss, Walked, terms_of
+from evalkit.metrics import Request, Smooth, Term, over
 from evalkit.report import Graph, Warning_
-from evalkit.rows import Grouping, Measured, ModelRows, Number, RowJob, Smooth, warn_of_infinite
+from evalkit.rows import Grouping, Measured, ModelRows, Number, RowJob, warn_of_infinite
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +31,9 @@ class Measurer:
     dtypes: Mapping[str, type]
 
     @property
-    def wanted(self) -> Wanted:
-        """What the metrics over all rows need."""
-        return Wanted.of(self.job.requests)
+    def pooled(self) -> list[Request]:
+        """The metrics over all rows."""
+        return [each for each in self.job.requests if over(each) == "rows"]
 
     def look(
         self,
@@ -51,15 +48,15 @@ class Measurer:
             rows: of one model, or of a segment of its users.
             leading: of their scores.
         """
-        wanted, dtypes, threads = self.wanted, self.dtypes, self.job.threads
+        pooled, dtypes, threads = self.pooled, self.dtypes, self.job.threads
         pool = walked = placements = drawing = ruler = None
-        if wanted.requests:
+        if pooled:
             half = 1 << 8 * np.dtype(dtypes["score"]).itemsize - 1  # a label beside it has room
             parts = ScoreParts.of(leading, rows, apart=None if "weight" in dtypes else half)
             pool = Pooled(rows, dtypes, parts, threads=threads)
-            walked = pool.walk(wanted)
+            walked = pool.walk(terms_of(pooled))
             if "weight" not in dtypes:
-                placements = self._place(rows, leading, wanted)
+                placements = self._place(rows, leading)
         if drawn is not None and pool is not None and walked is not None:
             drawing = Drawing(drawn, pool.totals, walked, pool.score_range[0])
         if drawing is not None and pool is not None and self.job.config.statistics.cluster is None:
@@ -67,7 +64,7 @@ class Measurer:
                 drawing.marks(), drawing.edges(), dtypes["score"], weight=pool.totals.rows
             )
         self.job.clock.stop("scores")
-        smooth = _smooth(wanted, placements)
+        smooth = _smooth(pooled, placements)
         by_kind: dict[str, GroupResults] = {}
         for grouping in groupings:
             kind = f"{grouping.name}s"
@@ -89,9 +86,10 @@ class Measurer:
         self.job.clock.stop("users")
         return Seen(by_kind, smooth, pool, walked, drawing)
 
-    def _place(self, rows: ModelRows, leading: Leading, wanted: Wanted) -> Placements | None:
+    def _place(self, rows: ModelRows, leading: Leading) -> Placements | None:
         """What rows do to areas; None where nobody asks."""
-        areas = [request for request in wanted.requests if request.metric.name in AREAS]
+        terms = [term for each in self.pooled for term in _terms(each) if is_area(term)]
+        areas = list(dict.fromkeys(terms))
 
         def find_mixed() -> npt.NDArray[np.bool_]:
             return leading.find_mixed(rows)
@@ -102,19 +100,16 @@ class Measurer:
         """Numbers in the order of the requests, and columns of users where they are needed."""
         by_kind, smooth = seen.by_kind, seen.smooth
         level, users = self.job.config.statistics.level, by_kind["users"]
-        values = None
-        if seen.pool is not None and seen.walked is not None:
-            values = Values(seen.pool.totals, seen.walked)
         means = {kind: iter(results.means) for kind, results in by_kind.items()}
-        numbers, n_best = [], 0
+        numbers = []
         for request in self.job.requests:
             if over(request) != "rows":
                 mean = next(means[over(request)])
                 numbers.append(Number.of_mean(request, mean, level=level))
                 continue
-            assert values is not None
-            value = values.of(request, n_best)
-            n_best += is_best(request)
+            assert seen.walked is not None
+            assert seen.pool is not None
+            value = seen.walked.value(request, seen.pool.totals)
             error = users.spread.std_error(smooth[request]) if request in smooth else None
             numbers.append(Number.of_rows(value, error, users.n_groups, level=level))
         if not self.job.keeps:
@@ -122,11 +117,10 @@ class Measurer:
         columns = {}
         for kind, results in by_kind.items():
             own = [request for request in self.job.requests if over(request) == kind]
-            rows = [request for request in self.job.requests if over(request) == "rows"]
             columns[kind] = results.kept.columns(
                 list(zip(own, results.means, strict=True)),
                 results.spread,
-                [smooth.get(request) for request in rows] if kind == "users" else [],
+                [smooth.get(request) for request in self.pooled] if kind == "users" else [],
             )
         return Measured(numbers, users.n_groups, columns)
 
@@ -162,43 +156,50 @@ class Seen:
 
     def warnings(self, model: str, requests: Sequence[Request]) -> list[Warning_]:
         """What numbers may mislead about."""
-        found = []
+        found: list[Warning_] = []
         if self.pool is not None and self.walked is not None:
-            found += _warnings(model, Wanted.of(requests), self.walked, self.pool)
+            found += _warnings(model, requests, self.walked, self.pool)
         for kind, results in self.by_kind.items():
             own = [request for request in requests if over(request) == kind]
             found += warn_of_infinite(model, own, results.means)
         return found
 
 
-def _smooth(wanted: Wanted, placements: Placements | None) -> dict[Request, Smooth]:
+def _terms(request: Request) -> tuple[Term, ...]:
+    smooth = request.over_rows.smooth
+    return () if smooth is None else smooth.terms
+
+
+def _smooth(pooled: Sequence[Request], placements: Placements | None) -> dict[Request, Smooth]:
     """The requests over all rows that have a standard error."""
-    found = {request: smooth_of(request) for request in wanted.requests}
     return {
-        request: smooth
-        for request, smooth in found.items()
-        if smooth is not None and (placements is not None or request.metric.name not in AREAS)
+        request: request.over_rows.smooth
+        for request in pooled
+        if request.over_rows.smooth is not None
+        and (placements is not None or not any(map(is_area, _terms(request))))
     }
 
 
-def _warnings(name: str, wanted: Wanted, walked: Walked, pool: Pooled) -> list[Warning_]:
-    found = []
-    for clip, weight in walked.infinite.items():
-        if weight:
+def _warnings(
+    name: str, requests: Sequence[Request], walked: Walked, pool: Pooled
+) -> Iterator[Warning_]:
+    for loss in walked.found.values():
+        if isinstance(loss, Loss) and loss.infinite:
             what = "rows" if not pool.weighted else "of the rows' weight"
+            given = [f"{k}={v:g}" for k, v in loss.request.parameters if not isinstance(v, str)]
+            metric = " with ".join([loss.request.metric.name, *given])
             message = (
-                f"{weight:,.6g} {what} have label and score at opposite ends, where log-loss with "
-                f"clip={clip:g} is infinite"
+                f"{loss.infinite:,.6g} {what} have label and score at opposite ends, where "
+                f"{metric} is infinite"
             )
-            found.append(Warning_("infinite-loss", message, name))
-    for request, (value, point) in zip(wanted.best, walked.best, strict=False):
-        if math.isfinite(value):
+            yield Warning_("infinite-loss", message, name)
+    for request in requests:
+        best = walked.found.get(("best", request))
+        if isinstance(best, Best) and math.isfinite(best.most):
             message = (
-                f"{request.label} is best from score {point[2]!r} on, chosen on the rows it is "
-                "measured on"
+                f"{request.label} is best from score {best.point[2]!r} on, chosen on the rows it "
+                "is measured on"
             )
-            found.append(Warning_("best-threshold", message, name))
+            yield Warning_("best-threshold", message, name)
     if pool.totals.rows and not (pool.totals.positives and pool.totals.negatives):
-        message = "all labels are of one kind"
-        found.append(Warning_("one-class", message, name))
-    return found
+        yield Warning_("one-class", "all labels are of one kind", name)

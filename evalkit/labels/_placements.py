@@ -5,17 +5,16 @@ move it by depends on its score and label alone, so it is looked up in a table; 
 the leading bits count as tied.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from evalkit.labels._kernels import AT_A_TIME
-from evalkit.metrics import Request
-from evalkit.rows import Term
+from evalkit.metrics import Term
 
-AREAS = ("AUC", "PR-AUC", "partial-AUC")
 MOST_UNDECIDED = 0.01  # share of pairs whose order the leading bits do not tell
 
 Floats = npt.NDArray[np.float64]
@@ -38,21 +37,19 @@ class Placements:
     influence: Floats
 
 
-def area_of(request: Request) -> Term:
-    """The area that a request is made of, and what it depends on."""
-    names = {"AUC": "ties", "PR-AUC": "integration", "partial-AUC": "max_fpr"}
-    name = request.metric.name
-    return (name, dict(request.parameters)[names[name]])
+def is_area(term: Term) -> bool:
+    """Whether a user's part of a sum is told by the influence of its rows on an area."""
+    return isinstance(term, tuple) and term[0] in AREAS
 
 
 def place_rows(
     least: int,
     shift: int,
     counts: npt.NDArray[np.int64],
-    requests: Sequence[Request],
+    terms: Sequence[Term],
     find_mixed: Callable[[], npt.NDArray[np.bool_]],
 ) -> Placements | None:
-    """Influences of rows on the areas of some requests.
+    """Influences of rows on some areas.
 
     Args:
         counts: int64[n_cells, 2], rows with label 0 and 1; scores descend.
@@ -64,7 +61,6 @@ def place_rows(
         AUC: DeLong, DeLong and Clarke-Pearson 1988; clustered: Obuchowski 1997. The others are
         derivatives by the weight of a row of the sums that the metric is.
     """
-    terms = tuple(dict.fromkeys(map(area_of, requests)))
     good, bad = counts[:, 1].astype(np.float64), counts[:, 0].astype(np.float64)
     pairs = good.sum() * bad.sum()
     if not terms or pairs == 0:
@@ -76,9 +72,10 @@ def place_rows(
     cells = _Cells(good[used], bad[used])
     width = -(-len(terms) // AT_A_TIME) * AT_A_TIME
     influence = np.zeros((2, counts.shape[0], width))
-    for place, (name, parameter) in enumerate(terms):
-        influence[:, used, place] = _INFLUENCES[str(name)](cells, parameter).T
-    return Placements(least, shift, terms, influence)
+    for place, term in enumerate(terms):
+        name, parameter = cast(tuple[str, str | float], term)
+        influence[:, used, place] = AREAS[name](cells, parameter).T
+    return Placements(least, shift, tuple(terms), influence)
 
 
 class _Cells:
@@ -131,4 +128,8 @@ def _partial_auc(cells: _Cells, max_fpr: str | float) -> Floats:
     return np.stack([of_0, of_1], axis=1)
 
 
-_INFLUENCES = {"AUC": _auc, "PR-AUC": _pr_auc, "partial-AUC": _partial_auc}
+AREAS: Mapping[str, Callable[[_Cells, Any], Floats]] = {
+    "AUC": _auc,
+    "PR-AUC": _pr_auc,
+    "partial-AUC": _partial_auc,
+}

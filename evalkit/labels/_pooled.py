@@ -5,7 +5,7 @@ alone; the weight of the rows in the parts above it is known, so parts are walke
 in several passes over the rows, and what they give is put together in the order of scores.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -16,7 +16,7 @@ from evalkit.kernels.threads import ordered_map
 from evalkit.labels._kernels import count_ties, tie_groups
 from evalkit.labels._parts import ScoreParts
 from evalkit.labels._walk import Ties, Totals, Walked, walk
-from evalkit.labels._wanted import Wanted
+from evalkit.metrics import Term
 from evalkit.rows import (
     Batch,
     Column,
@@ -60,15 +60,15 @@ class Pooled:
         """The lowest and the highest score; NaN without rows."""
         return self.parts.leading.score_range(self.dtypes["score"])
 
-    def walk(self, wanted: Wanted) -> Walked:
+    def walk(self, terms: Sequence[Term]) -> Walked:
         """What the walk over all distinct scores gives."""
-        total = Walked()
+        total = Walked.start(terms)
         for held in self.rows.cut(self.parts.stored, bytes_of(self._stored)):
             store = self._scatter(held)
 
             def work(part: int, first: int = held.start, store: Store = store) -> Walked:
                 ties = self._ties(part, store, part - first)
-                return walk(ties, self._down_to(part), self.totals, wanted)
+                return walk(ties, self._down_to(part), self.totals, terms)
 
             for part in ordered_map(work, held, threads=self.threads):
                 total.merge(part)

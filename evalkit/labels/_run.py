@@ -10,8 +10,6 @@ from evalkit.errors import DataError, RequestError
 from evalkit.labels._measuring import Measurer
 from evalkit.labels._parts import Leading
 from evalkit.labels._rows import LabelReader, mark_scores, refuse_policies
-from evalkit.labels._smooth import smooth_of
-from evalkit.labels._wanted import PROBABILITIES, Wanted
 from evalkit.metrics import over
 from evalkit.planning.tables import Given, settle_columns
 from evalkit.report import Report, TruthCounts, Warning_
@@ -147,7 +145,7 @@ class _Run:
         return found
 
     def _room(self, tables: Sequence[Table], groupings: Sequence[Grouping]) -> Room:
-        smooth = [smooth_of(request) for request in Wanted.of(self.job.requests).requests]
+        smooth = [each.over_rows.smooth for each in self.job.requests if over(each) == "rows"]
         numbers = [each for each in smooth if each is not None]
         copies = 2 if self.side.sources.segments else 1
         return room_beside(self.job, numbers, tables, groupings, copies=copies)
@@ -164,7 +162,7 @@ class _Run:
             job.sample,
             job.clock.line.advance,
             room,
-            mark_scores if Wanted.of(job.requests).requests else None,
+            mark_scores if any(over(each) == "rows" for each in job.requests) else None,
         )
 
     def _find_repeats(self, table: Table, room: Room) -> dict[str | None, int] | None:
@@ -224,9 +222,8 @@ class _Run:
 
 def _check_probabilities(leading: Leading, measurer: Measurer, table: Table) -> None:
     low, high = leading.score_range(measurer.dtypes["score"])
-    wanted = measurer.wanted
-    if wanted.probabilities and not (low >= 0.0 and high <= 1.0) and not math.isnan(low):
-        names = [each.label for each in wanted.requests if each.metric.name in PROBABILITIES]
+    names = [each.label for each in measurer.pooled if each.metric.of_probabilities]
+    if names and not (low >= 0.0 and high <= 1.0) and not math.isnan(low):
         raise DataError(
             f"{', '.join(names)} needs scores from 0 to 1, these go from {low!r} to {high!r}",
             code="not-a-probability",

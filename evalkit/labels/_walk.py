@@ -1,13 +1,15 @@
 """One part of the scores, walked from the highest to the lowest, and what it adds up to."""
 
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.exact import LIMB_BITS, SCALE_BITS, SUM_LIMBS, rounded
+from evalkit.exact import LIMB_BITS, SCALE_BITS, SUM_LIMBS
 from evalkit.labels._kernels import (
     add_multiples,
     add_values,
@@ -17,14 +19,13 @@ from evalkit.labels._kernels import (
     count_won_pairs,
     cumulate,
     find_bin_ends,
-    log_losses,
     precision_terms,
-    square_losses,
+    set_infinite_aside,
 )
-from evalkit.labels._wanted import LINE_POINTS, Wanted, of_counts
-from evalkit.metrics import Request
+from evalkit.metrics import NEGATIVES, POSITIVES, PREDICTED, ROWS, Request, Term
 from evalkit.rows import product_and_rest
 
+LINE_POINTS = 100  # of a curve
 BLOCK = 64  # scores, of which the best is only looked for where it may be
 MARGIN = 1e-9  # of values of metrics, far more than rounding moves them
 
@@ -89,14 +90,23 @@ class Sums:
         self.limbs += other.limbs
 
     @property
-    def scaled(self) -> int:
-        """The exact sum times 2^1074."""
-        return sum(int(limb) << LIMB_BITS * place for place, limb in enumerate(self.limbs))
+    def value(self) -> Fraction:
+        """The exact sum."""
+        limbs = enumerate(map(int, self.limbs))
+        return Fraction(sum(limb << LIMB_BITS * place for place, limb in limbs), 1 << SCALE_BITS)
 
-    @property
-    def total(self) -> float:
-        """The sum, correctly rounded."""
-        return rounded(Fraction(self.scaled, 1 << SCALE_BITS))
+
+class Found(Protocol):
+    """What one sum is made of, on the walk over distinct scores; that of lower ones merges."""
+
+    def add(self, ties: "Ties", above: tuple[float, float], totals: Totals) -> None:
+        """Some scores; `above`: the weight of rows with higher ones, with label 1 and 0."""
+
+    def merge(self, other: Any) -> None:
+        """Take in what the next lower scores give."""
+
+    def value(self) -> Any:
+        """The sum, as a fraction; infinite where a loss is."""
 
 
 @dataclass(slots=True)
@@ -104,7 +114,7 @@ class Bins:
     """Sums of scores, labels and rows in bins of the score."""
 
     edges: Floats | None  # of the score, descending; None: bins of equally many rows
-    scores: list[Sums]
+    sums: list[Sums]
     positives: Floats
     rows: Floats
 
@@ -116,72 +126,239 @@ class Bins:
         sums = [Sums() for _ in range(n_bins)]
         return cls(edges, sums, np.zeros(n_bins), np.zeros(n_bins))
 
+    @property
+    def scores(self) -> list[Fraction]:
+        """The sum of the scores in each bin."""
+        return [each.value for each in self.sums]
+
+    def add(self, ties: "Ties", above: tuple[float, float], totals: Totals) -> None:
+        scores, positives, negatives = ties.scores, ties.positives, ties.negatives
+        ends = np.empty(len(self.sums), dtype=np.int64)
+        if self.edges is not None:  # from the highest bin down; an edge belongs to the upper bin
+            count_from(scores, self.edges[1:], ends)
+        else:  # by the rows above
+            total = max(totals.rows, 1e-300)
+            find_bin_ends(ties.sum_1, ties.sum_0, positives, negatives, total, ends)
+        ends[-1] = scores.size
+        first = 0
+        for number, end in enumerate(map(int, ends)):
+            if end > first:
+                good, bad = positives[first:end], negatives[first:end]
+                weights = good + bad
+                self.sums[number].add_products(scores[first:end], weights, weighted=totals.weighted)
+                self.positives[number] += _total(good, totals)
+                self.rows[number] += _total(weights, totals)
+            first = max(first, end)
+
+    def merge(self, other: "Bins") -> None:
+        for mine, theirs in zip(self.sums, other.sums, strict=True):
+            mine.merge(theirs)
+        self.positives += other.positives
+        self.rows += other.rows
+
+    def value(self) -> "Bins":
+        return self
+
+
+@dataclass(slots=True)
+class Won:
+    """Twice the pairs of a 1 and a 0 in which the 1 has the higher score."""
+
+    ties: str
+    pairs: int = 0  # where rows weigh 1
+    weight: Sums = field(default_factory=Sums)
+
+    def add(self, ties: "Ties", above: tuple[float, float], totals: Totals) -> None:
+        half = self.ties == "half"
+        if not totals.weighted:
+            won = count_won_pairs(ties.positives, ties.negatives, above[0], int(half))
+            self.pairs += int(won)
+            return
+        before = np.concatenate([above[:1], ties.sum_1[:-1]])
+        doubled = 2.0 * before + (ties.positives if half else 0.0)
+        self.weight.add_products(ties.negatives, doubled, weighted=True)
+
+    def merge(self, other: "Won") -> None:
+        self.pairs += other.pairs
+        self.weight.merge(other.weight)
+
+    def value(self) -> Fraction:
+        return self.pairs + self.weight.value
+
+
+@dataclass(slots=True)
+class Precision:
+    """Recall that each score adds, times precision, times rows with label 1."""
+
+    integration: str
+    sums: Sums = field(default_factory=Sums)
+
+    def add(self, ties: "Ties", above: tuple[float, float], totals: Totals) -> None:
+        rows = above[0] + above[1]
+        before = above[0] / rows if rows > 0 else 1.0
+        steps, lines = np.empty(ties.scores.size), np.empty(ties.scores.size)
+        n = precision_terms(ties.positives, ties.sum_1, ties.sum_0, before, steps, lines)
+        self.sums.add((steps if self.integration == "step" else lines)[:n])
+
+    def merge(self, other: "Precision") -> None:
+        self.sums.merge(other.sums)
+
+    def value(self) -> Fraction:
+        return self.sums.value
+
+
+@dataclass(slots=True)
+class Area:
+    """Pairs under the ROC curve up to a share of the rows with label 0."""
+
+    share: float
+    sums: Sums = field(default_factory=Sums)
+
+    def add(self, ties: "Ties", above: tuple[float, float], totals: Totals) -> None:
+        area, most = np.empty(ties.scores.size), self.share * totals.negatives
+        n = int(area_up_to(ties.positives, ties.negatives, *above, most, area))
+        self.sums.add(area[:n])
+
+    def merge(self, other: "Area") -> None:
+        self.sums.merge(other.sums)
+
+    def value(self) -> Fraction:
+        return self.sums.value
+
+
+@dataclass(slots=True)
+class Loss:
+    """The losses of rows times their weights; `infinite`: the weight of those without a number."""
+
+    request: Request
+    sums: Sums = field(default_factory=Sums)
+    infinite: float = 0.0
+
+    def add(self, ties: "Ties", above: tuple[float, float], totals: Totals) -> None:
+        for label in (0, 1):
+            scores, weights = ties.weighty(label)
+            losses, labels = np.empty(scores.size), np.full(scores.size, label, dtype=np.uint8)
+            self.request.metric.kernel(scores, labels, *self.request.own_arguments, losses)
+            self.infinite += float(set_infinite_aside(losses, weights))
+            self.sums.add_products(losses, weights, weighted=totals.weighted)
+
+    def merge(self, other: "Loss") -> None:
+        self.sums.merge(other.sums)
+        self.infinite += other.infinite
+
+    def value(self) -> Fraction | float:
+        return math.inf if self.infinite else self.sums.value
+
+
+@dataclass(slots=True)
+class Called:
+    """Rows from a threshold on."""
+
+    threshold: float
+    point: Point = START
+
+    def add(self, ties: "Ties", above: tuple[float, float], totals: Totals) -> None:
+        n_called = np.empty(1, dtype=np.int64)
+        count_from(ties.scores, np.array([self.threshold]), n_called)
+        if n_called[0]:
+            self.point = ties.point(int(n_called[0]) - 1)
+
+    def merge(self, other: "Called") -> None:
+        self.point = self.point if other.point is START else other.point
+
+    def value(self) -> Point:
+        return self.point
+
+
+@dataclass(slots=True)
+class Best:
+    """Rows from the score on at which a metric of counts is best, and its value there."""
+
+    request: Request
+    point: Point = START
+    most: float = math.nan
+
+    def add(self, ties: "Ties", above: tuple[float, float], totals: Totals) -> None:
+        place, self.most = _find_best(self.request, ties.sum_1, ties.sum_0, totals)
+        self.point = ties.point(place)
+
+    def merge(self, other: "Best") -> None:
+        if not self.most >= other.most:  # the highest score of several wins
+            self.most, self.point = other.most, other.point
+
+    def value(self) -> Point:
+        return self.point
+
+
+OF_TOTALS: Mapping[Term, Callable[[Totals], float]] = {
+    ROWS: lambda totals: totals.rows,
+    POSITIVES: lambda totals: totals.positives,
+    NEGATIVES: lambda totals: totals.negatives,
+    PREDICTED: lambda totals: math.nan,  # of the bins of the curve
+}
+CURVE = ("bins", 10, "width")  # of the calibration curve, and of all scores together
+SUMS: Mapping[str, Callable[..., Found]] = {
+    "won": Won,
+    "precision": Precision,
+    "area": Area,
+    "bins": Bins.make,
+    "called": Called,
+    "best": Best,
+}
+
+
+def terms_of(requests: Sequence[Request]) -> tuple[Term, ...]:
+    """What the walk adds up for requests over all rows; each term once.
+
+    Raises:
+        RequestError: one names a sum that there is not [unknown-sum].
+    """
+    found = [term for each in requests for term in each.over_rows.terms]
+    if any(each.metric.of_probabilities for each in requests) or PREDICTED in found:
+        found.append(CURVE)
+    return tuple(each for each in dict.fromkeys(found) if each not in OF_TOTALS)
+
+
+def _start(term: Any) -> Found:
+    return Loss(term) if isinstance(term, Request) else SUMS[term[0]](*term[1:])
+
 
 @dataclass(slots=True)
 class Walked:
     """What the walk over some distinct scores gives; those of neighbours merge."""
 
-    won: dict[str, int] = field(default_factory=dict)  # twice the pairs; rows weigh 1
-    won_weight: dict[str, Sums] = field(default_factory=dict)
-    steps: Sums = field(default_factory=Sums)
-    lines: Sums = field(default_factory=Sums)
-    losses: dict[float, Sums] = field(default_factory=dict)
-    infinite: dict[float, float] = field(default_factory=dict)
-    squares: Sums = field(default_factory=Sums)
-    bins: dict[tuple[int, str], Bins] = field(default_factory=dict)
-    called: dict[float, Point] = field(default_factory=dict)  # by threshold
-    best: list[tuple[float, Point]] = field(default_factory=list)  # value; of each request
-    areas: dict[float, Sums] = field(default_factory=dict)
+    found: dict[Term, Any]
     roc: dict[int, Point] = field(default_factory=dict)
     recall: dict[int, Point] = field(default_factory=dict)
     shares: dict[int, Cut] = field(default_factory=dict)  # by hundredths of the rows
 
+    @classmethod
+    def start(cls, terms: Sequence[Term]) -> "Walked":
+        """Of no scores."""
+        return cls({term: _start(term) for term in terms})
+
     def merge(self, other: "Walked") -> None:
         """Take in what the next lower scores give."""
-        for tie, pairs in other.won.items():
-            self.won[tie] = self.won.get(tie, 0) + pairs
-        for mine, theirs in (
-            (self.won_weight, other.won_weight),
-            (self.losses, other.losses),
-            (self.areas, other.areas),
-        ):
-            for key, sums in theirs.items():
-                _merge_sums(mine, key, sums)
-        for clip, weight in other.infinite.items():
-            self.infinite[clip] = self.infinite.get(clip, 0.0) + weight
-        for one, more in (
-            (self.steps, other.steps),
-            (self.lines, other.lines),
-            (self.squares, other.squares),
-        ):
-            one.merge(more)
-        for kind, bins in other.bins.items():
-            if kind in self.bins:
-                known = self.bins[kind]
-                for bin_, more_of_it in zip(known.scores, bins.scores, strict=True):
-                    bin_.merge(more_of_it)
-                known.positives += bins.positives
-                known.rows += bins.rows
-            else:
-                self.bins[kind] = bins
-        self.called.update(other.called)
-        for place, (value, point) in enumerate(other.best):
-            if place == len(self.best):
-                self.best.append((value, point))
-            elif not self.best[place][0] >= value:  # the highest score of several wins
-                self.best[place] = (value, point)
-        for number, point in other.roc.items():
-            self.roc.setdefault(number, point)
-        for number, point in other.recall.items():
-            self.recall.setdefault(number, point)
+        for term, found in self.found.items():
+            found.merge(other.found[term])
+        for mine, theirs in ((self.roc, other.roc), (self.recall, other.recall)):
+            for number, point in theirs.items():
+                mine.setdefault(number, point)
         self.shares.update(other.shares)
 
+    def value(self, request: Request, totals: Totals) -> float:
+        """A request over all rows; NaN where it is undefined."""
+        if not totals.rows:
+            return math.nan
+        known = request.over_rows
+        return known.value([self._sum(term, totals) for term in known.terms])
 
-def _merge_sums(mine: dict[Any, Sums], key: Any, sums: Sums) -> None:
-    if key in mine:
-        mine[key].merge(sums)
-    else:
-        mine[key] = sums
+    def _sum(self, term: Term, totals: Totals) -> Any:
+        if term == PREDICTED:
+            return sum(self.found[CURVE].scores)
+        if term in OF_TOTALS:
+            return Fraction(OF_TOTALS[term](totals))
+        return self.found[term].value()
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +375,20 @@ class Ties:
     negatives: Floats
     sum_1: Floats
     sum_0: Floats
+    known: dict[int, tuple[Floats, Floats]] = field(default_factory=dict, init=False)
+
+    def point(self, place: int) -> Point:
+        """Rows called positive from a score on."""
+        return float(self.sum_1[place]), float(self.sum_0[place]), float(self.scores[place])
+
+    def weighty(self, label: int) -> tuple[Floats, Floats]:
+        """The scores of rows with a label that weigh anything, and their weight."""
+        if label not in self.known:
+            weights = self.positives if label else self.negatives
+            own, own_weights = np.empty(weights.size), np.empty(weights.size)
+            n = choose_weighty(self.scores, weights, own, own_weights)
+            self.known[label] = own[:n], own_weights[:n]
+        return self.known[label]
 
     @classmethod
     def of(
@@ -229,89 +420,18 @@ def _running(weights: Floats, start: float, end: float) -> Floats:
     return sums
 
 
-def walk(ties: Ties, above: tuple[float, float], totals: Totals, wanted: Wanted) -> Walked:
+def walk(ties: Ties, above: tuple[float, float], totals: Totals, terms: Sequence[Term]) -> Walked:
     """Walk over distinct scores.
 
     Args:
         above: weight of rows with higher scores, with label 1 and 0.
         totals: of all rows.
     """
-    found = Walked()
-    scores, positives, negatives = ties.scores, ties.positives, ties.negatives
-    sum_1, sum_0 = ties.sum_1, ties.sum_0
-    for tie in wanted.ties:
-        half = tie == "half"
-        if totals.weighted:
-            before = np.concatenate([above[:1], sum_1[:-1]])
-            sums = found.won_weight.setdefault(tie, Sums())
-            doubled = 2.0 * before + (positives if half else 0.0)
-            sums.add_products(negatives, doubled, weighted=True)
-        else:
-            found.won[tie] = int(count_won_pairs(positives, negatives, above[0], int(half)))
-    if wanted.precision:
-        rows = above[0] + above[1]
-        before_1 = above[0] / rows if rows > 0 else 1.0
-        steps, lines = np.empty(scores.size), np.empty(scores.size)
-        n = precision_terms(positives, sum_1, sum_0, before_1, steps, lines)
-        if "step" in wanted.precision:
-            found.steps.add(steps[:n])
-        if "trapezoid" in wanted.precision:
-            found.lines.add(lines[:n])
-    _add_losses(found, scores, (negatives, positives), totals, wanted)
-    for kind in wanted.bins:
-        _add_bins(found, kind, ties, totals)
-    _find_thresholds(found, scores, sum_1, sum_0, wanted)
-    for request in wanted.best:
-        place, value = _find_best(request, sum_1, sum_0, totals)
-        found.best.append((value, _point(sum_1, sum_0, scores, place)))
-    for share in wanted.shares:
-        area = np.empty(scores.size)
-        n = int(area_up_to(positives, negatives, *above, share * totals.negatives, area))
-        found.areas.setdefault(share, Sums()).add(area[:n])
-    _draw(found, scores, sum_1, sum_0, above, totals)
-    return found
-
-
-def _add_losses(
-    found: Walked, scores: Floats, by_label: tuple[Floats, Floats], totals: Totals, wanted: Wanted
-) -> None:
-    """Losses of the rows with label 0 and 1 at each score."""
-    for clip in wanted.clips:
-        found.losses.setdefault(clip, Sums())
-        found.infinite.setdefault(clip, 0.0)
-    if not wanted.clips and not wanted.squares:
-        return
-    for label, weights in enumerate(by_label):
-        own, own_weights, losses = (np.empty(scores.size) for _ in range(3))
-        n = choose_weighty(scores, weights, own, own_weights)
-        own, own_weights, losses = own[:n], own_weights[:n], losses[:n]
-        for clip in wanted.clips:
-            found.infinite[clip] += float(log_losses(own, own_weights, label, clip, losses))
-            found.losses[clip].add_products(losses, own_weights, weighted=totals.weighted)
-        if wanted.squares:
-            square_losses(own, float(label), losses)
-            found.squares.add_products(losses, own_weights, weighted=totals.weighted)
-
-
-def _add_bins(found: Walked, kind: tuple[int, str], ties: Ties, totals: Totals) -> None:
-    scores, positives, negatives = ties.scores, ties.positives, ties.negatives
-    bins = found.bins.setdefault(kind, Bins.make(*kind))
-    ends = np.empty(len(bins.scores), dtype=np.int64)
-    if bins.edges is not None:  # from the highest bin down; an edge belongs to the upper bin
-        count_from(scores, bins.edges[1:], ends)
-    else:  # by the rows above
-        total = max(totals.rows, 1e-300)
-        find_bin_ends(ties.sum_1, ties.sum_0, positives, negatives, total, ends)
-    ends[-1] = scores.size
-    first = 0
-    for number, end in enumerate(map(int, ends)):
-        if end > first:
-            good, bad = positives[first:end], negatives[first:end]
-            weights = good + bad
-            bins.scores[number].add_products(scores[first:end], weights, weighted=totals.weighted)
-            bins.positives[number] += _total(good, totals)
-            bins.rows[number] += _total(weights, totals)
-        first = max(first, end)
+    walked = Walked.start(terms)
+    for each in walked.found.values():
+        each.add(ties, above, totals)
+    _draw(walked, ties, above, totals)
+    return walked
 
 
 def _total(values: Floats, totals: Totals) -> float:
@@ -319,16 +439,6 @@ def _total(values: Floats, totals: Totals) -> float:
         return float(values.sum())  # whole numbers below 2^53
     room = np.empty(values.size)
     return float(cumulate(values, 0.0, room))
-
-
-def _find_thresholds(
-    found: Walked, scores: Floats, sum_1: Floats, sum_0: Floats, wanted: Wanted
-) -> None:
-    n_called = np.empty(len(wanted.thresholds), dtype=np.int64)
-    count_from(scores, np.array(wanted.thresholds, dtype=np.float64), n_called)
-    for threshold, number in zip(wanted.thresholds, map(int, n_called), strict=True):
-        if number:
-            found.called[threshold] = _point(sum_1, sum_0, scores, number - 1)
 
 
 def _find_best(request: Request, sum_1: Floats, sum_0: Floats, totals: Totals) -> tuple[int, float]:
@@ -339,7 +449,7 @@ def _find_best(request: Request, sum_1: Floats, sum_0: Floats, totals: Totals) -
     latter bounds all its values, and blocks whose bound is lower than another's value are left
     out; not so of weights, whose sums are rounded.
     """
-    extra = of_counts(request)
+    extra = request.own_arguments
 
     def values_of(tp: Floats, fp: Floats, undefined: float = -np.inf) -> Floats:
         with np.errstate(all="ignore"):
@@ -362,19 +472,9 @@ def _find_best(request: Request, sum_1: Floats, sum_0: Floats, totals: Totals) -
     return int(chosen[place]), float(values[place])
 
 
-def _point(sum_1: Floats, sum_0: Floats, scores: Floats, place: int) -> Point:
-    return float(sum_1[place]), float(sum_0[place]), float(scores[place])
-
-
-def _draw(
-    found: Walked,
-    scores: Floats,
-    sum_1: Floats,
-    sum_0: Floats,
-    above: tuple[float, float],
-    totals: Totals,
-) -> None:
+def _draw(found: Walked, ties: Ties, above: tuple[float, float], totals: Totals) -> None:
     """The first score at which each hundredth of an axis is reached."""
+    sum_1, sum_0 = ties.sum_1, ties.sum_0
     for points, sums, before, total in (
         (found.roc, sum_0, above[1], totals.negatives),
         (found.recall, sum_1, above[0], totals.positives),
@@ -388,7 +488,7 @@ def _draw(
             place = int(np.searchsorted(sums, targets[number], side="left"))
             if place == sums.size:
                 break
-            points[number] = _point(sum_1, sum_0, scores, place)
+            points[number] = ties.point(place)
     if totals.rows <= 0:
         return
     rows, start = sum_1 + sum_0, above[0] + above[1]
@@ -401,6 +501,6 @@ def _draw(
         low = (rows[place - 1], sum_1[place - 1]) if place else (start, above[0])
         part = (target - low[0]) / (rows[place] - low[0])
         reached = low[1] + part * (sum_1[place] - low[1])
-        cut = Cut(float(target), float(reached), (float(scores[place]), float(part)))
+        cut = Cut(float(target), float(reached), (float(ties.scores[place]), float(part)))
         first += 1
         found.shares[first] = cut

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from evalkit.kernels import Kernel
@@ -10,6 +11,12 @@ from evalkit.kernels import Kernel
 if TYPE_CHECKING:
     from numpy import float64, int32, int64
     from numpy.typing import NDArray
+
+    from ._sums import OfSums
+
+Kind = Literal["rankings", "ratings", "labels"]
+GROUPED = ("over", "weighting")
+SAYS_OF_WHAT = (*GROUPED, "threshold", "rule", "at")  # not how a value is made
 
 BELOW_ZERO = -5e-324  # what is above it is 0 or more
 NO_CUTOFF = 2**62  # "no cutoff" as kernels see it
@@ -153,7 +160,9 @@ class Metric:
     whether the parameters let it, and the best and the worst order, have a closed form.
     `needs_rows`: whether the parameters ask for what only `TiedHits` say. `tables`: arrays that the
     kernel takes behind its parameters, of the parameters and what it is called with. `example`:
-    where the common one would say nothing.
+    where the common one would say nothing. Of ratings and labels: `over_rows`, how the number over
+    all rows is made of sums; `is_loss`, whether the kernel gives the loss of each row, of which
+    the value is the mean; `of_probabilities`, whether scores must lie between 0 and 1.
     """
 
     name: str
@@ -175,6 +184,10 @@ class Metric:
     needs_rows: Callable[[Values], bool]
     tables: "Tables | None"
     example: "Example | None"
+    kind: Kind
+    over_rows: "Callable[[Request], OfSums] | None"
+    is_loss: bool
+    of_probabilities: bool
     kernel: Kernel[..., Any]
 
     @property
@@ -253,6 +266,25 @@ class Request:
             parameter.encode(value)
             for parameter, (_, value) in zip(self.metric.parameters, self.parameters, strict=True)
         )
+
+    @property
+    def own_arguments(self) -> tuple[int | float, ...]:
+        """The parameters of a kernel of losses or counts: those that say how a value is made."""
+        pairs = zip(self.parameters, self.encoded, strict=True)
+        return tuple(code for (name, _), code in pairs if name not in SAYS_OF_WHAT)
+
+    @property
+    def ungrouped(self) -> "Request":
+        """The same over all rows, if it is over users or sessions."""
+        defaults = self.metric.defaults
+        values = {name: defaults[name] if name in GROUPED else v for name, v in self.parameters}
+        return replace(self, parameters=tuple(values.items()))
+
+    @property
+    def over_rows(self) -> "OfSums":
+        """The number over all rows, of a metric that has one."""
+        assert self.metric.over_rows is not None
+        return self.metric.over_rows(self)
 
     @property
     def kernel_cutoff(self) -> int:
@@ -363,6 +395,10 @@ def metric(
     needs_rows: Callable[[Values], bool] | None = None,
     tables: Tables | None = None,
     example: Example | None = None,
+    kind: Kind = "rankings",
+    over_rows: "Callable[[Request], OfSums] | OfSums | None" = None,
+    is_loss: bool = False,
+    of_probabilities: bool = False,
 ) -> Callable[[Kernel[..., Any]], Metric]:
     """Makes a `Metric` of the kernel below it; the package's docstring shows a whole file."""
 
@@ -387,6 +423,10 @@ def metric(
             needs_rows=needs_rows or _no,
             tables=tables,
             example=example,
+            kind=kind,
+            over_rows=_of_loss if is_loss else _callable(over_rows),
+            is_loss=is_loss,
+            of_probabilities=of_probabilities,
             kernel=kernel,
         )
 
@@ -401,12 +441,26 @@ def _no(values: Values) -> bool:
     return False
 
 
+rating_metric = partial(metric, kind="ratings", monotone=False, cutoff="never")
+label_metric = partial(metric, kind="labels", monotone=False, cutoff="never")
+
+
+def _of_loss(request: Request) -> "OfSums":
+    from ._sums import of_loss
+
+    return of_loss(request)
+
+
+def _callable(what: Any) -> Any:
+    return what if what is None or callable(what) else _Always(what)
+
+
 @dataclass(frozen=True, slots=True)
 class _Always:
-    view: View
+    what: Any
 
-    def __call__(self, values: Values) -> View:
-        return self.view
+    def __call__(self, _: object) -> Any:
+        return self.what
 
 
 def write_value(value: Value) -> str:

@@ -20,7 +20,8 @@ def policies_of_kind(kind: str) -> Mapping[str, Parameter]:
 
 def over(request: Request) -> str:
     """What a request of ratings or labels is taken over: rows, users or sessions."""
-    return str(dict(request.parameters).get("over", "rows"))
+    other = "rows" if request.metric.over_rows is not None else "users"
+    return str(dict(request.parameters).get("over", other))
 
 
 def weighting(request: Request) -> str:

@@ -11,6 +11,12 @@ from types import MappingProxyType, ModuleType
 from ..errors import EvalkitError, RequestError, raise_all
 from ._declare import Metric
 
+DECLARED_BY = {
+    "rankings": "@metric(...)",
+    "ratings": "@rating_metric(...)",
+    "labels": "@label_metric(...)",
+}
+
 
 def registry() -> Mapping[str, Metric]:
     """The metrics of rankings that evalkit brings, by name, in the order of their names."""
@@ -29,19 +35,21 @@ def registry_of(kind: str) -> Mapping[str, Metric]:
     return _ordered(found)
 
 
-def load_metric_files(paths: Iterable[str | Path]) -> Mapping[str, Metric]:
-    """The metrics of evalkit together with those of these files.
+def load_metric_files(paths: Iterable[str | Path], kind: str = "rankings") -> Mapping[str, Metric]:
+    """The metrics of evalkit of one of `KINDS` together with those of these files.
 
     Raises:
         RequestError: a file that is missing [missing-metric-file], does not run
-            [bad-metric-file] or declares no metric [no-metric-in-file]; a name that another
-            metric has [metric-name-taken].
+            [bad-metric-file] or declares no metric [no-metric-in-file] or none of the kind
+            [metric-of-other-kind]; a name that another metric has [metric-name-taken].
     """
-    found = dict(registry())
+    found = dict(registry_of(kind))
     errors: list[EvalkitError] = []
     for path in paths:
         try:
-            found = _joined(found, _declared(_load(Path(path))), at=str(path))
+            declared = _declared(_load(Path(path)))
+            _check_kind(declared, kind, at=str(path))
+            found = _joined(found, [each for each in declared if each.kind == kind], at=str(path))
         except EvalkitError as error:
             errors.append(error)
     raise_all(errors)
@@ -59,6 +67,17 @@ def _declared(module: ModuleType) -> list[Metric]:
         for value in vars(module).values()
         if isinstance(value, Metric) and value.kernel.py_func.__module__ == module.__name__
     ]
+
+
+def _check_kind(declared: list[Metric], kind: str, *, at: str) -> None:
+    if declared and all(each.kind != kind for each in declared):
+        raise RequestError(
+            f"the file declares {', '.join(each.name for each in declared)} of "
+            f"{declared[0].kind}, and no metric of {kind}",
+            code="metric-of-other-kind",
+            at=at,
+            hint=f"declare it by {DECLARED_BY[kind]}, which says what its kernel is given",
+        )
 
 
 def _joined(known: Mapping[str, Metric], new: list[Metric], *, at: str) -> dict[str, Metric]:

@@ -6,9 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from evalkit.exact import SCALE_BITS, ExactSums, root_of
+from evalkit.exact import SCALE_BITS, ExactSums
+from evalkit.metrics import Smooth, registry_of, square_root
 from evalkit.ratings._pairs import Extremes, PairPart
-from evalkit.ratings._smooth import SMOOTH, user_sums
+from evalkit.ratings._sums import user_sums
 from evalkit.report import Distribution, Graph
 from evalkit.rows import Floats, Number, TermSums, bin_of, nice_edges
 
@@ -46,6 +47,12 @@ def _errors(ratings: Floats, predictions: Floats) -> Floats:
         return predictions - ratings
 
 
+def _smooth(name: str) -> Smooth:
+    found = registry_of("ratings")[name].request().over_rows.smooth
+    assert found is not None
+    return found
+
+
 class Drawing:
     """Errors by bin, and what each user adds to those of a rating; of other users they merge.
 
@@ -58,7 +65,7 @@ class Drawing:
         n_bins = edges.ratings.size - 1
         self.residuals = np.zeros(edges.residuals.size - 1, dtype=np.int64)
         self.sums = ExactSums(3 * n_bins)  # error, distance, rating of each bin of ratings
-        numbers = [SMOOTH[name] for name in BY_RATING]
+        numbers = [_smooth(name) for name in BY_RATING]
         self.spreads = [TermSums(numbers) for _ in range(n_bins if bands else 0)]
 
     def add(self, pairs: PairPart) -> None:
@@ -110,7 +117,7 @@ class Drawing:
         squares = [Fraction(each.squares, each.count << 2 * SCALE_BITS) for each in errors]
         values = {
             "MAE": [each.mean for each in distances],
-            "RMSE": [root_of(each) for each in squares],
+            "RMSE": [square_root(each) for each in squares],
             "bias": [each.mean for each in errors],
         }
         found = []
@@ -142,4 +149,4 @@ class Drawing:
             return Number.of_rows(value, None, 0, level=level)
         spread = self.spreads[number]
         n_users = spread.sums.sum_of(0).count
-        return Number.of_rows(value, spread.std_error(SMOOTH[name]), n_users, level=level)
+        return Number.of_rows(value, spread.std_error(_smooth(name)), n_users, level=level)

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalkit.kernels.threads import ordered_map
-from evalkit.metrics import over
+from evalkit.metrics import Request, over
 from evalkit.ratings._drawing import Drawing, Edges
 from evalkit.ratings._pairs import PairShare
-from evalkit.ratings._smooth import SMOOTH, user_sums
-from evalkit.ratings._sums import PairSums
+from evalkit.ratings._sums import PairSums, user_sums
 from evalkit.rows import KeptParts, Measured, Number, RowJob, RowTally, TermSums, WeightedMean
 
 
@@ -48,10 +47,16 @@ class Measurer:
 
     job: RowJob
 
+    @property
+    def pooled(self) -> list[Request]:
+        """The metrics over all rows."""
+        return [each for each in self.job.requests if over(each) == "rows"]
+
     def add_up(self, share: PairShare, edges: Edges, *, is_drawn: bool) -> Iterator[Part]:
         """What each part of some users gives."""
         own = [request for request in self.job.requests if over(request) == "users"]
-        pooled = tuple(dict.fromkeys(r.metric.name for r in self.job.requests if over(r) == "rows"))
+        pooled = self.pooled
+        smooth = [each.over_rows.smooth for each in pooled]
         low, high = float(edges.ratings[0]), float(edges.ratings[-1])
         middle = (low + high) / 2.0 if math.isfinite(low) else 0.0
 
@@ -67,7 +72,7 @@ class Measurer:
                 request.metric.kernel(starts, ratings, predictions, *request.encoded, value)
                 mean.add(value, np.ones(sizes.size))
                 values[:, place] = value
-            spread, kept = TermSums([SMOOTH[name] for name in pooled]), KeptParts()
+            spread, kept = TermSums([each for each in smooth if each is not None]), KeptParts()
             terms = user_sums(spread.terms, starts, ratings, predictions, middle)
             spread.add(terms)
             if self.job.keeps:
@@ -89,13 +94,12 @@ class Measurer:
             if over(request) == "users":
                 numbers.append(Number.of_mean(request, next(means), level=level))
                 continue
-            constant = str(dict(request.parameters).get("constant", "undefined"))
-            value = total.sums.value(request.metric.name, constant)
-            error = total.spread.std_error(SMOOTH[request.metric.name])
+            value, smooth = total.sums.value(request), request.over_rows.smooth
+            error = None if smooth is None else total.spread.std_error(smooth)
             numbers.append(Number.of_rows(value, error, total.n_users, level=level))
         if not self.job.keeps:
             return Measured(numbers, total.n_users)
         own = [request for request in self.job.requests if over(request) == "users"]
-        rows = [SMOOTH[each.metric.name] for each in self.job.requests if over(each) == "rows"]
+        rows = [each.over_rows.smooth for each in self.pooled]
         columns = total.kept.columns(list(zip(own, total.means, strict=True)), total.spread, rows)
         return Measured(numbers, total.n_users, {"users": columns})

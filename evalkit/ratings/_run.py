@@ -19,7 +19,6 @@ from evalkit.ratings._pairs import (
     refuse_policies,
     shares_of,
 )
-from evalkit.ratings._smooth import SMOOTH
 from evalkit.report import Input, Report, TruthCounts, Warning_
 from evalkit.rows import (
     Findings,
@@ -151,7 +150,8 @@ class _Run:
 
     def _reading(self, reader: PairReader, user: Grouping, tables: Sequence[Table]) -> Reading:
         job = self.job
-        numbers = [SMOOTH[each.metric.name] for each in job.requests if over(each) == "rows"]
+        smooth = [each.over_rows.smooth for each in job.requests if over(each) == "rows"]
+        numbers = [each for each in smooth if each is not None]
         models = [table for _, table in self.tables.models]
         copies = COPIES if self.side.sources.segments else 1
         return Reading(

@@ -1,107 +1,125 @@
-"""Exact sums over all rated pairs, and what they give."""
+"""Exact sums over all rated pairs, and over those of each user."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.exact import SCALE_BITS, ExactSum, ExactSums, root_of, rounded
+from evalkit.exact import SCALE_BITS, ExactSums
+from evalkit.kernels import kernel
+from evalkit.metrics import ROWS, Request, Term
 
 Floats = npt.NDArray[np.float64]
+Column = Callable[[Floats, Floats], Floats]
 
-# column -> its values
-TERMS: Mapping[str, Callable[[Floats, Floats], Floats]] = {
-    "error": lambda ratings, predictions: predictions - ratings,
-    "distance": lambda ratings, predictions: np.abs(predictions - ratings),
-    "rating": lambda ratings, predictions: ratings,
-    "size": lambda ratings, predictions: np.abs(ratings),
-    "relative": lambda ratings, predictions: _over(
-        np.abs(predictions - ratings), np.abs(ratings), math.nan
-    ),
-    "symmetric": lambda ratings, predictions: _over(
-        2.0 * np.abs(predictions - ratings), np.abs(predictions) + np.abs(ratings), 0.0
-    ),
-}
-
-# metric -> the columns that it takes
-NEEDS: Mapping[str, tuple[str, ...]] = {
-    "MAE": ("distance",),
-    "MSE": ("error",),
-    "RMSE": ("error",),
-    "bias": ("error",),
-    "R2": ("error", "rating"),
-    "explained-variance": ("error", "rating"),
-    "MAPE": ("relative",),
-    "sMAPE": ("symmetric",),
-    "WAPE": ("distance", "size"),
-}
+UNIT = 1 << SCALE_BITS
 
 
-def _over(above: Floats, below: Floats, otherwise: float) -> Floats:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(below > 0.0, above / below, otherwise)
+def _parts(term: Term) -> tuple[Any, str]:
+    """A function of ratings and predictions, or a word, and what is taken of its values."""
+    what, *how = term if isinstance(term, tuple) else (term,)
+    return what, cast(str, how[0]) if how else "sum"
+
+
+def is_known(term: Term) -> bool:
+    """Whether ratings have a sum."""
+    what, how = _parts(term)
+    known = callable(what) and how in ("sum", "squares", "count")
+    return known or term in (ROWS, ("level",), ("level", "squares"))
+
+
+def _values(column: Column, ratings: Floats, predictions: Floats) -> Floats:
+    with np.errstate(over="ignore"):  # an infinite value is told by its sum
+        return np.asarray(column(ratings, predictions), dtype=np.float64)
 
 
 class PairSums:
-    """Sums of the terms that some metrics need."""
+    """Sums that some requests over all pairs are made of."""
 
-    def __init__(self, metrics: tuple[str, ...]) -> None:
-        self.metrics = metrics
-        self.terms = tuple(
-            term for term in TERMS if any(term in NEEDS[metric] for metric in metrics)
-        )
-        self.sums = ExactSums(len(self.terms))
+    def __init__(self, requests: Sequence[Request]) -> None:
+        found = [_parts(term)[0] for each in requests for term in each.over_rows.terms]
+        self.columns = tuple(dict.fromkeys(each for each in found if callable(each)))
+        self.sums = ExactSums(len(self.columns))
+        self.n_rows = 0
 
     def add(self, ratings: Floats, predictions: Floats) -> None:
         """Some pairs more."""
-        if not self.terms:
-            return
-        values = np.empty((ratings.size, len(self.terms)))
-        with np.errstate(over="ignore"):  # an infinite error is told by its sum
-            for column, term in enumerate(self.terms):
-                values[:, column] = TERMS[term](ratings, predictions)
+        self.n_rows += ratings.size
+        values = np.empty((ratings.size, len(self.columns)))
+        for place, column in enumerate(self.columns):
+            values[:, place] = _values(column, ratings, predictions)
         self.sums.add(values)
 
     def merge(self, other: "PairSums") -> None:
         """Take over another thread's sums."""
         self.sums.merge(other.sums)
+        self.n_rows += other.n_rows
 
-    def of(self, term: str) -> ExactSum:
-        """The sum of one term."""
-        return self.sums.sum_of(self.terms.index(term))
-
-    def undefined_rows(self, metric: str) -> int:
-        """Pairs that a metric leaves out, as MAPE does where the rating is 0."""
-        return self.sums.n_undefined(self.terms.index(NEEDS[metric][0]))
-
-    def value(self, metric: str, constant: str = "undefined") -> float:
-        """A metric over all pairs, rounded once or twice; NaN where it is undefined.
+    def value(self, request: Request) -> float:
+        """A request over all pairs, rounded once; NaN where it is undefined.
 
         An error that no float holds makes sums of distances infinite, and others undefined.
-        `constant` "finite": what explains equal ratings has a value nonetheless.
         """
-        first = self.of(NEEDS[metric][0])
-        n = first.count
-        if any(self.sums.n_infinite(self.terms.index(term)) for term in NEEDS[metric]):
-            return math.nan if metric in ("bias", "R2", "explained-variance") else math.inf
-        if n == 0:
+        known = request.over_rows
+        infinite = [each for each in known.terms if self._n_infinite(each)]
+        if infinite and request.metric.bounds[0] == -math.inf:
             return math.nan
-        if metric in ("MAE", "bias", "MAPE", "sMAPE"):
-            return first.mean
-        if metric in ("MSE", "RMSE"):
-            mean = Fraction(first.squares, n << 2 * SCALE_BITS)
-            return root_of(mean) if metric == "RMSE" else rounded(mean)
-        second = self.of(NEEDS[metric][1])
-        if metric == "WAPE":
-            return rounded(Fraction(first.scaled, second.scaled)) if second.scaled else math.nan
-        spread = n * second.squares - second.scaled * second.scaled
-        wrong = n * first.squares
-        if metric == "explained-variance":
-            wrong -= first.scaled * first.scaled
-        if spread == 0:
-            if constant == "undefined" or (n < 2 and metric == "R2"):
-                return math.nan
-            return 0.0 if wrong else 1.0
-        return rounded(1 - Fraction(wrong, spread))
+        return known.value([self._sum(term) for term in known.terms])
+
+    def _n_infinite(self, term: Term) -> int:
+        what, _ = _parts(term)
+        return self.sums.n_infinite(self.columns.index(what)) if callable(what) else 0
+
+    def _sum(self, term: Term) -> Fraction | float:
+        what, how = _parts(term)
+        if not callable(what):
+            return Fraction(self.n_rows)
+        found = self.sums.sum_of(self.columns.index(what))
+        n_infinite = self._n_infinite(term)
+        if how == "count":
+            return Fraction(found.count + n_infinite)
+        if n_infinite:
+            return math.inf
+        return Fraction(found.scaled, UNIT) if how == "sum" else Fraction(found.squares, UNIT**2)
+
+
+@kernel(allocates=False)
+def add_up_rows(starts, values, out):  # type: ignore[no-untyped-def]
+    """The sum of each group's values, of which NaN counts nothing."""
+    for group in range(out.size):
+        total = 0.0
+        for row in range(starts[group], starts[group + 1]):
+            if values[row] == values[row]:
+                total += values[row]
+        out[group] = total
+
+
+def user_sums(
+    terms: Sequence[Term],
+    starts: npt.NDArray[np.int64],
+    ratings: Floats,
+    predictions: Floats,
+    middle: float,
+) -> Floats:
+    """float64[n_users, n_terms], the sums of each user's pairs; levels are from `middle` on."""
+    columns = np.empty((starts.size - 1, len(terms)))
+    room = np.empty(starts.size - 1)
+    for place, term in enumerate(terms):
+        what, how = _parts(term)
+        if term == ROWS:
+            values = np.ones(ratings.size)
+        elif callable(what):
+            values = _values(what, ratings, predictions)
+        else:
+            values = ratings - middle
+        if how == "squares":
+            with np.errstate(over="ignore"):  # an infinite sum has no standard error
+                values = values * values
+        elif how == "count":
+            values = (~np.isnan(values)).astype(np.float64)
+        add_up_rows(starts, np.ascontiguousarray(values), room)
+        columns[:, place] = room
+    return columns

@@ -14,7 +14,7 @@ from evalkit.rows._reading import Reading
 from evalkit.rows._repeats import find_repeats
 from evalkit.rows._room import room_beside
 from evalkit.rows._segments import RowSegments, open_user_sources
-from evalkit.rows._spread import Floats, Smooth, Term, TermSums
+from evalkit.rows._spread import Floats, TermSums
 from evalkit.rows._store import (
     Batch,
     Column,
@@ -70,9 +70,7 @@ __all__ = [
     "RowTally",
     "Rows",
     "RowsKind",
-    "Smooth",
     "Store",
-    "Term",
     "TermSums",
     "UserSide",
     "WeightedMean",

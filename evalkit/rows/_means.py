@@ -6,8 +6,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.exact import SCALE_BITS, ExactSums, root_of
+from evalkit.exact import SCALE_BITS, ExactSums
 from evalkit.kernels import kernel
+from evalkit.metrics import square_root
 
 SPLIT = 134217729.0  # 2^27 + 1
 HUGE = 2.0**900
@@ -127,5 +128,5 @@ class WeightedMean:
             + at * at * Fraction(weights.squares, unit * unit)
         )
         total = Fraction(weights.scaled, unit)
-        error = root_of(spread * n / (n - 1) / (total * total))
+        error = square_root(spread * n / (n - 1) / (total * total))
         return error if math.isfinite(error) else None

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import polars as pl
 
 from evalkit.errors import MachineError
-from evalkit.metrics import over
+from evalkit.metrics import Smooth, over
 from evalkit.rows._job import RowJob
 from evalkit.rows._passes import Room
-from evalkit.rows._spread import Smooth, TermSums
+from evalkit.rows._spread import TermSums
 from evalkit.rows._tally import Grouping
 from evalkit.sources import Table, reading
 

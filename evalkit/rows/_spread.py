@@ -1,54 +1,19 @@
-"""Numbers over all rows as smooth functions of sums, and how far drawing other users moves them."""
+"""How far drawing other users moves numbers over all rows, which are smooth functions of sums."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.exact import SCALE_BITS, ExactSums, root_of
+from evalkit.exact import SCALE_BITS, ExactSums
 from evalkit.kernels import kernel
+from evalkit.metrics import Smooth, square_root
 from evalkit.rows._means import rest_of_product
 
 Floats = npt.NDArray[np.float64]
-Term: TypeAlias = tuple[str | float, ...]  # the name of a sum over rows, and what it depends on
-
-STEP = 1e-30  # of a sum's size; complex steps cancel nothing
-
-
-@dataclass(frozen=True, slots=True)
-class Smooth:
-    """A number over all rows, as a function of sums that every user adds to.
-
-    A user's influence is the gradient of the function times the user's own sums.
-
-    Args:
-        terms: the sums, in the order of the function's arguments.
-        function: of complex numbers too, by whose imaginary part the gradient is taken.
-    Source:
-        Deville 1999, Variance estimation for complex statistics and estimators, 2; complex steps:
-        Squire and Trapp 1998, Using complex variables to estimate derivatives of real functions.
-    """
-
-    terms: tuple[Term, ...]
-    function: Callable[..., complex]
-
-    def gradient(self, sums: Sequence[float]) -> tuple[float, ...] | None:
-        """The derivative by each sum; None where one does not exist."""
-        found = []
-        for place, total in enumerate(sums):
-            step = STEP * (abs(total) or 1.0)
-            moved = [complex(each) for each in sums]
-            moved[place] += complex(0.0, step)
-            try:
-                found.append(complex(self.function(*moved)).imag / step)
-            except (ZeroDivisionError, OverflowError, ValueError):
-                return None
-        return tuple(found) if all(map(math.isfinite, found)) else None
 
 
 @kernel(allocates=False)
@@ -121,7 +86,7 @@ class TermSums:
                 return None
             spread += 2 * slopes[one] * slopes[other] * (product << SCALE_BITS)
         variance = Fraction(n, n - 1) * (spread - total * total / n) / (1 << 2 * SCALE_BITS)
-        error = root_of(variance)
+        error = square_root(variance)
         return error if math.isfinite(error) else None
 
     def _product(self, one: int, other: int) -> int | None:

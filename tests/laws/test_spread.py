@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalkit.rows import Smooth, TermSums
+from evalkit.metrics import Smooth
+from evalkit.rows import TermSums
 
 RATIO = Smooth((("a",), ("b",)), lambda a, b: a / b)
 SPREAD = Smooth(

@@ -1,63 +1,13 @@
 # mypy: disable-error-code="no-untyped-def"
-"""Over what a metric of labels is taken, at which threshold, and what it is where it is not."""
+"""What a metric of labels is where it is not."""
 
 import math
 from typing import Any
 
-from evalkit.metrics import Parameter, choice, kernel, number
+from evalkit.metrics import Parameter, choice, kernel
 
 UNDEFINED, ZERO, ONE = 0, 1, 2
-
-
-def over_rows_or_groups() -> tuple[Parameter, Parameter]:
-    """`over` and `weighting`, for metrics of labels that exist within one user too."""
-    return (
-        choice(
-            "over",
-            {
-                "rows": "all rows together",
-                "users": "the value of each user's rows, averaged over users",
-                "sessions": "the value of each session's rows, averaged over sessions",
-            },
-            doc="What is averaged.",
-        ),
-        choice(
-            "weighting",
-            {
-                "equal": "every user counts once",
-                "impressions": "a user counts by the weight of its rows",
-                "positives": "a user counts by the weight of its rows with label 1",
-            },
-            doc="How users or sessions are weighted in the average; without effect over rows.",
-        ),
-    )
-
-
-def at_threshold() -> tuple[Parameter, Parameter, Parameter]:
-    """`threshold`, `rule` and `at`, for metrics of rows that are called positive or negative.
-
-    They stand last: a kernel of counts is given those before them alone.
-    """
-    return (
-        number("threshold", 0.5, doc="A row is called positive from this score on."),
-        choice(
-            "rule",
-            {
-                "from": "a row of exactly the threshold is called positive",
-                "above": "it is called negative",
-            },
-            doc="What a score at the threshold is.",
-        ),
-        choice(
-            "at",
-            {
-                "threshold": "the given threshold",
-                "best": "the score at which this very metric is best, the highest of several; "
-                "it flatters, for it is chosen on the rows that it is measured on",
-            },
-            doc="Which threshold is taken.",
-        ),
-    )
+INSTEAD = {"undefined": math.nan, "zero": 0.0, "one": 1.0}
 
 
 def where_undefined(*, one: bool = False) -> Parameter:

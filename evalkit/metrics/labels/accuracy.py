@@ -1,11 +1,10 @@
 # mypy: disable-error-code="no-untyped-def"
 """Accuracy."""
 
-from evalkit.metrics import kernel, metric
-from evalkit.metrics.labels._over import at_threshold
+from evalkit.metrics import at_threshold, kernel, label_metric, of_counts
 
 
-@metric(
+@label_metric(
     name="accuracy",
     aliases=(
         "ACC",
@@ -19,8 +18,7 @@ from evalkit.metrics.labels._over import at_threshold
     undefined="without rows",
     parameters=at_threshold(),
     higher_is_better=True,
-    monotone=False,
-    cutoff="never",
+    over_rows=of_counts,
 )
 @kernel(allocates=False)
 def accuracy(tp, fp, tn, fn):

@@ -1,13 +1,38 @@
 # mypy: disable-error-code="no-untyped-def"
 """Area under the ROC curve."""
 
-from evalkit.metrics import choice, kernel, metric
-from evalkit.metrics.labels._over import instead, over_rows_or_groups, where_undefined
+from typing import Any
+
+from evalkit.metrics import (
+    NEGATIVES,
+    POSITIVES,
+    OfSums,
+    Request,
+    Smooth,
+    choice,
+    kernel,
+    label_metric,
+    over_rows_or_groups,
+)
+from evalkit.metrics.labels._over import INSTEAD, instead, where_undefined
 
 HALF, LOST = 0, 1
 
 
-@metric(
+def of_pairs(asked: Request) -> OfSums:
+    """Pairs that are won over all pairs."""
+    values = dict(asked.parameters)
+
+    def value(won: Any, positives: Any, negatives: Any) -> Any:
+        if positives and negatives:
+            return won / (2 * positives * negatives)
+        return INSTEAD[str(values["undefined"])]
+
+    area = Smooth((("AUC", values["ties"]),), complex)
+    return OfSums((("won", values["ties"]), POSITIVES, NEGATIVES), value, area)
+
+
+@label_metric(
     name="AUC",
     aliases=(
         "ROC_AUC",
@@ -39,8 +64,7 @@ HALF, LOST = 0, 1
         where_undefined(one=True),
     ),
     higher_is_better=True,
-    monotone=False,
-    cutoff="never",
+    over_rows=of_pairs,
 )
 @kernel(allocates=False)
 def auc(starts, scores, labels, weights, over, weighting, ties, undefined, out):

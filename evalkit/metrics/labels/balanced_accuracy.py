@@ -1,13 +1,13 @@
 # mypy: disable-error-code="no-untyped-def"
 """Balanced accuracy."""
 
-from evalkit.metrics import choice, kernel, metric
-from evalkit.metrics.labels._over import at_threshold, defined_or
+from evalkit.metrics import at_threshold, choice, kernel, label_metric, of_counts
+from evalkit.metrics.labels._over import defined_or
 
 OTHER = 1
 
 
-@metric(
+@label_metric(
     name="balanced-accuracy",
     aliases=("balanced_accuracy_score",),
     summary="Mean of recall and specificity.",
@@ -25,8 +25,7 @@ OTHER = 1
         *at_threshold(),
     ),
     higher_is_better=True,
-    monotone=False,
-    cutoff="never",
+    over_rows=of_counts,
 )
 @kernel(allocates=False)
 def balanced_accuracy(tp, fp, tn, fn, one_kind):

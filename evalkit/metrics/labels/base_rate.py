@@ -1,12 +1,10 @@
 # mypy: disable-error-code="no-untyped-def"
 """Share of labels 1."""
 
-import math
-
-from evalkit.metrics import kernel, metric
+from evalkit.metrics import POSITIVES, ROWS, kernel, label_metric, of_kernel
 
 
-@metric(
+@label_metric(
     name="base-rate",
     aliases=(
         "prevalence",
@@ -20,10 +18,9 @@ from evalkit.metrics import kernel, metric
     undefined="without rows",
     parameters=(),
     higher_is_better=None,
-    monotone=False,
-    cutoff="never",
+    over_rows=of_kernel(POSITIVES, ROWS),
 )
 @kernel(allocates=False)
-def base_rate(observed, rows):
-    """`observed` over `rows`."""
-    return observed / rows if rows > 0.0 else math.nan
+def base_rate(positives, rows):
+    """`positives` over `rows`."""
+    return positives / rows

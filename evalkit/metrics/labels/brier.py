@@ -1,13 +1,10 @@
 # mypy: disable-error-code="no-untyped-def"
 """Brier score of predicted probabilities."""
 
-import math
-
-from evalkit.metrics import kernel, metric
-from evalkit.metrics.labels._over import over_rows_or_groups
+from evalkit.metrics import kernel, label_metric, over_rows_or_groups
 
 
-@metric(
+@label_metric(
     name="Brier",
     aliases=(
         "brier_score_loss",
@@ -19,18 +16,14 @@ from evalkit.metrics.labels._over import over_rows_or_groups
     source="Brier 1950, Verification of forecasts expressed in terms of probability",
     bounds=(0.0, 1.0),
     undefined="without rows",
-    parameters=(*over_rows_or_groups(),),
+    parameters=over_rows_or_groups(),
     higher_is_better=False,
-    monotone=False,
-    cutoff="never",
+    is_loss=True,
+    of_probabilities=True,
 )
 @kernel(allocates=False)
-def brier(starts, scores, labels, weights, over, weighting, out):
-    """Weighted mean of (score - label)^2."""
-    for group in range(out.size):
-        loss = rows = 0.0
-        for row in range(starts[group], starts[group + 1]):
-            error = scores[row] - (1.0 if labels[row] != 0 else 0.0)
-            loss += weights[row] * (error * error)
-            rows += weights[row]
-        out[group] = loss / rows if rows > 0.0 else math.nan
+def brier(scores, labels, losses):
+    """(score - label)^2 of each row."""
+    for row in range(losses.size):
+        error = scores[row] - (1.0 if labels[row] != 0 else 0.0)
+        losses[row] = error * error

@@ -3,10 +3,10 @@
 
 import math
 
-from evalkit.metrics import kernel, metric
+from evalkit.metrics import POSITIVES, PREDICTED, kernel, label_metric, of_kernel
 
 
-@metric(
+@label_metric(
     name="calibration",
     aliases=(
         "predicted_observed_ratio",
@@ -20,10 +20,10 @@ from evalkit.metrics import kernel, metric
     undefined="without a row with label 1",
     parameters=(),
     higher_is_better=None,
-    monotone=False,
-    cutoff="never",
+    over_rows=of_kernel(PREDICTED, POSITIVES, is_exact=False),
+    of_probabilities=True,
 )
 @kernel(allocates=False)
-def calibration(predicted, observed):
-    """`predicted` over `observed`."""
-    return predicted / observed if observed > 0.0 else math.nan
+def calibration(predicted, positives):
+    """`predicted` over `positives`."""
+    return predicted / positives

@@ -2,11 +2,33 @@
 """Expected calibration error."""
 
 import math
+from typing import Any
 
-from evalkit.metrics import choice, kernel, metric, number
+from evalkit.metrics import (
+    OfSums,
+    Request,
+    as_float,
+    choice,
+    kernel,
+    label_metric,
+    number,
+    of_sums,
+)
 
 
-@metric(
+def of_bins(asked: Request) -> OfSums:
+    """Of sums of bins."""
+    values, kernel = dict(asked.parameters), asked.metric.kernel.plain
+
+    def value(bins: Any) -> Any:
+        scores = [as_float(each) for each in bins.scores]
+        return kernel(scores, bins.positives, bins.rows, *asked.encoded)
+
+    bins = ("bins", int(values["bins"]), values["binning"])
+    return of_sums(bins, by=value, is_smooth=False)
+
+
+@label_metric(
     name="ECE",
     aliases=("expected_calibration_error",),
     summary=(
@@ -37,14 +59,14 @@ from evalkit.metrics import choice, kernel, metric, number
         ),
     ),
     higher_is_better=False,
-    monotone=False,
-    cutoff="never",
+    over_rows=of_bins,
+    of_probabilities=True,
 )
 @kernel(allocates=False)
 def ece(scores, labels, weights, bins, binning):
     """Distances of the bins' sums of scores and of labels, over all weights."""
     wrong = rows = 0.0
-    for each in range(weights.size):
+    for each in range(len(weights)):
         wrong += abs(scores[each] - labels[each])
         rows += weights[each]
     return wrong / rows if rows > 0.0 else math.nan

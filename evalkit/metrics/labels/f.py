@@ -1,11 +1,11 @@
 # mypy: disable-error-code="no-untyped-def"
 """F measure of rows called positive."""
 
-from evalkit.metrics import kernel, metric, number
-from evalkit.metrics.labels._over import at_threshold, or_zero, where_undefined
+from evalkit.metrics import at_threshold, kernel, label_metric, number, of_counts
+from evalkit.metrics.labels._over import or_zero, where_undefined
 
 
-@metric(
+@label_metric(
     name="F",
     aliases=(
         "F1(beta=1)",
@@ -23,9 +23,8 @@ from evalkit.metrics.labels._over import at_threshold, or_zero, where_undefined
         *at_threshold(),
     ),
     higher_is_better=True,
-    monotone=False,
-    cutoff="never",
     suffix="beta",
+    over_rows=of_counts,
 )
 @kernel(allocates=False)
 def f(tp, fp, tn, fn, beta, undefined):

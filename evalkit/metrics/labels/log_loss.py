@@ -3,19 +3,10 @@
 
 import math
 
-from evalkit.metrics import ROOM, kernel, log_loss_of, metric, number, room
-from evalkit.metrics.labels._over import over_rows_or_groups
+from evalkit.metrics import kernel, label_metric, log_loss_of, number, over_rows_or_groups
 
 
-@kernel(allocates=False)
-def find_losses(scores, labels, first, n_rows, clip, losses):
-    """-ln of the probability of the label of so many rows."""
-    for row in range(n_rows):
-        score = min(max(scores[first + row], clip), 1.0 - clip)
-        losses[row] = log_loss_of(score, labels[first + row])
-
-
-@metric(
+@label_metric(
     name="log-loss",
     aliases=(
         "logloss",
@@ -38,21 +29,11 @@ def find_losses(scores, labels, first, n_rows, clip, losses):
         number("clip", 0.0, doc="Scores are held this far from 0 and 1.", above=-5e-324, below=0.5),
     ),
     higher_is_better=False,
-    monotone=False,
-    cutoff="never",
+    of_probabilities=True,
+    is_loss=True,
 )
 @kernel(allocates=False)
-def log_loss(starts, scores, labels, weights, over, weighting, clip, out):
-    """Weighted mean of -ln of the probability of the label that came."""
-    losses = room()
-    n_known = first = 0
-    for group in range(out.size):
-        loss = rows = 0.0
-        for row in range(starts[group], starts[group + 1]):
-            if row >= first + n_known:
-                first, n_known = row, min(ROOM, scores.size - row)
-                find_losses(scores, labels, row, n_known, clip, losses)
-            if weights[row] > 0.0:
-                loss += weights[row] * losses[row - first]
-            rows += weights[row]
-        out[group] = loss / rows if rows > 0.0 else math.nan
+def log_loss(scores, labels, clip, losses):
+    """-ln of the probability of the label of each row."""
+    for row in range(losses.size):
+        losses[row] = log_loss_of(min(max(scores[row], clip), 1.0 - clip), labels[row])

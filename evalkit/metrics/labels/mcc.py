@@ -1,11 +1,11 @@
 # mypy: disable-error-code="no-untyped-def"
 """Matthews correlation coefficient."""
 
-from evalkit.metrics import kernel, metric
-from evalkit.metrics.labels._over import at_threshold, or_zero, where_undefined
+from evalkit.metrics import at_threshold, kernel, label_metric, of_counts
+from evalkit.metrics.labels._over import or_zero, where_undefined
 
 
-@metric(
+@label_metric(
     name="MCC",
     aliases=(
         "matthews_corrcoef",
@@ -22,8 +22,7 @@ from evalkit.metrics.labels._over import at_threshold, or_zero, where_undefined
     undefined="where a row or a column of the confusion matrix is empty",
     parameters=(where_undefined(), *at_threshold()),
     higher_is_better=True,
-    monotone=False,
-    cutoff="never",
+    over_rows=of_counts,
 )
 @kernel(allocates=False)
 def mcc(tp, fp, tn, fn, undefined):

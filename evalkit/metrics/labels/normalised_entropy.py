@@ -1,12 +1,43 @@
 # mypy: disable-error-code="no-untyped-def"
 """Normalised entropy of predicted probabilities."""
 
+import cmath
 import math
+from typing import Any
 
-from evalkit.metrics import kernel, metric, minus_ln, minus_ln_of_rest, number
+from evalkit.metrics import (
+    POSITIVES,
+    ROWS,
+    OfSums,
+    Request,
+    Smooth,
+    as_float,
+    kernel,
+    label_metric,
+    minus_ln,
+    minus_ln_of_rest,
+    number,
+)
+from evalkit.metrics.labels.log_loss import log_loss
 
 
-@metric(
+def of_entropy(asked: Request) -> OfSums:
+    """The mean loss over the entropy of the share of labels 1."""
+    kernel, clip = asked.metric.kernel.plain, dict(asked.parameters)["clip"]
+
+    def value(loss: Any, positives: Any, rows: Any) -> Any:
+        return kernel(as_float(loss / rows), as_float(positives / rows), clip)
+
+    def smooth(loss: complex, positives: complex, rows: complex) -> complex:
+        share = positives / rows
+        entropy = -(share * cmath.log(share) + (1.0 - share) * cmath.log(1.0 - share))
+        return loss / rows / entropy
+
+    terms = (log_loss.request(clip=clip), POSITIVES, ROWS)
+    return OfSums(terms, value, Smooth(terms, smooth))
+
+
+@label_metric(
     name="normalised-entropy",
     aliases=(
         "NE",
@@ -26,8 +57,8 @@ from evalkit.metrics import kernel, metric, minus_ln, minus_ln_of_rest, number
         number("clip", 0.0, doc="Scores are held this far from 0 and 1.", above=-5e-324, below=0.5),
     ),
     higher_is_better=False,
-    monotone=False,
-    cutoff="never",
+    over_rows=of_entropy,
+    of_probabilities=True,
 )
 @kernel(allocates=False)
 def normalised_entropy(loss, share, clip):

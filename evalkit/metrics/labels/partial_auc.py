@@ -1,12 +1,39 @@
 # mypy: disable-error-code="no-untyped-def"
 """Partial area under the ROC curve."""
 
-from evalkit.metrics import choice, kernel, metric, number
+from typing import Any
+
+from evalkit.metrics import (
+    NEGATIVES,
+    POSITIVES,
+    OfSums,
+    Request,
+    Smooth,
+    choice,
+    kernel,
+    label_metric,
+    number,
+)
 
 MCCLISH, AREA = 0, 1
 
 
-@metric(
+def of_area(asked: Request) -> OfSums:
+    """The area over all pairs, scaled."""
+    share = float(dict(asked.parameters)["max_fpr"])
+    kernel = asked.metric.kernel.plain
+
+    def scale(area: Any) -> Any:
+        return kernel(area, *asked.encoded)
+
+    def value(area: Any, positives: Any, negatives: Any) -> Any:
+        return scale(area / (positives * negatives))
+
+    area = Smooth((("partial-AUC", share),), lambda area: complex(scale(area)))
+    return OfSums((("area", share), POSITIVES, NEGATIVES), value, area, is_exact=False)
+
+
+@label_metric(
     name="partial-AUC",
     aliases=("pAUC",),
     summary=(
@@ -36,8 +63,7 @@ MCCLISH, AREA = 0, 1
         ),
     ),
     higher_is_better=True,
-    monotone=False,
-    cutoff="never",
+    over_rows=of_area,
 )
 @kernel(allocates=False)
 def partial_auc(area, max_fpr, scale):

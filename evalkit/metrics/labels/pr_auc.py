@@ -1,13 +1,35 @@
 # mypy: disable-error-code="no-untyped-def"
 """Area under the precision-recall curve."""
 
-from evalkit.metrics import choice, kernel, metric
-from evalkit.metrics.labels._over import instead, over_rows_or_groups, where_undefined
+from typing import Any
+
+from evalkit.metrics import (
+    POSITIVES,
+    OfSums,
+    Request,
+    Smooth,
+    choice,
+    kernel,
+    label_metric,
+    over_rows_or_groups,
+)
+from evalkit.metrics.labels._over import INSTEAD, instead, where_undefined
 
 STEP, TRAPEZOID = 0, 1
 
 
-@metric(
+def of_precision(asked: Request) -> OfSums:
+    """The sum of recall times precision."""
+    values = dict(asked.parameters)
+
+    def value(area: Any, positives: Any) -> Any:
+        return area / positives if positives else INSTEAD[str(values["undefined"])]
+
+    how = values["integration"]
+    return OfSums((("precision", how), POSITIVES), value, Smooth((("PR-AUC", how),), complex))
+
+
+@label_metric(
     name="PR-AUC",
     aliases=(
         "AP",
@@ -43,8 +65,7 @@ STEP, TRAPEZOID = 0, 1
         where_undefined(one=True),
     ),
     higher_is_better=True,
-    monotone=False,
-    cutoff="never",
+    over_rows=of_precision,
 )
 @kernel(allocates=False)
 def pr_auc(starts, scores, labels, weights, over, weighting, integration, undefined, out):

@@ -1,11 +1,11 @@
 # mypy: disable-error-code="no-untyped-def"
 """Recall of rows with label 1."""
 
-from evalkit.metrics import kernel, metric
-from evalkit.metrics.labels._over import at_threshold, or_zero, where_undefined
+from evalkit.metrics import at_threshold, kernel, label_metric, of_counts
+from evalkit.metrics.labels._over import or_zero, where_undefined
 
 
-@metric(
+@label_metric(
     name="recall",
     aliases=(
         "R",
@@ -23,8 +23,7 @@ from evalkit.metrics.labels._over import at_threshold, or_zero, where_undefined
     undefined="without a row with label 1",
     parameters=(where_undefined(), *at_threshold()),
     higher_is_better=True,
-    monotone=False,
-    cutoff="never",
+    over_rows=of_counts,
 )
 @kernel(allocates=False)
 def recall(tp, fp, tn, fn, undefined):

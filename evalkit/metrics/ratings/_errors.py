@@ -3,8 +3,18 @@
 
 import math
 from functools import partial
+from typing import Any
 
-from evalkit.metrics import Parameter, choice, kernel, metric
+from evalkit.metrics import (
+    ROWS,
+    OfSums,
+    Parameter,
+    Smooth,
+    choice,
+    kernel,
+    over_rows_or_users,
+    rating_metric,
+)
 
 HERLOCKER = (
     "Herlocker, Konstan, Terveen and Riedl 2004, Evaluating collaborative filtering "
@@ -13,18 +23,6 @@ HERLOCKER = (
 UNDEFINED, FINITE = 0, 1
 SMALL, LARGE = 2.0**-400, 2.0**400  # between them squares lose nothing
 FAR_UP, FAR_DOWN = 2.0**600, 2.0**-600
-
-
-def over_rows_or_users() -> Parameter:
-    """The parameter `over`."""
-    return choice(
-        "over",
-        {
-            "rows": "all rated pairs together, so that people with many count more",
-            "users": "the value of each user's rated pairs, averaged over users",
-        },
-        doc="What is averaged.",
-    )
 
 
 def where_constant() -> Parameter:
@@ -41,15 +39,54 @@ def where_constant() -> Parameter:
 
 # a mean of distances, or of their squares: from 0 up, and the less the better
 error_metric = partial(
-    metric,
+    rating_metric,
     source=HERLOCKER,
     bounds=(0.0, math.inf),
     undefined="without a predicted pair",
     parameters=(over_rows_or_users(),),
     higher_is_better=False,
-    monotone=False,
-    cutoff="never",
 )
+
+
+def error(ratings: Any, predictions: Any) -> Any:
+    """How much too high each prediction is."""
+    return predictions - ratings
+
+
+def distance(ratings: Any, predictions: Any) -> Any:
+    """How far each prediction is off."""
+    return abs(predictions - ratings)
+
+
+def rating(ratings: Any, predictions: Any) -> Any:
+    """The ratings themselves."""
+    return ratings
+
+
+def explained(least_rows: int, constant: object, *, forgives_bias: bool) -> OfSums:
+    """1 - squared errors over squared distances from the mean rating.
+
+    `forgives_bias`: errors are taken from their mean. `least_rows`: fewer have no value.
+    """
+
+    def value(squares: Any, errors: Any, ratings: Any, rated: Any, n: Any) -> Any:
+        spread = n * rated - ratings * ratings
+        wrong = n * squares - (errors * errors if forgives_bias else 0)
+        if spread or n == 0:
+            return 1 - wrong / spread
+        if constant == "undefined" or n < least_rows:
+            return math.nan
+        return 0.0 if wrong else 1.0
+
+    # levels instead of ratings, so that squares of large ratings cancel nothing
+    level = ("level",), ("level", "squares"), ROWS
+    smooth = Smooth(((error, "squares"), *level), lambda q, r, rr, n: 1 - q / (rr - r * r / n))
+    if forgives_bias:
+        smooth = Smooth(
+            ((error, "squares"), error, *level),
+            lambda q, e, r, rr, n: 1 - (q - e * e / n) / (rr - r * r / n),
+        )
+    return OfSums(((error, "squares"), error, rating, (rating, "squares"), ROWS), value, smooth)
 
 
 @kernel(allocates=False)

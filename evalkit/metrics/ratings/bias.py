@@ -3,11 +3,11 @@
 
 import math
 
-from evalkit.metrics import kernel, metric
-from evalkit.metrics.ratings._errors import over_rows_or_users
+from evalkit.metrics import ROWS, kernel, of_sums, over_rows_or_users, rating_metric, ratio
+from evalkit.metrics.ratings._errors import error
 
 
-@metric(
+@rating_metric(
     name="bias",
     aliases=(
         "mean_error",
@@ -21,8 +21,7 @@ from evalkit.metrics.ratings._errors import over_rows_or_users
     undefined="without a predicted pair",
     parameters=(over_rows_or_users(),),
     higher_is_better=None,
-    monotone=False,
-    cutoff="never",
+    over_rows=of_sums(error, ROWS, by=ratio),
 )
 @kernel(allocates=False)
 def bias(starts, ratings, predictions, over, out):

@@ -3,15 +3,11 @@
 
 import math
 
-from evalkit.metrics import kernel, metric
-from evalkit.metrics.ratings._errors import (
-    explained_shares,
-    over_rows_or_users,
-    where_constant,
-)
+from evalkit.metrics import kernel, over_rows_or_users, rating_metric
+from evalkit.metrics.ratings._errors import explained, explained_shares, where_constant
 
 
-@metric(
+@rating_metric(
     name="explained-variance",
     aliases=(
         "exp_var",
@@ -28,8 +24,7 @@ from evalkit.metrics.ratings._errors import (
     undefined="where all ratings are equal",
     parameters=(over_rows_or_users(), where_constant()),
     higher_is_better=True,
-    monotone=False,
-    cutoff="never",
+    over_rows=lambda asked: explained(1, dict(asked.parameters)["constant"], forgives_bias=True),
 )
 @kernel(allocates=False)
 def explained_variance(starts, ratings, predictions, over, constant, out):

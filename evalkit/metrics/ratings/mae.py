@@ -3,8 +3,8 @@
 
 import math
 
-from evalkit.metrics import kernel
-from evalkit.metrics.ratings._errors import error_metric
+from evalkit.metrics import ROWS, kernel, of_sums, ratio
+from evalkit.metrics.ratings._errors import distance, error_metric
 
 
 @error_metric(
@@ -13,6 +13,7 @@ from evalkit.metrics.ratings._errors import error_metric
     summary="Mean distance between predicted and true rating.",
     formula="mean of |prediction - rating|",
     latex=r"\frac{1}{n} \sum |\hat r - r|",
+    over_rows=of_sums(distance, ROWS, by=ratio),
 )
 @kernel(allocates=False)
 def mae(starts, ratings, predictions, over, out):

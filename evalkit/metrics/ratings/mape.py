@@ -2,12 +2,21 @@
 """Mean absolute percentage error of predicted ratings."""
 
 import math
+from typing import Any
 
-from evalkit.metrics import kernel, metric
-from evalkit.metrics.ratings._errors import over_rows_or_users
+from evalkit.metrics import kernel, of_sums, over_rows_or_users, rating_metric, ratio
 
 
-@metric(
+def relative(ratings: Any, predictions: Any) -> Any:
+    """How far each prediction is off, as a share of its rating; NaN where that is 0."""
+    import numpy as np  # metrics are listed without it
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = abs(predictions - ratings) / abs(ratings)
+        return np.where(ratings != 0.0, shares, math.nan)
+
+
+@rating_metric(
     name="MAPE",
     aliases=("mean_absolute_percentage_error",),
     summary=(
@@ -22,8 +31,7 @@ from evalkit.metrics.ratings._errors import over_rows_or_users
     undefined="without a predicted pair whose rating is not 0",
     parameters=(over_rows_or_users(),),
     higher_is_better=False,
-    monotone=False,
-    cutoff="never",
+    over_rows=of_sums(relative, (relative, "count"), by=ratio),
 )
 @kernel(allocates=False)
 def mape(starts, ratings, predictions, over, out):

@@ -1,8 +1,8 @@
 # mypy: disable-error-code="no-untyped-def"
 """Mean squared error of predicted ratings."""
 
-from evalkit.metrics import kernel
-from evalkit.metrics.ratings._errors import error_metric, mean_squares
+from evalkit.metrics import ROWS, kernel, of_sums, ratio
+from evalkit.metrics.ratings._errors import error, error_metric, mean_squares
 
 
 @error_metric(
@@ -11,6 +11,7 @@ from evalkit.metrics.ratings._errors import error_metric, mean_squares
     summary="Mean squared difference of predicted and true rating.",
     formula="mean of (prediction - rating)^2",
     latex=r"\frac{1}{n} \sum (\hat r - r)^2",
+    over_rows=of_sums((error, "squares"), ROWS, by=ratio),
 )
 @kernel(allocates=False)
 def mse(starts, ratings, predictions, over, out):

@@ -3,15 +3,11 @@
 
 import math
 
-from evalkit.metrics import kernel, metric
-from evalkit.metrics.ratings._errors import (
-    explained_shares,
-    over_rows_or_users,
-    where_constant,
-)
+from evalkit.metrics import kernel, over_rows_or_users, rating_metric
+from evalkit.metrics.ratings._errors import explained, explained_shares, where_constant
 
 
-@metric(
+@rating_metric(
     name="R2",
     aliases=(
         "rsquared",
@@ -28,8 +24,7 @@ from evalkit.metrics.ratings._errors import (
     undefined="where all ratings are equal, and of fewer than two",
     parameters=(over_rows_or_users(), where_constant()),
     higher_is_better=True,
-    monotone=False,
-    cutoff="never",
+    over_rows=lambda asked: explained(2, dict(asked.parameters)["constant"], forgives_bias=False),
 )
 @kernel(allocates=False)
 def r_squared(starts, ratings, predictions, over, constant, out):

@@ -2,12 +2,21 @@
 """Symmetric mean absolute percentage error of predicted ratings."""
 
 import math
+from typing import Any
 
-from evalkit.metrics import kernel, metric
-from evalkit.metrics.ratings._errors import over_rows_or_users
+from evalkit.metrics import ROWS, kernel, of_sums, over_rows_or_users, rating_metric, ratio
 
 
-@metric(
+def symmetric(ratings: Any, predictions: Any) -> Any:
+    """How far each prediction is off, as a share of the mean size of both; 0 where both are 0."""
+    import numpy as np  # metrics are listed without it
+
+    size = abs(predictions) + abs(ratings)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(size > 0.0, 2.0 * abs(predictions - ratings) / size, 0.0)
+
+
+@rating_metric(
     name="sMAPE",
     aliases=("symmetric_mean_absolute_percentage_error",),
     summary=(
@@ -22,8 +31,7 @@ from evalkit.metrics.ratings._errors import over_rows_or_users
     undefined="without a predicted pair",
     parameters=(over_rows_or_users(),),
     higher_is_better=False,
-    monotone=False,
-    cutoff="never",
+    over_rows=of_sums(symmetric, ROWS, by=ratio),
 )
 @kernel(allocates=False)
 def smape(starts, ratings, predictions, over, out):

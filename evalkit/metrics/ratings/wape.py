@@ -2,12 +2,18 @@
 """Weighted absolute percentage error of predicted ratings."""
 
 import math
+from typing import Any
 
-from evalkit.metrics import kernel, metric
-from evalkit.metrics.ratings._errors import over_rows_or_users
+from evalkit.metrics import kernel, of_sums, over_rows_or_users, rating_metric, ratio
+from evalkit.metrics.ratings._errors import distance
 
 
-@metric(
+def size(ratings: Any, predictions: Any) -> Any:
+    """The size of each rating."""
+    return abs(ratings)
+
+
+@rating_metric(
     name="WAPE",
     aliases=("MAD_mean_ratio",),
     summary=(
@@ -21,8 +27,7 @@ from evalkit.metrics.ratings._errors import over_rows_or_users
     undefined="where all ratings are 0",
     parameters=(over_rows_or_users(),),
     higher_is_better=False,
-    monotone=False,
-    cutoff="never",
+    over_rows=of_sums(distance, size, by=ratio),
 )
 @kernel(allocates=False)
 def wape(starts, ratings, predictions, over, out):

@@ -1,0 +1,236 @@
+"""Numbers over all rows of ratings or of labels, as functions of sums over these rows.
+
+A sum is named by a term. What labels and ratings can sum up:
+
+| term | what it is the sum of |
+|---|---|
+| `ROWS` | the weight of all rows; of ratings their number |
+| a function of ratings and predictions | its values, of which NaN counts nothing |
+| `(function, "squares")`, `(function, "count")` | their squares; how many there are |
+| `("level",)`, `("level", "squares")` | ratings less the middle of all, for `smooth` alone |
+| `POSITIVES`, `NEGATIVES` | the weight of rows with label 1, with label 0 |
+| a request of a metric declared by its loss | the loss of each row times its weight |
+| `("called", threshold)` | not a sum but two: rows from a score on, with label 1 and 0 |
+| `("best", request)` | the same, from the score on at which a metric of counts is best |
+| `("won", ties)` | twice the pairs of a 1 and a 0 in which the 1 has the higher score |
+| `("precision", integration)` | recall that each score adds, times precision, times all rows with label 1 |
+| `("area", share)` | pairs under the ROC curve up to a false positive rate |
+| `("bins", n, binning)` | not a sum but those of bins: `scores`, `positives`, `rows` |
+| `PREDICTED`, `("tp", threshold)`, `("fp", threshold)`, `("AUC", ties)`, `("PR-AUC", integration)`, \
+`("partial-AUC", share)` | what each user adds to scores, counts and areas, for `smooth` alone |
+"""
+
+import cmath
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ._declare import Parameter, Request, choice, number
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+Term: TypeAlias = "Hashable"
+
+ROWS, POSITIVES, NEGATIVES, PREDICTED = ("rows",), ("positives",), ("negatives",), ("predicted",)
+
+STEP = 1e-30  # of a sum's size; complex steps cancel nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Smooth:
+    """A number over all rows, as a function of sums that every user adds to.
+
+    A user's influence is the gradient of the function times the user's own sums.
+
+    Args:
+        terms: the sums, in the order of the function's arguments.
+        function: of complex numbers too, by whose imaginary part the gradient is taken.
+    Source:
+        Deville 1999, Variance estimation for complex statistics and estimators, 2; complex steps:
+        Squire and Trapp 1998, Using complex variables to estimate derivatives of real functions.
+    """
+
+    terms: tuple[Term, ...]
+    function: Callable[..., Any]
+
+    def gradient(self, sums: Sequence[float]) -> tuple[float, ...] | None:
+        """The derivative by each sum; None where one does not exist."""
+        found = []
+        for place, total in enumerate(sums):
+            step = STEP * (abs(total) or 1.0)
+            moved = [complex(each) for each in sums]
+            moved[place] += complex(0.0, step)
+            try:
+                found.append(complex(self.function(*moved)).imag / step)
+            except (ZeroDivisionError, OverflowError, ValueError):
+                return None
+        return tuple(found) if all(map(math.isfinite, found)) else None
+
+
+@dataclass(frozen=True, slots=True)
+class OfSums:
+    """A number over all rows, as a function of sums over them.
+
+    Args:
+        terms: the sums, in the order of the function's arguments.
+        function: a division by 0 says that the number is undefined.
+        smooth: what the standard error is made of; None: the number has none.
+        is_exact: the function is given fractions, and what it gives is rounded once; otherwise
+            each sum is rounded first.
+    """
+
+    terms: tuple[Term, ...]
+    function: Callable[..., Any]
+    smooth: Smooth | None
+    is_exact: bool = True
+
+    def value(self, sums: Sequence[Any]) -> float:
+        """The number; NaN where it is undefined."""
+        if not self.is_exact:
+            sums = [float(each) if isinstance(each, Fraction) else each for each in sums]
+        try:
+            return as_float(self.function(*sums))
+        except ZeroDivisionError:
+            return math.nan
+
+
+def of_sums(
+    *terms: Term, by: Callable[..., Any], is_exact: bool = True, is_smooth: bool = True
+) -> OfSums:
+    """A number by a function of fractions and of complex numbers: its derivative is its error."""
+    return OfSums(terms, by, Smooth(terms, by) if is_smooth else None, is_exact)
+
+
+def of_kernel(*terms: Term, is_exact: bool = True) -> Callable[[Request], OfSums]:
+    """A number that the metric's own kernel makes of sums and of the metric's parameters."""
+
+    def made(asked: Request) -> OfSums:
+        kernel, own = asked.metric.kernel.plain, asked.own_arguments
+        return of_sums(*terms, by=lambda *sums: kernel(*sums, *own), is_exact=is_exact)
+
+    return made
+
+
+def ratio(above: Any, below: Any) -> Any:
+    """One sum over another."""
+    return above / below
+
+
+def as_float(value: Any) -> float:
+    """A number as a float, rounded once; infinite where it is too large for one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def square_root(value: Any) -> Any:
+    """The square root of a fraction, also of one too large or too small for a float.
+
+    0 of less than 0; infinite where the root is too large itself; of other numbers by `cmath`.
+    """
+    if not isinstance(value, Fraction):
+        return cmath.sqrt(value) if isinstance(value, complex) else math.sqrt(value)
+    if value <= 0:
+        return 0.0
+    halved = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
+    scale = Fraction(2) ** (2 * halved)
+    try:
+        return math.ldexp(math.sqrt(value / scale), halved)
+    except OverflowError:
+        return math.inf
+
+
+def of_loss(request: Request) -> OfSums:
+    """The mean of the losses of all rows, by their weights."""
+    return of_sums(request.ungrouped, ROWS, by=ratio)
+
+
+def of_counts(request: Request) -> OfSums:
+    """A number of rows called positive or negative, which the metric's kernel makes of counts.
+
+    A best threshold jumps, and has no standard error.
+    """
+    kernel, extra = request.metric.kernel, request.own_arguments
+    parameters = dict(request.parameters)
+    threshold = float(parameters["threshold"])
+    if parameters["rule"] != "from":
+        threshold = math.nextafter(threshold, math.inf)
+    is_best = parameters["at"] == "best"
+
+    def value(called: tuple[float, ...], positives: float, negatives: float) -> Any:
+        import numpy as np  # metrics are listed without it
+
+        tp, fp = np.float64(called[0]), np.float64(called[1])
+        return kernel.interpret(tp, fp, negatives - fp, positives - tp, *extra)
+
+    def smooth(tp: complex, fp: complex, positives: complex, rows: complex) -> Any:
+        return kernel.plain(tp, fp, rows - positives - fp, positives - tp, *extra)
+
+    called: Term = ("best", request) if is_best else ("called", threshold)
+    additive = ("tp", threshold), ("fp", threshold), POSITIVES, ROWS
+    error = None if is_best else Smooth(additive, smooth)
+    return OfSums((called, POSITIVES, NEGATIVES), value, error, is_exact=False)
+
+
+def over_rows_or_users() -> Parameter:
+    """`over`, of ratings."""
+    return choice(
+        "over",
+        {
+            "rows": "all rated pairs together, so that people with many count more",
+            "users": "the value of each user's rated pairs, averaged over users",
+        },
+        doc="What is averaged.",
+    )
+
+
+def over_rows_or_groups() -> tuple[Parameter, Parameter]:
+    """`over` and `weighting`, for metrics of labels that exist within one user too."""
+    return (
+        choice(
+            "over",
+            {
+                "rows": "all rows together",
+                "users": "the value of each user's rows, averaged over users",
+                "sessions": "the value of each session's rows, averaged over sessions",
+            },
+            doc="What is averaged.",
+        ),
+        choice(
+            "weighting",
+            {
+                "equal": "every user counts once",
+                "impressions": "a user counts by the weight of its rows",
+                "positives": "a user counts by the weight of its rows with label 1",
+            },
+            doc="How users or sessions are weighted in the average; without effect over rows.",
+        ),
+    )
+
+
+def at_threshold() -> tuple[Parameter, Parameter, Parameter]:
+    """`threshold`, `rule` and `at`, for metrics of rows that are called positive or negative."""
+    return (
+        number("threshold", 0.5, doc="A row is called positive from this score on."),
+        choice(
+            "rule",
+            {
+                "from": "a row of exactly the threshold is called positive",
+                "above": "it is called negative",
+            },
+            doc="What a score at the threshold is.",
+        ),
+        choice(
+            "at",
+            {
+                "threshold": "the given threshold",
+                "best": "the score at which this very metric is best, the highest of several; "
+                "it flatters, for it is chosen on the rows that it is measured on",
+            },
+            doc="Which threshold is taken.",
+        ),
+    )
