@@ -9,7 +9,7 @@ from evalkit.config._places import Key, spell
 from evalkit.config._problems import Problems
 from evalkit.config._variables import SECTIONS, tables_of
 from evalkit.errors import EvalkitError, nearest
-from evalkit.metrics import load_metric_files, parse_metrics, policies_of_kind, registry_of
+from evalkit.metrics import load_metric_files, over, parse_metrics, policies_of_kind, registry_of
 from evalkit.profiles import find_profile, is_path
 
 SPAN = re.compile(r"[1-9][0-9]{0,5}[mhd]")
@@ -219,24 +219,30 @@ def check_metrics(tree: Mapping[str, object], problems: Problems) -> None:
     files = others.get("files")
     key: Key = ("metrics", "names")
     kind = kind_of({section for section in SECTIONS if tree.get(section, []) != []})
-    metrics = registry_of(kind) if kind in ("ratings", "labels") else None
-    if metrics is not None and files:
-        message = f"files with metrics of your own measure rankings, not {kind}"
-        return problems.add(("metrics", "files"), "conflicting-keys", message)
+    measured = kind if kind in ("ratings", "labels") else "rankings"
+    metrics = registry_of(measured)
     if isinstance(files, list) and all(isinstance(file, str) for file in files) and files:
         try:
-            metrics = load_metric_files(files)
+            metrics = load_metric_files(files, measured)
         except EvalkitError as error:
             return problems.add_error(("metrics", "files"), error)
     try:
-        parse_metrics(
+        found = parse_metrics(
             [name for _, name in texts],
             metrics=metrics,
             policies=policies_of_kind(kind),
             at=lambda number: problems.places.at((*key, texts[number][0])),
         )
     except EvalkitError as error:
-        problems.add_error(key, error)
+        return problems.add_error(key, error)
+    for each in found if measured != "rankings" else ():
+        if over(each) == "rows" and each.metric.over_rows is None:
+            problems.add(
+                key,
+                "users-only",
+                f"the file of {each.label} does not say how it is made of all rows",
+                hint=f"write {each.metric.name}(over='users'), or declare over_rows",
+            )
     return None
 
 

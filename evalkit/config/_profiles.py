@@ -17,7 +17,6 @@ from evalkit.metrics import (
     load_metric_files,
     parse_metrics,
     policies_of_kind,
-    registry_of,
 )
 from evalkit.profiles import DEFAULT, Profile, find_profile, speaking_of
 
@@ -37,8 +36,8 @@ class Followed:
 
 
 def metrics_of(section: MetricsSection, kind: str) -> Mapping[str, Metric]:
-    """The metrics of rankings with those of the config's files, or those of ratings or labels."""
-    return load_metric_files(section.files) if kind == "rankings" else registry_of(kind)
+    """The metrics of a kind with those of the config's files."""
+    return load_metric_files(section.files, kind)
 
 
 def follow_profile(
@@ -51,7 +50,8 @@ def follow_profile(
             [profile-without-kind]; a policy in a user's file that there is not [unknown-key],
             or a value that it does not take [bad-parameter-value].
     """
-    found = find_profile(section.profile, metrics=load_metric_files(section.files), at=at)
+    files = section.files if kind == "rankings" else ()
+    found = find_profile(section.profile, metrics=load_metric_files(files), at=at)
     if not found.speaks_of(kind):
         raise RequestError(
             f"the profile {found.name!r} says nothing of {kind}",

@@ -13,7 +13,7 @@ from evalkit.config import Config, StatisticsSection, build_config
 from evalkit.errors import DataError, RequestError
 from evalkit.ids import USER_KEY, plan_ids, stable_hashes
 from evalkit.looks.resampling import Resampling
-from evalkit.metrics import load_metric_files, parse_metrics, registry_of
+from evalkit.metrics import load_metric_files, parse_metrics
 from evalkit.report import PerUser, Report
 from evalkit.segments import CellSet
 from evalkit.sums import GrandTotals, Pair, pairs_among
@@ -143,7 +143,7 @@ def _common_labels(
     runs: Sequence[Named], metrics: Sequence[str], metric_files: Sequence[str]
 ) -> list[str]:
     kind = _kind_of(runs[0][1])
-    known = load_metric_files(metric_files) if kind == "rankings" else registry_of(kind)
+    known = load_metric_files(metric_files, kind)
     given = set(runs[0][1].labels) & set(metrics)
     asked = [metric for metric in metrics if metric not in given]
     parsed = [request.label for request in parse_metrics(asked, metrics=known)] if asked else []

@@ -36,6 +36,14 @@ from evalkit.rows import (
 PIECES = 128  # into which parts are divided among threads; what these give is merged
 
 
+def has_part(term: Term) -> bool:
+    """Whether it is known what each user adds to a sum."""
+    if isinstance(term, Request):
+        return term.metric.is_loss
+    known = term in (ROWS, POSITIVES, PREDICTED) or is_area(term)
+    return known or (isinstance(term, tuple) and term[0] in ("tp", "fp"))
+
+
 @dataclass(slots=True)
 class GroupRows:
     """The rows of some groups, group by group, scores descending.

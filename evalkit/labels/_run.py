@@ -7,9 +7,11 @@ from functools import partial
 
 from evalkit.config import Config
 from evalkit.errors import DataError, RequestError
+from evalkit.labels._groups import has_part
 from evalkit.labels._measuring import Measurer
 from evalkit.labels._parts import Leading
 from evalkit.labels._rows import LabelReader, mark_scores, refuse_policies
+from evalkit.labels._walk import has_sum
 from evalkit.metrics import over
 from evalkit.planning.tables import Given, settle_columns
 from evalkit.report import Report, TruthCounts, Warning_
@@ -24,6 +26,7 @@ from evalkit.rows import (
     RowTally,
     UserSide,
     check_rows,
+    check_sums,
     count_lost,
     find_repeats,
     find_users,
@@ -49,6 +52,7 @@ def run_labels(job: RowJob) -> Report:
         MachineError: the rows do not fit into the memory [memory-limit].
     """
     refuse_policies(job.config.policies)
+    check_sums(job.requests, has_sum, has_part)
     _check_sessions(job)
     config, opened = _open(job.config, job.given)
     job = replace(job, config=config)

@@ -308,15 +308,18 @@ SUMS: Mapping[str, Callable[..., Found]] = {
 
 
 def terms_of(requests: Sequence[Request]) -> tuple[Term, ...]:
-    """What the walk adds up for requests over all rows; each term once.
-
-    Raises:
-        RequestError: one names a sum that there is not [unknown-sum].
-    """
+    """What the walk adds up for requests over all rows; each term once."""
     found = [term for each in requests for term in each.over_rows.terms]
     if any(each.metric.of_probabilities for each in requests) or PREDICTED in found:
         found.append(CURVE)
     return tuple(each for each in dict.fromkeys(found) if each not in OF_TOTALS)
+
+
+def has_sum(term: Any) -> bool:
+    """Whether labels have a sum."""
+    if isinstance(term, Request):
+        return term.metric.is_loss
+    return term in OF_TOTALS or (isinstance(term, tuple) and term[0] in SUMS)
 
 
 def _start(term: Any) -> Found:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from evalkit.kernels import Kernel
@@ -283,8 +283,7 @@ class Request:
     @property
     def over_rows(self) -> "OfSums":
         """The number over all rows, of a metric that has one."""
-        assert self.metric.over_rows is not None
-        return self.metric.over_rows(self)
+        return _over_rows(self)
 
     @property
     def kernel_cutoff(self) -> int:
@@ -356,6 +355,13 @@ class Request:
             return self.encoded
         found = self.metric.tables(dict(self.parameters), hits, relevant, lengths, cutoffs)
         return *self.encoded, *(_frozen(each) for each in found)
+
+
+@cache
+def _over_rows(request: Request) -> "OfSums":
+    # sums are told apart by the functions that they are made by, so these are made once
+    assert request.metric.over_rows is not None
+    return request.metric.over_rows(request)
 
 
 def _shifted(gains: "NDArray[float64]", threshold: float) -> "NDArray[float64]":

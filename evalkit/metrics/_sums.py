@@ -1,23 +1,6 @@
 """Numbers over all rows of ratings or of labels, as functions of sums over these rows.
 
-A sum is named by a term. What labels and ratings can sum up:
-
-| term | what it is the sum of |
-|---|---|
-| `ROWS` | the weight of all rows; of ratings their number |
-| a function of ratings and predictions | its values, of which NaN counts nothing |
-| `(function, "squares")`, `(function, "count")` | their squares; how many there are |
-| `("level",)`, `("level", "squares")` | ratings less the middle of all, for `smooth` alone |
-| `POSITIVES`, `NEGATIVES` | the weight of rows with label 1, with label 0 |
-| a request of a metric declared by its loss | the loss of each row times its weight |
-| `("called", threshold)` | not a sum but two: rows from a score on, with label 1 and 0 |
-| `("best", request)` | the same, from the score on at which a metric of counts is best |
-| `("won", ties)` | twice the pairs of a 1 and a 0 in which the 1 has the higher score |
-| `("precision", integration)` | recall that each score adds, times precision, times all rows with label 1 |
-| `("area", share)` | pairs under the ROC curve up to a false positive rate |
-| `("bins", n, binning)` | not a sum but those of bins: `scores`, `positives`, `rows` |
-| `PREDICTED`, `("tp", threshold)`, `("fp", threshold)`, `("AUC", ties)`, `("PR-AUC", integration)`, \
-`("partial-AUC", share)` | what each user adds to scores, counts and areas, for `smooth` alone |
+A sum is named by a term; docs/adding-a-metric.md lists those that ratings and labels have.
 """
 
 import cmath

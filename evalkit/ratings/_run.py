@@ -19,6 +19,7 @@ from evalkit.ratings._pairs import (
     refuse_policies,
     shares_of,
 )
+from evalkit.ratings._sums import has_part, has_sum
 from evalkit.report import Input, Report, TruthCounts, Warning_
 from evalkit.rows import (
     Findings,
@@ -32,6 +33,7 @@ from evalkit.rows import (
     RowTally,
     UserSide,
     check_rows,
+    check_sums,
     find_users,
     group_by,
     inputs_of,
@@ -58,6 +60,7 @@ def run_ratings(job: RowJob) -> Report:
         MachineError: the rows do not fit into the memory [memory-limit].
     """
     refuse_policies(job.config.policies)
+    check_sums(job.requests, has_sum, has_part)
     config, tables = _open(job.config, job.given)
     job = replace(job, config=config)
     side = job.begin(job.config.ratings, [table for _, table in tables.all])

@@ -24,11 +24,15 @@ def _parts(term: Term) -> tuple[Any, str]:
     return what, cast(str, how[0]) if how else "sum"
 
 
-def is_known(term: Term) -> bool:
+def has_sum(term: Term) -> bool:
     """Whether ratings have a sum."""
     what, how = _parts(term)
-    known = callable(what) and how in ("sum", "squares", "count")
-    return known or term in (ROWS, ("level",), ("level", "squares"))
+    return term == ROWS or (callable(what) and how in ("sum", "squares", "count"))
+
+
+def has_part(term: Term) -> bool:
+    """Whether it is known what each user adds to a sum."""
+    return has_sum(term) or term in (("level",), ("level", "squares"))
 
 
 def _values(column: Column, ratings: Floats, predictions: Floats) -> Floats:

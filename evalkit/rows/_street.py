@@ -8,10 +8,10 @@ import polars as pl
 
 from evalkit import __version__
 from evalkit.config import Config
-from evalkit.errors import DataError, EvalkitError, note, raise_all
+from evalkit.errors import DataError, EvalkitError, RequestError, note, raise_all
 from evalkit.ids import plan_ids
 from evalkit.looks.resampling import resamples
-from evalkit.metrics import Request, over
+from evalkit.metrics import Request, Term, over
 from evalkit.planning.ledger import input_of, versions
 from evalkit.report import (
     Counts,
@@ -80,6 +80,36 @@ def open_all(actions: Sequence[Callable[[], Table]]) -> list[Table]:
             note(error, problems)
     raise_all(problems)
     return opened
+
+
+def check_sums(
+    requests: Sequence[Request],
+    has_sum: Callable[[Term], bool],
+    has_part: Callable[[Term], bool],
+) -> None:
+    """The sums that metrics over all rows are made of are there.
+
+    Args:
+        has_sum: whether there is a sum over all rows.
+        has_part: whether it is known what each user adds to it.
+    Raises:
+        RequestError: one is not, of a metric of a user's own [unknown-sum].
+    """
+    for each in requests:
+        if over(each) == "rows":
+            made = each.over_rows
+            unknown = [term for term in made.terms if not has_sum(term)]
+            smooth = () if made.smooth is None else made.smooth.terms
+            unknown += [term for term in smooth if not has_part(term)]
+            if unknown:
+                raise RequestError(
+                    f"{each.label} is made of {unknown[0]!r}, and {each.metric.kind} have no such "
+                    "sum",
+                    code="unknown-sum",
+                    at="over_rows",
+                    hint="docs/adding-a-metric.md lists the sums; is_smooth=False leaves the "
+                    "standard error out",
+                )
 
 
 def group_by(name: str, tables: Sequence[Table], seed: int) -> Grouping:

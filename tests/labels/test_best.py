@@ -51,7 +51,7 @@ def test_multiples_are_summed_exactly(pairs, more):
     others.merge(sums)
 
     total = sum((Fraction(value) * (number + 1) for value, number in pairs), Fraction(more))
-    assert Fraction(others.scaled, 1 << 1074) == total
+    assert others.value == total
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=60), st.integers(1, 7))
