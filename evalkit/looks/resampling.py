@@ -8,7 +8,6 @@ same bits for every order, thread count and split of the users.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +17,13 @@ from evalkit.errors import RequestError
 from evalkit.kernels.threads import ordered_map
 from evalkit.metrics import Request
 from evalkit.segments import CellSet, Segment
+from evalkit.statistics import bootstrap, permutation
+from evalkit.statistics.bootstrap import Resamples
 from evalkit.statistics.intervals import Interval
+from evalkit.statistics.permutation import SignFlips
 from evalkit.sums import Pair, Totals, add_to
 from evalkit.values.blocks import BlockValues, beside
 from evalkit.values.gather import is_mean_of_users
-
-if TYPE_CHECKING:
-    from evalkit.statistics.bootstrap import Resamples
-    from evalkit.statistics.permutation import SignFlips
 
 Values = npt.NDArray[np.float64]
 MOST_BYTES = 4 << 30  # of what a thread draws
@@ -41,8 +39,8 @@ def resamples(chosen: StatisticsSection) -> bool:
 class _Drawn:
     """What one thread has added up, by cell of the users."""
 
-    resamples: "Resamples | None"
-    flips: "SignFlips | None"
+    resamples: Resamples | None
+    flips: SignFlips | None
 
 
 @dataclass(slots=True)
@@ -58,8 +56,8 @@ class Draws:
 
     models: tuple[str, ...] = ()
     pairs: tuple[Pair, ...] = ()
-    resamples: "dict[Segment, Resamples]" = field(default_factory=dict)
-    flips: "dict[Segment, SignFlips]" = field(default_factory=dict)
+    resamples: dict[Segment, Resamples] = field(default_factory=dict)
+    flips: dict[Segment, SignFlips] = field(default_factory=dict)
     differences: dict[tuple[Segment, Pair], list[Values]] = field(default_factory=dict)
     n_bytes: int = 0
 
@@ -234,8 +232,6 @@ class Resampling:
         chosen = self.chosen
         drawn = _Drawn(None, None)
         if self.bootstraps:
-            from evalkit.statistics import bootstrap
-
             squares = chosen.limits == "studentised"
             drawn.resamples = bootstrap.Resamples(
                 largest,
@@ -245,8 +241,6 @@ class Resampling:
                 squares=squares,
             )
         if chosen.test == "permutation" and self.draws.pairs:
-            from evalkit.statistics import permutation
-
             n_values = len(self.draws.models) * len(self.requests)
             drawn.flips = permutation.SignFlips(
                 largest[n_values:],
@@ -258,8 +252,6 @@ class Resampling:
 
     def _bytes(self, n_columns: int, n_cells: int) -> int:
         """Memory of what one thread draws; signed ranks keep the differences of all users."""
-        from evalkit.statistics import bootstrap, permutation
-
         chosen, n_bytes = self.chosen, 0
         if self.bootstraps:
             n_bytes += bootstrap.estimate_bytes(

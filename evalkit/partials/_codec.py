@@ -68,6 +68,8 @@ def codec_of(hint: Any) -> Codec:
     """
     if hint in _SIMPLE:
         return _SIMPLE[hint]
+    if hint is None:
+        return _SIMPLE[NoneType]
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return _union(inner)
