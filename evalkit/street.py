@@ -60,7 +60,7 @@ def run_config(
     keeps = per_user or per_user_folder is not None
     with speaking(config.door):
         if config.kind != "rankings":
-            from evalkit.rows import RowJob
+            from evalkit.rows import RowJob, run_rows
 
             with storing(config.storage):
                 job = RowJob(
@@ -75,7 +75,7 @@ def run_config(
                     Clock(ProgressLine(progress, ())),
                     opened,
                 )
-                return _kind_of_rows(config).run(job)
+                return run_rows(_kind_of_rows(config), job)
         tables = open_tables(config, given or Given())
         if opened is not None:
             opened(tables.all)
@@ -126,15 +126,16 @@ def key_of_run(config: Config, *, sample: float | None = None) -> str | None:
         RequestError, DataError: as `run_config` does for what can be seen without reading rows.
     """
     if config.kind != "rankings":
-        from evalkit.rows import key_of_rows
+        from evalkit.rows import open_rows
 
         with storing(config.storage):
-            return key_of_rows(*_kind_of_rows(config).open_all(config), sample)
-    tables = open_tables(config, Given())
-    fingerprints = [table.fingerprint() for table in tables.all]
-    if None in fingerprints:
-        return None
-    return key_of_inputs(tables.config, fingerprints, sample)
+            opened = open_rows(_kind_of_rows(config), config, Given())
+            config, tables = opened.config, opened.all
+    else:
+        known = open_tables(config, Given())
+        config, tables = known.config, known.all
+    fingerprints = [table.fingerprint() for table in tables]
+    return None if None in fingerprints else key_of_inputs(config, fingerprints, sample)
 
 
 def _useful(threads: int | None) -> int:

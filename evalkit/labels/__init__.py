@@ -1,8 +1,8 @@
 """Scored rows with labels: classification, calibration and ranking, pooled and by user."""
 
-from evalkit.labels._run import open_all_of, run_labels
+from evalkit.labels._run import LabelRun, check_labels, open_tables
 from evalkit.rows import RowsKind
 
-LABELS = RowsKind(open_all_of, run_labels)
+LABELS = RowsKind(open_tables, check_labels, LabelRun)
 
 __all__ = ["LABELS"]

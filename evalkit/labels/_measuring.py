@@ -30,11 +30,6 @@ class Measurer:
     job: RowJob
     dtypes: Mapping[str, type]
 
-    @property
-    def pooled(self) -> list[Request]:
-        """The metrics over all rows."""
-        return [each for each in self.job.requests if over(each) == "rows"]
-
     def look(
         self,
         rows: ModelRows,
@@ -48,7 +43,7 @@ class Measurer:
             rows: of one model, or of a segment of its users.
             leading: of their scores.
         """
-        pooled, dtypes, threads = self.pooled, self.dtypes, self.job.threads
+        pooled, dtypes, threads = self.job.over("rows"), self.dtypes, self.job.threads
         pool = walked = placements = drawing = ruler = None
         if pooled:
             half = 1 << 8 * np.dtype(dtypes["score"]).itemsize - 1  # a label beside it has room
@@ -72,7 +67,7 @@ class Measurer:
                 results = measure_groups(
                     store,
                     grouping,
-                    [request for request in self.job.requests if over(request) == kind],
+                    self.job.over(kind),
                     list(smooth.values()) if kind == "users" else [],
                     placements=placements,
                     keep=self.job.keeps,
@@ -88,7 +83,7 @@ class Measurer:
 
     def _place(self, rows: ModelRows, leading: Leading) -> Placements | None:
         """What rows do to areas; None where nobody asks."""
-        terms = [term for each in self.pooled for term in _terms(each) if is_area(term)]
+        terms = [term for each in self.job.over("rows") for term in _terms(each) if is_area(term)]
         areas = list(dict.fromkeys(terms))
 
         def find_mixed() -> npt.NDArray[np.bool_]:
@@ -116,11 +111,13 @@ class Measurer:
             return Measured(numbers, users.n_groups)
         columns = {}
         for kind, results in by_kind.items():
-            own = [request for request in self.job.requests if over(request) == kind]
+            own = self.job.over(kind)
             columns[kind] = results.kept.columns(
                 list(zip(own, results.means, strict=True)),
                 results.spread,
-                [smooth.get(request) for request in self.pooled] if kind == "users" else [],
+                [smooth.get(request) for request in self.job.over("rows")]
+                if kind == "users"
+                else [],
             )
         return Measured(numbers, users.n_groups, columns)
 

@@ -1,7 +1,7 @@
 """Labels from config to report."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -12,58 +12,37 @@ from evalkit.labels._measuring import Measurer
 from evalkit.labels._parts import Leading
 from evalkit.labels._rows import LabelReader, mark_scores, refuse_policies
 from evalkit.labels._walk import has_sum
-from evalkit.metrics import over
 from evalkit.planning.tables import Given, settle_columns
-from evalkit.report import Report, TruthCounts, Warning_
+from evalkit.report import Input, TruthCounts, Warning_
 from evalkit.rows import (
-    Findings,
-    Grouping,
     ModelRows,
     Models,
     Reading,
     Room,
     RowJob,
+    RowRun,
     RowTally,
-    UserSide,
     check_rows,
     check_sums,
     count_lost,
     find_repeats,
-    find_users,
-    group_by,
     inputs_of,
-    make_report,
     open_all,
-    open_user_sources,
     room_beside,
-    try_seeds,
     warn_of_lost,
 )
 from evalkit.segments import ALL
 from evalkit.sources import Table, open_labels
 
 
-def run_labels(job: RowJob) -> Report:
-    """The report of a config with [labels].
-
-    Raises:
-        RequestError: the request is wrong.
-        DataError: the data is wrong.
-        MachineError: the rows do not fit into the memory [memory-limit].
-    """
+def check_labels(job: RowJob) -> None:
+    """Refuse what cannot be asked of labels."""
     refuse_policies(job.config.policies)
     check_sums(job.requests, has_sum, has_part)
     _check_sessions(job)
-    config, opened = _open(job.config, job.given)
-    job = replace(job, config=config)
-    side = job.begin(config.labels, opened)
-    pairs = list(zip(config.labels, opened, strict=True))
-    models = [(table.model, each) for table, each in pairs]
-    thresholds = {id(each): table.threshold for table, each in pairs}
-    return try_seeds(_Run(job, side, models, thresholds).report)
 
 
-def _open(config: Config, given: Given) -> tuple[Config, list[Table]]:
+def open_tables(config: Config, given: Given) -> tuple[Config, list[Table]]:
     """Every table of labels, opened, and the config with the columns that they are read by."""
     held = [*given.rankings, *([None] * len(config.labels))]
     guessing = given.guessing(config)
@@ -75,16 +54,9 @@ def _open(config: Config, given: Given) -> tuple[Config, list[Table]]:
     return settle_columns(config, {"labels": tables}), tables
 
 
-def open_all_of(config: Config) -> tuple[Config, list[Table]]:
-    """Every table of labels, then those of segments."""
-    config, tables = _open(config, Given())
-    own = [(table, None) for table in config.labels]
-    return config, [*tables, *open_user_sources(config, own, {}).inputs]
-
-
 def _check_sessions(job: RowJob) -> None:
     config = job.config
-    asked = [request.label for request in job.requests if over(request) == "sessions"]
+    asked = [request.label for request in job.over("sessions")]
     of_users = {
         "segments": bool(config.segments.named),
         "clusters": config.statistics.cluster is not None,
@@ -105,69 +77,41 @@ def _check_sessions(job: RowJob) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    job: RowJob
-    side: UserSide
-    models: Models
-    thresholds: Mapping[int, float | None]
+@dataclass
+class LabelRun(RowRun):
+    """A run of labels."""
 
-    def report(self, seed: int) -> Report:
-        """Read, measure and report; keys of ids are made with `seed`."""
-        job, found = self.job, Findings()
-        tables = [table for _, table in self.models]
-        groupings = self._groupings(tables, seed)
-        find_users(job, self.side, tables, groupings[0], found)
-        reader = LabelReader(job.config.policies, self.thresholds)
-        room = self._room(tables, groupings)
-        reading = self._reading(reader, groupings, room)
-        tallies: dict[str, RowTally] = {}
-        for model, table in self.models:  # one after the other: only one is in memory
-            repeats = self._find_repeats(table, room)
-            for name, rows in reading.models_of(model, table):
-                job.clock.stop("read")
-                if name in tallies:
-                    raise DataError(
-                        f"two tables have rows of {name!r}", code="duplicate-model", at=table.at
-                    )
-                tallies[name] = rows.tally
-                if repeats is not None:
-                    self._note_repeats(name, table, repeats, rows.tally, found)
-                found.warnings += check_rows(job.config, {name: rows}, {name: table.at})
-                found.warnings += warn_of_lost(name, count_lost(rows, groupings[0]))
-                measurer = Measurer(job, reader.dtypes(table))
-                self._measure(name, rows, measurer, groupings, table, found)
-        inputs = inputs_of("labels", self.models, tallies, self.side.sources)
-        truth = _truth_counts(tallies, found)
-        return make_report(job, self.side.keeping, inputs, tallies, truth, found)
-
-    def _groupings(self, tables: Sequence[Table], seed: int) -> list[Grouping]:
-        """Of users, and of sessions where metrics are over these."""
-        found = [group_by("user", [*tables, *self.side.sources.tables], seed)]
-        if any(over(request) == "sessions" for request in self.job.requests):
-            found.append(group_by("session", tables, seed))
-        return found
-
-    def _room(self, tables: Sequence[Table], groupings: Sequence[Grouping]) -> Room:
-        smooth = [each.over_rows.smooth for each in self.job.requests if over(each) == "rows"]
+    def start(self) -> None:
+        """Sessions are grouped where metrics are over these."""
+        job, rows = self.job, self.tables.rows
+        self.groupings = [self.user]
+        if job.over("sessions"):
+            self.groupings.append(self.group_by("session", rows))
+        pooled = job.over("rows")
+        smooth = [each.over_rows.smooth for each in pooled]
         numbers = [each for each in smooth if each is not None]
-        copies = 2 if self.side.sources.segments else 1
-        return room_beside(self.job, numbers, tables, groupings, copies=copies)
-
-    def _reading(self, reader: LabelReader, groupings: Sequence[Grouping], room: Room) -> Reading:
-        job = self.job
-        return Reading(
-            groupings,
-            reader.columns,
-            reader.prepare,
-            reader.dtypes,
-            job.config.policies,
-            job.threads,
-            job.sample,
-            job.clock.line.advance,
-            room,
-            mark_scores if any(over(each) == "rows" for each in job.requests) else None,
+        copies = 2 if self.tables.sources.segments else 1
+        self.room = room_beside(job, numbers, rows, self.groupings, copies=copies)
+        self._given = list(zip(job.config.labels, rows, strict=True))
+        thresholds = {id(table): each.threshold for each, table in self._given}
+        self.reader = LabelReader(job.config.policies, thresholds)
+        self.reading = Reading(
+            self.groupings, job, self.reader, self.room, mark_scores if pooled else None
         )
+
+    @property
+    def models(self) -> Models:
+        """The tables of the config."""
+        return [(each.model, table) for each, table in self._given]
+
+    def rows_of(self, model: str | None, table: Table) -> Iterator[tuple[str, ModelRows]]:
+        """The rows of each model of a table, whose repeats are found first."""
+        self.repeats = self._find_repeats(table, self.room)
+        return self.reading.models_of(model, table)
+
+    def inputs(self) -> list[Input]:
+        """Of labels, and of users."""
+        return inputs_of("labels", self.models, self.tallies, self.tables.sources)
 
     def _find_repeats(self, table: Table, room: Room) -> dict[str | None, int] | None:
         """How many rows of each model are there again; None where rows name no items."""
@@ -175,15 +119,11 @@ class _Run:
             return None
         return find_repeats(table, ["item", "time"], room)
 
-    def _note_repeats(
-        self,
-        name: str,
-        table: Table,
-        repeats: Mapping[str | None, int],
-        tally: RowTally,
-        found: Findings,
-    ) -> None:
+    def _note_repeats(self, name: str, table: Table, tally: RowTally) -> None:
         """Rows of a user, an item and a time that are there again: refused, or counted."""
+        repeats = self.repeats
+        if repeats is None:
+            return
         number = repeats.get(name, 0) if None not in repeats else repeats[None]
         tally.noted["duplicates"] = number
         if number and self.job.config.policies.duplicates == "error":
@@ -195,38 +135,44 @@ class _Run:
             )
         if number:
             message = f"{number:,} rows list an item of a user and a time again, and count"
-            found.warnings.append(Warning_("duplicate-row", message, name))
+            self.found.warnings.append(Warning_("duplicate-row", message, name))
 
-    def _measure(
-        self,
-        name: str,
-        rows: ModelRows,
-        measurer: Measurer,
-        groupings: Sequence[Grouping],
-        table: Table,
-        found: Findings,
-    ) -> None:
+    def measure(self, name: str, rows: ModelRows, table: Table) -> None:
         """Everything of one model: its segments first, then all users, whose rows are forgotten."""
-        leading = rows.tally.marks.pop("scores", Leading.nothing())
+        job, found, tally = self.job, self.found, rows.tally
+        self._note_repeats(name, table, tally)
+        found.warnings += check_rows(job.config, {name: rows}, {name: table.at})
+        found.warnings += warn_of_lost(name, count_lost(rows, self.user))
+        measurer = Measurer(job, self.reader.dtypes(table))
+        leading = tally.marks.pop("scores", Leading.nothing())
         assert isinstance(leading, Leading)
         _check_probabilities(leading, measurer, table)
         if found.segments is not None:
-            for segment, part in found.segments.split(rows, groupings[0], threads=self.job.threads):
-                seen = measurer.look(part, groupings[:1], Leading.of_all(part))
+            for segment, part in found.segments.split(rows, self.user, threads=job.threads):
+                seen = measurer.look(part, [self.user], Leading.of_all(part))
                 found.measured.setdefault(segment, {})[name] = measurer.measured(seen)
-            self.job.clock.stop("segments")
-        seen = measurer.look(rows, groupings, leading, name)
+            job.clock.stop("segments")
+        seen = measurer.look(rows, self.groupings, leading, name)
         rows.forget()
-        found.warnings += seen.warnings(name, self.job.requests)
-        found.graphs += seen.graphs(level=self.job.config.statistics.level)
+        found.warnings += seen.warnings(name, job.requests)
+        found.graphs += seen.graphs(level=job.config.statistics.level)
         found.users[name], found.most_rows[name] = seen.users.n_groups, seen.users.most_rows
-        found.pairs[name] = rows.tally.noted.get("positives", 0)
+        found.pairs[name] = tally.noted.get("positives", 0)
         found.measured.setdefault(ALL, {})[name] = measurer.measured(seen)
+
+    def truth_counts(self) -> TruthCounts:
+        """The labels of the model that has most rows; models have their own counts too."""
+        tallies, found = self.tallies, self.found
+        if not tallies:
+            return TruthCounts(0, 0, {}, 0, 0, 0)
+        name = max(tallies, key=lambda each: tallies[each].rows)
+        tally, n_users, n_pairs = tallies[name], found.users[name], found.pairs[name]
+        return TruthCounts(tally.rows, tally.rows_used, dict(tally.dropped), n_users, 0, n_pairs)
 
 
 def _check_probabilities(leading: Leading, measurer: Measurer, table: Table) -> None:
     low, high = leading.score_range(measurer.dtypes["score"])
-    names = [each.label for each in measurer.pooled if each.metric.of_probabilities]
+    names = [each.label for each in measurer.job.over("rows") if each.metric.of_probabilities]
     if names and not (low >= 0.0 and high <= 1.0) and not math.isnan(low):
         raise DataError(
             f"{', '.join(names)} needs scores from 0 to 1, these go from {low!r} to {high!r}",
@@ -234,19 +180,3 @@ def _check_probabilities(leading: Leading, measurer: Measurer, table: Table) -> 
             at=table.at,
             hint='if they are logits: score = "1 / (1 + exp(-score))" under [labels.columns]',
         )
-
-
-def _truth_counts(tallies: Mapping[str, RowTally], found: Findings) -> TruthCounts:
-    """The labels of the model that has most rows; models have their own counts too."""
-    if not tallies:
-        return TruthCounts(0, 0, {}, 0, 0, 0)
-    name = max(tallies, key=lambda each: tallies[each].rows)
-    tally = tallies[name]
-    return TruthCounts(
-        tally.rows,
-        tally.rows_used,
-        dict(tally.dropped),
-        found.users[name],
-        0,
-        found.pairs[name],
-    )

@@ -1,8 +1,8 @@
 """Predicted ratings against true ones: errors, over all pairs and averaged over users."""
 
-from evalkit.ratings._run import open_ratings_of, run_ratings
+from evalkit.ratings._run import RatingRun, check_ratings, open_tables
 from evalkit.rows import RowsKind
 
-RATINGS = RowsKind(open_ratings_of, run_ratings)
+RATINGS = RowsKind(open_tables, check_ratings, RatingRun)
 
 __all__ = ["RATINGS"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalkit.kernels.threads import ordered_map
-from evalkit.metrics import Request, over
+from evalkit.metrics import over
 from evalkit.ratings._drawing import Drawing, Edges
 from evalkit.ratings._pairs import PairShare
 from evalkit.ratings._sums import PairSums, user_sums
@@ -47,15 +47,10 @@ class Measurer:
 
     job: RowJob
 
-    @property
-    def pooled(self) -> list[Request]:
-        """The metrics over all rows."""
-        return [each for each in self.job.requests if over(each) == "rows"]
-
     def add_up(self, share: PairShare, edges: Edges, *, is_drawn: bool) -> Iterator[Part]:
         """What each part of some users gives."""
-        own = [request for request in self.job.requests if over(request) == "users"]
-        pooled = self.pooled
+        own = self.job.over("users")
+        pooled = self.job.over("rows")
         smooth = [each.over_rows.smooth for each in pooled]
         low, high = float(edges.ratings[0]), float(edges.ratings[-1])
         middle = (low + high) / 2.0 if math.isfinite(low) else 0.0
@@ -99,7 +94,7 @@ class Measurer:
             numbers.append(Number.of_rows(value, error, total.n_users, level=level))
         if not self.job.keeps:
             return Measured(numbers, total.n_users)
-        own = [request for request in self.job.requests if over(request) == "users"]
-        rows = [each.over_rows.smooth for each in self.pooled]
+        own = self.job.over("users")
+        rows = [each.over_rows.smooth for each in self.job.over("rows")]
         columns = total.kept.columns(list(zip(own, total.means, strict=True)), total.spread, rows)
         return Measured(numbers, total.n_users, {"users": columns})

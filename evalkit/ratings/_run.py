@@ -1,12 +1,10 @@
 """Ratings from config to report."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from evalkit.config import Config
-from evalkit.errors import DataError
-from evalkit.metrics import over
 from evalkit.planning.ledger import input_of
 from evalkit.planning.tables import Given, settle_columns
 from evalkit.ratings._drawing import Edges
@@ -20,28 +18,21 @@ from evalkit.ratings._pairs import (
     shares_of,
 )
 from evalkit.ratings._sums import has_part, has_sum
-from evalkit.report import Input, Report, TruthCounts, Warning_
+from evalkit.report import Input, TruthCounts, Warning_
 from evalkit.rows import (
-    Findings,
-    Grouping,
     HeldRows,
     ModelRows,
     Models,
     Reading,
     RowJob,
+    RowRun,
     RowSegments,
     RowTally,
-    UserSide,
     check_rows,
     check_sums,
-    find_users,
-    group_by,
     inputs_of,
-    make_report,
     open_all,
-    open_user_sources,
     room_beside,
-    try_seeds,
     warn_of_infinite,
     warn_of_lost,
 )
@@ -51,34 +42,14 @@ from evalkit.sources import Guessing, Table, open_predictions, open_ratings
 COPIES = 3  # of rows in memory, where segments are: as they were read, joined, by segment
 
 
-def run_ratings(job: RowJob) -> Report:
-    """The report of a config with [ratings].
-
-    Raises:
-        RequestError: the request is wrong.
-        DataError: the data is wrong.
-        MachineError: the rows do not fit into the memory [memory-limit].
-    """
+def check_ratings(job: RowJob) -> None:
+    """Refuse what cannot be asked of ratings."""
     refuse_policies(job.config.policies)
     check_sums(job.requests, has_sum, has_part)
-    config, tables = _open(job.config, job.given)
-    job = replace(job, config=config)
-    side = job.begin(job.config.ratings, [table for _, table in tables.all])
-    return try_seeds(_Run(job, side, tables).report)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tables:
-    truth: Table | None  # where predictions are in tables of their own
-    models: Models
-
-    @property
-    def all(self) -> list[tuple[str | None, Table]]:
-        return ([(None, self.truth)] if self.truth is not None else []) + list(self.models)
-
-
-def _open(config: Config, given: Given) -> tuple[Config, _Tables]:
-    """Every table, opened, and the config with the columns that they are read by."""
+def open_tables(config: Config, given: Given) -> tuple[Config, list[Table]]:
+    """The table of ratings, then those of predictions, or all tables with both."""
     alone, n_ratings = not config.predictions, len(config.ratings)
     held = [*given.rankings, *([None] * (n_ratings + len(config.predictions)))]
     guessing = given.guessing(config)
@@ -95,105 +66,74 @@ def _open(config: Config, given: Given) -> tuple[Config, _Tables]:
         for place, table in enumerate(config.predictions)
     ]
     opened = open_all(actions)
-    config = settle_columns(
-        config, {"ratings": opened[:n_ratings], "predictions": opened[n_ratings:]}
-    )
-    if alone:
-        names = [table.model for table in config.ratings]
-        return config, _Tables(None, list(zip(names, opened, strict=True)))
-    names = [table.model for table in config.predictions]
-    return config, _Tables(opened[0], list(zip(names, opened[1:], strict=True)))
+    sections = {"ratings": opened[:n_ratings], "predictions": opened[n_ratings:]}
+    return settle_columns(config, sections), opened
 
 
-def open_ratings_of(config: Config) -> tuple[Config, list[Table]]:
-    """The table of ratings, then those of predictions, or all tables with both; segments last."""
-    config, tables = _open(config, Given())
-    own = [(table, None) for table in config.ratings]
-    segments = open_user_sources(config, own, {}).inputs
-    return config, [*(table for _, table in tables.all), *segments]
+@dataclass
+class RatingRun(RowRun):
+    """A run of ratings, whose predictions stand beside them or in tables of their own."""
 
+    def start(self) -> None:
+        """Open the room for rows; read true ratings that are a table of their own."""
+        job, rows = self.job, list(self.tables.rows)
+        self.alone = not job.config.predictions
+        named = [table for table in rows if "item" in table.frame.collect_schema()]
+        self.item = self.group_by("item", named) if named else None
+        smooth = [each.over_rows.smooth for each in job.over("rows")]
+        numbers = [each for each in smooth if each is not None]
+        models = [table for _, table in self.models]
+        copies = COPIES if self.tables.sources.segments else 1
+        room = room_beside(job, numbers, models, [self.user], copies=copies)
+        reader = PairReader(job.config.policies, self.item)
+        self.reading = Reading([self.user], job, reader, room, reader.mark, rows)
+        self.truth: ModelRows | None = None
+        self.held: bool | None = None
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    job: RowJob
-    side: UserSide
-    tables: _Tables
+    @property
+    def models(self) -> Models:
+        """The tables with predictions."""
+        config, rows = self.job.config, self.tables.rows
+        if self.alone:
+            names = [each.model for each in config.ratings]
+            return list(zip(names, rows, strict=True))
+        names = [each.model for each in config.predictions]
+        return list(zip(names, rows[1:], strict=True))
 
-    def report(self, seed: int) -> Report:
-        """Read, measure and report; keys of ids are made with `seed`."""
-        job, found = self.job, Findings()
-        tables = [table for _, table in self.tables.all]
-        user = group_by("user", [*tables, *self.side.sources.tables], seed)
-        named = [table for table in tables if "item" in table.frame.collect_schema()]
-        item = group_by("item", named, seed) if named else None
-        find_users(job, self.side, tables, user, found)
-        reading = self._reading(PairReader(job.config.policies, item), user, tables)
-        truth, held = self._ratings(reading)
-        tallies: dict[str, RowTally] = {}
-        for model, table in self.tables.models:
-            for name, rows in reading.models_of(model, table, held=held):
-                job.clock.stop("read")
-                if name in tallies:
-                    raise DataError(
-                        f"two tables have rows of {name!r}", code="duplicate-model", at=table.at
-                    )
-                tallies[name] = rows.tally
-                joined = [rows] if truth is None else [truth, rows]
-                shares = shares_of(joined, user, item)
-                self._measure(name, shares, _extremes(joined), rows.tally, table, found)
-                rows.forget()
-                found.warnings += check_rows(job.config, {name: rows}, {name: table.at})
-                found.warnings += _warnings(name, rows.tally)
-                job.clock.stop("measure")
+    def rows_of(self, model: str | None, table: Table) -> Iterator[tuple[str, ModelRows]]:
+        """The rows of each model of a table; true ratings are read before the first."""
+        if not self.alone and self.truth is None:
+            ratings, *predictions = self.tables.rows
+            largest = max(predictions, key=lambda each: each.n_rows_hint() or 0)
+            self.held = self.reading.holds([ratings, largest])
+            ((_, self.truth),) = self.reading.models_of("", ratings, held=self.held)
+        return self.reading.models_of(model, table, held=self.held)
+
+    def measure(self, name: str, rows: ModelRows, table: Table) -> None:
+        """Everything of one model."""
+        joined = [rows] if self.truth is None else [self.truth, rows]
+        shares = shares_of(joined, self.user, self.item)
+        self._measure(name, shares, _extremes(joined), rows.tally, table)
+        rows.forget()
+        found = self.found
+        found.warnings += check_rows(self.job.config, {name: rows}, {name: table.at})
+        found.warnings += _warnings(name, rows.tally)
+        self.job.clock.stop("measure")
+
+    def inputs(self) -> list[Input]:
+        """Of ratings, of predictions, and of users."""
+        sources = self.tables.sources
+        if self.truth is None:
+            return inputs_of("ratings", self.models, self.tallies, sources)
+        first = input_of(self.tables.rows[0], self.truth.tally.rows, "ratings")
+        return [first, *inputs_of("predictions", self.models, self.tallies, sources)]
+
+    def truth_counts(self) -> TruthCounts:
+        """Of the table of ratings; without one, the rated pairs of the model that has most."""
+        truth, tallies, found = self.truth, self.tallies, self.found
         if len({tally.rows_used for tally in tallies.values()}) > 1:
             message = "models predict different numbers of pairs: errors stand on other rows each"
             found.warnings.append(Warning_("different-pairs", message))
-        inputs, counts = self._inputs(truth, tallies), self._truth_counts(truth, tallies, found)
-        return make_report(job, self.side.keeping, inputs, tallies, counts, found)
-
-    def _reading(self, reader: PairReader, user: Grouping, tables: Sequence[Table]) -> Reading:
-        job = self.job
-        smooth = [each.over_rows.smooth for each in job.requests if over(each) == "rows"]
-        numbers = [each for each in smooth if each is not None]
-        models = [table for _, table in self.tables.models]
-        copies = COPIES if self.side.sources.segments else 1
-        return Reading(
-            (user,),
-            reader.columns,
-            reader.prepare,
-            reader.dtypes,
-            job.config.policies,
-            job.threads,
-            job.sample,
-            job.clock.line.advance,
-            room_beside(job, numbers, models, [user], copies=copies),
-            reader.mark,
-            tables,
-        )
-
-    def _ratings(self, reading: Reading) -> tuple[ModelRows | None, bool | None]:
-        """The true ratings, where they are a table of their own; whether all tables are held."""
-        truth = self.tables.truth
-        if truth is None:
-            return None, None
-        largest = max(
-            (table for _, table in self.tables.models), key=lambda table: table.n_rows_hint() or 0
-        )
-        held = reading.holds([truth, largest])
-        ((_, rows),) = reading.models_of("", truth, held=held)
-        return rows, held
-
-    def _inputs(self, truth: ModelRows | None, tallies: Mapping[str, RowTally]) -> list[Input]:
-        table = self.tables.truth
-        if table is None or truth is None:
-            return inputs_of("ratings", self.tables.models, tallies, self.side.sources)
-        first = input_of(table, truth.tally.rows, "ratings")
-        return [first, *inputs_of("predictions", self.tables.models, tallies, self.side.sources)]
-
-    def _truth_counts(
-        self, truth: ModelRows | None, tallies: Mapping[str, RowTally], found: Findings
-    ) -> TruthCounts:
-        """Of the table of ratings; without one, the rated pairs of the model that has most."""
         if truth is not None:
             repeats = max((t.noted.get("truth_duplicates", 0) for t in tallies.values()), default=0)
             rated, dropped = truth.tally.rows, {"duplicate": repeats}
@@ -222,9 +162,9 @@ class _Run:
         extremes: Extremes,
         tally: RowTally,
         table: Table,
-        found: Findings,
     ) -> None:
-        job, measurer, edges = self.job, Measurer(self.job), Edges.around(extremes)
+        job, found = self.job, self.found
+        measurer, edges = Measurer(job), Edges.around(extremes)
         totals: dict[Segment, Part] = {}
         for share in shares:
             for segment, users in self._split(share, tally, found.segments):
@@ -235,15 +175,14 @@ class _Run:
                         totals[segment] = part
         total = totals[ALL]
         tally.add(total.tally)
-        check_pairs(tally, job.config.policies, table, joined=self.tables.truth is not None)
+        check_pairs(tally, job.config.policies, table, joined=self.truth is not None)
         if tally.noted.pop("repeats", None) is not None:
             tally.noted["duplicates"] = 0  # or they were refused
         found.users[name] = total.n_users
         found.most_rows[name] = total.most_rows
         for segment, each in totals.items():
             found.measured.setdefault(segment, {})[name] = measurer.measured(each)
-        over_users = [request for request in job.requests if over(request) == "users"]
-        found.warnings += warn_of_infinite(name, over_users, total.means)
+        found.warnings += warn_of_infinite(name, job.over("users"), total.means)
         if tally.rows_used and total.drawing is not None:
             found.distributions.append(total.drawing.histogram(name))
             found.graphs += total.drawing.graphs(name, level=job.config.statistics.level)

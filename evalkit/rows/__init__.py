@@ -5,7 +5,7 @@ together; each part of it is sorted whole, so nothing depends on the order of ro
 """
 
 from evalkit.rows._bins import bin_of, nice_edges
-from evalkit.rows._job import RowJob, UserSide, try_seeds
+from evalkit.rows._job import RowJob
 from evalkit.rows._kernels import count_leading, count_within, find_ranges, place_scores
 from evalkit.rows._means import WeightedMean, product_and_rest
 from evalkit.rows._numbers import KeptParts, Measured, Number
@@ -13,7 +13,7 @@ from evalkit.rows._passes import Columns, HeldRows, ModelRows, Room, bytes_of, s
 from evalkit.rows._reading import Reading
 from evalkit.rows._repeats import find_repeats
 from evalkit.rows._room import room_beside
-from evalkit.rows._segments import RowSegments, open_user_sources
+from evalkit.rows._segments import RowSegments
 from evalkit.rows._spread import Floats, TermSums
 from evalkit.rows._store import (
     Batch,
@@ -31,19 +31,17 @@ from evalkit.rows._store import (
     values_of,
 )
 from evalkit.rows._street import (
-    Findings,
     Models,
+    RowRun,
     RowsKind,
     check_rows,
     check_sums,
     count_lost,
-    find_users,
     float_column,
-    group_by,
     inputs_of,
-    key_of_rows,
-    make_report,
     open_all,
+    open_rows,
+    run_rows,
     warn_of_infinite,
     warn_of_lost,
 )
@@ -53,7 +51,6 @@ __all__ = [
     "Batch",
     "Column",
     "Columns",
-    "Findings",
     "Floats",
     "Grouping",
     "HeldRows",
@@ -67,13 +64,13 @@ __all__ = [
     "Reading",
     "Room",
     "RowJob",
+    "RowRun",
     "RowSegments",
     "RowTally",
     "Rows",
     "RowsKind",
     "Store",
     "TermSums",
-    "UserSide",
     "WeightedMean",
     "bin_of",
     "by_hash",
@@ -85,26 +82,22 @@ __all__ = [
     "count_within",
     "find_ranges",
     "find_repeats",
-    "find_users",
     "float_column",
-    "group_by",
     "inputs_of",
-    "key_of_rows",
-    "make_report",
     "nice_edges",
     "number_groups",
     "open_all",
-    "open_user_sources",
+    "open_rows",
     "order_keys",
     "parts_for",
     "place_scores",
     "product_and_rest",
     "room_beside",
+    "run_rows",
     "shares_together",
     "sort_labels",
     "sort_packed",
     "sort_rows",
-    "try_seeds",
     "values_of",
     "warn_of_infinite",
     "warn_of_lost",

@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import polars as pl
 
-from evalkit.config import Policies
 from evalkit.errors import CountedError, DataError
 from evalkit.ids import USER_KEY, Sample, as_keys
 from evalkit.kernels.threads import ordered_map
+from evalkit.rows._job import RowJob
 from evalkit.rows._passes import (
     Counts,
     HeldRows,
@@ -31,28 +31,34 @@ UNKNOWN_ROWS = 1 << 22
 Done = TypeVar("Done")
 
 
+class RowReader(Protocol):
+    """How tables of one kind are read."""
+
+    def columns(self, table: Table) -> Sequence[pl.Expr]:
+        """The expressions to read of a table, without ids."""
+
+    def dtypes(self, table: Table) -> Mapping[str, type]:
+        """The store's columns besides keys."""
+
+    def prepare(self, rows: Rows, table: Table) -> None:
+        """Sort faulty rows out and make the columns of the store."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """How the tables of a run are read.
 
     Args:
         groupings: by each of them rows can be brought together.
-        columns: the expressions to read of a table, without ids.
-        prepare: sorts faulty rows out and makes the columns of the store.
-        dtypes: of the store's columns besides keys, by table.
+        reader: of the tables.
         room: for rows, in memory.
         mark: notes in the tally what is to be remembered of good rows, when they are first read.
         together: tables whose groups are to lie in the same parts, where they are held.
     """
 
     groupings: Sequence[Grouping]
-    columns: Callable[[Table], Sequence[pl.Expr]]
-    prepare: Callable[[Rows, Table], None]
-    dtypes: Callable[[Table], Mapping[str, type]]
-    policies: Policies
-    threads: int
-    sample: float | None
-    progress: Callable[[int], None]
+    job: RowJob
+    reader: RowReader
     room: Room
     mark: Callable[[Rows], None] | None = None
     together: Sequence[Table] = ()
@@ -91,12 +97,12 @@ class Reading:
 
     def bytes_a_row(self, table: Table) -> int:
         """Bytes of a row in all stores, and of those in the order of scores."""
-        again = bytes_of(self.dtypes(table))
+        again = bytes_of(self.reader.dtypes(table))
         return again + sum(bytes_of(self.dtypes_of(table, each)) for each in self.groupings)
 
     def dtypes_of(self, table: Table, grouping: Grouping) -> dict[str, type]:
         """The columns of a store."""
-        return {**grouping.dtypes(), **self.dtypes(table)}
+        return {**grouping.dtypes(), **self.reader.dtypes(table)}
 
     def look(self, table: Table, model: str | None, work: Callable[[Rows], Done]) -> Iterator[Done]:
         """`work` on the good rows of a table, batch by batch, in their order.
@@ -114,13 +120,13 @@ class Reading:
         *,
         split: bool,
     ) -> Iterator[Done]:
-        columns = list(self.columns(table))
+        columns = list(self.reader.columns(table))
         for each in self.groupings:
             columns += each.select()
         sample = None
-        if self.sample is not None:
+        if self.job.sample is not None:
             user = self.groupings[0]
-            sample = Sample(self.sample, user.plan)
+            sample = Sample(self.job.sample, user.plan)
             if user.plan.hashed:
                 columns += user.plan.canonical()
         rows = table.frame
@@ -134,7 +140,7 @@ class Reading:
         def frames() -> Iterator[tuple[str, pl.DataFrame]]:
             nonlocal n_unnamed
             for frame in table.with_frame(rows, None).stream(columns, most=BATCH_ROWS):
-                self.progress(frame.height)
+                self.job.clock.line.advance(frame.height)
                 if split:
                     n_unnamed += frame["model"].null_count()
                     yield from _by_model(frame.drop_nulls("model"))
@@ -148,7 +154,7 @@ class Reading:
             return work(name, rows)
 
         with reading(table):
-            yield from ordered_map(prepared, frames(), threads=self.threads)
+            yield from ordered_map(prepared, frames(), threads=self.job.threads)
         if n_unnamed:
             raise _null_model(n_unnamed, table)
 
@@ -167,7 +173,7 @@ class Reading:
                         each.name: Store(self.dtypes_of(table, each), n_parts, n_rows)
                         for each in self.groupings
                     }
-                    found[name] = HeldRows(RowTally(), stores, self.threads)
+                    found[name] = HeldRows(RowTally(), stores, self.job.threads)
                 return found[name]
 
         def keep(named: str, rows: Rows) -> tuple[str, RowTally]:
@@ -212,7 +218,7 @@ class Reading:
     def _sort_out(self, rows: Rows, table: Table, sample: Sample | None) -> None:
         keys = [each.key for each in self.groupings]
         rows.drop_nulls(keys, "null_id")
-        if rows.tally.dropped["null_id"] and self.policies.null_ids == "error":
+        if rows.tally.dropped["null_id"] and self.job.config.policies.null_ids == "error":
             what = " or ".join(each.name for each in self.groupings)
             rows.tally.refuse(
                 CountedError(
@@ -229,7 +235,7 @@ class Reading:
             other = pl.Series(~sample.holds(named))
             rows.drop(other, "not_sampled")
         users = rows.frame[keys[0]]
-        self.prepare(rows, table)
+        self.reader.prepare(rows, table)
         rows.take_groups(self.groupings)
         if rows.frame.height < users.len():
             rows.tally.marks["lost"] = Lost.between(as_keys(users), rows.columns[keys[0]])

@@ -1,18 +1,29 @@
 """What ratings and labels share of a run: tables, groupings, counts, the report."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
 
-from evalkit import __version__
 from evalkit.config import Config
-from evalkit.errors import DataError, EvalkitError, RequestError, note, raise_all
-from evalkit.ids import plan_ids
+from evalkit.errors import (
+    DataError,
+    EvalkitError,
+    MachineError,
+    RequestError,
+    note,
+    raise_all,
+)
+from evalkit.ids import KeyCollisionError, plan_ids
 from evalkit.looks.resampling import resamples
 from evalkit.metrics import Request, Term, over
+from evalkit.planning.leakage import check_splits
 from evalkit.planning.ledger import input_of, versions
+from evalkit.planning.record import Found, make_report
+from evalkit.planning.tables import Given
 from evalkit.report import (
     Counts,
     Distribution,
@@ -24,32 +35,102 @@ from evalkit.report import (
     Warning_,
 )
 from evalkit.rows._clusters import Clusters
-from evalkit.rows._comparing import conclude
-from evalkit.rows._job import RowJob, UserSide
+from evalkit.rows._comparing import check_resampled, conclude
+from evalkit.rows._job import RowJob
 from evalkit.rows._kept import Keeping, without_values
 from evalkit.rows._means import WeightedMean
 from evalkit.rows._numbers import Measured
 from evalkit.rows._passes import ModelRows
-from evalkit.rows._segments import RowSegments, RowUsers, UserSources
+from evalkit.rows._segments import RowSegments, RowUsers, UserSources, open_user_sources
 from evalkit.rows._tally import Grouping, Lost, RowTally
-from evalkit.runs import new_run_id, run_key
 from evalkit.segments import ALL, Segment
 from evalkit.sources import Table
 from evalkit.sums import GrandTotals
 from evalkit.values.checks import convention_warnings
+
+SEEDS = range(1, 17)
 
 Models = Sequence[tuple[str | None, Table]]
 
 
 @dataclass(frozen=True, slots=True)
 class RowsKind:
-    """Ratings or labels: what opens their tables, in the order of the inputs, and runs them.
+    """Ratings or labels.
 
-    What opens them gives the config too, with the columns that they are read by.
+    Args:
+        open: gives the tables of rows, in the order of the inputs, and the config with the
+            columns that they are read by.
+        check: refuses what cannot be asked.
+        run: measures the rows.
     """
 
-    open_all: Callable[[Config], tuple[Config, Sequence[Table]]]
-    run: Callable[[RowJob], Report]
+    open: Callable[[Config, Given], tuple[Config, list[Table]]]
+    check: Callable[[RowJob], None]
+    run: "type[RowRun]"
+
+
+@dataclass(frozen=True, slots=True)
+class RowTables:
+    """All tables of a run, opened but not read.
+
+    Args:
+        config: with the columns that are read.
+        rows: the tables of rows.
+        sources: what says something of users.
+        inputs: what was read of all tables, where that was elsewhere.
+    """
+
+    config: Config
+    rows: Sequence[Table]
+    sources: UserSources
+    inputs: Sequence[Input] = ()
+
+    @property
+    def all(self) -> list[Table]:
+        """Those with rows of their own."""
+        return [*self.rows, *self.sources.inputs]
+
+
+def open_rows(kind: RowsKind, config: Config, given: Given) -> RowTables:
+    """Open every table; all that is wrong with any of them at once.
+
+    Raises:
+        RequestError: values of users are asked for, and no metric has any.
+        DataError: a table, or a column of one, is not there.
+    """
+    config, rows = kind.open(config, given)
+    check_resampled(config)
+    check_splits(rows, config)
+    own = config.labels or config.ratings
+    held = [*given.rankings, *([None] * len(own))]
+    sources = open_user_sources(config, list(zip(own, held, strict=False)), given.segments)
+    return RowTables(config, rows, sources)
+
+
+def run_rows(kind: RowsKind, job: RowJob, tables: RowTables | None = None) -> Report:
+    """The report of a config with [ratings] or [labels].
+
+    Args:
+        tables: opened already.
+    Raises:
+        RequestError: the request is wrong.
+        DataError: the data is wrong.
+        MachineError: the rows do not fit into the memory [memory-limit].
+    """
+    kind.check(job)
+    tables = tables or open_rows(kind, job.config, job.given)
+    job = replace(job, config=tables.config)
+    keeping = None
+    if job.per_user:
+        keeping = Keeping.of(job.requests, tables.rows[0].user_names, job.per_user_folder)
+    if job.opened is not None:
+        job.opened(tables.all)
+    job.clock.line.tables = list(tables.rows)
+    job.clock.start()
+    for seed in SEEDS:
+        with suppress(KeyCollisionError):
+            return kind.run(job, tables, keeping, seed).report()
+    raise MachineError("ids share their keys under every seed", code="key-collision")
 
 
 @dataclass(slots=True)
@@ -83,9 +164,7 @@ def open_all(actions: Sequence[Callable[[], Table]]) -> list[Table]:
 
 
 def check_sums(
-    requests: Sequence[Request],
-    has_sum: Callable[[Term], bool],
-    has_part: Callable[[Term], bool],
+    requests: Sequence[Request], has_sum: Callable[[Term], bool], has_part: Callable[[Term], bool]
 ) -> None:
     """The sums that metrics over all rows are made of are there.
 
@@ -180,100 +259,126 @@ def warn_of_infinite(
     return found
 
 
-def find_users(
-    job: RowJob, side: UserSide, tables: Sequence[Table], user: Grouping, found: Findings
-) -> None:
-    """Read the users of the tables, where something is to be said of single ones.
+@dataclass
+class RowRun(ABC):
+    """One run under one seed of the hashes of ids."""
 
-    Segments, clusters and values to keep go by their ids, and so do draws where keys are hashes.
-    """
-    sources, config = side.sources, job.config
-    draws = resamples(config.statistics) and user.plan.hashed
-    if sources.tables or draws or side.keeping is not None:
-        found.row_users = RowUsers.of(tables, user.plan, job.sample)
-    if sources.segments and found.row_users is not None:
-        found.segments = RowSegments.of(config, sources.segments, found.row_users, job.threads)
-    if sources.cluster is not None and found.row_users is not None:
-        found.clusters = Clusters.read(sources.cluster, found.row_users)
-    job.clock.stop("segments")
+    job: RowJob
+    tables: RowTables
+    keeping: Keeping | None
+    seed: int
+    found: Findings = field(default_factory=Findings)
+    tallies: dict[str, RowTally] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.user = self.group_by("user", [*self.tables.rows, *self.tables.sources.tables])
+        self.start()
 
-def make_report(
-    job: RowJob,
-    keeping: Keeping | None,
-    inputs: Sequence[Input],
-    models: Mapping[str, RowTally],
-    truth: TruthCounts,
-    found: Findings,
-) -> Report:
-    """The report of a run of rows."""
-    config, requests, clock = job.config, job.requests, job.clock
-    if job.sample is not None:
-        message = f"numbers stand on a sample of {job.sample:.2%} of the users"
-        found.warnings.append(Warning_("sample", message))
-    found.warnings += convention_warnings(config, requests)
-    key = _key(config, requests, [each.fingerprint for each in inputs], job.sample)
-    if found.segments is not None:
-        found.segments.note(found.totals, found.measured)
-    inference = conclude(
-        config,
-        requests,
-        found.measured,
-        found.totals,
-        clusters=found.clusters,
-        hash_users=np.copy if found.row_users is None else found.row_users.hashes_of,
-        threads=job.threads,
-    )
-    kept = None
-    if keeping is not None and found.row_users is not None:
-        kept = keeping.keep(requests, found.measured.get(ALL, {}), found.row_users)
-        found.warnings += without_values(requests)
-    clock.stop("aggregate")
-    return Report(
-        evalkit=__version__,
-        run_id=new_run_id(clock.started),
-        run_key=key,
-        name=config.name,
-        profile=config.metrics.profile,
-        inputs=tuple(inputs),
-        counts=Counts(
-            truth, {name: _model_counts(name, tally, found) for name, tally in models.items()}
-        ),
-        estimates=inference.estimates,
-        comparisons=inference.comparisons,
-        statistics=inference.used,
-        standings=inference.standings,
-        findings=inference.findings,
-        macros=inference.macros,
-        graphs=tuple(found.graphs),
-        distributions=tuple(found.distributions),
-        meta=clock.meta(sum(each.rows for each in inputs), job.threads, versions()),
-        warnings=(*found.warnings, *inference.warnings),
-        config=config.dump(),
-        per_user_values=kept,
-    )
+    @abstractmethod
+    def start(self) -> None:
+        """Get ready to read."""
 
+    @property
+    @abstractmethod
+    def models(self) -> Models:
+        """The tables of models; without a name where a column has it."""
 
-def key_of_rows(config: Config, tables: Sequence[Table], sample: float | None) -> str | None:
-    """The run key that the report of a config would have now; None without fingerprints."""
-    fingerprints = [table.fingerprint() for table in tables]
-    if None in fingerprints:
-        return None
-    return _key(config, config.requests, fingerprints, sample)
+    @abstractmethod
+    def rows_of(self, model: str | None, table: Table) -> Iterator[tuple[str, ModelRows]]:
+        """The rows of each model of a table."""
 
+    @abstractmethod
+    def measure(self, name: str, rows: ModelRows, table: Table) -> None:
+        """Everything of one model, whose rows are forgotten then."""
 
-def _key(
-    config: Config,
-    requests: Sequence[Request],
-    fingerprints: Sequence[str | None],
-    sample: float | None,
-) -> str:
-    asked = config.model_dump(mode="json", exclude={"output", "name"})
-    definitions = [
-        [request.label, dict(request.parameters), request.metric.kernel.digest]
-        for request in requests
-    ]
-    return run_key({**asked, "sample": sample}, fingerprints, {"evalkit": __version__}, definitions)
+    @abstractmethod
+    def truth_counts(self) -> TruthCounts:
+        """What is true, whatever models say; after all of them."""
+
+    @abstractmethod
+    def inputs(self) -> list[Input]:
+        """A record of every table that was read."""
+
+    def report(self) -> Report:
+        """Read, measure and report.
+
+        Raises:
+            KeyCollisionError: two ids share a key.
+        """
+        self._find_users()
+        for model, table in self.models:  # one after the other: only one is in memory
+            for name, rows in self.rows_of(model, table):
+                self.job.clock.stop("read")
+                if name in self.tallies:
+                    raise DataError(
+                        f"two tables have rows of {name!r}", code="duplicate-model", at=table.at
+                    )
+                self.tallies[name] = rows.tally
+                self.measure(name, rows, table)
+        inputs = self.inputs()
+        for place, known in enumerate(self.tables.inputs):
+            rows_read = known.rows if known.role == "segments" else inputs[place].rows
+            inputs[place] = replace(known, rows=rows_read)
+        counts = self.truth_counts()
+        return self._conclude(inputs, counts)
+
+    def group_by(self, name: str, tables: Sequence[Table]) -> Grouping:
+        """How the rows of all tables are grouped by `user`, `session` or `item`."""
+        return group_by(name, tables, self.seed)
+
+    def _find_users(self) -> None:
+        """Read the users of the tables, where something is to be said of single ones.
+
+        Segments, clusters and values to keep go by their ids, and so do draws where keys are
+        hashes.
+        """
+        job, sources, found = self.job, self.tables.sources, self.found
+        config, user = job.config, self.user
+        draws = resamples(config.statistics) and user.plan.hashed
+        if sources.tables or draws or self.keeping is not None:
+            found.row_users = RowUsers.of(self.tables.rows, user.plan, job.sample)
+        if sources.segments and found.row_users is not None:
+            found.segments = RowSegments.of(config, sources.segments, found.row_users, job.threads)
+        if sources.cluster is not None and found.row_users is not None:
+            found.clusters = Clusters.read(sources.cluster, found.row_users)
+        job.clock.stop("segments")
+
+    def _conclude(self, inputs: Sequence[Input], truth: TruthCounts) -> Report:
+        job, found, keeping = self.job, self.found, self.keeping
+        config, requests, clock = job.config, job.requests, job.clock
+        if job.sample is not None:
+            message = f"numbers stand on a sample of {job.sample:.2%} of the users"
+            found.warnings.append(Warning_("sample", message))
+        found.warnings += convention_warnings(config, requests)
+        if found.segments is not None:
+            found.segments.note(found.totals, found.measured)
+        inference = conclude(
+            config,
+            requests,
+            found.measured,
+            found.totals,
+            clusters=found.clusters,
+            hash_users=np.copy if found.row_users is None else found.row_users.hashes_of,
+            threads=job.threads,
+        )
+        kept = None
+        if keeping is not None and found.row_users is not None:
+            kept = keeping.keep(requests, found.measured.get(ALL, {}), found.row_users)
+            found.warnings += without_values(requests)
+        clock.stop("aggregate")
+        told = Found(
+            counts=Counts(
+                truth,
+                {name: _model_counts(name, tally, found) for name, tally in self.tallies.items()},
+            ),
+            inference=inference,
+            warnings=(*found.warnings, *inference.warnings),
+            graphs=found.graphs,
+            distributions=found.distributions,
+            per_user_values=kept,
+        )
+        meta = clock.meta(sum(each.rows for each in inputs), job.threads, versions())
+        return make_report(config, told, inputs, meta, clock=clock, sample=job.sample)
 
 
 def _model_counts(name: str, tally: RowTally, found: Findings) -> ModelCounts:
@@ -294,10 +399,7 @@ def _model_counts(name: str, tally: RowTally, found: Findings) -> ModelCounts:
 
 
 def inputs_of(
-    role: str,
-    models: Models,
-    tallies: Mapping[str, RowTally],
-    sources: UserSources,
+    role: str, models: Models, tallies: Mapping[str, RowTally], sources: UserSources
 ) -> list[Input]:
     """A record of every table that was read."""
     found = []
