@@ -9,6 +9,7 @@ from evalkit.rows._job import RowJob
 from evalkit.rows._kernels import count_leading, count_within, find_ranges, place_scores
 from evalkit.rows._means import WeightedMean, product_and_rest
 from evalkit.rows._numbers import KeptParts, Measured, Number
+from evalkit.rows._partial import RowSums, conclude_rows, measure_rows
 from evalkit.rows._passes import Columns, HeldRows, ModelRows, Room, bytes_of, shares_together
 from evalkit.rows._reading import Reading
 from evalkit.rows._repeats import find_repeats
@@ -66,6 +67,7 @@ __all__ = [
     "RowJob",
     "RowRun",
     "RowSegments",
+    "RowSums",
     "RowTally",
     "Rows",
     "RowsKind",
@@ -77,6 +79,7 @@ __all__ = [
     "bytes_of",
     "check_rows",
     "check_sums",
+    "conclude_rows",
     "count_leading",
     "count_lost",
     "count_within",
@@ -84,6 +87,7 @@ __all__ = [
     "find_repeats",
     "float_column",
     "inputs_of",
+    "measure_rows",
     "nice_edges",
     "number_groups",
     "open_all",

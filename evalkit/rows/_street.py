@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import polars as pl
 
-from evalkit.config import Config
+from evalkit.config import Config, refuse_layout
 from evalkit.errors import (
     DataError,
     EvalkitError,
@@ -118,7 +118,9 @@ def run_rows(kind: RowsKind, job: RowJob, tables: RowTables | None = None) -> Re
         MachineError: the rows do not fit into the memory [memory-limit].
     """
     kind.check(job)
-    tables = tables or open_rows(kind, job.config, job.given)
+    if tables is None:
+        refuse_layout(job.config)
+        tables = open_rows(kind, job.config, job.given)
     job = replace(job, config=tables.config)
     keeping = None
     if job.per_user:
@@ -317,8 +319,9 @@ class RowRun(ABC):
                 self.measure(name, rows, table)
         inputs = self.inputs()
         for place, known in enumerate(self.tables.inputs):
-            rows_read = known.rows if known.role == "segments" else inputs[place].rows
-            inputs[place] = replace(known, rows=rows_read)
+            mine = inputs[place]
+            rows_read = known.rows if mine.role == "segments" else mine.rows
+            inputs[place] = replace(known, role=mine.role, model=mine.model, rows=rows_read)
         counts = self.truth_counts()
         return self._conclude(inputs, counts)
 

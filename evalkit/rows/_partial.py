@@ -1,0 +1,200 @@
+"""What a share of the users leaves behind: its rows, as they were read.
+
+Many numbers of ratings and labels follow rows in the order of their scores, and are no sums over
+users. So a partial keeps the rows of its users, with the columns that are needed and the place of
+each row in its table: put together, they are the tables that one run reads, row for row, and are
+measured as one run measures them. Merging takes the memory and the time of such a run.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.config import Config, Segmentation, is_laid_out, of_share
+from evalkit.ids import USER_KEY, IdPlan, Share, stable_hashes
+from evalkit.partials import Header, Partial, definitions_of
+from evalkit.planning.ledger import input_of, versions
+from evalkit.report import Input, Report
+from evalkit.rows._job import RowJob
+from evalkit.rows._reading import BATCH_ROWS
+from evalkit.rows._segments import UserSources
+from evalkit.rows._street import SEEDS, RowsKind, RowTables, group_by, open_rows, run_rows
+from evalkit.segments import SegmentTable
+from evalkit.sources import Table, reading
+
+SALT = np.uint64(0x2545F4914F6CDD1D)  # no share is a sample, or a pass
+PLACE = "place of the row"  # no table has such a column: ours are words without blanks
+
+
+@dataclass(slots=True)
+class KeptTable:
+    """The rows of some shares of one table.
+
+    Args:
+        names: of the segmentations that it is for; empty of ratings and labels.
+        is_whole: every share has all of it.
+        rows: by share, from 1.
+    """
+
+    role: str
+    at: str
+    user_names: tuple[str, ...]
+    model: str | None
+    names: tuple[str, ...]
+    is_whole: bool
+    rows: dict[int, pl.DataFrame]
+
+    def table(self, *, laid_out: bool) -> Table:
+        """The table of all shares together, in the order in which one run reads it."""
+        shares = sorted(self.rows)[:1] if self.is_whole else sorted(self.rows)
+        rows = pl.concat([self.rows[share] for share in shares])
+        rows = (rows if laid_out else rows.sort(PLACE)).drop(PLACE)
+        found = Table(self.role, rows.lazy(), self.user_names, self.at, model=self.model)
+        return found.with_frame(rows.lazy(), rows.height)
+
+
+@dataclass(slots=True)
+class RowSums:
+    """All tables of a run: those of ratings or labels, of segments, and of clusters."""
+
+    rows: list[KeptTable]
+    segments: list[KeptTable]
+    clusters: list[KeptTable]
+
+    @property
+    def all(self) -> list[KeptTable]:
+        """Every table."""
+        return [*self.rows, *self.segments, *self.clusters]
+
+    def merge(self, other: "RowSums") -> None:
+        """Take over the rows of other shares."""
+        for mine, theirs in zip(self.all, other.all, strict=True):
+            mine.rows.update(theirs.rows)
+
+    def tables(self, config: Config, inputs: Sequence[Input]) -> RowTables:
+        """The tables of all shares together."""
+        laid_out = is_laid_out(config)
+        named = config.segments.named
+        segments = [
+            SegmentTable(
+                each.table(laid_out=laid_out), each.names, tuple(named[name] for name in each.names)
+            )
+            for each in self.segments
+        ]
+        by = (Segmentation(by=config.statistics.cluster or ""),)
+        clusters = [
+            SegmentTable(each.table(laid_out=laid_out), each.names, by) for each in self.clusters
+        ]
+        rows = [each.table(laid_out=laid_out) for each in self.rows]
+        return RowTables(config, rows, UserSources(segments, next(iter(clusters), None)), inputs)
+
+
+def measure_rows(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> Partial[RowSums]:
+    """What one share of the users leaves behind.
+
+    Args:
+        share: which, from 1, and how many there are.
+    Raises:
+        RequestError: the request is wrong.
+        DataError: a table, or a column of one, is not there.
+    """
+    number, n_shares = share
+    kind.check(job)
+    laid_out = is_laid_out(job.config)
+    opened = open_rows(kind, of_share(job.config, number), job.given)
+    if job.opened is not None:
+        job.opened(opened.all)
+    job.clock.line.tables = opened.rows
+    job.clock.start()
+    sources = opened.sources
+    clusters = [] if sources.cluster is None else [sources.cluster]
+    plan = group_by("user", [*opened.rows, *sources.tables], SEEDS[0]).plan
+    drawn = None if laid_out or n_shares == 1 else _Drawn(number, n_shares, plan)
+    n_rows: dict[int, int] = {}
+
+    def keep(table: Table, names: tuple[str, ...] = ()) -> KeptTable:
+        rules = [job.config.segments.named.get(name) for name in names]
+        paths = [path for rule in rules if rule is not None for path in rule.path or ()]
+        is_whole = laid_out and bool(paths) and not any("{share" in path for path in paths)
+        frames = []
+        with reading(table):
+            for first, frame in _numbered(table):
+                n_rows[id(table)] = first + frame.height
+                job.clock.line.advance(frame.height)
+                frames.append(frame if drawn is None else frame.filter(drawn.holds(frame)))
+        schema = table.frame.collect_schema()
+        empty = pl.DataFrame(schema={**schema, PLACE: pl.UInt64})
+        rows = {number: pl.concat([empty, *frames])}
+        return KeptTable(table.role, table.at, table.user_names, table.model, names, is_whole, rows)
+
+    body = RowSums(
+        [keep(table) for table in opened.rows],
+        [keep(each.table, each.names) for each in sources.segments if each.table is not None],
+        [keep(each.table, each.names) for each in clusters if each.table is not None],
+    )
+    inputs = [
+        input_of(each, n_rows.get(id(each), 0), each.role.partition(".")[0], each.model)
+        for each in opened.rows
+    ]
+    inputs += [input_of(each, each.n_rows_hint() or 0, "segments") for each in sources.inputs]
+    header = Header(
+        _as_asked(opened.config, job.config),
+        definitions_of(job.requests),
+        dict(versions()),
+        {"user": tuple(str(each) for each in plan.dtypes)},
+        job.sample,
+        n_shares,
+        {number: tuple(inputs)},
+        job.per_user,
+    )
+    return Partial(header, body)
+
+
+def _as_asked(read: Config, asked: Config) -> Config:
+    """The config with the columns that were read, and the paths of all shares."""
+    update: dict[str, object] = {"segments": asked.segments}
+    for section in ("ratings", "predictions", "labels"):
+        pairs = zip(getattr(read, section), getattr(asked, section), strict=True)
+        update[section] = tuple(one.model_copy(update={"path": old.path}) for one, old in pairs)
+    return read.model_copy(update=update)
+
+
+def conclude_rows(kind: RowsKind, job: RowJob, partial: Partial[RowSums]) -> Report:
+    """The report of all shares together.
+
+    Raises:
+        EvalkitError: as of one run of them.
+    """
+    header = partial.header
+    tables = partial.body.tables(header.config, header.whole_inputs)
+    return run_rows(kind, replace(job, sample=header.sample), tables)
+
+
+def _numbered(table: Table) -> Iterator[tuple[int, pl.DataFrame]]:
+    """Rows of a table with their places, and the first of these."""
+    first = 0
+    for frame in table.stream([pl.all()], most=BATCH_ROWS):
+        places = np.arange(first, first + frame.height, dtype=np.uint64)
+        yield first, frame.with_columns(pl.Series(PLACE, places))
+        first += frame.height
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """Users drawn by a hash of their ids; rows without a user are in the first share."""
+
+    number: int
+    n_shares: int
+    plan: IdPlan
+
+    def holds(self, frame: pl.DataFrame) -> pl.Series:
+        """Which rows belong to the share."""
+        ids = frame.select(self.plan.select(USER_KEY))
+        known = ids[USER_KEY].is_not_null().to_numpy()
+        held: npt.NDArray[np.bool_] = np.full(frame.height, self.number == 1)
+        hashes = stable_hashes(ids.filter(known), self.plan)
+        held[known] = Share(self.number - 1, self.n_shares).holds(hashes ^ SALT)
+        return pl.Series(held)

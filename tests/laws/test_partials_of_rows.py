@@ -1,0 +1,140 @@
+"""Shares of ratings and labels, merged in any order, say what one run says: also what is wrong."""
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evalkit.config import load_config
+from evalkit.errors import EvalkitError
+from evalkit.labels import LABELS
+from evalkit.partials import open_partials
+from evalkit.planning.ledger import Clock, ProgressLine
+from evalkit.planning.tables import Given
+from evalkit.ratings import RATINGS
+from evalkit.rows import RowJob, RowSums, conclude_rows, measure_rows
+from evalkit.street import run_config
+
+KINDS = {"labels": LABELS, "ratings": RATINGS}
+OWN = ("meta", "run_id")
+N_USERS, N_ROWS = 30, 500
+
+
+def job_of(config, *, per_user=False):
+    clock = Clock(ProgressLine(None, ()))
+    return RowJob(config, config.requests, Given(), 2, None, None, per_user, None, clock)
+
+
+def said(run):
+    """The report and the values of users, or what is wrong."""
+    try:
+        report = run()
+    except EvalkitError as error:
+        return [str(each) for each in getattr(error, "errors", (error,))]
+    kept = report.per_user_values
+    values = {} if kept is None else {name: each.rows() for name, each in kept.frames.items()}
+    found = json.loads(report.to_json())
+    return {key: value for key, value in found.items() if key not in OWN}, repr(values)
+
+
+def merged(config, folder, n_shares, *, per_user):
+    files = [folder / f"{share}-of-{n_shares}.part" for share in range(1, n_shares + 1)]
+    for share, file in enumerate(files, 1):
+        kind = KINDS[config.kind]
+        measure_rows(kind, job_of(config, per_user=per_user), (share, n_shares)).write(file)
+    random.Random(n_shares).shuffle(files)
+    found = open_partials(files)
+    own = job_of(found.header.config, per_user=per_user)
+    return conclude_rows(KINDS[config.kind], own, found.merged(RowSums))
+
+
+def rows_of(seed):
+    """One user has most rows; some rows name nobody."""
+    draw = np.random.default_rng(seed)
+    users = np.where(draw.random(N_ROWS) < 0.4, 0, draw.integers(0, N_USERS, N_ROWS))
+    ids = pl.Series("user", [None if draw.random() < 0.02 else f"u{user}" for user in users])
+    models = draw.choice(["zeta", "alpha"], N_ROWS)
+    return pl.DataFrame(
+        {
+            "user": ids if seed % 2 else pl.Series("user", users),
+            "model": models,
+            "item": np.arange(N_ROWS),
+            "session": users * 3 + draw.integers(0, 3, N_ROWS),
+            "score": draw.integers(0, 33, N_ROWS) / 32,
+            "label": draw.integers(0, 2, N_ROWS),
+            "weight": draw.random(N_ROWS),
+            "rating": draw.integers(1, 11, N_ROWS) / 2,
+            "prediction": draw.random(N_ROWS) * 5,
+            "age": users % 3,
+        }
+    )
+
+
+POLICIES = '[policies]\nnull_ids = "drop"\n'
+SEGMENTS = '[segments]\nage = { by = "age" }\nold = { by = "age", quantiles = 2 }\nmin_users = 12\n'
+LOG = '[[labels]]\npath = "log.parquet"\ncolumns = { model = "model"'
+CASES = {
+    "labels": LOG
+    + ', weight = "weight" }\n'
+    + '[metrics]\nnames = ["AUC", "GAUC", "log-loss", "ECE", "F1(at=\'best\')"]\n'
+    + SEGMENTS
+    + '[statistics]\nbaseline = "zeta"\n',
+    "sessions": LOG
+    + ', session = "session" }\n'
+    + '[metrics]\nnames = ["AUC(over=\'sessions\')", "PR-AUC", "recall"]\n',
+    "draws": LOG
+    + " }\n[metrics]\nnames = [\"Brier(over='users')\"]\n"
+    + '[statistics]\nmethod = "bootstrap"\npairs = "all"\nreplicates = 100\n',
+    "clusters": LOG + ' }\n[metrics]\nnames = ["AUC"]\n[statistics]\ncluster = "age"\n',
+    "ratings": '[[ratings]]\npath = "log.parquet"\ncolumns = { model = "model" }\n'
+    + '[metrics]\nnames = ["RMSE", "R2", "MAE(over=\'users\')"]\n'
+    + SEGMENTS,
+    "joined": '[[ratings]]\npath = "log.parquet"\nwhere = "model = \'zeta\'"\n'
+    + '[[predictions]]\nmodel = "m"\npath = "log.parquet"\n'
+    + '[metrics]\nnames = ["MAE", "bias"]\n',
+    "wrong": '[[labels]]\nmodel = "m"\npath = "log.parquet"\nwhere = "label < 5"\n'
+    + 'columns = { score = "rating" }\n[metrics]\nnames = ["log-loss"]\n',
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_shares_put_together_are_one_run(tmp_path, monkeypatch, case, seed):
+    monkeypatch.chdir(tmp_path)
+    rows_of(seed).write_parquet("log.parquet")
+    policies = POLICIES if case not in ("wrong", "joined") else ""
+    Path("job.toml").write_text(CASES[case] + policies)
+    config = load_config(Path("job.toml"), overrides=[], variables={})
+    per_user = "over='users'" in CASES[case]
+
+    whole = said(lambda: run_config(config, threads=2, per_user=per_user))
+    for n_shares in (1, 3, 16):
+        parts = said(lambda n=n_shares: merged(config, tmp_path, n, per_user=per_user))
+        assert parts == whole
+
+
+def test_logs_laid_out_by_user_are_read_once_each(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = rows_of(0).drop_nulls("user").with_columns(share=pl.col("user") % 3)
+    for (share,), part in rows.group_by("share"):
+        part.drop("share", "age").write_parquet(f"part-{share}.parquet")
+    users = rows.select("user", "age").unique()
+    users.write_parquet("users.parquet")
+    text = CASES["labels"].replace("age = { by", 'age = { path = "users.parquet", by')
+    text = text.replace("old = { by", 'old = { path = "users.parquet", by')
+    Path("shares.toml").write_text(text.replace("log.parquet", "part-{share0}.parquet"))
+    Path("whole.toml").write_text(text.replace("log.parquet", "part-*.parquet"))
+    shares = load_config(Path("shares.toml"), overrides=[], variables={})
+    whole = load_config(Path("whole.toml"), overrides=[], variables={})
+
+    parts = json.loads(merged(shares, tmp_path, 3, per_user=False).to_json())
+    expected = json.loads(run_config(whole, threads=2).to_json())
+
+    for key in set(expected) - {*OWN, "name", "run_key", "inputs", "config"}:
+        assert parts[key] == expected[key]
+    assert [each["rows"] for each in parts["inputs"]] == [rows.height, users.height]
+    with pytest.raises(EvalkitError, match="laid out"):
+        run_config(shares)
