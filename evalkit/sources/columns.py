@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -10,11 +10,16 @@ from evalkit.errors import DataError, EvalkitError, nearest, raise_all
 from evalkit.sources.failures import PanicException, first_line, mapped
 from evalkit.sources.guess import best_guess, some_names
 from evalkit.sources.scan import Schema, Use
-from evalkit.sources.sql import Refused, check_expression
+from evalkit.sources.sql import check_expression
+from evalkit.sources.sql_words import Refused
 
 _NUMBERS = ("relevance", "rank", "score", "label", "rating", "prediction", "weight")
 _USES: dict[str, Use] = dict.fromkeys(_NUMBERS, "number")
-_NARROW = (pl.Int8, pl.Int16, pl.Int32, pl.UInt8, pl.UInt16, pl.UInt32)
+_LARGEST: Mapping[object, int] = {  # absolute value of an integer
+    pl.Int8: 1 << 7, pl.Int16: 1 << 15, pl.Int32: 1 << 31, pl.Int64: 1 << 63,
+    pl.UInt8: 1 << 8, pl.UInt16: 1 << 16, pl.UInt32: 1 << 32, pl.UInt64: 1 << 64,
+    pl.Int128: (1 << 127) - 1, pl.UInt128: (1 << 127) - 1,
+}  # fmt: skip
 _PLAIN_NAME = re.compile(r"[^\W\d][\w .\-:/]*")
 _SECTIONS = {
     "truth": "[truth.columns]",
@@ -55,12 +60,12 @@ class Plan:
     where_text: str | None
     uses: Mapping[str, Use]
 
-    def apply(self, frame: pl.LazyFrame, schema: pl.Schema) -> pl.LazyFrame:
+    def apply(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """`frame` with `where` applied and the wanted columns under their names."""
-        if self.where is not None and self.where_text is not None:
-            frame = frame.filter(_widened(self.where_text, self.where, schema))
+        if self.where is not None:
+            frame = frame.filter(self.where)
         return frame.select(
-            _widened(each.text, expression, schema).alias(each.output)
+            expression.alias(each.output)
             for each, expression in zip(self.wanted, self.expressions, strict=True)
         )
 
@@ -142,12 +147,50 @@ def _parse(text: str, names: Collection[str]) -> pl.Expr | Refused:
         return Refused(first_line(error), hint="")
 
 
-def _widened(text: str, expression: pl.Expr, schema: pl.Schema) -> pl.Expr:
-    """The expression of a text, with integers below 64 bits widened where it computes."""
-    narrow = [name for name in _roots(expression) if schema[name] in _NARROW]
-    if not narrow or text in schema:
+def typed_plan(plan: Plan, schema: pl.Schema) -> Plan:
+    """The plan, where no integer of these types goes around.
+
+    Raises:
+        DataError: it computes with integers that may be too large [bad-sql].
+    """
+    errors: list[EvalkitError] = []
+
+    def widened(key: str, text: str, expression: pl.Expr) -> pl.Expr:
+        if text in schema:
+            return expression
+        try:
+            return _widened(text, expression, schema)
+        except Refused as why:
+            errors.append(_bad_sql(key, text, why, plan.role, plan.at, list(schema)))
         return expression
-    return pl.sql_expr(check_expression(text, schema.names(), narrow).text)
+
+    expressions = tuple(
+        widened(each.key, each.text, expression)
+        for each, expression in zip(plan.wanted, plan.expressions, strict=True)
+    )
+    where = plan.where
+    if where is not None and plan.where_text is not None:
+        where = widened("where", plan.where_text, where)
+    raise_all(errors)
+    return replace(plan, expressions=expressions, where=where)
+
+
+def _widened(text: str, expression: pl.Expr, schema: pl.Schema) -> pl.Expr:
+    types = {name: schema[name] for name in _roots(expression) if name in schema}
+    largest = {
+        name: -_LARGEST[_inner(dtype)] if _is_list(dtype) else _LARGEST[dtype]
+        for name, dtype in types.items()
+        if _inner(dtype) in _LARGEST
+    }
+    times = [name for name, dtype in types.items() if dtype.is_temporal()]
+    wide = pl.sql_expr(check_expression(text, schema.names(), largest, times).text)
+    if any(dtype in (pl.UInt64, pl.Int128, pl.UInt128) for dtype in types.values()):
+        return wide
+    try:
+        dtype = pl.LazyFrame(schema=schema).select(wide.alias("wide")).collect_schema()["wide"]
+    except pl.exceptions.PolarsError:
+        return wide  # told where all types are checked
+    return wide.cast(pl.Int64) if dtype == pl.Int128 else wide
 
 
 def _roots(expression: pl.Expr | Refused) -> list[str]:

@@ -18,7 +18,7 @@ from evalkit.config import (
     TruthTable,
 )
 from evalkit.errors import masked
-from evalkit.sources.columns import Plan, Wanted, check_columns, plan_columns
+from evalkit.sources.columns import Plan, Wanted, check_columns, plan_columns, typed_plan
 from evalkit.sources.failures import mapped
 from evalkit.sources.guess import (
     BY_CONFIG,
@@ -413,10 +413,11 @@ def _open(
     frame = source.frame(plan.uses)
     with mapped(source.at, lambda error: None):
         schema = frame.collect_schema()
+    plan = typed_plan(plan, schema)
     is_list = check_columns(plan, schema)
     return Table(
         role=role,
-        frame=_settle(plan, plan.apply(frame, schema)),
+        frame=_settle(plan, plan.apply(frame)),
         user_names=tuple(each.text for each in wanted if each.key == "user"),
         at=source.at,
         is_list=is_list,

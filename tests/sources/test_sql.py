@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import polars as pl
@@ -11,7 +12,10 @@ import evalkit
 from evalkit.config import TruthColumns, TruthTable
 from evalkit.errors import DataError
 from evalkit.sources import open_truth
-from evalkit.sources.sql import FUNCTIONS, MOST_ADDED, Refused, check_expression
+from evalkit.sources.columns import Wanted, plan_columns, typed_plan
+from evalkit.sources.sql import check_expression
+from evalkit.sources.sql_parts import MOST_ADDED
+from evalkit.sources.sql_words import FUNCTIONS, Refused
 
 ROWS = pl.DataFrame(
     {"a": [1, 2, None], "s": ["x", "it's", None], "d": [0.5, 2.5, None], "b": [True, False, None]}
@@ -220,24 +224,136 @@ def test_whatever_is_accepted_polars_reads_in_the_same_way():
     assert n_same > 20
 
 
-def test_small_integers_do_not_go_around():
-    frame = pl.DataFrame({"a": [100, 127], "b": [100, 127]}, schema={"a": pl.Int8, "b": pl.UInt8})
-    names = ["a", "b"]
+BITS = pl.DataFrame(
+    {
+        "a": [3, -2, None, 2**63 - 1, -(2**63)],
+        "i8": pl.Series([100, -128, 3, 0, 127], dtype=pl.Int8),
+        "u8": pl.Series([100, 255, 3, 0, 1], dtype=pl.UInt8),
+        "i32": pl.Series([2**31 - 1, -(2**31), 3, 0, 1], dtype=pl.Int32),
+        "u64": pl.Series([2**64 - 1, 0, 3, 7, 1], dtype=pl.UInt64),
+        "f": [1.5, 2.5, 0.1, None, -1.0],
+        "s": ["ab", "c", None, "", "abcdef"],
+        "t": [datetime(2024, 5, 31, 3)] * 5,
+        "flag": [True, False, None, True, False],
+        "list": pl.Series([[100, 100], [3], [], [1], [-128]], dtype=pl.List(pl.Int8)),
+        "long": [[2**62, 2**62], [3], [], [1], [2]],
+    }
+)
 
-    for text, expected in (
-        ("a + a", [200, 254]),
-        ("b * b", [10_000, 16_129]),
-        ("-a - 100", [-200, -227]),
-        ("case when a * 2 > 200 then b + b else 0 end", [0, 254]),
-    ):
-        written = check_expression(text, names, narrow=names).text
-        assert frame.select(pl.sql_expr(written)).to_series().to_list() == expected
+
+def computed(text: str) -> list[object]:
+    plan = plan_columns("truth", [Wanted("relevance", "x", text)], None, BITS.columns, at="here")
+    return typed_plan(plan, BITS.schema).apply(BITS.lazy()).collect()["x"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("i8 + i8", [200, -256, 6, 0, 254]),
+        ("u8 * u8", [10_000, 65_025, 9, 0, 1]),
+        ("-i8 - 100", [-200, 28, -103, -100, -227]),
+        ("abs(i8) * 2", [200, 256, 6, 0, 254]),
+        ("case when i8 * 2 > 200 then i8 + i8 else 0 end", [0, 0, 0, 0, 254]),
+        ("i32 * 3", [3 * (2**31 - 1), -3 * 2**31, 9, 0, 3]),
+        ("u8 - 100", [0, 155, -97, -100, -99]),
+        ("u64 - 8", [2**64 - 9, -8, -5, -1, -7]),
+        ("u64 % 10", [5, 0, 3, 7, 1]),
+        ("length(s) - 5", [-3, -4, None, -5, 1]),
+        ("extract(month from t) * 100", [500] * 5),
+        ("date_part('day', t) * 10", [310] * 5),
+        ("100000 * 100000 + i8", [10**10 + each for each in (100, -128, 3, 0, 127)]),
+        ("cast(i8 as tinyint) * 100", [10_000, -12_800, 300, 0, 12_700]),
+        ("i8::smallint * 30000", [3_000_000, -3_840_000, 90_000, 0, 3_810_000]),
+        ("(i8 > 0) - (u8 > 0)", [0, -1, 0, 0, 0]),
+        ("coalesce(i8, 0) * 100", [10_000, -12_800, 300, 0, 12_700]),
+        ("list[1] * 100", [10_000, 300, None, 100, -12_800]),
+        ("pow(2, i8)", [2.0**100, 2.0**-128, 8.0, 1.0, 2.0**127]),
+        ("pow(u8, 3) * 2", [2_000_000, 2 * 255**3, 54, 0, 2]),
+        ("a // 1000 * 1000 / 2", [0.0, 0.0, None, 4611686018427387500.0, -4611686018427387500.0]),
+        ("f * 2", [3.0, 5.0, 0.2, None, -2.0]),
+    ],
+)
+def test_no_integer_goes_around(text, expected):
+    assert computed(text) == expected
+
+
+@pytest.mark.parametrize("text", ["a + 1", "-a", "abs(a)", "a - 2", "a * a", "pow(a, 2)"])
+def test_an_integer_of_more_than_64_bits_is_an_error(text):
+    with pytest.raises(pl.exceptions.InvalidOperationError, match=r"i128.*i64"):
+        computed(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("a * a * a", "more than 38 digits"),
+        ("pow(a, 2) * u64", "more than 38 digits"),
+        ("array_sum(long)", "may go around"),
+        ("(t - t) * 3", "is multiplied"),
+        ("interval '1 day' * 1000", "is multiplied"),
+        ("t + interval '101 years'", "more than 100 years"),
+        ("t + interval '99 years 400 days'", "more than 100 years"),
+        ("t - interval '4000000000 seconds'", "more than 100 years"),
+        ("regexp_like(s, s)", "no text in quotes"),
+        ("s ~ s", "no text in quotes"),
+        ("s not rlike lower(s)", "no text in quotes"),
+        (f"regexp_like(s, '{'a' * 1001}')", "more than 1,000 characters"),
+    ],
+)
+def test_what_could_go_around_or_take_too_long_is_refused(text, why):
+    with pytest.raises(DataError, match=why) as caught:
+        computed(text)
+
+    assert caught.value.code == "bad-sql"
+    assert caught.value.hint
+
+
+def test_any_arithmetic_is_that_of_python_or_an_error():
+    rng = random.Random(5)
+    rows = BITS.select("i8", "u8", "i32", "u64", "a").drop_nulls().to_dicts()
+
+    def expression(depth: int) -> str:
+        if depth == 0 or rng.random() < 0.2:
+            return rng.choice(["i8", "u8", "i32", "u64", "a", "2", "7", "100"])
+        one, other = expression(depth - 1), expression(depth - 1)
+        return rng.choice(
+            [
+                *(f"({one} {sign} {other})" for sign in "+-*"),
+                f"(-{one})",
+                f"abs({one})",
+                f"pow({one}, 2)",
+                f"coalesce({one}, {other})",
+            ]
+        )
+
+    n_same = 0
+    for _ in range(400):
+        text = expression(3)
+        try:
+            found = computed(text)
+        except (DataError, pl.exceptions.PolarsError):
+            continue
+        known = {"abs": abs, "pow": pow, "coalesce": lambda one, other: one}
+        expected = [eval(text, {**known, **row}) for row in rows]
+        if len(found) == 1:  # of numbers alone
+            continue
+        found = [each for each, a in zip(found, BITS["a"], strict=True) if a is not None]
+        if isinstance(found[0], float):
+            assert found == pytest.approx(expected, rel=1e-12), text
+        else:
+            assert found == expected, text
+        n_same += 1
+
+    assert n_same > 100
 
 
 def test_integers_that_nothing_is_computed_of_keep_their_type():
-    assert check_expression("a = 1 and b in (2, 3)", ["a", "b"], narrow=["a"]).text == (
-        check_expression("a = 1 and b in (2, 3)", ["a", "b"]).text
-    )
+    text = "a = 1 and b in (2, 3) and c between 1 and 2"
+    names = ["a", "b", "c"]
+
+    typed = check_expression(text, names, dict.fromkeys(names, 128)).text
+
+    assert typed == check_expression(text, names).text
 
 
 def test_a_relevance_is_computed_without_going_around():
