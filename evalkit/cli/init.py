@@ -141,17 +141,21 @@ def _config_lines(
 def _model_lines(text: str, model: str, path: str, role: str, folder: Path) -> Iterator[str]:
     from evalkit.sources import guess_table
 
-    columns, format_ = guess_table([path], role)
+    columns, format_, by_score = guess_table([path], role)
     if is_named(text) or "model" not in columns:
         columns.pop("model", None)
+        by_score.pop("model", None)
         yield f"model = {_text(model)}"
     yield from _lines_of([path], role, folder, columns, format_)
+    if by_score != columns:
+        yield _default("columns", _toml(by_score), "for profiles that look at scores, as ranx")
 
 
 def _table_lines(paths: Sequence[str], role: str, folder: Path) -> Iterator[str]:
     from evalkit.sources import guess_table
 
-    yield from _lines_of(paths, role, folder, *guess_table(paths, role))
+    columns, format_, _ = guess_table(paths, role)
+    yield from _lines_of(paths, role, folder, columns, format_)
 
 
 def _lines_of(

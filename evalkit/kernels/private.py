@@ -14,7 +14,7 @@ _WAY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # nobody waits at the other end of a pipe
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
-_LARGEST = 1 << 30  # bytes of a file
+_LARGEST = 64 << 20  # bytes of a file; a kernel has some 100 kB
 PRIVATE = 0o700
 
 

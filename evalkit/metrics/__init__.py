@@ -67,7 +67,7 @@ from ._declare import (
     rating_metric,
 )
 from ._explain import describe, describe_all, explain, warm_metrics
-from ._expression import Conventions, parse_metrics
+from ._expression import Conventions, parse_metrics, unknown_metric
 from ._kinds import (
     KINDS,
     has_user_values,
@@ -162,6 +162,7 @@ __all__ = [
     "room",
     "share_cache",
     "square_root",
+    "unknown_metric",
     "warm_metrics",
     "weighting",
 ]

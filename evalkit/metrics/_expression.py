@@ -93,10 +93,7 @@ def _parse(
         return
     spelling = _find(parts["name"], known)
     if spelling is None:
-        close = _meant(parts["name"], known)
-        hint = f"did you mean {close!r}?" if close else "evalkit metrics lists all"
-        message = f"no metric is called {parts['name']!r}"
-        yield RequestError(message, code="unknown-metric", at=at, hint=hint)
+        yield _unknown(parts["name"], known, at)
         return
     errors: list[RequestError] = []
     written = _values(spelling.metric, parts["arguments"], at, errors, policies)
@@ -145,6 +142,17 @@ def _find(name: str, known: Mapping[str, _Spelling]) -> _Spelling | None:
             if value is not None and parameter.accepts(value):
                 return _Spelling(metric, {metric.suffix: value})
     return None
+
+
+def unknown_metric(name: str, metrics: Mapping[str, Metric], at: str) -> RequestError:
+    """That none of these metrics has a name, and which one was meant."""
+    return _unknown(name, _spellings(metrics), at)
+
+
+def _unknown(name: str, known: Mapping[str, _Spelling], at: str) -> RequestError:
+    close = _meant(name, known)
+    hint = f"did you mean {close!r}?" if close else "evalkit metrics lists all"
+    return RequestError(f"no metric is called {name!r}", code="unknown-metric", at=at, hint=hint)
 
 
 def _meant(name: str, known: Mapping[str, _Spelling]) -> str | None:

@@ -15,6 +15,7 @@ from evalkit.metrics import (
     policies_of_kind,
     registry,
     registry_of,
+    unknown_metric,
 )
 from evalkit.profiles._record import Difference, Fault, Profile, ReadingPath, RowConventions
 
@@ -234,15 +235,7 @@ def _checked(
         if "(" in alias
     }
     if bare.lower() not in spellings and bare not in fixing:
-        close = nearest(bare, metrics)
-        return None, [
-            RequestError(
-                f"no metric is called {bare!r}",
-                code="unknown-metric",
-                at=at,
-                hint=f"did you mean {close!r}?" if close else "evalkit metrics lists all",
-            )
-        ]
+        return None, [unknown_metric(bare, metrics, at)]
     metric = metrics[spellings.get(bare.lower()) or fixing[bare]]
     known = {**policies_of_kind(kind), **{each.name: each for each in metric.parameters}}
     problems: list[EvalkitError] = []

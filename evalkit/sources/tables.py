@@ -300,16 +300,23 @@ def _source_of(
     return _open_source(role, _Bare(tuple(paths), format), given, guessing, kind=kind)
 
 
-def guess_table(paths: Sequence[str], role: str) -> tuple[dict[str, str], str | None]:
+def guess_table(
+    paths: Sequence[str], role: str
+) -> tuple[dict[str, str], str | None, dict[str, str]]:
     """What a config has to say of files: their columns, and the format if no name tells it.
+
+    The columns come again for profiles that look at scores alone.
 
     Raises:
         DataError: as `read_schema` and `guess_columns`.
     """
     source = _source_of(role, paths, None, None, BY_CONFIG)
-    chosen = choose_columns(role, None, source.names, BY_CONFIG, at=source.at)
-    columns = {key: str(column) for key, column in chosen.columns.items()}
-    return columns, source.files[0].format if source.seems else None
+    both = choose_columns(role, None, source.names, Guessing(order="both"), at=source.at)
+    columns = {key: str(column) for key, column in both.columns.items()}
+    by_score = dict(columns)
+    if {"rank", "score"} <= set(columns):
+        del columns["score"], by_score["rank"]
+    return columns, source.files[0].format if source.seems else None, by_score
 
 
 @dataclass(frozen=True, slots=True)

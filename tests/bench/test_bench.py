@@ -231,3 +231,10 @@ def test_damaged_files_end_in_an_answer_or_an_error_of_the_data(tmp_path):
     assert sum(sum(each.values()) for each in record["ends"].values()) == record["files"] == 60
     assert {"fine", "unreadable-file"} <= {end for each in record["ends"].values() for end in each}
     assert record["findings"] == []
+
+
+def test_killed_commands_leave_nothing_torn(tmp_path):
+    done = run_script("kills", tmp_path, "--kills", "2")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert read_record(tmp_path, "kills")["findings"] == []

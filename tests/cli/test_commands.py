@@ -396,6 +396,21 @@ def test_init_writes_a_joined_log(evalkit, logs):
     }
 
 
+def test_init_shows_the_columns_for_profiles_that_look_at_scores(evalkit, logs):
+    rows = pl.read_parquet(logs / "good.parquet")
+    rows.with_columns(score=1 / pl.col("rank")).write_parquet(logs / "both.parquet")
+
+    outcome = evalkit("init", "--truth", "truth.parquet", "--rankings", "both.parquet", "-o", "-")
+
+    assert tomllib.loads(outcome.out)["rankings"][0]["columns"] == {
+        "user": "user_id",
+        "item": "item_id",
+        "rank": "rank",
+    }
+    (other,) = [line for line in outcome.out.splitlines() if 'score = "score" }' in line]
+    assert other.startswith('# columns = { user = "user_id", item = "item_id", score = "score" }')
+
+
 def test_init_overwrites_nothing(evalkit, logs):
     options = ("init", "--truth", "truth.parquet", "--rankings", "good.parquet", "-o", "job.toml")
 

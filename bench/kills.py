@@ -1,0 +1,188 @@
+"""Commands that are killed at any moment: nothing finished is torn, nothing half done stays.
+
+    python bench/kills.py                           # 300 kills, a quarter of an hour
+    python bench/kills.py --kills 20 --signal TERM
+
+Runs, comparisons, gates, prunings, reports and configs are written into one folder, and killed by
+SIGKILL (or another signal) after a random part of the time that they take. After each kill every
+directory that looks like a run must verify, every file beside them be whole or missing, and the
+history be listed; after the next run that ends, nothing of the killed ones may be left.
+"""
+
+import json
+import random
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from harness import ROOT, Machine, count, describe_machine, environment, make_parser, table, write
+
+CONFIG = """
+name = "job"
+[truth]
+path = "truth.parquet"
+[[rankings]]
+model = "a"
+path = "a.parquet"
+columns = { user = "user", item = "item", rank = "rank" }
+[metrics]
+names = ["RR", "recall@2"]
+[[gates]]
+metric = "RR"
+min = 0.0
+[output]
+path = "runs"
+per_user = true
+formats = ["json", "parquet", "csv", "markdown", "html", "latex"]
+"""
+COMMANDS = {
+    "run": "run job.toml --quiet --prometheus m.prom --per-user u.parquet --set {setting}",
+    "compare": "compare last~1 last",
+    "gate": "gate last --config job.toml",
+    "prune": "history prune --keep 2",
+    "export": "history export h.parquet",
+    "report": "report last --format html --file r.html",
+    "init": "init --truth truth.parquet --rankings a=a.parquet --out i.toml --force",
+}
+WEIGHTS = (6, 1, 1, 2, 1, 1, 1)
+LOGS = ("truth.parquet", "a.parquet", "job.toml")
+FILES = ("m.prom", "u.parquet", "h.parquet", "r.html", "i.toml")  # that commands write
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A whole campaign."""
+
+    machine: Machine
+    seed: int
+    signal: str
+    seconds: float
+    killed: dict[str, int]  # by command
+    ended: dict[str, int]  # before the signal came
+    findings: list[str]
+
+
+class Folder:
+    """A folder of logs and runs, whose commands are killed."""
+
+    def __init__(self, path: Path, rng: random.Random, number: signal.Signals) -> None:
+        import polars as pl
+
+        self.path, self.rng, self.number = path, rng, number
+        self.findings: list[str] = []
+        users = range(5_000)
+        truth = {"user": users, "item": [user % 5 for user in users]}
+        pl.DataFrame(truth).write_parquet(path / "truth.parquet")
+        rows = {"user": [user for user in users for _ in range(5)], "item": [*range(5)] * 5_000}
+        rankings = pl.DataFrame(rows | {"rank": [*range(1, 6)] * 5_000})
+        rankings.write_parquet(path / "a.parquet")
+        (path / "job.toml").write_text(CONFIG)
+        for _ in range(2):
+            self.run()
+        self.seconds = {name: self._timed(name) for name in COMMANDS}
+
+    def start(self, command: str) -> "subprocess.Popen[str]":
+        filled = command.format(setting=f"policies.tie_share={self.rng.random() / 2:.9f}")
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "evalkit", *shlex.split(filled)],
+            cwd=self.path,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment([ROOT], 1),
+        )
+
+    def run(self, command: str = COMMANDS["run"]) -> None:
+        """A command that nobody kills."""
+        process = self.start(command)
+        _, errors = process.communicate()
+        if process.returncode:
+            self.findings.append(f"{command}: status {process.returncode}: {errors[-300:]}")
+
+    def _timed(self, name: str) -> float:
+        began = time.monotonic()
+        self.run(COMMANDS[name])
+        return time.monotonic() - began
+
+    def kill(self, name: str) -> bool:
+        """Start a command and kill it; False where it ended before."""
+        process = self.start(COMMANDS[name])
+        time.sleep(self.rng.uniform(0.1, 1.05) * self.seconds[name])
+        was_alive = process.poll() is None
+        process.send_signal(self.number)
+        _, errors = process.communicate()
+        if "Traceback" in errors or "panicked" in errors:
+            self.findings.append(f"{name}: {errors[-300:]}")
+        return was_alive
+
+    def check(self) -> None:
+        """What must hold after each kill."""
+        import polars as pl
+
+        from evalkit import runs
+
+        for run in sorted((self.path / "runs").glob("2*")):
+            if problems := runs.verify(run):
+                self.findings.append(f"{run.name}: {problems}")
+        for name in FILES:
+            file = self.path / name
+            if not file.exists():
+                continue
+            if file.suffix == ".parquet":
+                if not pl.read_parquet(file).height:
+                    self.findings.append(f"{name} is empty")
+            elif not file.read_text().rstrip().endswith("</html>" if name == "r.html" else ""):
+                self.findings.append(f"{name} is torn")
+            elif not file.stat().st_size:
+                self.findings.append(f"{name} is empty")
+
+    def check_sweeping(self) -> None:
+        """What must hold after commands that nobody killed."""
+        for name in COMMANDS:
+            self.run(COMMANDS[name])
+        self.run("history list")
+        known = {*LOGS, *FILES, "runs"}
+        left = [path.name for path in self.path.iterdir() if path.name not in known]
+        hidden = (path.name for path in (self.path / "runs").glob(".*"))
+        left += [each for each in hidden if not each.startswith(".lock-")]
+        if left:
+            self.findings.append(f"left over: {left}")
+
+
+def main() -> int:
+    """Exit status: 0, or 1 where there are findings."""
+    parser = make_parser(__doc__)
+    parser.add_argument("--kills", type=count, default=300)
+    parser.add_argument("--signal", default="KILL", choices=["KILL", "TERM", "INT"])
+    asked = parser.parse_args()
+    rng = random.Random(asked.seed)
+    killed: Counter[str] = Counter()
+    ended: Counter[str] = Counter()
+    machine, began = describe_machine(), time.monotonic()
+    with TemporaryDirectory(prefix="evalkit-kills-") as name:
+        folder = Folder(Path(name), rng, signal.Signals[f"SIG{asked.signal}"])
+        while sum(killed.values()) < asked.kills:
+            (command,) = rng.choices(list(COMMANDS), WEIGHTS)
+            (killed if folder.kill(command) else ended)[command] += 1
+            folder.check()
+            if sum(killed.values()) % 25 == 24:
+                folder.check_sweeping()
+        folder.check_sweeping()
+    seconds = time.monotonic() - began
+    told = dict(killed.most_common())
+    record = Record(machine, asked.seed, asked.signal, seconds, told, dict(ended), folder.findings)
+    rows = [[each, str(n), str(ended[each])] for each, n in told.items()]
+    text = table(["command", "killed", "ended before"], rows, list(map(float, told.values())))
+    text += "\n\n" + (json.dumps(folder.findings, indent=1) if folder.findings else "no findings")
+    write(asked.out, f"kills-{machine.when.replace(':', '').replace('-', '')}", record, text)
+    return 1 if folder.findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
