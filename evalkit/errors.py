@@ -5,8 +5,9 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import date, datetime
 from difflib import get_close_matches
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 FINE = 0
 GATE_FAILED = 1
@@ -316,6 +317,22 @@ class Faults:
             self._found[where] = _joined(self._found.get(where), each) if adds_up else each
             self._alike |= set() if adds_up else {where}
 
+    def state(self) -> "list[_Kept]":
+        """What was found, as a file keeps it."""
+        return [_Kept.of(where, error, where in self._alike) for where, error in self._all()]
+
+    @classmethod
+    def of_state(cls, state: "list[_Kept]") -> "Faults":
+        """What was found, read back from a file."""
+        faults = cls()
+        for each in state:
+            faults._found[each.where] = each.error()
+            faults._alike |= {each.where} if each.is_alike else set()
+        return faults
+
+    def _all(self) -> "list[tuple[_Where, EvalkitError]]":
+        return sorted(self._found.items(), key=lambda item: item[0])
+
     def merge(self, other: "Faults") -> None:
         """Take over what other shares found, whose cases add up."""
         self._alike |= other._alike
@@ -335,7 +352,7 @@ class Faults:
         """
         if not self._found:
             return
-        told = [self._found[key] for key in sorted(self._found) if key[0] == self.first]
+        told = [error for where, error in self._all() if where[0] == self.first]
         places = {(_place_of(each), each.code) for each in told}
         raise_all(
             [
@@ -344,6 +361,36 @@ class Faults:
                 if not isinstance(each, CountedError) or (each.place, each.unless) not in places
             ]
         )
+
+
+class _Kept(NamedTuple):
+    """An error as a file keeps it."""
+
+    where: _Where
+    is_alike: bool
+    exit_status: int
+    message: str
+    at: str
+    hint: str
+    n: int | None  # of a counted error
+    users: tuple[tuple[int | str | bytes | date | datetime, ...], ...]
+    unless: str
+
+    @classmethod
+    def of(cls, where: _Where, error: EvalkitError, is_alike: bool) -> "_Kept":
+        status, hint = error.exit_status, error.hint
+        if isinstance(error, CountedError):
+            place, n, users = error.place, error.n, error.users
+            return cls(where, is_alike, status, error.template, place, hint, n, users, error.unless)
+        return cls(where, is_alike, status, error.message, error.at, hint, None, (), "")
+
+    def error(self) -> EvalkitError:
+        code, at, hint = self.where[3], self.at, self.hint
+        if self.n is not None:
+            users, unless = self.users, self.unless
+            return _recount(CountedError, self.message, self.n, code, at, hint, users, unless)
+        kinds = {each.exit_status: each for each in (RequestError, MachineError, BusyError)}
+        return _rebuild(kinds.get(self.exit_status, DataError), self.message, code, at, hint)
 
 
 def _joined(known: EvalkitError | None, error: EvalkitError) -> EvalkitError:

@@ -7,7 +7,7 @@ compares the real ids of what matched (`same_ids`).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -252,13 +252,24 @@ def mix(key):  # type: ignore[no-untyped-def]
     return key ^ (key >> np.uint64(31))
 
 
+class Share(Protocol):
+    """Some of the users; every user is in one of several shares."""
+
+    @property
+    def is_first(self) -> bool:
+        """Rows that belong to no user are counted with the first share."""
+
+    def holds(self, frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
+        """Which rows of a frame with keys belong to the share."""
+
+
 @dataclass(frozen=True, slots=True)
-class Share:
-    """A share of all users, chosen by their hashed keys.
+class PassShare:
+    """The users of one pass over the logs, chosen by their hashed keys.
 
     Args:
-        number: which share, from 0.
-        n_shares: how many there are; every user is in one of them.
+        number: which, from 0.
+        n_shares: how many there are.
     """
 
     number: int
@@ -266,14 +277,57 @@ class Share:
 
     @property
     def is_first(self) -> bool:
-        """Rows that belong to no user are counted with the first share."""
+        """Whether it is the first pass."""
         return self.number == 0
 
-    def holds(self, users: Keys) -> npt.NDArray[np.bool_]:
-        """Which rows belong to the share."""
-        held = np.empty(users.size, dtype=np.bool_)
-        mark_share(users, self.number, self.n_shares, held)
+    def holds(self, frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
+        """Which rows of a frame with keys are looked at in the pass."""
+        held = np.empty(frame.height, dtype=np.bool_)
+        mark_share(as_keys(frame[USER_KEY]), self.number, self.n_shares, held)
         return held
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnShare:
+    """Users drawn by a hash of their ids that no seed, and no version of any library, changes.
+
+    Args:
+        number: which, from 0.
+        n_shares: how many there are.
+        plan: of the user ids.
+    """
+
+    number: int
+    n_shares: int
+    plan: IdPlan
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the first share."""
+        return self.number == 0
+
+    def holds(self, frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
+        """Which rows of a frame with keys, and with ids where these are hashed, belong to it."""
+        held = np.empty(frame.height, dtype=np.bool_)
+        mark_drawn(stable_hashes(frame, self.plan), self.number, self.n_shares, held)
+        return held
+
+
+@dataclass(frozen=True, slots=True)
+class PartOfShare:
+    """The users of one pass over a drawn share."""
+
+    drawn: DrawnShare
+    part: PassShare
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the first pass over the first share."""
+        return self.drawn.is_first and self.part.is_first
+
+    def holds(self, frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
+        """Which rows of a frame belong to both."""
+        return self.drawn.holds(frame) & self.part.holds(frame)
 
 
 @kernel(allocates=False)
@@ -283,6 +337,15 @@ def mark_share(users, number, n_shares, held):  # type: ignore[no-untyped-def]
         # hashed twice: tables are laid out by the first hash, and a share must fill all of one
         low = np.int64(mix(mix(users[row])) & np.uint64(0xFFFFFFFF))
         held[row] = (low * n_shares) >> 32 == number
+
+
+@kernel(allocates=False)
+def mark_drawn(hashes, number, n_shares, held):  # type: ignore[no-untyped-def]
+    """`held` becomes True where the hash belongs to one of several shares."""
+    for row in range(hashes.size):
+        # unlike those of passes and of samples: each cuts the others' users evenly
+        value = mix(mix(hashes[row] ^ np.uint64(0x2545F4914F6CDD1D)))
+        held[row] = (np.int64(value >> np.uint64(32)) * n_shares) >> 32 == number
 
 
 @dataclass(frozen=True, slots=True)

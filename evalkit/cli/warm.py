@@ -105,11 +105,13 @@ class _Way:
 
 
 def _split_users() -> None:
-    import numpy as np
+    import polars as pl
 
-    from evalkit.ids import Share
+    from evalkit.ids import USER_KEY, DrawnShare, PassShare, plan_ids
 
-    Share(0, 2).holds(np.arange(2, dtype=np.uint64))
+    users = pl.DataFrame({USER_KEY: [0, 1]})
+    PassShare(0, 2).holds(users)
+    DrawnShare(0, 2, plan_ids("user", [("truth", "", {"user_0": pl.Int64()})], seed=1)).holds(users)
 
 
 def _check_pages(folder: Path) -> None:

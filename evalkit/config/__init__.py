@@ -38,7 +38,7 @@ from evalkit.config._records import (
     TruthColumns,
     TruthTable,
 )
-from evalkit.config._shares import is_laid_out, of_share, refuse_layout
+from evalkit.config._shares import is_laid_out, of_share, refuse_layout, with_paths
 from evalkit.config._variables import parse_variables
 
 __all__ = [
@@ -87,4 +87,5 @@ __all__ = [
     "speaking",
     "spell",
     "with_conventions",
+    "with_paths",
 ]

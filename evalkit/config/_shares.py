@@ -34,6 +34,33 @@ def _filled(branch: Table, share: int) -> Table:
     return branch.model_copy(update={"path": own})  # type: ignore[attr-defined,no-any-return]
 
 
+def with_paths(config: Config, written: Config) -> Config:
+    """A config of one share with the paths as they were written for all."""
+    if not is_laid_out(written):
+        return config
+    named = {
+        name: _with_path(each, written.segments.named[name])
+        for name, each in config.segments.named.items()
+    }
+    weight = _with_path(config.statistics.weight, written.statistics.weight)
+    update: dict[str, object] = {
+        name: _with_path(getattr(config, name), getattr(written, name)) for name in SECTIONS
+    }
+    update["segments"] = config.segments.model_copy(update=named)
+    update["statistics"] = config.statistics.model_copy(update={"weight": weight})
+    return config.model_copy(update=update)
+
+
+def _with_path(branch: Table, written: Table) -> Table:
+    if isinstance(branch, tuple):
+        both = zip(branch, written, strict=True)  # type: ignore[call-overload]
+        return tuple(_with_path(*each) for each in both)  # type: ignore[return-value]
+    if getattr(branch, "path", None) is None:
+        return branch
+    own = {"path": written.path}  # type: ignore[attr-defined]
+    return branch.model_copy(update=own)  # type: ignore[attr-defined,no-any-return]
+
+
 def is_laid_out(config: Config) -> bool:
     """Whether each share of the users has files of its own."""
     tables = [getattr(config, name) for name in SECTIONS]

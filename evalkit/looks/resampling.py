@@ -120,6 +120,12 @@ class Resampling:
         return cls(chosen, tuple(wanted), in_passes, draws or Draws()) if wanted else None
 
     @property
+    def is_bounded(self) -> bool:
+        """Whether no value can be beyond -1 and 1: the bound of the draws is known before them."""
+        bounds = [request.metric.bounds for request in self.requests]
+        return all(-1.0 <= low and high <= 1.0 for low, high in bounds)
+
+    @property
     def bootstraps(self) -> bool:
         """Whether values are resampled."""
         return "bootstrap" in (self.chosen.method, self.chosen.test)

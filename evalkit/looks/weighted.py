@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from evalkit.exact import CellRows, ExactSum, ExactSums
 from evalkit.kernels.threads import ordered_map
-from evalkit.segments import ALL, Segment, UserSegments
+from evalkit.looks.kept import UserRows
+from evalkit.segments import ALL, Segment
 from evalkit.sums import Pair, add_to, pool
 from evalkit.values.blocks import USERS_A_BLOCK, BlockValues, Values, beside
 
@@ -83,28 +84,20 @@ class Ratios:
 
     def add(
         self,
+        known: UserRows,
         users: BlockValues,
         models: Sequence[str],
         pairs: Sequence[Pair],
-        weights: Values,
-        clusters: npt.NDArray[np.uint64],
-        keys: npt.NDArray[np.uint64],
-        segmentations: Sequence[UserSegments],
         threads: int,
     ) -> None:
-        """Add one share of the users, which holds every cluster whole.
-
-        Args:
-            weights: float64[n_users], at least 0.
-            clusters: uint64[n_users], the cluster of each user.
-            keys: uint64[n_users], stable hashes of the users: the order within a cluster.
-        """
+        """Add some of the users, who hold every cluster whole; `users` are their values."""
+        keys, weights, clusters = known.keys, known.weights, known.clusters
         targets: list[Target] = [*models, *pairs]
         everyone = np.zeros(keys.size, dtype=np.int32)
         groupings: list[tuple[str, npt.NDArray[np.int32], tuple[str, ...]]] = [
             ("", everyone, (ALL[1],))
         ]
-        groupings += [(each.name, each.groups.codes, each.groups.labels) for each in segmentations]
+        groupings += [(each.name, each.groups.codes, each.groups.labels) for each in known.segments]
         sums = {
             (target, name): ExactSums(3 * users.columns.size, len(labels))
             for target in targets

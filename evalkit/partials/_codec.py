@@ -321,6 +321,7 @@ _SERIES: Codec = Codec(
     lambda value, reader: _read_frame(value, reader).to_series(),
 )
 _SIMPLE: dict[Any, Codec] = {
+    None: _exactly(NoneType),
     NoneType: _exactly(NoneType),
     str: _exactly(str),
     bool: Codec(_write_bits, lambda value, _: _checked(value, bool)),

@@ -16,7 +16,7 @@ import polars as pl
 from evalkit.config import Segmentation
 from evalkit.errors import MachineError
 from evalkit.exact import N_LIMBS, N_POWERS, N_WAITING
-from evalkit.ids import IdPlan, Share, as_keys, mix
+from evalkit.ids import USER_KEY, IdPlan, PassShare, as_keys, mix
 from evalkit.kernels import cache_directory
 from evalkit.kernels.threads import kernels_are_compiled, usable_cores
 from evalkit.planning.machine import default_limit, give_back_early
@@ -126,7 +126,8 @@ def at_rest() -> int:
     """What the process takes before a row is read."""
     if not kernels_are_compiled():
         return AT_REST
-    Share(0, 2).holds(np.zeros(1, dtype=np.uint64))  # what one pass has not compiled, if not kept
+    one = pl.DataFrame({USER_KEY: [0]})
+    PassShare(0, 2).holds(one)  # what one pass has not compiled, if not kept
     kept = cache_directory()
     is_kept = "numba" not in sys.modules and kept is not None and any(kept.iterdir())
     return AT_REST if is_kept else AT_REST + COMPILING

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 from evalkit.errors import DataError, EvalkitError, FaultyShareError, raise_all
 from evalkit.planning.leakage import find_leak
-from evalkit.rankings._job import RankingJob
-from evalkit.rankings._splits import most_in_cells
+from evalkit.rankings._job import RankingJob, RankingTask
 from evalkit.rankings._steps import GAINS, SEGMENTS
 from evalkit.rankings._sums import RankingSums
 from evalkit.report import Warning_
@@ -28,13 +27,13 @@ def check_columns(job: RankingJob, table: Table) -> list[Warning_]:
     return check_scores(config.requests, config.policies, config, at=table.at, columns=columns)
 
 
-def check_gains(job: RankingJob, largest: float) -> None:
+def check_gains(task: RankingTask, largest: float, at: str) -> None:
     """Refuse relevances whose gains no float64 holds, before they turn into NaN.
 
     Raises:
         DataError: the largest relevance is too large for a metric [gain-overflow].
     """
-    for request in job.config.requests:
+    for request in task.requests:
         exponential = str(dict(request.parameters).get("gain")).startswith("exp2")
         limit = LARGEST_EXPONENT if exponential else LARGEST_RELEVANCE
         if largest > limit:
@@ -42,48 +41,65 @@ def check_gains(job: RankingJob, largest: float) -> None:
                 f"{request.label} cannot hold the gain of a relevance of {largest!r}; "
                 f"at most {limit:g}",
                 code="gain-overflow",
-                at=job.tables.truth.at,
+                at=at,
                 hint='scale it down: relevance = "rating / 100" under [truth.columns]',
             )
 
 
-def tell_faults(job: RankingJob, sums: RankingSums) -> None:
+def tell_faults(task: RankingTask, sums: RankingSums) -> None:
     """Raise what is wrong with the users of all shares, as if there were one.
 
     Raises:
         EvalkitError: all of it at once.
     """
-    with suppress(FaultyShareError), sums.faults.step(GAINS):
-        check_gains(job, sums.largest)
-    for number, source in enumerate(job.tables.segments):
-        for name in source.names:
-            if name in sums.seen_values.by_name:
-                with suppress(FaultyShareError), sums.faults.step(SEGMENTS, number, 1):
-                    sums.seen_values.check(name)
-    with suppress(FaultyShareError), sums.faults.step(SEGMENTS, len(job.tables.segments)):
-        most_in_cells(job, sums.totals.n_segments)
-    sums.faults.tell()
+    sources, faults = sums.origin.sources, sums.faults
+    with suppress(FaultyShareError), faults.step(GAINS):
+        check_gains(task, sums.largest, sums.origin.truth)
+    for number, name in [(n, name) for n, names in enumerate(sources) for name in names]:
+        if name in sums.seen_values.by_name:
+            with suppress(FaultyShareError), faults.step(SEGMENTS, number, 1):
+                sums.seen_values.check(name)
+    with suppress(FaultyShareError), faults.step(SEGMENTS, len(sources)):
+        task.most_in_cells(sums.totals.n_segments)
+    faults.tell()
 
 
-def check_whole(job: RankingJob, sums: RankingSums) -> list[Warning_]:
+def check_models(sums: RankingSums) -> None:
+    """Refuse shares that know fewer models than others: what their users count is not known.
+
+    Raises:
+        DataError: a log laid out by users has no rows of a model for some shares
+            [model-not-in-share].
+    """
+    lacking = sorted({name for each in sums.together for name in sums.tables.keys() - each})
+    if lacking:
+        raise DataError(
+            f"some shares of the users have no rows of {', '.join(map(repr, lacking))}",
+            code="model-not-in-share",
+            at=sums.origin.rankings[sums.tables[lacking[0]]],
+            hint="give each model a table of its own under [[rankings]]",
+        )
+
+
+def check_whole(task: RankingTask, sums: RankingSums) -> list[Warning_]:
     """Nothing to read, nobody in common, cutoffs that no list reaches, and what may mislead.
 
     Raises:
         DataError: what the policies refuse [empty-input, no-common-user, cutoff-beyond-depth,
             truth-in-train, truth-is-train].
     """
-    policies, truth = job.config.policies, sums.truth
+    policies, truth, origin = task.config.policies, sums.truth, sums.origin
     told = _Told()
     empty_hint = 'write empty_input = "warn" under [policies] if that can be'
     if truth.rows == 0:
-        at = job.tables.truth.at
-        told.add(policies.empty_input, "empty-input", "the truth has no rows", at, empty_hint)
-    leak = find_leak(truth.truth_counts(), job.config)
+        message = "the truth has no rows"
+        told.add(policies.empty_input, "empty-input", message, origin.truth, empty_hint)
+    leak = find_leak(truth.truth_counts(), task.config)
     if leak is not None:
         policy = "error" if leak.refused else "warn"
-        told.add(policy, leak.code, leak.message, job.tables.truth.at, leak.hint)
+        told.add(policy, leak.code, leak.message, origin.truth, leak.hint)
     for name in sums.in_order:
-        tally, at = sums.models[name], job.tables.rankings[sums.tables[name]][1].at
+        tally, at = sums.models[name], origin.rankings[sums.tables[name]]
         if tally.rows == 0 and tally.users == 0:
             message = f"the rankings of {name!r} have no rows"
             told.add(policies.empty_input, "empty-input", message, at, empty_hint, name)
@@ -92,16 +108,16 @@ def check_whole(job: RankingJob, sums: RankingSums) -> list[Warning_]:
             hint = "compare some ids of both by eye: are they of one kind and one day?"
             told.add(policies.no_common_user, "no-common-user", message, at, hint, name)
         else:
-            deep = [r.label for r in job.config.requests if (r.cutoff or 0) > tally.depth]
+            deep = [r.label for r in task.requests if (r.cutoff or 0) > tally.depth]
             if deep:
                 message = (
                     f"{', '.join(deep)}: the lists of {name!r} hold at most {tally.depth:,} ranks"
                 )
                 hint = 'lower the cutoff, or write beyond_depth = "warn" under [policies]'
                 told.add(policies.beyond_depth, "cutoff-beyond-depth", message, at, hint, name)
-        told.warnings.extend(tally.warnings(name, job.config))
+        told.warnings.extend(tally.warnings(name, task.config))
     raise_all(told.problems)
-    return [*told.warnings, *_oddities(job, sums)]
+    return [*told.warnings, *_oddities(task, sums)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,23 +136,23 @@ class _Told:
             self.warnings.append(Warning_(code, message, model))
 
 
-def _oddities(job: RankingJob, sums: RankingSums) -> list[Warning_]:
+def _oddities(task: RankingTask, sums: RankingSums) -> list[Warning_]:
     """What lets all numbers stand but may mislead."""
     found: list[Warning_] = []
-    if sums.truth.negative and job.config.policies.negative_relevance == "ignore":
+    if sums.truth.negative and task.config.policies.negative_relevance == "ignore":
         message = f"{sums.truth.negative:,} items of the truth have a relevance below 0"
         found.append(Warning_("negative-relevance", message + ", which counts as 0"))
-    if job.tables.is_log:
+    if task.config.log is not None:
         message = "relevant items are those logged: what was never shown cannot be missed"
         found.append(Warning_("joined-log", message))
-    drawn = [each.label for each in job.config.requests if each.metric.name == "sampled"]
+    drawn = [each.label for each in task.requests if each.metric.name == "sampled"]
     if drawn:
         message = (
             f"{', '.join(drawn)}: ranks among sampled candidates can put models in another "
             "order than ranks in the whole catalogue; the estimate has less bias, more spread"
         )
         found.append(Warning_("sampled-candidates", message))
-    if job.sample is not None:
-        message = f"numbers stand on a sample of {job.sample:.2%} of the users"
+    if task.sample is not None:
+        message = f"numbers stand on a sample of {task.sample:.2%} of the users"
         found.append(Warning_("sample", message))
     return found

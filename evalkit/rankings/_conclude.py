@@ -1,5 +1,6 @@
-"""From the sums of all shares to what a report says of rankings."""
+"""From the sums of all shares to what a report says of rankings. No log is read any more."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -7,84 +8,135 @@ import polars as pl
 from evalkit.conclusions.inference import Inference
 from evalkit.looks.curves import precision_recall
 from evalkit.looks.parts import finish_parts
+from evalkit.looks.resampling import Resampling
 from evalkit.planning.ledger import input_of, versions
 from evalkit.planning.record import Found, make_report
-from evalkit.rankings._checks import check_whole, tell_faults
-from evalkit.rankings._job import RankingJob
+from evalkit.planning.tables import Tables
+from evalkit.rankings._checks import check_models, check_whole, tell_faults
+from evalkit.rankings._job import RankingTask
 from evalkit.rankings._sums import RankingSums
-from evalkit.report import Counts, Input, PerUser, Report
+from evalkit.report import Counts, Input, PerUser, Report, UserWriter, Warning_
+from evalkit.segments import make_cells
+from evalkit.sums import pairs_among
+from evalkit.values.blocks import GivenValues
 from evalkit.values.checks import convention_warnings
 
 
-def conclude(job: RankingJob, sums: RankingSums) -> Report:
+def conclude(
+    task: RankingTask,
+    sums: RankingSums,
+    inputs: Sequence[Input],
+    writer: UserWriter | None = None,
+    told: Sequence[Warning_] = (),
+) -> Report:
     """The report of all shares together.
 
+    Args:
+        inputs: the tables, as `inputs_of` gives them.
+        writer: of the values of users, where they are not kept in memory.
+        told: warnings that come first.
     Raises:
         EvalkitError: what is wrong with the data of any share, or with the whole.
     """
-    tell_faults(job, sums)
-    odd = check_whole(job, sums)
-    config, statistics, models, totals = (
-        job.config,
-        job.config.statistics,
-        sums.in_order,
-        sums.totals,
-    )
+    tell_faults(task, sums)
+    check_models(sums)
+    resampling = task.resampling(sums.draws)
+    _conclude_kept(task, sums, resampling)
+    odd = check_whole(task, sums)
+    config, statistics = task.config, task.config.statistics
+    models, totals = sums.in_order, sums.totals
     parts = finish_parts(sums.parts, totals.n_segments)
     totals.complete()
     totals.pool_small(config.segments.min_users)
     sums.draws.pool(totals.pooled)
     sums.ratios.pool(totals.pooled, in_clusters=statistics.cluster is not None)
-    resampling = job.resampling(sums.draws)
-    ratios = sums.ratios if job.has_ratios else None
-    inference = Inference.of(config, job.measured, models, totals, resampling, ratios)
-    conventions = convention_warnings(config, config.requests)
-    curves = tuple(sums.curves.curves(models, job.curve_requests, statistics.level))
-    job.clock.stop("aggregate")
+    ratios = sums.ratios if task.has_ratios else None
+    inference = Inference.of(config, task.measured, models, totals, resampling, ratios)
+    conventions = convention_warnings(config, task.requests)
+    curves = tuple(sums.curves.curves(models, task.curve_requests, statistics.level))
+    task.clock.stop("aggregate")
     found = Found(
         counts=Counts(
             sums.truth.truth_counts(),
             {name: sums.models[name].model_counts(config) for name in models},
         ),
         inference=inference,
-        warnings=(*conventions, *sums.warnings, *odd, *inference.warnings),
+        warnings=(*told, *conventions, *sums.warnings, *odd, *inference.warnings),
         curves=curves,
         graphs=tuple(precision_recall(curves)),
-        distributions=tuple(sums.histograms.distributions(models, config.requests)),
+        distributions=tuple(sums.histograms.distributions(models, task.requests)),
         parts=parts,
-        per_user_values=_kept_values(job, sums),
+        per_user_values=_kept_values(task, sums, writer),
     )
-    inputs = _inputs(job, sums)
+    inputs = _counted(inputs, sums)
     meta = replace(
-        job.clock.meta(sum(each.rows for each in inputs), job.threads, versions()),
+        task.clock.meta(sum(each.rows for each in inputs), task.threads, versions()),
         resampling_bytes=None if resampling is None else sums.draws.n_bytes,
-        passes=job.n_shares,
+        passes=task.n_passes,
     )
-    return make_report(config, found, inputs, meta, clock=job.clock, sample=job.sample)
+    return make_report(config, found, inputs, meta, clock=task.clock, sample=task.sample)
 
 
-def _kept_values(job: RankingJob, sums: RankingSums) -> PerUser | None:
-    if job.writer is not None:
-        return job.writer.finish(in_order=job.n_shares == 1)
-    if not job.per_user:
+def _conclude_kept(task: RankingTask, sums: RankingSums, resampling: Resampling | None) -> None:
+    """What the users of all shares say together, where the sums of shares say too little."""
+    if not sums.kept.frames:
+        return
+    config, models, requests = task.config, sums.in_order, task.requests
+    pairs = pairs_among(models, config.statistics, at=config.at("statistics", "baseline"))
+    names = [name for name in sums.totals.names if name not in task.items]
+    rows, values = sums.kept.joined(models, names, len(requests))
+    better = [bool(each.metric.higher_is_better) for each in requests]
+    if config.statistics.cluster is not None:
+        sums.ratios.add(rows, GivenValues(values, better), models, pairs, task.threads)
+    if resampling is not None and not resampling.is_bounded:
+        most = task.most_in_cells(sums.totals.n_segments)
+        wanted = [requests.index(each) for each in resampling.requests]
+        drawn = GivenValues(
+            {name: each[:, wanted] for name, each in values.items()}, [better[n] for n in wanted]
+        )
+        cells = make_cells(rows.segments, rows.keys.size, most)
+        resampling.add(drawn, rows.clusters, models, pairs, cells, task.threads)
+
+
+def _kept_values(task: RankingTask, sums: RankingSums, writer: UserWriter | None) -> PerUser | None:
+    if writer is not None and not sums.users:
+        return writer.finish(in_order=task.n_passes == 1)
+    if not task.per_user:
         return None
-    names = job.tables.truth.user_names
+    names = sums.origin.user_columns
     frames = {
         name: pl.concat(sums.users[name]).sort(names, maintain_order=True) for name in sums.in_order
     }
-    return PerUser(names, tuple(request.label for request in job.config.requests), frames)
+    labels = tuple(request.label for request in task.requests)
+    if task.folder is None:
+        return PerUser(names, labels, frames)
+    writer = UserWriter(task.folder, names, labels)
+    for name, frame in frames.items():
+        writer.add(name, frame)
+    return writer.finish(in_order=True)
 
 
-def _inputs(job: RankingJob, sums: RankingSums) -> list[Input]:
-    """A record of every table that was read."""
-    tables = job.tables
-    inputs = [input_of(tables.truth, sums.truth.rows, "truth")]
-    for model, table in tables.rankings:
-        read = list(sums.models) if model is None else [model]
-        rows = sum(sums.models[name].rows for name in read if name in sums.models)
-        inputs.append(input_of(table, rows, "rankings", model))
+def inputs_of(tables: Tables) -> list[Input]:
+    """A record of every table; the rows of logs are counted while they are measured."""
+    inputs = [input_of(tables.truth, 0, "truth")]
+    inputs += [input_of(table, 0, "rankings", model) for model, table in tables.rankings]
     if tables.train is not None:
-        inputs.append(input_of(tables.train, sums.train_rows, "train"))
+        inputs.append(input_of(tables.train, 0, "train"))
     return inputs + [
         input_of(each, each.n_rows_hint() or 0, "segments") for each in tables.segment_tables
+    ]
+
+
+def _counted(inputs: Sequence[Input], sums: RankingSums) -> list[Input]:
+    """The same with the rows that were read."""
+    logs = {
+        "truth": [sums.truth.rows],
+        "rankings": [
+            sum(each.rows for name, each in sums.models.items() if sums.tables[name] == number)
+            for number in range(len(sums.origin.rankings))
+        ],
+        "train": [sums.train_rows],
+    }
+    return [
+        replace(each, rows=logs[each.role].pop(0)) if each.role in logs else each for each in inputs
     ]

@@ -1,11 +1,12 @@
-"""What is asked of one run of rankings, and what every share of its users is measured with."""
+"""What is asked of rankings, and what every share of their users is measured with."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evalkit.config import Config
 from evalkit.errors import RequestError
-from evalkit.ids import IdPlan, Sample, Share
+from evalkit.ids import DrawnShare, IdPlan, PartOfShare, PassShare, Sample, Share
 from evalkit.looks.curves import curve_requests
 from evalkit.looks.resampling import Draws, Resampling, resamples
 from evalkit.metrics import Request
@@ -14,6 +15,7 @@ from evalkit.planning.passes import Asked
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.ranks import are_held_whole
 from evalkit.report import UserWriter
+from evalkit.segments import most_cells
 from evalkit.sources import Table
 from evalkit.truth import Truth, build_truth
 from evalkit.values.checks import check_item_segments, helping_requests, users_of_rankings
@@ -21,39 +23,102 @@ from evalkit.values.gather import ListRules, rules_of
 
 
 @dataclass(slots=True)
-class RankingJob:
-    """One config of rankings, its tables, and how it is to be measured.
+class RankingTask:
+    """What is asked of rankings, whatever their tables hold.
 
     Args:
         config: with the columns that are read.
         sample: share of the users, drawn by a hash of their ids.
         per_user: keep the values of every user.
+        folder: they are written into, instead of kept in memory.
         keep_parts: keep the sums that explain a change.
-        n_shares: that the users are measured in.
-        plans: how ids of users and of items become keys.
-        folder: values of users are written into, instead of kept in memory.
-        writer: of these.
+        n_passes: over the logs, each for some of the users.
+        requests: what is reported.
         measured: the requests, then what helps them.
     """
 
     config: Config
-    tables: Tables
     threads: int
-    sample: float | None
-    per_user: bool
-    keep_parts: bool
     clock: Clock
+    sample: float | None = None
+    per_user: bool = False
     folder: Path | None = None
-    n_shares: int = 1
-    writer: UserWriter | None = None
-    plans: tuple[IdPlan, IdPlan] = field(init=False)
+    keep_parts: bool = False
+    n_passes: int = 1
+    requests: tuple[Request, ...] = field(init=False)
     measured: list[Request] = field(init=False)
 
     def __post_init__(self) -> None:
         config = self.config
-        self.measured = [*config.requests, *helping_requests(config.requests, config.policies)]
-        check_item_segments(self.measured, config)
+        self.requests = tuple(config.requests)
+        self.measured = [*self.requests, *helping_requests(self.requests, config.policies)]
         self.keep_parts &= config.statistics.weight is None  # parts are of plain means
+
+    @property
+    def has_ratios(self) -> bool:
+        """Whether users count differently, or vary together."""
+        statistics = self.config.statistics
+        return statistics.weight is not None or statistics.cluster is not None
+
+    @property
+    def compares(self) -> bool:
+        """Whether models share users' draws or pairs, so that they are measured at one time."""
+        statistics = self.config.statistics
+        compares = statistics.baseline is not None or statistics.pairs == "all"
+        return compares or self.has_ratios or resamples(statistics)
+
+    @property
+    def items(self) -> list[str]:
+        """The segmentations of items."""
+        named = self.config.segments.named
+        return [name for name, rule in named.items() if rule.item is not None]
+
+    @property
+    def curve_requests(self) -> list[Request]:
+        """What is measured for curves, where the config asks for them."""
+        if not self.config.statistics.curves:
+            return []
+        return curve_requests(self.requests, self.config.policies)
+
+    def resampling(self, draws: Draws, *, in_passes: bool = False) -> Resampling | None:
+        """What draws over users, where the config asks for it."""
+        return Resampling.of(self.config, self.requests, in_passes=in_passes, draws=draws)
+
+    def most_in_cells(self, n_segments: Mapping[str, int]) -> int:
+        """How many cells users may be put into, by how many segments each segmentation has.
+
+        Raises:
+            RequestError: sums of so many segments take too much memory [too-many-segments].
+        """
+        n_tables = max(1, len(self.config.rankings))  # one where the config has a log
+        n_targets = n_tables * (2 if self.compares else 1)
+        of_users = {name: n for name, n in n_segments.items() if name not in self.items}
+        return most_cells(of_users, len(self.measured) * n_targets)
+
+
+@dataclass(slots=True)
+class RankingJob(RankingTask):
+    """What is asked of rankings, and their tables.
+
+    Args:
+        shares: which one of several shares is measured here, from 0, and how many there are; the
+            others are measured elsewhere.
+        is_laid_out: the tables hold the users of this share alone.
+        n_passes_over_all: over the users of all shares, where what they have must be known.
+        plans: how ids of users and of items become keys.
+        writer: of the values of users.
+    """
+
+    tables: Tables = field(kw_only=True)
+    share: tuple[int, int] = (0, 1)
+    is_laid_out: bool = False
+    n_passes_over_all: int = 1
+    plans: tuple[IdPlan, IdPlan] = field(init=False)
+    writer: UserWriter | None = None
+
+    def __post_init__(self) -> None:
+        super(RankingJob, self).__post_init__()
+        check_item_segments(self.measured, self.config)
 
     def begin(self, seed: int) -> None:
         """Start from the first row, with ids hashed by this seed."""
@@ -64,27 +129,45 @@ class RankingJob:
         self.clock.start()
 
     @property
-    def requests(self) -> tuple[Request, ...]:
-        """What is reported."""
-        return tuple(self.config.requests)
+    def passes(self) -> Sequence[Share | None]:
+        """The users who are measured here, one pass over the logs after the other."""
+        number, n_shares = self.share
+        passes = _passes(self.n_passes)
+        if not self.is_shared or self.is_laid_out:
+            return passes
+        drawn = DrawnShare(number, n_shares, self.plans[0])
+        return [drawn if each is None else PartOfShare(drawn, each) for each in passes]
 
     @property
-    def shares(self) -> list[Share | None]:
-        """The shares of the users that are measured one after the other."""
-        if self.n_shares == 1:
-            return [None]
-        return [Share(number, self.n_shares) for number in range(self.n_shares)]
+    def passes_over_all(self) -> list[PassShare | None]:
+        """The users of all shares, in as many passes as hold them."""
+        return _passes(self.n_passes_over_all)
 
     @property
-    def compares(self) -> bool:
-        """Whether models share users' draws or pairs, so that they are measured at one time."""
-        statistics = self.config.statistics
-        compares = statistics.baseline is not None or statistics.pairs == "all"
-        return compares or self.has_ratios or resamples(statistics)
+    def is_shared(self) -> bool:
+        """Whether other shares are measured elsewhere."""
+        return self.share[1] > 1
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether sums of several shares come together, here or elsewhere."""
+        return self.is_shared or self.n_passes > 1
+
+    @property
+    def keeps_clusters(self) -> bool:
+        """Whether shares cut clusters, which are put together in the end."""
+        return self.is_shared and self.config.statistics.cluster is not None
+
+    @property
+    def keeps_draws(self) -> bool:
+        """Whether draws wait for the largest value of all shares."""
+        resampling = self.resampling(Draws())
+        return self.is_shared and resampling is not None and not resampling.is_bounded
 
     @property
     def asked(self) -> Asked:
         """What of the config takes memory."""
+        n_drawn = 1 if self.is_laid_out else self.share[1]
         policies, statistics, listed = self.config.policies, self.config.statistics, set()
         for number, (_, table) in enumerate(self.tables.rankings):
             schema = table.frame.collect_schema()
@@ -98,8 +181,13 @@ class RankingJob:
             statistics.baseline is not None,
             statistics.pairs == "all",
             frozenset(listed),
-            1.0 if self.sample is None else self.sample,
+            (1.0 if self.sample is None else self.sample) / n_drawn,
         )
+
+    @property
+    def asked_of_all(self) -> Asked:
+        """The same of the users of all shares."""
+        return replace(self.asked, sample=1.0 if self.sample is None else self.sample)
 
     def rules_of(self, table: Table) -> list[ListRules]:
         """The ways in which what is measured wants the lists of a log to be put in order."""
@@ -108,29 +196,17 @@ class RankingJob:
         policies = self.config.policies
         return list(dict.fromkeys(rules_of(each, policies, **has) for each in self.measured))
 
-    def resampling(self, draws: Draws) -> Resampling | None:
-        """What draws over users, where the config asks for it."""
-        in_passes = self.n_shares > 1
-        return Resampling.of(self.config, self.requests, in_passes=in_passes, draws=draws)
+    @property
+    def has_quantiles(self) -> bool:
+        """Whether segments of users are quantiles, whose edges are those of all users."""
+        rules = self.config.segments.named.values()
+        return any(rule.quantiles is not None and rule.item is None for rule in rules)
 
     @property
-    def curve_requests(self) -> list[Request]:
-        """What is measured for curves, where the config asks for them."""
-        if not self.config.statistics.curves:
-            return []
-        return curve_requests(self.requests, self.config.policies)
-
-    @property
-    def has_ratios(self) -> bool:
-        """Whether users count differently, or vary together."""
-        return (
-            self.config.statistics.weight is not None or self.config.statistics.cluster is not None
-        )
-
-    @property
-    def has_items(self) -> bool:
-        """Whether items are split."""
-        return any(each.of_items for each in self.tables.segments)
+    def id_types(self) -> dict[str, tuple[str, ...]]:
+        """The types that ids of users and of items are brought to."""
+        kinds = zip(("user", "item"), self.plans, strict=True)
+        return {kind: tuple(map(str, plan.dtypes)) for kind, plan in kinds}
 
     def check_passes(self) -> None:
         """Refuse to cut what must be whole.
@@ -138,7 +214,8 @@ class RankingJob:
         Raises:
             RequestError: several passes would cut clusters [cluster-passes].
         """
-        if self.config.statistics.cluster is not None and self.n_shares > 1:
+        is_whole = self.n_passes == 1 or self.keeps_clusters
+        if self.config.statistics.cluster is not None and not is_whole:
             raise RequestError(
                 "clusters of users must be whole, and several passes would cut them",
                 code="cluster-passes",
@@ -169,3 +246,7 @@ class RankingJob:
             clock=self.clock.stop,
             extra=extra,
         )
+
+
+def _passes(n_passes: int) -> list[PassShare | None]:
+    return [None] if n_passes == 1 else [PassShare(each, n_passes) for each in range(n_passes)]

@@ -8,7 +8,7 @@ from evalkit.rankings._checks import check_columns, check_gains
 from evalkit.rankings._job import RankingJob
 from evalkit.rankings._splits import Edges, names_in_order, split_share
 from evalkit.rankings._steps import GAINS, RANKINGS, TRAIN, TRUTH, VALUES
-from evalkit.rankings._sums import RankingSums
+from evalkit.rankings._sums import Origin, RankingSums
 from evalkit.rankings._values import Probed, add_values
 from evalkit.ranks import RankScan, scan_alike
 from evalkit.sources import Table
@@ -28,7 +28,7 @@ def measure_share(
         RequestError: the request is wrong.
         KeyCollisionError: two ids share a key.
     """
-    sums = RankingSums(faults=Faults(until))
+    sums = RankingSums(Origin.of(job.tables), faults=Faults(until))
     with suppress(FaultyShareError):
         _measure_share(job, share, edges, sums)
     return sums
@@ -41,7 +41,7 @@ def _measure_share(job: RankingJob, share: Share | None, edges: Edges, sums: Ran
     sums.truth.add_truth(truth)
     with faults.step(GAINS):
         sums.largest = truth.pairs.grades.largest
-        check_gains(job, sums.largest)
+        check_gains(job, sums.largest, job.tables.truth.at)
     clock.stop("build")
     train = _train_of(job, truth, share, sums)
     sums.totals.names = names_in_order(job)
@@ -59,7 +59,7 @@ def _measure_share(job: RankingJob, share: Share | None, edges: Edges, sums: Ran
             faults.note(error, (RANKINGS,), number)
             continue
         clock.stop("probe")
-        sums.tables.update(dict.fromkeys(probed, number))
+        sums.note_table(number, probed)
         if faults.first is not None:
             continue
         if job.compares:
@@ -68,6 +68,8 @@ def _measure_share(job: RankingJob, share: Share | None, edges: Edges, sums: Ran
         for name, each in probed.items():
             add_values(job, truth, split, {name: each}, sums)
         clock.stop("measure")
+    if truth.n_users:
+        sums.together.add(frozenset(sums.tables))
     if held:
         with faults.step(VALUES):
             add_values(job, truth, split, held, sums)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.config import Config
-from evalkit.errors import EvalkitError, Faults, FaultyShareError
+from evalkit.errors import EvalkitError, Faults, FaultyShareError, RequestError
 from evalkit.rankings._job import RankingJob
 from evalkit.rankings._steps import SEGMENTS, TRUTH
 from evalkit.rankings._sums import RankingSums
@@ -19,7 +19,6 @@ from evalkit.segments import (
     UserSegments,
     cross_segments,
     make_cells,
-    most_cells,
     numbers_of,
     quantile_edges,
     read_clusters,
@@ -61,7 +60,7 @@ def split_share(job: RankingJob, truth: Truth, edges: Edges, sums: RankingSums) 
     listed = _segments_of(job, truth, edges, sums)
     totals.note_users(listed, counted)
     with faults.step(SEGMENTS, n_sources):
-        cells = make_cells(listed, truth.n_users, most_in_cells(job, totals.n_segments))
+        cells = make_cells(listed, truth.n_users, job.most_in_cells(totals.n_segments))
     items: list[tuple[Segment, ItemPart]] = []
     with faults.step(SEGMENTS, n_sources + 1, adds_up=False):  # every share reads all items
         for source in tables.segments:
@@ -71,7 +70,7 @@ def split_share(job: RankingJob, truth: Truth, edges: Edges, sums: RankingSums) 
                     items.append((segment, part))
                     n_users = int(counted_users(part.truth, job.config).sum())
                     totals.note_segment(segment, one.key, n_users)
-    if job.n_shares > 1 and job.has_items:
+    if job.is_cut and job.items:
         n_users = truth.n_users if job.config.policies.no_relevant != "skip" else 0
         totals.lacking[frozenset(segment for segment, _ in items)] = Lacking(n_users)
     with faults.step(SEGMENTS, n_sources + 2):
@@ -98,18 +97,6 @@ def counted_users(truth: Truth, config: Config) -> npt.NDArray[np.bool_]:
     return np.ones(truth.n_users, dtype=np.bool_)
 
 
-def most_in_cells(job: RankingJob, n_segments: Mapping[str, int]) -> int:
-    """How many cells users may be put into, by how many segments each segmentation has.
-
-    Raises:
-        RequestError: sums of so many segments take too much memory [too-many-segments].
-    """
-    n_targets = len(job.tables.rankings) * (2 if job.compares else 1)
-    of_items = [name for each in job.tables.segments if each.of_items for name in each.names]
-    of_users = {name: n for name, n in n_segments.items() if name not in of_items}
-    return most_cells(of_users, len(job.measured) * n_targets)
-
-
 def _segments_of(
     job: RankingJob, truth: Truth, edges: Edges, sums: RankingSums
 ) -> list[UserSegments]:
@@ -133,6 +120,7 @@ def find_edges(job: RankingJob) -> dict[str, list[float]]:
     """Edges of the quantiles over all users, where no share of them knows: 8 bytes a user.
 
     Raises:
+        RequestError: the users of other shares are not there to be read [quantiles-laid-out].
         EvalkitError: what is wrong with the truth of any share.
     """
     sources = [
@@ -140,9 +128,18 @@ def find_edges(job: RankingJob) -> dict[str, list[float]]:
         for each in job.tables.segments
         if not each.of_items and any(rule.quantiles is not None for rule in each.rules)
     ]
+    if not sources or not job.is_cut:
+        return {}
+    if job.is_laid_out:
+        raise RequestError(
+            "quantiles are those of all users, and a log laid out by shares shows each its own",
+            code="quantiles-laid-out",
+            at=job.config.at("segments", sources[0].names[0]),
+            hint="write edges = [...] instead of quantiles",
+        )
     numbers: dict[str, list[npt.NDArray[np.float64]]] = {}
     faults = Faults()
-    for share in job.shares if sources and job.n_shares > 1 else ():
+    for share in job.passes_over_all:
         with suppress(FaultyShareError), faults.step(TRUTH, codes=TRUTH_CODES):
             truth = job.truth_of(share)
         for source in () if faults else sources:
@@ -150,9 +147,10 @@ def find_edges(job: RankingJob) -> dict[str, list[float]]:
                 counted = counted_users(truth, job.config)
                 for name, known in numbers_of(source, truth, counted).items():
                     numbers.setdefault(name, []).append(known)
-    faults.tell()
-    buckets = {name: rule.quantiles or 1 for name, rule in job.config.segments.named.items()}
+    if not job.is_shared:  # otherwise told when all shares are there
+        faults.tell()
+    rules = job.config.segments.named
     return {
-        name: quantile_edges(np.concatenate(parts), buckets[name])
+        name: quantile_edges(np.concatenate(parts), rules[name].quantiles or 1)
         for name, parts in numbers.items()
     }

@@ -1,20 +1,48 @@
 """Everything that one share of the users leaves behind; shares add up in any order."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import polars as pl
 
 from evalkit.errors import Faults
 from evalkit.looks.curves import CurveSums
 from evalkit.looks.histograms import Histograms
+from evalkit.looks.kept import KeptUsers
 from evalkit.looks.parts import add_parts
 from evalkit.looks.resampling import Draws
 from evalkit.looks.weighted import Ratios
 from evalkit.planning.ledger import Tally
+from evalkit.planning.tables import Tables
 from evalkit.report import Warning_
 from evalkit.segments import SeenValues
 from evalkit.sums import GrandTotals, add_to
+
+
+class Origin(NamedTuple):
+    """Where what was measured came from: what is said of the whole names it.
+
+    Args:
+        truth, rankings: where their tables stand.
+        user_columns: names of the users' ids.
+        sources: the segmentations of each table of segments.
+    """
+
+    truth: str
+    rankings: tuple[str, ...]
+    user_columns: tuple[str, ...]
+    sources: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(cls, tables: Tables) -> "Origin":
+        """What is known of opened tables."""
+        return cls(
+            tables.truth.at,
+            tuple(table.at for _, table in tables.rankings),
+            tuple(tables.truth.user_names),
+            tuple(each.names for each in tables.segments),
+        )
 
 
 @dataclass(slots=True)
@@ -22,29 +50,40 @@ class RankingSums:
     """What was measured of some users, and what was found on the way.
 
     Args:
+        origin: the same of all shares, but for the paths of logs laid out by user.
         models: counts of rows and users of each model.
         tables: the table of the rankings that each model stands in, by its number.
         largest: relevance of the truth.
+        together: models that shares with users have rankings of.
+        kept: values of users whose sums by share say too little.
         ratios: where users count differently, or vary together.
         users: values of each user, by model, where they are kept in memory.
         warnings: of policies that the columns of the rankings leave without effect.
     """
 
+    origin: Origin
     truth: Tally = field(default_factory=Tally)
     train_rows: int = 0
     largest: float = 0.0
     models: dict[str, Tally] = field(default_factory=dict)
     tables: dict[str, int] = field(default_factory=dict)
+    together: set[frozenset[str]] = field(default_factory=set)
     totals: GrandTotals = field(default_factory=GrandTotals)
     histograms: Histograms = field(default_factory=Histograms)
     curves: CurveSums = field(default_factory=CurveSums)
     parts: pl.DataFrame | None = None
     draws: Draws = field(default_factory=Draws)
     ratios: Ratios = field(default_factory=Ratios)
+    kept: KeptUsers = field(default_factory=KeptUsers)
     seen_values: SeenValues = field(default_factory=SeenValues)
     users: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
     warnings: tuple[Warning_, ...] = ()
     faults: Faults = field(default_factory=Faults)
+
+    def note_table(self, number: int, models: Iterable[str]) -> None:
+        """Remember the table of the rankings that models stand in."""
+        for name in models:
+            self.tables[name] = min(number, self.tables.get(name, number))
 
     def note_warnings(self, warnings: Sequence[Warning_]) -> None:
         """Remember warnings, each once."""
@@ -52,18 +91,22 @@ class RankingSums:
 
     def merge(self, other: "RankingSums") -> None:
         """Take over what other users left behind, which must not be used again."""
+        self.origin = min(self.origin, other.origin)
         self.truth.merge(other.truth)
         self.train_rows += other.train_rows
         self.largest = max(self.largest, other.largest)
         for name, tally in other.models.items():
             add_to(self.models, name, tally)
-        self.tables |= other.tables
+        for name, number in other.tables.items():
+            self.note_table(number, [name])
+        self.together |= other.together
         self.totals.merge(other.totals)
         self.histograms.merge(other.histograms)
         self.curves.merge(other.curves)
         self.parts = add_parts(self.parts, other.parts)
         self.draws.merge(other.draws)
         self.ratios.merge(other.ratios)
+        self.kept.merge(other.kept)
         self.seen_values.merge(other.seen_values)
         for name, frames in other.users.items():
             self.users.setdefault(name, []).extend(frames)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.looks.histograms import Histograms, bin_values
+from evalkit.looks.kept import UserRows
 from evalkit.looks.parts import PartSums, add_parts
 from evalkit.metrics import Request
 from evalkit.planning.ledger import Tally
@@ -76,23 +77,29 @@ def add_values(
     for segment, part in split.items:
         totals, columns = _measure_part(models, part)
         sums.totals.take(totals, {segment: np.arange(1)}, columns)
-    if job.n_shares > 1 and job.has_items:
+    if job.is_cut and job.items:
         has = frozenset(segment for segment, _ in split.items)
         nothing = ItemPart.of(truth, np.empty(0, dtype=np.int64))
         sums.totals.lacking[has].take(*_measure_part(models, nothing))
-    resampling = job.resampling(sums.draws)
+    resampling = job.resampling(sums.draws, in_passes=job.is_cut)
     if resampling is None and not job.has_ratios:
         return
-    hashes = truth.stable_hashes()
-    clusters = hashes if split.clusters is None else split.clusters
-    if resampling is not None:
+    rows = _rows_of(truth, split)
+    if job.keeps_clusters or job.keeps_draws:
+        sums.kept.add(rows, models.values(job.requests), models.names, job.threads)
+    if resampling is not None and not job.keeps_draws:
         drawn = models.values(resampling.requests)
-        resampling.add(drawn, clusters, models.names, pairs, split.cells, job.threads)
-    if job.has_ratios:
-        values = models.values(config.requests)
-        weights = np.ones(hashes.size) if split.weights is None else split.weights
-        by = (weights, clusters, hashes)
-        sums.ratios.add(values, models.names, pairs, *by, split.users, job.threads)
+        resampling.add(drawn, rows.clusters, models.names, pairs, split.cells, job.threads)
+    if job.has_ratios and not job.keeps_clusters:
+        sums.ratios.add(rows, models.values(job.requests), models.names, pairs, job.threads)
+
+
+def _rows_of(truth: Truth, split: Split) -> UserRows:
+    """What is known of the users beside their values."""
+    keys = truth.stable_hashes()
+    clusters = keys if split.clusters is None else split.clusters
+    weights = np.ones(keys.size) if split.weights is None else split.weights
+    return UserRows(keys, clusters, weights, split.users)
 
 
 def _add_means(models: _Models, sums: RankingSums) -> None:
@@ -111,7 +118,7 @@ def _add_means(models: _Models, sums: RankingSums) -> None:
         watch=watch,
     )
     if watch is not None and watch.parts is not None:
-        sums.parts = add_parts(sums.parts, watch.parts.rows(job.config.requests, users.columns))
+        sums.parts = add_parts(sums.parts, watch.parts.rows(job.requests, users.columns))
     for each, found in zip(split.cells, totals, strict=True):
         sums.totals.take(found, each.members, users.columns, is_last=True)
 
@@ -132,7 +139,7 @@ def _measure_part(models: _Models, part: ItemPart) -> tuple[Totals, npt.NDArray[
 
 def _keeping(job: RankingJob, truth: Truth, sums: RankingSums) -> Keep:
     """What keeps the values of a block of users, on disk or in memory."""
-    table, labels = job.tables.truth, [request.label for request in job.config.requests]
+    table, labels = job.tables.truth, [request.label for request in job.requests]
     schema = table.frame.collect_schema()
     types = pl.Schema({name: schema[name] for name in schema if name.startswith("user_")})
 

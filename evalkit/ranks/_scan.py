@@ -210,9 +210,9 @@ class RankScan:
         lists = lists.drop_nulls(USER_KEY)
         if self.sample is not None:
             lists = lists.filter(pl.Series(self.sample.holds(lists)))
-        users = as_keys(lists[USER_KEY])
         if self.share is not None:
-            users = users[self.share.holds(users)]
+            lists = lists.filter(pl.Series(self.share.holds(lists)))
+        users = as_keys(lists[USER_KEY])
         codes = self.codes(users)
         largest = probe.ranks.state.largest
         largest[codes[codes >= 0]] = np.maximum(largest[codes[codes >= 0]], 0)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import Config, Segmentation, is_laid_out, of_share
-from evalkit.ids import USER_KEY, IdPlan, Share, stable_hashes
+from evalkit.ids import USER_KEY, DrawnShare
 from evalkit.partials import Header, Partial, definitions_of
 from evalkit.planning.ledger import input_of, versions
 from evalkit.report import Input, Report
@@ -25,7 +25,6 @@ from evalkit.rows._street import SEEDS, RowsKind, RowTables, group_by, open_rows
 from evalkit.segments import SegmentTable
 from evalkit.sources import Table, reading
 
-SALT = np.uint64(0x2545F4914F6CDD1D)  # no share is a sample, or a pass
 PLACE = "place of the row"  # no table has such a column: ours are words without blanks
 
 
@@ -112,7 +111,7 @@ def measure_rows(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> Partial
     sources = opened.sources
     clusters = [] if sources.cluster is None else [sources.cluster]
     plan = group_by("user", [*opened.rows, *sources.tables], SEEDS[0]).plan
-    drawn = None if laid_out or n_shares == 1 else _Drawn(number, n_shares, plan)
+    drawn = None if laid_out or n_shares == 1 else DrawnShare(number - 1, n_shares, plan)
     n_rows: dict[int, int] = {}
 
     def keep(table: Table, names: tuple[str, ...] = ()) -> KeptTable:
@@ -124,7 +123,7 @@ def measure_rows(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> Partial
             for first, frame in _numbered(table):
                 n_rows[id(table)] = first + frame.height
                 job.clock.line.advance(frame.height)
-                frames.append(frame if drawn is None else frame.filter(drawn.holds(frame)))
+                frames.append(frame if drawn is None else frame.filter(_held(frame, drawn)))
         schema = table.frame.collect_schema()
         empty = pl.DataFrame(schema={**schema, PLACE: pl.UInt64})
         rows = {number: pl.concat([empty, *frames])}
@@ -182,19 +181,10 @@ def _numbered(table: Table) -> Iterator[tuple[int, pl.DataFrame]]:
         first += frame.height
 
 
-@dataclass(frozen=True, slots=True)
-class _Drawn:
-    """Users drawn by a hash of their ids; rows without a user are in the first share."""
-
-    number: int
-    n_shares: int
-    plan: IdPlan
-
-    def holds(self, frame: pl.DataFrame) -> pl.Series:
-        """Which rows belong to the share."""
-        ids = frame.select(self.plan.select(USER_KEY))
-        known = ids[USER_KEY].is_not_null().to_numpy()
-        held: npt.NDArray[np.bool_] = np.full(frame.height, self.number == 1)
-        hashes = stable_hashes(ids.filter(known), self.plan)
-        held[known] = Share(self.number - 1, self.n_shares).holds(hashes ^ SALT)
-        return pl.Series(held)
+def _held(frame: pl.DataFrame, share: DrawnShare) -> pl.Series:
+    """Which rows belong to a share of the users; those without a user are in the first."""
+    ids = frame.select(share.plan.select(USER_KEY))
+    known = ids[USER_KEY].is_not_null().to_numpy()
+    held: npt.NDArray[np.bool_] = np.full(frame.height, share.is_first)
+    held[known] = share.holds(ids.filter(known))
+    return pl.Series(held)

@@ -346,7 +346,7 @@ def choose_rows(
     """
     kept, n_null = drop_null_ids(frame)
     if share is not None:
-        kept = kept.filter(pl.Series(share.holds(as_keys(kept[USER_KEY]))))
+        kept = kept.filter(pl.Series(share.holds(kept)))
         n_null = n_null if share.is_first else 0
     if sample is None:
         return kept, n_null, 0
