@@ -385,12 +385,13 @@ class _Kept(NamedTuple):
         return cls(where, is_alike, status, error.message, error.at, hint, None, (), "")
 
     def error(self) -> EvalkitError:
-        code, at, hint = self.where[3], self.at, self.hint
+        place = (self.where[3], self.at, self.hint)
         if self.n is not None:
-            users, unless = self.users, self.unless
-            return _recount(CountedError, self.message, self.n, code, at, hint, users, unless)
+            counted = (CountedError, self.message, self.n, *place, self.users, self.unless)
+            return _recount(*counted)
         kinds = {each.exit_status: each for each in (RequestError, MachineError, BusyError)}
-        return _rebuild(kinds.get(self.exit_status, DataError), self.message, code, at, hint)
+        plain = (kinds.get(self.exit_status, DataError), self.message, *place)
+        return _rebuild(*plain)
 
 
 def _joined(known: EvalkitError | None, error: EvalkitError) -> EvalkitError:
