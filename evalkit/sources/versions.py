@@ -5,10 +5,11 @@ import json
 import os
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
-from evalkit.credentials import current_options
+from evalkit.credentials import current_options, reader_options
 from evalkit.errors import DataError, EvalkitError, RequestError
 from evalkit.sources.failures import describe, is_outage
 
@@ -43,7 +44,8 @@ def delta_version(path: str) -> Version:
     except ImportError as error:
         raise _missing("delta", "deltalake", path) from error
     try:
-        table = DeltaTable(path, storage_options=current_options())
+        options = {key: str(value) for key, value in _options(path).items()}
+        table = DeltaTable(path, storage_options=options or None)
         number = table.version()
         return Version(str(number), f"delta {table.metadata().id} {number}")
     except Exception as error:  # the library's own errors have no common base
@@ -63,7 +65,7 @@ def iceberg_version(path: str) -> Version:
         raise _missing("iceberg", "pyiceberg", path) from error
     try:
         if "://" in path:
-            table = StaticTable.from_metadata(metadata_file(path), current_options() or {})
+            table = StaticTable.from_metadata(metadata_file(path), dict(_options(path)))
             snapshot, uuid = table.metadata.current_snapshot_id, str(table.metadata.table_uuid)
         else:
             with open(metadata_file(path), encoding="utf-8") as file:
@@ -80,10 +82,15 @@ def iceberg_version(path: str) -> Version:
 
 def scan_version(path: str, format: str, number: str) -> pl.LazyFrame:
     """One version of a table, lazily."""
-    options = current_options()
+    options = _options(path) or None
     if format == "delta":
         return pl.scan_delta(path, version=int(number), storage_options=options)
     return pl.scan_iceberg(metadata_file(path), snapshot_id=int(number), storage_options=options)
+
+
+def _options(path: str) -> dict[str, Any]:
+    """Options of the store, in which every wait has an end; none for a local table."""
+    return reader_options(path) if "://" in path else current_options() or {}
 
 
 def metadata_file(path: str) -> str:

@@ -4,7 +4,9 @@ import polars as pl
 import pytest
 
 from evalkit.config import build_config
+from evalkit.credentials import storing
 from evalkit.errors import DataError
+from evalkit.sources import versions
 from evalkit.street import key_of_run, run_config
 
 TRUTH = {"user": [1, 2], "item": [10, 20]}
@@ -108,3 +110,11 @@ def test_iceberg_metadata_file_names_the_snapshot(iceberg, tmp_path):
     report = run_config(config_of(older, tmp_path / "als.parquet"))
 
     assert report.counts.truth.rows == 2
+
+
+@pytest.mark.parametrize("path", ["s3://lake/truth", "gs://lake/truth"])
+def test_every_wait_for_the_store_of_a_table_has_an_end(path):
+    assert versions._options(path) == {"timeout": "300s"}
+    with storing({"aws_secret_access_key": "x", "max_retries": "1"}):
+        assert versions._options(path)["read_timeout"] == "15s"
+    assert versions._options("/lake/truth") == {}
