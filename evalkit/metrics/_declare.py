@@ -89,7 +89,10 @@ Tables = Callable[
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One choice that somebody may make; `choice` and `number` build it."""
+    """One choice that somebody may make; `choice` and `number` build it.
+
+    `tried` is another number than the default, for tests of all metrics.
+    """
 
     name: str
     default: Value
@@ -99,6 +102,7 @@ class Parameter:
     above: float = -math.inf  # both limits are excluded
     below: float = math.inf
     is_whole: bool = False
+    tried: float | None = None
 
     def encode(self, value: Value) -> int | float:
         """What the kernel gets: the place of a choice, or the number."""
@@ -144,9 +148,14 @@ def number(
     above: float = -math.inf,
     below: float = math.inf,
     is_whole: bool = False,
+    tried: float | None = None,
 ) -> Parameter:
-    """A parameter that is a finite number between two limits, neither of them included."""
-    return Parameter(name, float(default), doc, above=above, below=below, is_whole=is_whole)
+    """A parameter that is a finite number between two limits, neither of them included.
+
+    Args:
+        tried: another value than the default, which tests of all metrics take too.
+    """
+    return Parameter(name, float(default), doc, (), (), above, below, is_whole, tried)
 
 
 @dataclass(frozen=True, slots=True)

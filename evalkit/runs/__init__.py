@@ -17,11 +17,10 @@ from evalkit.runs._manifest import (
     verify,
 )
 from evalkit.runs._private import abandon, private_folder, replacing
-from evalkit.runs._publish import FORMATS, publish
+from evalkit.runs._publish import publish
 from evalkit.runs._store import StoreFolder, is_store, open_store
 
 __all__ = [
-    "FORMATS",
     "LATEST",
     "TAGS",
     "Job",

@@ -10,8 +10,8 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from evalkit.errors import MachineError, RequestError, nearest
-from evalkit.report import PerUser, Report, render
+from evalkit.errors import MachineError, RequestError
+from evalkit.report import FILES, FORMATS, TEXTS, PerUser, Report, check_format, render
 from evalkit.report.json_ import dump_line
 from evalkit.report.verdict import verdict_of
 from evalkit.runs._files import (
@@ -42,15 +42,6 @@ from evalkit.runs._manifest import (
 if TYPE_CHECKING:
     import polars as pl
 
-FORMATS = ("json", "parquet", "csv", "markdown", "html", "latex")
-METRICS = "metrics.parquet"
-_FILES = {
-    "csv": "metrics.csv",
-    "markdown": "report.md",
-    "html": "report.html",
-    "latex": "report.tex",
-}
-
 
 def publish(
     report: Report,
@@ -69,7 +60,7 @@ def publish(
     Args:
         report: what to write; `report.json` is written whatever `formats` says.
         folder: where runs are kept; made if need be.
-        formats: some of `FORMATS`.
+        formats: some of `evalkit.report.FILES`.
         config: written to the manifest; the report's own when None.
         per_user: values of users; the report's own when None. Finished files are taken in
             as they are (linked, or copied from another file system) and stay where they were.
@@ -81,13 +72,7 @@ def publish(
         MachineError: [disk-full, not-writable, write-failed, latest-not-moved].
     """
     for each in formats:
-        if each not in FORMATS:
-            close = nearest(each, FORMATS)
-            raise RequestError(
-                f"no format is called {each!r}",
-                code="unknown-format",
-                hint=f"did you mean {close!r}?" if close else f"write {', '.join(FORMATS)}",
-            )
+        check_format(each, FILES)
     if not RUN_ID.fullmatch(report.run_id) or report.run_id == LATEST:
         raise RequestError(
             f"run_id {report.run_id!r} cannot be the name of a directory",
@@ -166,12 +151,15 @@ def _fill(
 ) -> None:
     """Write every file into `parts`, the manifest last, and read each one back."""
     written = {REPORT: write(parts / REPORT, report.to_json().encode())}
-    for format_, name in _FILES.items():
-        if format_ in formats:
-            text = render(report, format_)
-            written[name] = write(parts / name, text.encode("utf-8", "replace"))
-    if "parquet" in formats:
-        written[METRICS] = _write_frame(parts / METRICS, report.metrics)
+    for name in FILES:
+        file = FORMATS[name].file
+        if name not in formats or file in written:
+            continue
+        if name in TEXTS:
+            text = render(report, name)
+            written[file] = write(parts / file, text.encode("utf-8", "replace"))
+        else:
+            written[file] = _write_frame(parts / file, report.metrics)
     if report.parts is not None:
         written[PARTS] = _write_frame(parts / PARTS, report.parts)
     for name in () if per_user is None else _take_in(parts, per_user):

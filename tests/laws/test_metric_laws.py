@@ -1,7 +1,6 @@
 """Laws of every metric in the registry, also of those that are yet to come."""
 
 import itertools
-import math
 import os
 import re
 from pathlib import Path
@@ -35,17 +34,8 @@ def values_of(parameter: Parameter):
         return (parameter.default,)
     if parameter.choices:
         return parameter.choices
-    other = {
-        "beta": 0.5,
-        "patience": 0.95,
-        "log_base": math.e,
-        "candidates": 40.0,
-        "catalogue": 1000.0,
-        "sample": 60.0,
-        "gamma": 0.5,
-        "steps": 7.0,
-    }
-    return (parameter.default, other[parameter.name])
+    assert parameter.tried is not None, f"number({parameter.name!r}, ..., tried=another value)"
+    return (parameter.default, parameter.tried)
 
 
 def settings_of(metric: Metric):

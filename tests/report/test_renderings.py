@@ -4,12 +4,25 @@ import csv
 import math
 import re
 from io import BytesIO, StringIO
+from typing import get_args, get_type_hints
 
 import polars as pl
 import pytest
 
+from evalkit.cli.options import Format
+from evalkit.cli.report import report as report_command
+from evalkit.config import OutputSection
 from evalkit.errors import RequestError
-from evalkit.report import FORMATS, Comparison, Finding, Warning_, render, write_metrics_parquet
+from evalkit.report import (
+    FILES,
+    FORMATS,
+    TEXTS,
+    Comparison,
+    Finding,
+    Warning_,
+    render,
+    write_metrics_parquet,
+)
 from evalkit.report.comparisons import comparison_lines, finding_lines
 from evalkit.report.text import display_width
 
@@ -240,12 +253,12 @@ def test_notebook_table_escapes_every_name(hostile):
     assert "\x1b" not in html
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", TEXTS)
 def test_report_without_numbers_renders(make_report, format):
     assert render(make_report([]), format).endswith("\n")
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", TEXTS)
 def test_rendering_twice_gives_the_same_text(hostile, format):
     assert render(hostile, format) == render(hostile, format)
 
@@ -299,3 +312,14 @@ def test_names_of_segments_found_are_cut_and_numbers_are_not(make_report):
 
     assert max(map(display_width, lines[2:])) <= 60
     assert lines[-1].split()[-4:] == ["-0.1234", "-0.2000", "-0.0100", "1,234,567"]
+
+
+def test_one_table_names_the_forms_of_a_report():
+    """A config and options write them out, for editors and for types."""
+    of_config = get_args(get_type_hints(OutputSection)["formats"])[0]
+    of_options = get_args(get_args(Format)[0])[0]
+    of_report = get_type_hints(report_command)["format"]
+
+    assert set(get_args(of_config)) == set(FILES)
+    assert set(get_args(of_options)) == set(TEXTS)
+    assert set(get_args(of_report)) == set(FORMATS)

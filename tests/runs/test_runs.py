@@ -15,13 +15,13 @@ from example_runs import CALLS, TEXT, failing, left_over, report, with_users
 
 from evalkit import runs
 from evalkit.errors import BusyError, DataError, MachineError, RequestError
-from evalkit.report import PerUser, Report
+from evalkit.report import FILES, PerUser, Report
 from evalkit.runs import hold, load_run, new_run_id, publish, run_key, verify
 from evalkit.runs._keys import digest
 
 
 def test_run_is_a_directory_with_every_file_and_latest_points_to_it(tmp_path):
-    path = publish(report(), tmp_path / "new" / "runs", formats=runs.FORMATS, config={"a": 1})
+    path = publish(report(), tmp_path / "new" / "runs", formats=FILES, config={"a": 1})
 
     assert path == tmp_path / "new" / "runs" / "first"
     assert sorted(each.name for each in path.iterdir()) == [
@@ -241,7 +241,7 @@ def test_any_failing_call_leaves_the_old_run_or_the_new_one(tmp_path, monkeypatc
         error = None
         with failing(monkeypatch, n, number) as fired:
             try:
-                publish(report("new"), folder, formats=runs.FORMATS, per_user=kept)
+                publish(report("new"), folder, formats=FILES, per_user=kept)
             except MachineError as caught:
                 error = caught
         if not fired:

@@ -36,7 +36,9 @@ DISCOUNT = choice(
     },
     doc="The factor that a rank multiplies a gain by.",
 )
-LOG_BASE = number("log_base", 2.0, above=1.0, doc="The base b of the logarithm in the discount.")
+LOG_BASE = number(
+    "log_base", 2.0, above=1.0, tried=math.e, doc="The base b of the logarithm in the discount."
+)
 
 DISCOUNTS = Table(lambda: [1.0, *(1.0 / math.log2(1.0 + rank) for rank in range(1, N_TABLED + 1))])
 

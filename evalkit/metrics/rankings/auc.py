@@ -25,6 +25,7 @@ ONE_MORE = 1
             "candidates",
             0.0,
             above=-1.0,
+            tried=40.0,
             doc="Number of items that were ranked for a user; 0: those that the list shows.",
         ),
         choice(

@@ -54,6 +54,7 @@ def _is_of_users(values: Values) -> bool:
             "beta",
             1.0,
             above=0.0,
+            tried=0.5,
             doc="Recall weighs beta times as much as precision; written in the name, as in F2.",
         ),
         choice(

@@ -37,6 +37,7 @@ def power(base, exponent):
             0.8,
             above=0.0,
             below=1.0,
+            tried=0.95,
             doc="The probability p of going on to the next rank; trec_eval takes 0.9.",
         ),
         choice(

@@ -96,6 +96,7 @@ def _check_parameters(values: "Values") -> None:
             0.0,
             above=-1.0,
             is_whole=True,
+            tried=1000.0,
             doc="Items that could have been ranked, for the estimate; 0: the rank as it is.",
         ),
         number(
@@ -103,6 +104,7 @@ def _check_parameters(values: "Values") -> None:
             0.0,
             above=-1.0,
             is_whole=True,
+            tried=60.0,
             doc="Others that were drawn beside the relevant item; 0: all other rows of the list.",
         ),
         choice(
@@ -118,12 +120,20 @@ def _check_parameters(values: "Values") -> None:
             },
             doc="How the whole catalogue is estimated.",
         ),
-        number("gamma", 0.01, above=0.0, below=1.0, doc="How much variance counts beside bias."),
+        number(
+            "gamma",
+            0.01,
+            above=0.0,
+            below=1.0,
+            tried=0.5,
+            doc="How much variance counts beside bias.",
+        ),
         number(
             "steps",
             100.0,
             above=0.0,
             is_whole=True,
+            tried=7.0,
             doc="Of expectation maximisation, from equally likely ranks on; more fit noise.",
         ),
     ),

@@ -1,0 +1,75 @@
+"""The forms of a report: name, file in a run's directory, and what makes its text."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import cast
+
+from evalkit.errors import RequestError, nearest
+from evalkit.report.record import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One form of a report.
+
+    Args:
+        file: in a run's directory; empty of what is only shown.
+        renderer: module of this folder, and its function that makes the text of a report; loaded
+            when it is called. Empty of what is no text.
+    """
+
+    file: str
+    renderer: str
+
+    def render(self, report: Report, **options: object) -> str:
+        """The report as text, ending in a newline."""
+        module, _, name = self.renderer.partition(":")
+        make = getattr(import_module(f"evalkit.report.{module}"), name)
+        return cast(Callable[..., str], make)(report, **options)
+
+
+FORMATS = {
+    "table": Format("", "terminal:render_table"),
+    "json": Format("report.json", "json_:render_json"),
+    "parquet": Format("metrics.parquet", ""),
+    "csv": Format("metrics.csv", "csv_:render_csv"),
+    "markdown": Format("report.md", "markdown:render_markdown"),
+    "html": Format("report.html", "html:render_html"),
+    "latex": Format("report.tex", "latex:render_latex"),
+}
+TEXTS = tuple(name for name, each in FORMATS.items() if each.renderer)
+FILES = tuple(name for name, each in FORMATS.items() if each.file)
+
+
+def render(report: Report, format: str, *, width: int | None = None, color: bool = False) -> str:
+    """`report` as text in one of `TEXTS`, ending in a newline.
+
+    Args:
+        report: what to show.
+        format: one of `TEXTS`.
+        width: columns of the terminal; 80 when None. Only the table looks at it.
+        color: whether the table may use terminal escapes; the caller honours NO_COLOR.
+    Raises:
+        RequestError: `format` is none of `TEXTS` [unknown-format].
+    """
+    check_format(format, TEXTS)
+    if format == "table":
+        return FORMATS[format].render(report, width=80 if width is None else width, color=color)
+    return FORMATS[format].render(report)
+
+
+def check_format(format: str, known: tuple[str, ...]) -> None:
+    """Refuse what is no format.
+
+    Raises:
+        RequestError: it is none of these [unknown-format].
+    """
+    if format in known:
+        return
+    close = nearest(format, known)
+    raise RequestError(
+        f"no format is called {format!r}",
+        code="unknown-format",
+        hint=f"did you mean {close!r}?" if close else f"write one of {', '.join(known)}",
+    )
