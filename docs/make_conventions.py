@@ -79,6 +79,15 @@ AROUND: dict[str, dict[str, str]] = {
     "zeros": {"no_relevant": "skip"},
 }
 
+# items and gains of one user, whose list shows a, b, c, d, e; and of four with gains below 0
+ONE_USER = [{"a": 3.0, "c": 1.0, "d": 2.0, "z": 2.0}]
+BELOW_ZERO = [
+    {"a": 3.0, "c": -1.0, "d": 1.0, "z": 2.0},
+    {"a": 1.0, "c": -2.0, "d": -1.0},
+    {"b": 1.0, "d": -1.0},
+    {"b": 2.0, "a": -1.0, "c": -1.0},
+]
+
 ORDER = (
     "Where several policies speak of one user, the first of these that applies decides: `skip` by "
     "any of them leaves the user out; `nan` by any makes the mean undefined; "
@@ -141,7 +150,9 @@ def parameter_lines() -> Iterator[str]:
     yield ""
     yield (
         "Numbers are of one list of five, whose items have the relevance 3, 0, 1, 2, 0 by rank; a "
-        "fourth relevant item of relevance 2 is not shown."
+        "fourth relevant item of relevance 2 is not shown. Those of `idcg_negative` are means over "
+        "four users with relevances below 0, by `discount='jarvelin'`, which makes an ideal 0, and "
+        "`negative_relevance = 'subtract'`."
     )
     yield ""
     for name in METRICS:
@@ -162,19 +173,23 @@ def parameter_lines() -> Iterator[str]:
 
 def rows_of(name: str, parameter: Parameter) -> Iterator[str]:
     for value, meaning in zip(parameter.choices, parameter.meanings, strict=True):
-        label = registry()[name].request(None, **{parameter.name: value}).label
+        is_negative = parameter.name == "idcg_negative"
+        around = {"discount": "jarvelin"} if is_negative else {}
+        label = registry()[name].request(None, **{**around, parameter.name: value}).label
         mark = " (default)" if value == parameter.default else ""
-        at = [by_hand(f"{label}@{cutoff}") for cutoff in (3, 5)]
+        users = BELOW_ZERO if is_negative else ONE_USER
+        at = [by_hand(f"{label}@{cutoff}", users) for cutoff in (3, 5)]
         yield f"| `{parameter.name}` | `{value}`{mark} | {cell(meaning)} | {at[0]} | {at[1]} |"
 
 
-def by_hand(label: str) -> str:
-    truth = [(1, "a", 3.0), (1, "c", 1.0), (1, "d", 2.0), (1, "z", 2.0)]
-    rankings = [(1, item, rank) for rank, item in enumerate("abcde", 1)]
+def by_hand(label: str, users: Sequence[Mapping[str, float]]) -> str:
+    truth = [(user, *pair) for user, items in enumerate(users) for pair in items.items()]
+    rankings = [(user, item, n) for user in range(len(users)) for n, item in enumerate("abcde", 1)]
     report = evalkit.evaluate(
         pl.DataFrame(truth, schema=["user", "item", "relevance"], orient="row"),
         pl.DataFrame(rankings, schema=["user", "item", "rank"], orient="row"),
         metrics=[label],
+        policies={"negative_relevance": "subtract"},
     )
     return f"{report.estimates[0].value:.6f}"
 

@@ -115,8 +115,14 @@ class Judged:
         return self.counts(item, asked) or (asked.is_judged and self.subtracts and below_zero)
 
 
-def number_of(log: Log, asked: Asked, policies: Policies) -> tuple[float, dict[int, float]]:
-    """The mean, and every user's value; NaN where there is none."""
+def number_of(
+    log: Log, asked: Asked, policies: Policies, *, nudge: float = 0.0
+) -> tuple[float, dict[int, float]]:
+    """The mean, and every user's value; NaN where there is none.
+
+    Args:
+        nudge: added to what is rounded.
+    """
     chosen = {**POLICIES, **policies, **asked.policies}
     is_higher_better = asked.name != "first_hit_rank"
     values, spoils = {}, False
@@ -125,6 +131,10 @@ def number_of(log: Log, asked: Asked, policies: Policies) -> tuple[float, dict[i
         users |= set(log.lists)
     for user in sorted(users):
         value = _settled(log, asked, chosen, user, is_higher_better=is_higher_better)
+        if chosen["round_users"] != 17 and math.isfinite(value):
+            value = float(np.round(value + nudge, int(chosen["round_users"])))
+        if value == 0 and chosen["zeros"] == "nan":
+            value = math.inf
         spoils |= math.isinf(value)
         values[user] = value
     counted = [value for value in values.values() if value == value and value != 0]
@@ -139,7 +149,7 @@ def number_of(log: Log, asked: Asked, policies: Policies) -> tuple[float, dict[i
     else:
         mean = math.nan
     if chosen["round_mean"] != 17:
-        mean = float(np.round(mean, int(chosen["round_mean"])))
+        mean = float(np.round(mean + nudge, int(chosen["round_mean"])))
     gone = (math.inf, 0.0) if chosen["zeros"] == "skip" else (math.inf,)
     return mean, {user: math.nan if value in gone else value for user, value in values.items()}
 
@@ -174,9 +184,7 @@ def _settled(
         value = _value(asked, chosen, judged, rows or [], length, log.threshold)
         if math.isnan(value) and said and is_higher_better:
             value = 0.0
-    if chosen["round_users"] != 17:
-        value = float(np.round(value, int(chosen["round_users"])))
-    return math.inf if value == 0 and chosen["zeros"] == "nan" else value
+    return value
 
 
 def _judged(log: Log, chosen: Policies, user: int) -> tuple[Judged, Log]:
