@@ -200,4 +200,4 @@ def test_every_metric_has_goldens_and_a_naive_twin(name):
     module = registry()[name].kernel.py_func.__module__.rpartition(".")[2]
 
     assert name in NAIVE
-    assert (Path(__file__).parent.parent / "metrics" / f"test_{module}.py").exists()
+    assert (Path(__file__).parents[1] / "metrics" / "rankings" / f"test_{module}.py").exists()
