@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from evalkit.errors import Faults
+from evalkit.errors import DataError, Faults
 from evalkit.looks.curves import CurveSums
 from evalkit.looks.histograms import Histograms
 from evalkit.looks.kept import KeptUsers
@@ -15,6 +15,7 @@ from evalkit.looks.resampling import Draws
 from evalkit.looks.weighted import Ratios
 from evalkit.planning.ledger import Tally
 from evalkit.planning.tables import Tables
+from evalkit.rankings._steps import RANKINGS
 from evalkit.report import Warning_
 from evalkit.segments import SeenValues
 from evalkit.sums import GrandTotals, add_to
@@ -81,9 +82,14 @@ class RankingSums:
     faults: Faults = field(default_factory=Faults)
 
     def note_table(self, number: int, models: Iterable[str]) -> None:
-        """Remember the table of the rankings that models stand in."""
+        """Remember the table of the rankings that models stand in, or that they stand in two."""
         for name in models:
-            self.tables[name] = min(number, self.tables.get(name, number))
+            first, second = sorted((number, self.tables.setdefault(name, number)))
+            self.tables[name] = first
+            if second != first:
+                message, at = f"two tables have rows of {name!r}", self.origin.rankings[second]
+                error = DataError(message, code="duplicate-model", at=at)
+                self.faults.note(error, (RANKINGS,), second)
 
     def note_warnings(self, warnings: Sequence[Warning_]) -> None:
         """Remember warnings, each once."""
