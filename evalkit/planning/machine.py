@@ -10,6 +10,8 @@ LEAST_DEFAULT_BYTES = 512 << 20  # below it a run may fail, but not because nobo
 _MMAP_THRESHOLD = -3  # of `mallopt`
 _ALLOCATOR = "_RJEM_MALLOC_CONF"  # what Polars' allocator reads when it is loaded
 _KEEPING = "dirty_decay_ms:10000,muzzy_decay_ms:0"  # what `import evalkit` sets
+_OF_POLARS = "dirty_decay_ms:500,muzzy_decay_ms:1000"  # what `import polars` sets
+_GIVING = "dirty_decay_ms:50,muzzy_decay_ms:50"
 
 
 def default_limit() -> int:
@@ -44,5 +46,10 @@ def let_polars_give_back() -> None:
     As `import evalkit` sets it, it keeps what it once had for ten seconds: up to 150 MiB, more or
     less from run to run. Returning it costs a tenth of the CPU of a run in passes.
     """
-    if os.environ.get(_ALLOCATOR) == _KEEPING:
-        os.environ[_ALLOCATOR] = "dirty_decay_ms:50,muzzy_decay_ms:50"
+    if os.environ.get(_ALLOCATOR, "").endswith((_KEEPING, _OF_POLARS)):  # perhaps a parent's
+        os.environ[_ALLOCATOR] = _GIVING
+
+
+def polars_gives_back() -> bool:
+    """Whether Polars was loaded so that it returns memory soon."""
+    return os.environ.get(_ALLOCATOR, "").endswith(_GIVING)

@@ -19,7 +19,7 @@ from evalkit.exact import N_LIMBS, N_POWERS, N_WAITING
 from evalkit.ids import USER_KEY, IdPlan, PassShare, as_keys, mix
 from evalkit.kernels import cache_directory
 from evalkit.kernels.threads import kernels_are_compiled, usable_cores
-from evalkit.planning.machine import default_limit, give_back_early
+from evalkit.planning.machine import default_limit, give_back_early, polars_gives_back
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.segments import MOST_GROUPS, SegmentTable
 from evalkit.sources import Table, reading
@@ -30,6 +30,8 @@ MIB = 1 << 20
 # -- what is there whatever the users: interpreter, libraries, loaded kernels; rows on their way
 AT_REST = 180 * MIB
 COMPILING = 140 * MIB  # numba, and what it keeps, where no kernel is in the cache
+KEPT = 100 * MIB  # by Polars' allocator, where it was loaded before a limit was known
+NOISE, LEAST_NOISE = 1.03, 8 * MIB  # from run to run, from machine to machine
 STREAMED_ROW = 60  # a ranked row, decoded and being probed
 STREAMED, STREAMED_A_CORE = 90 * MIB, 25 * MIB  # of integer ids: what waits, and room to probe in
 STREAMED_TEXTS, STREAMED_TEXTS_OF_A_SHARE = 1 << 21, 1 << 18  # rows with texts at a time
@@ -45,6 +47,7 @@ USER = 130  # table entry, run, state
 # -- of a further model whose ranks are held, by truth row and by user
 RANK, RANKED_USER = 4, 16
 LISTED_ROW = 230  # of a whole list: its columns, sorted, cleaned and looked at
+COLLECTED_ROW = 60  # of a whole list, while others are still read
 SUM = 8 * (N_LIMBS + N_POWERS + N_WAITING + 5)  # an exact sum, of a cell or of a segment
 RESULT = 1_000  # of an estimate or a comparison, and of its lines in what is written
 MOST_SHARES = 16  # more passes would take many times as long as one
@@ -115,22 +118,32 @@ def _bound(tables: Tables, asked: Asked) -> int:
         truth += (n_models - 1) * (RANK + RANKED_USER)
     known = [table.n_rows_hint() for _, table in tables.rankings if not table.is_list]
     n_rows = [rows, seen, *(each or _MANY for each in known)] if known else [_MANY]
-    streamed = _streamed(max(n_rows), text, STREAMED_TEXTS)
+    streamed = _streamed(max(n_rows), text, in_shares=False)
     n_segments = sum(map(_most_segments, tables.segments))
     sums = _sums(n_models, n_segments, asked) if tables.segments else 0
     held = int(asked.sample * (rows * truth + train))
-    return AT_REST + COMPILING + streamed + held + lists + sums
+    return with_noise(at_rest() + COMPILING + streamed + held + lists + sums)
+
+
+def with_noise(n_bytes: float) -> int:
+    """What has to be there for a run that takes so much, so that it holds on any machine."""
+    return int(n_bytes * NOISE) + LEAST_NOISE
 
 
 def at_rest() -> int:
-    """What the process takes before a row is read."""
+    """What the process takes before a row is read, besides compiling."""
+    return AT_REST if polars_gives_back() else AT_REST + KEPT
+
+
+def compiling() -> tuple[int, int]:
+    """What compiling takes in this process, and in the next one, which finds kernels kept."""
     if not kernels_are_compiled():
-        return AT_REST
+        return 0, 0
+    kept = cache_directory()
+    again = 0 if kept is not None and any(kept.iterdir()) else COMPILING
     one = pl.DataFrame({USER_KEY: [0]})
     PassShare(0, 2).holds(one)  # what one pass has not compiled, if not kept
-    kept = cache_directory()
-    is_kept = "numba" not in sys.modules and kept is not None and any(kept.iterdir())
-    return AT_REST if is_kept else AT_REST + COMPILING
+    return (COMPILING if "numba" in sys.modules else again), again
 
 
 def _most_rows(table: Table) -> int:
@@ -151,9 +164,11 @@ def _n_buckets(rule: Segmentation) -> int:
     return rule.quantiles or len(rule.edges or ()) + 1
 
 
-def _streamed(n_rows: int, text: float, n_texts: int) -> int:
+def _streamed(n_rows: int, text: float, *, in_shares: bool) -> int:
     """What is decoded and on its way, of rows with so many bytes of text."""
-    most = STREAMED + usable_cores() * STREAMED_A_CORE
+    most, n_texts = STREAMED + usable_cores() * STREAMED_A_CORE, STREAMED_TEXTS
+    if text and in_shares:  # rows with texts come a quarter at a time
+        most, n_texts = 3 * most // 5, STREAMED_TEXTS_OF_A_SHARE
     return min(most, STREAMED_ROW * n_rows) + int(min(n_rows, n_texts) * text)
 
 
@@ -172,13 +187,19 @@ class _Needs:
 
     Args:
         fixed: whatever the number of shares.
-        alone: more of it in a single pass, where more rows with texts come together.
+        compiling: more of it in this process, and in the next one.
+        streamed: of rows on their way; `alone`: in a single pass, where more texts come together.
         cells: float64[CELLS], of the users of each cell of the hash that shares are cut by.
+        lists: of all whole lists, when all have been read; `collected`: while they are read.
     """
 
     fixed: int
+    compiling: tuple[int, int]
+    streamed: int
     alone: int
     cells: npt.NDArray[np.float64]
+    lists: float
+    collected: float
 
     @classmethod
     def of(cls, tables: Tables, asked: Asked) -> "_Needs":
@@ -204,20 +225,24 @@ class _Needs:
         cells += user * n_users / CELLS
         cells *= asked.sample
         ranked = [_count_rows(table) for _, table in tables.rankings]
-        if asked.listed:
-            n_lists = max(ranked[number] for number in asked.listed)
-            cells += asked.sample * (LISTED_ROW + 2.0 * text) * n_lists / CELLS
+        n_listed = asked.sample * max([ranked[number] for number in asked.listed], default=0)
         n_rows = max([int(survey.rows.sum()), *ranked])
         if tables.train is not None:
             n_seen = _count_rows(tables.train)
             n_rows = max(n_rows, n_seen)
             seen_row = _SEEN_ROW + (HASHED_ROW + text if text else 0)
             cells += asked.sample * seen_row * n_seen / CELLS
-        streamed = _streamed(n_rows, text, STREAMED_TEXTS_OF_A_SHARE)
         n_segments = sum(map(_count_segments, tables.segments))
         sums = _sums(n_models, n_segments, asked) if tables.segments else 0
-        alone = _streamed(n_rows, text, STREAMED_TEXTS) - streamed
-        return cls(at_rest() + streamed + sums, alone, cells)
+        return cls(
+            at_rest() + sums,
+            compiling(),
+            _streamed(n_rows, text, in_shares=True),
+            _streamed(n_rows, text, in_shares=False),
+            cells,
+            (LISTED_ROW + 2.0 * text) * n_listed,
+            (COLLECTED_ROW + text) * n_listed,
+        )
 
     def n_shares(self, limit: int) -> int:
         """The fewest passes that hold the limit.
@@ -227,13 +252,12 @@ class _Needs:
         Raises:
             MachineError: there are none [memory-limit].
         """
-        needed = math.ceil((self.fixed + self._largest(NAMED_SHARES)) / MIB)
+        now, later = self.compiling
+        needed = math.ceil(with_noise(later + self._taken(NAMED_SHARES)) / MIB)
         most = MOST_SHARES if needed * MIB <= default_limit() else LAST_SHARES
-        room = limit - self.fixed
-        total = float(self.cells.sum())
-        n_shares = max(1, math.ceil(total / max(1, room)))
-        while n_shares <= most and room > 0:
-            if self._largest(n_shares) + (self.alone if n_shares == 1 else 0) <= room:
+        n_shares = 1
+        while n_shares <= most:
+            if with_noise(now + self._taken(n_shares)) <= limit:
                 return n_shares
             n_shares += max(1, n_shares // 8)
         raise MachineError(
@@ -242,11 +266,14 @@ class _Needs:
             hint=f"give --memory-limit {needed}MiB",
         )
 
-    def _largest(self, n_shares: int) -> float:
+    def _taken(self, n_shares: int) -> float:
+        """By the largest of so many shares."""
         if n_shares == 1:
-            return float(self.cells.sum())
-        share = np.arange(CELLS) * n_shares // CELLS
-        return SKEW * float(np.bincount(share, weights=self.cells).max())
+            held, share, streamed = float(self.cells.sum()), 1.0, self.alone
+        else:
+            cells = np.bincount(np.arange(CELLS) * n_shares // CELLS, weights=self.cells)
+            held, share, streamed = SKEW * float(cells.max()), SKEW / n_shares, self.streamed
+        return self.fixed + held + max(streamed + share * self.collected, share * self.lists)
 
 
 @dataclass(frozen=True, slots=True)

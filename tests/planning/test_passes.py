@@ -29,11 +29,18 @@ def tables_of(truth: object, rankings: pl.DataFrame) -> plan.Tables:
     return plan.open_tables(config, plan.Given(truth, [rankings]))
 
 
+def limit_beside(n_rows: int, room_mib: float) -> int:
+    """A limit that leaves so much room beside what is at rest and rows on their way."""
+    there = memory.at_rest() + memory.compiling()[0] + 60 * n_rows
+    return memory.with_noise(there + room_mib * memory.MIB)
+
+
 def shares_of(truth: pl.DataFrame, room_mib: int, **asked: object) -> int:
-    """Passes over a truth and its rows as rankings, with so much room beside what is at rest."""
+    """Passes over a truth and its rows as rankings, with so much room."""
     tables = tables_of(truth, truth)
-    limit = memory.at_rest() + 60 * truth.height + (room_mib << 20)
-    return memory.count_shares(tables, limit, replace(ASKED, **asked))
+    return memory.count_shares(
+        tables, limit_beside(truth.height, room_mib), replace(ASKED, **asked)
+    )
 
 
 def test_passes_are_counted_by_rows_users_and_what_is_held_of_them():
@@ -47,19 +54,21 @@ def test_passes_are_counted_by_rows_users_and_what_is_held_of_them():
     assert n_passes[0] == 1
     assert n_passes[1] == 2
     assert n_passes[3] > n_passes[2] > 2
-    assert shares_of(few_users, 64, listed=frozenset([0])) > 3
+    assert shares_of(few_users, 64, listed=frozenset([0])) > 2
     assert memory.count_shares(tables_of(rows, rows), None, ASKED) == 1
 
 
 def test_what_no_number_of_passes_holds_is_refused_with_what_it_needs():
     one_user = pl.select(user=pl.repeat(1, 2_000_000), item=pl.int_range(2_000_000))
 
+    tables = tables_of(one_user, one_user)
+
     with pytest.raises(MachineError, match="a limit of 310 MiB is too small: about") as caught:
-        shares_of(one_user, 310 - (memory.at_rest() >> 20) - 114)
+        memory.count_shares(tables, 310 << 20, ASKED)
 
     needed = int(caught.value.hint.removeprefix("give --memory-limit ").removesuffix("MiB"))
-    tables = tables_of(one_user, one_user)
-    assert memory.count_shares(tables, needed << 20, ASKED) >= 1
+    compiles = memory.compiling()[0] - memory.compiling()[1]
+    assert memory.count_shares(tables, (needed << 20) + 2 * compiles, ASKED) >= 1
 
 
 def test_what_the_machine_has_no_memory_for_is_read_many_times(monkeypatch):
@@ -74,15 +83,19 @@ def test_what_the_machine_has_no_memory_for_is_read_many_times(monkeypatch):
 
 def test_kernels_that_are_to_be_compiled_take_memory(monkeypatch, tmp_path):
     (tmp_path / "empty").mkdir()
-    memory.at_rest()  # compiles what it asks for
+    memory.compiling()  # compiles what it asks for
     monkeypatch.delitem(sys.modules, "numba", raising=False)
     monkeypatch.setattr(memory, "kernels_are_compiled", lambda: True)
     sizes = []
     for folder in (tmp_path, tmp_path / "empty", None):
         monkeypatch.setattr(memory, "cache_directory", lambda folder=folder: folder)
-        sizes.append(memory.at_rest() - memory.AT_REST)
+        sizes.append(memory.compiling())
 
-    assert sizes == [0, memory.COMPILING, memory.COMPILING]
+    compiled = memory.COMPILING, memory.COMPILING
+    assert sizes == [(0, 0), compiled, compiled]
+    monkeypatch.setitem(sys.modules, "numba", object())
+    monkeypatch.setattr(memory, "cache_directory", lambda: tmp_path)
+    assert memory.compiling() == (memory.COMPILING, 0)  # it is there, but not the next time
 
 
 @pytest.mark.parametrize("form", ["lazy", "csv", "csv.gz", "ndjson", "ipc"])
@@ -95,7 +108,7 @@ def test_rows_that_nothing_tells_the_number_of_are_counted_first(form, tmp_path)
     elif form != "lazy":
         write[form](file)
     tables = tables_of(given if form == "lazy" else str(file), rows)
-    limit = memory.at_rest() + 60 * rows.height + (32 << 20)
+    limit = limit_beside(rows.height, 32)
 
     assert memory.count_shares(tables, limit, ASKED) == shares_of(rows, 32) > 1
 
@@ -104,7 +117,17 @@ def test_a_training_log_takes_memory_too():
     rows = pl.select(user=pl.int_range(400_000) // 20, item=pl.int_range(400_000) % 1000)
     tables = tables_of(rows, rows)
     train = open_train(TrainTable(path=("memory",)), rows)
-    limit = memory.at_rest() + 60 * rows.height + (16 << 20)
+    limit = limit_beside(rows.height, 16)
 
     assert memory.count_shares(tables, limit, ASKED) == 1
     assert memory.count_shares(replace(tables, train=train), limit, ASKED) > 1
+
+
+def test_what_polars_keeps_counts_where_it_was_loaded_before_the_limit(monkeypatch):
+    """Which is so in Python; the command has Polars give memory back."""
+    sizes = []
+    for conf in ("dirty_decay_ms:10000,muzzy_decay_ms:0", "dirty_decay_ms:50,muzzy_decay_ms:50"):
+        monkeypatch.setenv("_RJEM_MALLOC_CONF", f"dirty_decay_ms:500,{conf}")
+        sizes.append(memory.at_rest())
+
+    assert sizes[0] - sizes[1] == memory.KEPT
