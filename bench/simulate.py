@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.conclusions.inference import too_narrow
+from evalkit.conclusions.cautions import too_narrow
 from evalkit.exact import ExactSums
 from evalkit.statistics.bootstrap import Resamples
 from evalkit.statistics.intervals import Interval, mean_interval

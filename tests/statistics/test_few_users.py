@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 import evalkit
-from evalkit.conclusions.inference import too_narrow
+from evalkit.conclusions.cautions import too_narrow
 from evalkit.exact import ExactSums
 
 

@@ -1,0 +1,101 @@
+"""What of the numbers may say more than they know: few users, ties, small segments."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from evalkit.config import Policies, policies_of
+from evalkit.exact import ExactSums
+from evalkit.metrics import BOUNDS, TIED, Request
+from evalkit.report import Estimate, Warning_
+from evalkit.segments import ALL, SMALL
+from evalkit.statistics.means import is_share
+from evalkit.sums import GrandTotals
+from evalkit.values.checks import with_ties
+from evalkit.values.gather import parts_of
+
+# below and beyond these, intervals held the true value too seldom (docs/statistics.md)
+FEWEST_USERS = 50
+MOST_SKEWED = 0.35  # skewness / sqrt(users), the k of Hall's correction
+FEWEST_NONZERO = 200  # where no skewness is known, and the interval is Student's
+FEWEST_OF_ROWS = 100  # of numbers over rows (docs/labels.md)
+
+
+def of_small_segments(totals: GrandTotals) -> Iterator[Warning_]:
+    """One warning for each segmentation whose small segments stand as one."""
+    for name, n_pooled in Counter(name for name, _ in totals.pooled).items():
+        message = f"{n_pooled:,} segments of {name!r} have too few users and stand as {SMALL}"
+        yield Warning_("small-segments", message)
+
+
+def of_ties(
+    policies: Policies,
+    estimates: Sequence[Estimate],
+    totals: GrandTotals,
+    measured: Sequence[Request],
+) -> Iterator[Warning_]:
+    """Numbers that the order of equal scores can move further than their interval, or a share."""
+    requests = {each.label: each for each in reversed(measured)}  # what was asked for comes first
+    for each in estimates:
+        request = requests[each.metric]
+        followed = policies_of(request, policies)
+        if each.segment is not None or followed.ties not in TIED:
+            continue
+        best, worst = (
+            totals.models[ALL, each.model].sum_of(measured.index(with_ties(request, ties))).mean
+            for ties in BOUNDS
+        )
+        spread = abs(best - worst)
+        reasons = []
+        if each.low is not None and each.high is not None and spread > each.high - each.low:
+            reasons.append("more than its interval is wide")
+        if spread > followed.tie_share * abs(each.value):
+            reasons.append(f"more than {followed.tie_share:.1%} of it")
+        if reasons:
+            yield Warning_(
+                "ties-move-number",
+                f"orders of equal scores move {each.metric} from {worst:.6f} to {best:.6f}, "
+                f"{' and '.join(reasons)}",
+                each.model,
+            )
+
+
+def of_few_values(
+    totals: GrandTotals, requests: Sequence[Request], models: Sequence[str]
+) -> Iterator[Warning_]:
+    """One warning where intervals over all users may hold less than they say."""
+    found = [
+        f"{request.label} of {model!r} {why}"
+        for model in models
+        for column, request in enumerate(requests)
+        if parts_of(request) is None
+        and (why := too_narrow(totals.models[ALL, model], column, request.metric.bounds))
+    ]
+    if found:
+        more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
+        yield Warning_("few-users", f"intervals may be too narrow: {found[0]}{more}")
+
+
+def too_narrow(sums: ExactSums, column: int, bounds: tuple[float, float]) -> str:
+    """Why an interval of such values held the true mean too seldom; empty where it did not."""
+    total = sums.sum_of(column)
+    n, skewness = total.count, sums.skewness_of(column)
+    if n < 2 or is_share(total, bounds):
+        return ""
+    if n < FEWEST_USERS:
+        return f"stands on {n:,} users"
+    if math.isnan(skewness) and sums.largest_of(column) > 1.0:
+        n_nonzero = n - sums.n_zero(column)
+        return f"is not 0 for {n_nonzero:,} users alone" if n_nonzero < FEWEST_NONZERO else ""
+    if abs(skewness) > MOST_SKEWED * math.sqrt(n):
+        return f"has values of a skewness of {skewness:.1f}, much for {n:,} users"
+    return ""
+
+
+def of_few_users(estimates: Sequence[Estimate]) -> Iterator[Warning_]:
+    """The same of numbers whose values of users are not known."""
+    overall = [each for each in estimates if each.segment is None and each.low is not None]
+    n_fewest = min((each.n_users for each in overall), default=FEWEST_OF_ROWS)
+    if n_fewest < FEWEST_OF_ROWS:
+        message = f"intervals may be too narrow: they stand on {n_fewest:,} users"
+        yield Warning_("few-users", message)

@@ -1,0 +1,234 @@
+"""Models compared, pair by pair, and the p-values of all of them corrected together."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from evalkit.conclusions.ratios import RatioTotal, RatioTotals
+from evalkit.config import Config, StatisticsSection
+from evalkit.looks.resampling import Resampling
+from evalkit.metrics import Request
+from evalkit.report import Comparison
+from evalkit.segments import ALL, Segment
+from evalkit.statistics.corrections import adjust
+from evalkit.statistics.intervals import (
+    mean_interval,
+    relative_interval,
+)
+from evalkit.statistics.paired import effect_size, t_test
+from evalkit.statistics.power import smallest_difference, users_needed
+from evalkit.statistics.tukey import tukey_test
+from evalkit.sums import GrandTotals, Pair, PairTotal
+from evalkit.values.gather import is_mean_of_users
+
+
+def comparisons_of(
+    config: Config,
+    totals: GrandTotals,
+    resampling: Resampling | None,
+    ratios: RatioTotals | None,
+    requests: Sequence[Request],
+) -> Iterator[tuple[Comparison, int]]:
+    """Every comparison, and how many users, or clusters of them, its error stands on."""
+    chosen = config.statistics
+    pairs = dict.fromkeys(pair for _, pair in totals.pairs)
+    for pair in pairs:
+        for segment in totals.segments:
+            for column, request in enumerate(requests):
+                if not is_mean_of_users(request, config.policies):  # nothing to pair
+                    continue
+                found = totals.pair_total(segment, pair, column)
+                plain = _comparison(found, chosen, segment, pair, request)
+                n_drawn = found.delta.count
+                if ratios is not None and (sums := ratios.of_pair(segment, pair, column)):
+                    plain, n_drawn = _pair_by_ratio(plain, sums, chosen), sums[0].count
+                    n_users = ratios.users_without_values(segment, pair, column)
+                    if n_users is not None:
+                        plain = replace(plain, n_users=n_users, wins=None, ties=None, losses=None)
+                if request.metric.higher_is_better is None:
+                    plain = replace(plain, wins=None, ties=None, losses=None)
+                if resampling is not None:
+                    plain = _drawn(plain, resampling, segment, chosen)
+                yield plain, n_drawn
+
+
+def _comparison(
+    found: PairTotal, chosen: StatisticsSection, segment: Segment, pair: Pair, request: Request
+) -> Comparison:
+    delta, baseline, n = found.delta, found.baseline, found.delta.count
+    level, std_error = chosen.level, found.delta.std_error
+    interval = mean_interval(delta.mean, std_error, n, level=level)
+    relative = relative_interval(
+        baseline.mean,
+        baseline.std_error,
+        delta.mean,
+        std_error,
+        found.candidate.std_error,
+        n,
+        level=level,
+    )
+    return Comparison(
+        baseline=pair[0],
+        candidate=pair[1],
+        metric=request.label,
+        segmentation=None if segment == ALL else segment[0],
+        segment=None if segment == ALL else segment[1],
+        delta=delta.mean,
+        std_error=std_error,
+        low=interval.low,
+        high=interval.high,
+        relative=delta.mean / baseline.mean if baseline.scaled else math.nan,
+        relative_low=relative.low,
+        relative_high=relative.high,
+        p_value=t_test(delta.mean, std_error, n).p_value,
+        p_adjusted=None,
+        effect_size=effect_size(delta.mean, std_error, n),
+        test="t",
+        n_users=n,
+        wins=found.wins,
+        ties=found.ties,
+        losses=found.losses,
+        margin=chosen.margin,
+        verdict="",
+        smallest_difference=_smallest(std_error, n, chosen),
+        users_needed=_needed(std_error, n, chosen),
+    )
+
+
+def _pair_by_ratio(
+    each: Comparison,
+    totals: tuple[RatioTotal, RatioTotal, RatioTotal],
+    chosen: StatisticsSection,
+) -> Comparison:
+    """The comparison over clusters, or with weights: delta, then baseline and candidate."""
+    delta, baseline, candidate = totals
+    n, mean, error = delta.count, delta.mean, delta.std_error
+    interval = mean_interval(mean, error, n, level=chosen.level)
+    relative = relative_interval(
+        baseline.mean,
+        baseline.std_error,
+        mean,
+        error,
+        candidate.std_error,
+        n,
+        level=chosen.level,
+    )
+    return replace(
+        each,
+        delta=mean,
+        std_error=error,
+        low=interval.low,
+        high=interval.high,
+        relative=mean / baseline.mean if baseline.mean else math.nan,
+        relative_low=relative.low,
+        relative_high=relative.high,
+        p_value=t_test(mean, error, n).p_value,
+        effect_size=effect_size(mean, error, n),
+        smallest_difference=_smallest(error, n, chosen),
+        users_needed=_needed(error, n, chosen),
+    )
+
+
+def _needed(std_error: float | None, n: int, chosen: StatisticsSection) -> int | None:
+    """The users that would show a difference of the margin, as these vary."""
+    if chosen.margin is None or std_error is None:
+        return None
+    deviation = std_error * math.sqrt(n)
+    return users_needed(chosen.margin, deviation, level=chosen.level, power=chosen.power)
+
+
+def _smallest(std_error: float | None, n: int, chosen: StatisticsSection) -> float | None:
+    """The difference that this many users would show with the power that was asked for."""
+    if std_error is None:
+        return None
+    return std_error * math.sqrt(n) * _smallest_effect(n, chosen.level, chosen.power)
+
+
+@lru_cache(maxsize=4096)
+def _smallest_effect(n: int, level: float, power: float) -> float:
+    return smallest_difference(1.0, n, level=level, power=power)
+
+
+def _drawn(
+    each: Comparison, resampling: Resampling, segment: Segment, chosen: StatisticsSection
+) -> Comparison:
+    """The comparison with the limits and the p-value that were asked for."""
+    if not math.isfinite(each.delta):
+        return each
+    pair = (each.baseline, each.candidate)
+    p_value = resampling.p_value(segment, pair, each.metric)
+    if p_value is not None:
+        each = replace(each, p_value=p_value, test=chosen.test)
+    interval = resampling.interval(segment, pair, each.metric, each.delta)
+    if interval is not None:
+        each = replace(each, low=interval.low, high=interval.high)
+    return each
+
+
+def corrected(
+    comparisons: Sequence[Comparison], chosen: StatisticsSection
+) -> tuple[list[Comparison], int]:
+    """Comparisons with adjusted p-values, and the number of tests over all users.
+
+    Segments are families of their own, one a segmentation: who looks at them asks another
+    question.
+    """
+    if chosen.correction == "tukey":
+        return _by_tukey(comparisons, chosen)
+    adjusted = list(comparisons)
+    n_tests = 0
+    for places in families_of(comparisons, chosen):
+        p_values = [or_nan(comparisons[place].p_value) for place in places]
+        family = adjust(p_values, chosen.correction)
+        n_tests += family.size if comparisons[places[0]].segmentation is None else 0
+        for place, p_value in zip(places, family.p_adjusted, strict=True):
+            adjusted[place] = replace(comparisons[place], p_adjusted=p_value)
+    return adjusted, n_tests
+
+
+def families_of(comparisons: Sequence[Comparison], chosen: StatisticsSection) -> list[list[int]]:
+    """The places of comparisons that are corrected together."""
+    families: dict[tuple[str | None, str | None], list[int]] = {}
+    for place, each in enumerate(comparisons):
+        metric = each.metric if chosen.family == "metric" else None
+        families.setdefault((each.segmentation, metric), []).append(place)
+    return list(families.values())
+
+
+def _by_tukey(
+    comparisons: Sequence[Comparison], chosen: StatisticsSection
+) -> tuple[list[Comparison], int]:
+    """p-values and limits of all pairs of models at once, metric by metric."""
+    families: dict[tuple[str | None, str | None, str], list[int]] = {}
+    for place, each in enumerate(comparisons):
+        families.setdefault((each.segmentation, each.segment, each.metric), []).append(place)
+    adjusted = list(comparisons)
+    for places in families.values():
+        pairs = [comparisons[place] for place in places]
+        models = list(
+            dict.fromkeys(name for each in pairs for name in (each.baseline, each.candidate))
+        )
+        row = {name: number for number, name in enumerate(models)}
+        # means up to a constant, which no difference shows
+        means = [0.0, *(each.delta for each in pairs if each.baseline == models[0])]
+        errors = {(row[each.baseline], row[each.candidate]): each.std_error for each in pairs}
+        found = tukey_test(means, errors, pairs[0].n_users, level=chosen.level)
+        by_place = {(pair.baseline, pair.candidate): pair for pair in found.pairs}
+        for place in places:
+            each = comparisons[place]
+            pair = by_place[row[each.baseline], row[each.candidate]]
+            adjusted[place] = replace(
+                each,
+                p_value=pair.p_value,
+                p_adjusted=pair.p_value,
+                low=pair.interval.low,
+                high=pair.interval.high,
+                test="tukey",
+            )
+    n_tests = sum(each.segmentation is None for each in comparisons)
+    return adjusted, n_tests
+
+
+def or_nan(value: float | None) -> float:
+    return math.nan if value is None else value

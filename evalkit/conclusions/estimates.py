@@ -1,0 +1,139 @@
+"""Values of models with intervals, segment by segment."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from evalkit.conclusions.ratios import RatioTotal, RatioTotals
+from evalkit.config import Config, Policies, StatisticsSection, policies_of
+from evalkit.errors import DataError
+from evalkit.exact import ExactSums
+from evalkit.looks.resampling import Resampling
+from evalkit.metrics import Request
+from evalkit.report import Estimate, Macro
+from evalkit.segments import ALL, UNKNOWN, Segment
+from evalkit.statistics.intervals import (
+    mean_interval,
+    normal_interval,
+)
+from evalkit.statistics.means import interval_of
+from evalkit.sums import GrandTotals
+from evalkit.values.checks import differing
+from evalkit.values.gather import number_of_means, parts_of, rounded
+from evalkit.values.settle import may_be_undefined, of_nobody
+
+
+def estimates_of(
+    config: Config,
+    measured: Sequence[Request],
+    n_requests: int,
+    models: Sequence[str],
+    totals: GrandTotals,
+    resampling: Resampling | None,
+    ratios: RatioTotals | None,
+) -> Iterator[Estimate]:
+    for model in models:
+        for segment in totals.segments:
+            for column in range(n_requests):
+                yield _by_ratio(
+                    _estimate(config, measured, totals, resampling, segment, model, column),
+                    None if ratios is None else ratios.total(segment, model, column),
+                    config.statistics,
+                )
+
+
+def _estimate(
+    config: Config,
+    measured: Sequence[Request],
+    totals: GrandTotals,
+    resampling: Resampling | None,
+    segment: Segment,
+    model: str,
+    column: int,
+) -> Estimate:
+    request, sums = measured[column], totals.models[segment, model]
+    policies = policies_of(request, config.policies)
+    n_infinite = sums.n_infinite(column)
+    if n_infinite and not may_be_undefined(policies):
+        raise DataError(
+            f"{request.label} of {model!r} is infinite for {n_infinite:,} users",
+            code="infinite-value",
+            hint="exponential gains overflow on such relevances: use linear gains",
+        )
+    total = sums.sum_of(column)
+    value = _number(request, policies, column, sums, measured)
+    is_mean = parts_of(request) is None and not n_infinite  # limits are those of a mean
+    interval = None
+    if resampling is not None:
+        interval = resampling.interval(segment, model, request.label, total.mean)
+    level = config.statistics.level
+    skewness = sums.skewness_of(column)
+    interval = interval or interval_of(total, skewness, request.metric.bounds, level=level)
+    return Estimate(
+        model=model,
+        metric=request.label,
+        name=request.metric.name,
+        cutoff=request.cutoff,
+        parameters=dict(request.parameters),
+        segmentation=None if segment == ALL else segment[0],
+        segment=None if segment == ALL else segment[1],
+        value=value,
+        low=interval.low if is_mean else None,
+        high=interval.high if is_mean else None,
+        std_error=total.std_error if is_mean else None,
+        n_users=total.count,
+        n_undefined=sums.n_undefined(column) + n_infinite,
+        policies=differing(policies),
+        higher_is_better=request.metric.higher_is_better,
+    )
+
+
+def _by_ratio(each: Estimate, total: RatioTotal | None, chosen: StatisticsSection) -> Estimate:
+    """The estimate over clusters, or with weights, where there are any."""
+    if total is None or each.std_error is None:
+        return each
+    mean, error = total.mean, total.std_error
+    interval = mean_interval(mean, error, total.count, level=chosen.level)
+    if chosen.method == "bootstrap":  # whose draws are by cluster
+        return replace(each, value=mean, std_error=error)
+    return replace(each, value=mean, low=interval.low, high=interval.high, std_error=error)
+
+
+def _number(
+    request: Request,
+    policies: Policies,
+    column: int,
+    sums: ExactSums,
+    measured: Sequence[Request],
+) -> float:
+    """The number over users: their mean, but where a convention says otherwise."""
+    parts, total = parts_of(request), sums.sum_of(column)
+    value = total.mean
+    if sums.n_infinite(column):
+        value = math.nan
+    elif parts is not None:
+        value = number_of_means(request, [sums.sum_of(measured.index(p)).mean for p in parts])
+    elif total.count == 0 and sums.n_undefined(column):
+        value = of_nobody(policies, higher_is_better=bool(request.metric.higher_is_better))
+    return rounded(value, policies.round_mean)
+
+
+def macros_of(config: Config, estimates: Sequence[Estimate]) -> Iterator[Macro]:
+    """Means over the segments of each segmentation."""
+    groups: dict[tuple[str, str, str], list[Estimate]] = {}
+    for each in estimates:
+        if each.segmentation is not None and not math.isnan(each.value):
+            if UNKNOWN not in (each.segment or "").split(" & "):
+                groups.setdefault((each.model, each.metric, each.segmentation), []).append(each)
+    named = config.segments.named
+    for (model, metric, segmentation), found in groups.items():
+        value = math.fsum(each.value for each in found) / len(found)
+        errors = [each.std_error for each in found if each.std_error is not None]
+        rule = named.get(segmentation)
+        are_apart = rule is None or rule.item is None
+        error = None
+        if are_apart and len(errors) == len(found):
+            error = math.sqrt(math.fsum(each * each for each in errors)) / len(found)
+        limits = normal_interval(value, error, level=config.statistics.level)
+        low, high = (None, None) if error is None else (limits.low, limits.high)
+        yield Macro(model, metric, segmentation, value, error, low, high, len(found))

@@ -1,0 +1,193 @@
+"""What comparisons come to: verdicts, models in order, segments that lose or gain."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from evalkit.conclusions.comparisons import families_of, or_nan
+from evalkit.config import Config, StatisticsSection
+from evalkit.metrics import Request
+from evalkit.report import Comparison, Estimate, Finding, Standing
+from evalkit.segments import ALL
+from evalkit.statistics.corrections import adjust
+from evalkit.statistics.paired import equivalence_test, non_inferiority_test
+from evalkit.statistics.search import SegmentDelta, search_segments
+from evalkit.statistics.tukey import group_letters
+from evalkit.sums import GrandTotals
+from evalkit.values.gather import is_mean_of_users
+
+FEWEST_SEARCHED = 100  # users of a segment that a search looks at (docs/statistics.md)
+
+
+def with_verdicts(
+    comparisons: Sequence[Comparison],
+    n_drawn: Sequence[int],
+    chosen: StatisticsSection,
+    requests: Sequence[Request],
+) -> tuple[Comparison, ...]:
+    """Comparisons with verdicts; tests against the margin are corrected as the others are.
+
+    Tukey's test knows no margin: Holm's correction stands in for it there.
+
+    Args:
+        n_drawn: users, or clusters of them, that each error stands on.
+    """
+    better = {request.label: request.metric.higher_is_better for request in requests}
+    correction = "holm" if chosen.correction == "tukey" else chosen.correction
+    same = [math.nan] * len(comparisons)
+    not_worse = [math.nan] * len(comparisons)
+    if chosen.margin is not None:
+        for places in families_of(comparisons, chosen):
+            tests = [
+                _margin_tests(comparisons[place], n_drawn[place], chosen.margin, better)
+                for place in places
+            ]
+            for adjusted, p_values in zip((same, not_worse), zip(*tests, strict=True), strict=True):
+                family = adjust(p_values, correction).p_adjusted
+                for place, p_value in zip(places, family, strict=True):
+                    adjusted[place] = p_value
+    error = 1.0 - chosen.level
+    return tuple(
+        replace(
+            each,
+            verdict=_verdict(
+                each,
+                higher_is_better=better[each.metric],
+                is_same=same[place] <= error,
+                differs=or_nan(each.p_adjusted) <= error,
+                is_not_worse=not_worse[place] <= error,
+            ),
+        )
+        for place, each in enumerate(comparisons)
+    )
+
+
+def _margin_tests(
+    each: Comparison, n: int, margin: float, better: Mapping[str, bool | None]
+) -> tuple[float, float]:
+    """p-values of "they differ by the margin" and of "it is worse by it"; NaN without one."""
+    delta, std_error = each.delta, each.std_error
+    same = equivalence_test(delta, std_error, n, margin=margin).p_value
+    higher_is_better = better[each.metric]
+    if higher_is_better is None:
+        return same, math.nan
+    not_worse = non_inferiority_test(
+        delta, std_error, n, margin=margin, higher_is_better=higher_is_better
+    )
+    return same, not_worse.p_value
+
+
+def _verdict(
+    each: Comparison,
+    *,
+    higher_is_better: bool | None,
+    is_same: bool,
+    differs: bool,
+    is_not_worse: bool,
+) -> str:
+    """What a comparison comes to, by its corrected tests; where there are none, that.
+
+    With a margin a difference that is surely smaller than it is called equivalent, be it ever so
+    significant; without one, or beyond it, the test of a difference decides.
+    """
+    if is_same:
+        return "equivalent"
+    if differs and each.delta != 0.0:
+        if higher_is_better is None:
+            return "different"
+        return "better" if (each.delta > 0.0) == higher_is_better else "worse"
+    if is_not_worse:
+        return "not inferior"
+    return "not tested" if math.isnan(or_nan(each.p_adjusted)) else "cannot tell"
+
+
+def standings_of(
+    estimates: Sequence[Estimate],
+    comparisons: Sequence[Comparison],
+    chosen: StatisticsSection,
+    requests: Sequence[Request],
+) -> tuple[Standing, ...]:
+    """Models from best to worst, with letters, where every two of them were compared."""
+    if chosen.pairs != "all":
+        return ()
+    standings = []
+    for request in requests:
+        if request.metric.higher_is_better is None:
+            continue
+        values = {
+            each.model: each.value
+            for each in estimates
+            if each.metric == request.label and each.segment is None
+        }
+        told_apart = {
+            frozenset((each.baseline, each.candidate))
+            for each in comparisons
+            if each.metric == request.label
+            and each.segment is None
+            and or_nan(each.p_adjusted) <= 1.0 - chosen.level
+        }
+        sign = -1.0 if request.metric.higher_is_better else 1.0
+        names = sorted(values, key=lambda name: _last_if_nan(sign * values[name]))
+        alike = [[frozenset((one, other)) not in told_apart for other in names] for one in names]
+        letters = group_letters(alike)
+        rows = tuple((name, values[name], each) for name, each in zip(names, letters, strict=True))
+        standings.append(Standing(request.label, rows))
+    return tuple(standings)
+
+
+def _last_if_nan(value: float) -> float:
+    return math.inf if math.isnan(value) else value
+
+
+def findings_of(
+    config: Config, totals: GrandTotals, requests: Sequence[Request]
+) -> Iterator[Finding]:
+    """Segments that lose or gain; false ones are held below 1 - level among all that are listed."""
+    chosen = config.statistics
+    named = set(config.read_metrics(chosen.metrics)) if chosen.metrics else set(requests)
+    segments = [each for each in totals.segments if each != ALL]
+    pairs = list(dict.fromkeys(pair for _, pair in totals.pairs))
+    for pair in pairs:
+        deltas = []
+        for column, request in enumerate(requests):
+            better = request.metric.higher_is_better
+            is_mean = is_mean_of_users(request, config.policies)
+            if request not in named or not is_mean or better is None:
+                continue
+            for segment in segments:
+                sums = totals.pairs[segment, pair].deltas
+                delta = sums.sum_of(column)
+                if delta.count:
+                    deltas.append(
+                        SegmentDelta(
+                            *segment,
+                            delta.count,
+                            delta.mean,
+                            delta.std_error,
+                            sums.skewness_of(column),
+                            metric=request.label,
+                            higher_is_better=better,
+                        )
+                    )
+        searched = search_segments(
+            deltas,
+            false_discovery_rate=(1.0 - chosen.level) / len(pairs),  # of all pairs together
+            min_users=max(config.segments.min_users, FEWEST_SEARCHED),
+        )
+        for kind, discoveries in (("loss", searched.losses), ("gain", searched.gains)):
+            for each in discoveries:
+                yield Finding(
+                    baseline=pair[0],
+                    candidate=pair[1],
+                    metric=each.found.metric,
+                    segmentation=each.found.segmentation,
+                    segment=each.found.segment,
+                    kind=kind,
+                    delta=each.delta,
+                    low=each.interval.low,
+                    high=each.interval.high,
+                    p_value=each.p_value,
+                    p_adjusted=each.p_adjusted,
+                    n_users=each.found.n,
+                    n_searched=searched.n_searched,
+                )
