@@ -355,7 +355,6 @@ class Ties:
     negatives: Floats
     sum_1: Floats
     sum_0: Floats
-    known: dict[int, tuple[Floats, Floats]] = field(default_factory=dict, init=False)
 
     def point(self, place: int) -> Point:
         """Rows called positive from a score on."""
@@ -363,12 +362,10 @@ class Ties:
 
     def weighty(self, label: int) -> tuple[Floats, Floats]:
         """The scores of rows with a label that weigh anything, and their weight."""
-        if label not in self.known:
-            weights = self.positives if label else self.negatives
-            own, own_weights = np.empty(weights.size), np.empty(weights.size)
-            n = choose_weighty(self.scores, weights, own, own_weights)
-            self.known[label] = own[:n], own_weights[:n]
-        return self.known[label]
+        weights = self.positives if label else self.negatives
+        own, own_weights = np.empty(weights.size), np.empty(weights.size)
+        n = choose_weighty(self.scores, weights, own, own_weights)
+        return own[:n], own_weights[:n]
 
     @classmethod
     def of(
