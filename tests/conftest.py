@@ -30,7 +30,7 @@ def shared() -> Path:
 def many_cores() -> Iterator[None]:
     """Threads that a test asks for do run, on however few cores, and get in each other's way."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evalkit.street.usable_cores", lambda: 8)
+        patch.setattr("evalkit.planning.work.usable_cores", lambda: 8)
         yield
 
 

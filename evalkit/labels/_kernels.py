@@ -5,10 +5,14 @@ import math
 
 import numpy as np
 
+from evalkit.exact import LIMB_BITS, add_shifted
 from evalkit.kernels import kernel
-from evalkit.kernels.intrinsics import prefetch
+from evalkit.kernels.intrinsics import float_bits, prefetch
 
 ONE = np.uint64(1)
+HALF = 26  # lower bits of a mantissa that are added apart, so that sums of many fit 64 bits
+LOWER_HALF = (1 << HALF) - 1
+
 AT_A_TIME = 4  # areas
 AHEAD = 16  # rows whose influence is fetched before it is read
 
@@ -190,6 +194,62 @@ def area_up_to(positives, negatives, above_1, above_0, most, out):
         sum_1 += here
         sum_0 += there
     return positives.size
+
+
+@kernel(allocates=False)
+def take_in(limbs, value, times, exponent, high, low):
+    """Add a value so many times to what waits for values of its exponent; what waits then."""
+    if value == 0.0:
+        return exponent, high, low
+    bits = float_bits(value)
+    found = max(np.int64(1), (bits >> 52) & 0x7FF)
+    if found != exponent:
+        add_waiting(limbs, exponent, high, low)
+        high = low = np.int64(0)
+    mantissa = bits & 0xFFFFFFFFFFFFF
+    if bits & 0x7FF0000000000000 != 0:
+        mantissa |= 0x10000000000000
+    if bits < 0:
+        mantissa = -mantissa
+    return found, high + (mantissa >> HALF) * times, low + (mantissa & LOWER_HALF) * times
+
+
+@kernel(allocates=False)
+def add_waiting(limbs, exponent, high, low):
+    """Bring what waits for values of one exponent into the limbs."""
+    if exponent < 0x7FF:
+        add_shifted(limbs, low, exponent - 1)
+        add_shifted(limbs, high, exponent - 1 + HALF)
+
+
+@kernel(allocates=False)
+def add_values(values, limbs):
+    """Add values, those that are finite."""
+    exponent, high, low = np.int64(1), np.int64(0), np.int64(0)
+    for place in range(values.size):
+        exponent, high, low = take_in(limbs, values[place], 1, exponent, high, low)
+    add_waiting(limbs, exponent, high, low)
+    carry_up(limbs)
+
+
+@kernel(allocates=False)
+def add_multiples(values, times, limbs):
+    """Add values, each as often as a whole number says; all of these together are below 2^36."""
+    exponent, high, low = np.int64(1), np.int64(0), np.int64(0)
+    for place in range(values.size):
+        n = np.int64(times[place])
+        exponent, high, low = take_in(limbs, values[place], n, exponent, high, low)
+    add_waiting(limbs, exponent, high, low)
+    carry_up(limbs)
+
+
+@kernel(allocates=False)
+def carry_up(limbs):
+    """Bring every limb but the last into 32 bits; the rest moves up."""
+    for limb in range(limbs.size - 1):
+        over = limbs[limb] >> LIMB_BITS
+        limbs[limb] -= over << LIMB_BITS
+        limbs[limb + 1] += over
 
 
 @kernel(allocates=False)

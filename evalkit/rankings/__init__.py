@@ -1,18 +1,9 @@
 """Rankings held against a truth: one share of the users measured, sums merged, and concluded."""
 
-from evalkit.rankings._conclude import conclude, inputs_of
-from evalkit.rankings._job import RankingJob, RankingTask
-from evalkit.rankings._measure import measure_share
-from evalkit.rankings._splits import find_edges
-from evalkit.rankings._sums import Origin, RankingSums
+from evalkit.planning.work import Kind
+from evalkit.rankings._run import conclude_rankings, measure_rankings, open_logs, run_rankings
+from evalkit.rankings._sums import RankingSums
 
-__all__ = [
-    "Origin",
-    "RankingJob",
-    "RankingSums",
-    "RankingTask",
-    "conclude",
-    "find_edges",
-    "inputs_of",
-    "measure_share",
-]
+RANKINGS = Kind(RankingSums, open_logs, run_rankings, measure_rankings, conclude_rankings)
+
+__all__ = ["RANKINGS", "RankingSums"]

@@ -9,7 +9,7 @@ from evalkit.rows._job import RowJob
 from evalkit.rows._kernels import count_leading, count_within, find_ranges, place_scores
 from evalkit.rows._means import WeightedMean, product_and_rest
 from evalkit.rows._numbers import KeptParts, Measured, Number
-from evalkit.rows._partial import RowSums, conclude_rows, measure_rows
+from evalkit.rows._partial import RowSums, kind_of_rows
 from evalkit.rows._passes import Columns, HeldRows, ModelRows, Room, bytes_of, shares_together
 from evalkit.rows._reading import Reading
 from evalkit.rows._repeats import find_repeats
@@ -41,8 +41,6 @@ from evalkit.rows._street import (
     float_column,
     inputs_of,
     open_all,
-    open_rows,
-    run_rows,
     warn_of_infinite,
     warn_of_lost,
 )
@@ -79,7 +77,6 @@ __all__ = [
     "bytes_of",
     "check_rows",
     "check_sums",
-    "conclude_rows",
     "count_leading",
     "count_lost",
     "count_within",
@@ -87,17 +84,15 @@ __all__ = [
     "find_repeats",
     "float_column",
     "inputs_of",
-    "measure_rows",
+    "kind_of_rows",
     "nice_edges",
     "number_groups",
     "open_all",
-    "open_rows",
     "order_keys",
     "parts_for",
     "place_scores",
     "product_and_rest",
     "room_beside",
-    "run_rows",
     "shares_together",
     "sort_labels",
     "sort_packed",

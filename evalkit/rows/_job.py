@@ -8,6 +8,7 @@ from evalkit.config import Config
 from evalkit.metrics import Request, over
 from evalkit.planning.ledger import Clock
 from evalkit.planning.tables import Given
+from evalkit.planning.work import Work
 from evalkit.rows._comparing import compares
 from evalkit.sources import Table
 
@@ -38,6 +39,22 @@ class RowJob:
     per_user_folder: Path | None
     clock: Clock
     opened: Callable[[Sequence[Table]], None] | None = None
+
+    @classmethod
+    def of(cls, config: Config, work: Work) -> "RowJob":
+        """What is asked of a config."""
+        return cls(
+            config,
+            config.requests,
+            work.given,
+            work.useful_threads,
+            work.memory_limit,
+            work.sample,
+            work.keep_users,
+            work.per_user_folder,
+            work.clock(),
+            work.opened,
+        )
 
     @property
     def keeps(self) -> bool:

@@ -7,21 +7,22 @@ measured as one run measures them. Merging takes the memory and the time of such
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.config import Config, Segmentation, is_laid_out, of_share
+from evalkit.config import Config, Segmentation, is_laid_out, of_share, with_paths
 from evalkit.ids import USER_KEY, DrawnShare
-from evalkit.partials import Header, Partial, definitions_of
-from evalkit.planning.ledger import input_of, versions
-from evalkit.report import Input, Report
+from evalkit.planning.ledger import input_of
+from evalkit.planning.tables import Given
+from evalkit.planning.work import SEEDS, Kind, Left, Work, with_warnings
+from evalkit.report import Input, Report, Warning_
 from evalkit.rows._job import RowJob
 from evalkit.rows._reading import BATCH_ROWS
 from evalkit.rows._segments import UserSources
-from evalkit.rows._street import SEEDS, RowsKind, RowTables, group_by, open_rows, run_rows
+from evalkit.rows._street import RowsKind, RowTables, group_by, open_rows, run_rows
 from evalkit.segments import SegmentTable
 from evalkit.sources import Table, reading
 
@@ -91,15 +92,28 @@ class RowSums:
         return RowTables(config, rows, UserSources(segments, next(iter(clusters), None)), inputs)
 
 
-def measure_rows(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> Partial[RowSums]:
-    """What one share of the users leaves behind.
+def kind_of_rows(kind: RowsKind) -> Kind:
+    """What is done with a config of ratings or of labels."""
 
-    Args:
-        share: which, from 1, and how many there are.
-    Raises:
-        RequestError: the request is wrong.
-        DataError: a table, or a column of one, is not there.
-    """
+    def open_all(config: Config, given: Given) -> tuple[Config, Sequence[Table]]:
+        opened = open_rows(kind, config, given)
+        return opened.config, opened.all
+
+    def run(config: Config, work: Work) -> Report:
+        return run_rows(kind, RowJob.of(config, work))
+
+    def measure(config: Config, work: Work) -> Left:
+        return _measure(kind, RowJob.of(config, work), work.share)
+
+    def conclude(left: Left, work: Work, told: Sequence[Warning_]) -> Report:
+        tables = left.sums.tables(left.config, left.inputs)
+        return with_warnings(run_rows(kind, RowJob.of(left.config, work), tables), told)
+
+    return Kind(RowSums, open_all, run, measure, conclude)
+
+
+def _measure(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> Left:
+    """The rows of one share of the users."""
     number, n_shares = share
     kind.check(job)
     laid_out = is_laid_out(job.config)
@@ -139,37 +153,8 @@ def measure_rows(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> Partial
         for each in opened.rows
     ]
     inputs += [input_of(each, each.n_rows_hint() or 0, "segments") for each in sources.inputs]
-    header = Header(
-        _as_asked(opened.config, job.config),
-        definitions_of(job.requests),
-        dict(versions()),
-        {"user": tuple(str(each) for each in plan.dtypes)},
-        job.sample,
-        n_shares,
-        {number: tuple(inputs)},
-        job.per_user,
-    )
-    return Partial(header, body)
-
-
-def _as_asked(read: Config, asked: Config) -> Config:
-    """The config with the columns that were read, and the paths of all shares."""
-    update: dict[str, object] = {"segments": asked.segments}
-    for section in ("ratings", "predictions", "labels"):
-        pairs = zip(getattr(read, section), getattr(asked, section), strict=True)
-        update[section] = tuple(one.model_copy(update={"path": old.path}) for one, old in pairs)
-    return read.model_copy(update=update)
-
-
-def conclude_rows(kind: RowsKind, job: RowJob, partial: Partial[RowSums]) -> Report:
-    """The report of all shares together.
-
-    Raises:
-        EvalkitError: as of one run of them.
-    """
-    header = partial.header
-    tables = partial.body.tables(header.config, header.whole_inputs)
-    return run_rows(kind, replace(job, sample=header.sample), tables)
+    ids = {"user": tuple(str(each) for each in plan.dtypes)}
+    return Left(with_paths(opened.config, job.config), ids, inputs, body)
 
 
 def _numbered(table: Table) -> Iterator[tuple[int, pl.DataFrame]]:

@@ -2,28 +2,27 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
 
-from evalkit.config import Config, refuse_layout
+from evalkit.config import Config
 from evalkit.errors import (
     DataError,
     EvalkitError,
-    MachineError,
     RequestError,
     note,
     raise_all,
 )
-from evalkit.ids import KeyCollisionError, plan_ids
+from evalkit.ids import plan_ids
 from evalkit.looks.resampling import resamples
 from evalkit.metrics import Request, Term, over
 from evalkit.planning.leakage import check_splits
 from evalkit.planning.ledger import input_of, versions
 from evalkit.planning.record import Found, make_report
 from evalkit.planning.tables import Given
+from evalkit.planning.work import try_seeds
 from evalkit.report import (
     Counts,
     Distribution,
@@ -47,8 +46,6 @@ from evalkit.segments import ALL, Segment
 from evalkit.sources import Table
 from evalkit.sums import GrandTotals
 from evalkit.values.checks import convention_warnings
-
-SEEDS = range(1, 17)
 
 Models = Sequence[tuple[str | None, Table]]
 
@@ -118,9 +115,7 @@ def run_rows(kind: RowsKind, job: RowJob, tables: RowTables | None = None) -> Re
         MachineError: the rows do not fit into the memory [memory-limit].
     """
     kind.check(job)
-    if tables is None:
-        refuse_layout(job.config)
-        tables = open_rows(kind, job.config, job.given)
+    tables = tables or open_rows(kind, job.config, job.given)
     job = replace(job, config=tables.config)
     keeping = None
     if job.per_user:
@@ -129,10 +124,7 @@ def run_rows(kind: RowsKind, job: RowJob, tables: RowTables | None = None) -> Re
         job.opened(tables.all)
     job.clock.line.tables = list(tables.rows)
     job.clock.start()
-    for seed in SEEDS:
-        with suppress(KeyCollisionError):
-            return kind.run(job, tables, keeping, seed).report()
-    raise MachineError("ids share their keys under every seed", code="key-collision")
+    return try_seeds(lambda seed: kind.run(job, tables, keeping, seed).report())
 
 
 @dataclass(slots=True)

@@ -10,22 +10,11 @@ import pytest
 
 from evalkit.config import load_config
 from evalkit.errors import EvalkitError
-from evalkit.labels import LABELS
 from evalkit.partials import open_partials
-from evalkit.planning.ledger import Clock, ProgressLine
-from evalkit.planning.tables import Given
-from evalkit.ratings import RATINGS
-from evalkit.rows import RowJob, RowSums, conclude_rows, measure_rows
-from evalkit.street import run_config
+from evalkit.street import conclude_partials, measure_partial, run_config
 
-KINDS = {"labels": LABELS, "ratings": RATINGS}
 OWN = ("meta", "run_id")
 N_USERS, N_ROWS = 30, 500
-
-
-def job_of(config, *, per_user=False):
-    clock = Clock(ProgressLine(None, ()))
-    return RowJob(config, config.requests, Given(), 2, None, None, per_user, None, clock)
 
 
 def said(run):
@@ -43,12 +32,9 @@ def said(run):
 def merged(config, folder, n_shares, *, per_user):
     files = [folder / f"{share}-of-{n_shares}.part" for share in range(1, n_shares + 1)]
     for share, file in enumerate(files, 1):
-        kind = KINDS[config.kind]
-        measure_rows(kind, job_of(config, per_user=per_user), (share, n_shares)).write(file)
+        measure_partial(config, (share, n_shares), threads=2, per_user=per_user).write(file)
     random.Random(n_shares).shuffle(files)
-    found = open_partials(files)
-    own = job_of(found.header.config, per_user=per_user)
-    return conclude_rows(KINDS[config.kind], own, found.merged(RowSums))
+    return conclude_partials(open_partials(files), threads=2, per_user=per_user)
 
 
 def rows_of(seed):

@@ -1,0 +1,119 @@
+"""How a config is to be measured, and what each kind of evaluation does with it."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from evalkit.config import Config
+from evalkit.errors import MachineError, RequestError
+from evalkit.ids import KeyCollisionError
+from evalkit.kernels.threads import usable_cores
+from evalkit.planning.ledger import Clock, Progress, ProgressLine
+from evalkit.planning.tables import Given
+from evalkit.report import Input, Report, Warning_
+from evalkit.sources import Table
+
+SEEDS = range(1, 17)  # of the hash of ids; a second one is needed once in 10^5 runs of 10^7 users
+
+Done = TypeVar("Done")
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """How a config is to be measured; `street.run_config` says what each of it means.
+
+    Args:
+        threads: as many as are useful.
+        keep_users: keep the values of every user.
+        keep_parts: keep the sums that explain a change.
+        share: which one of several shares is measured here, from 1, and how many there are.
+    """
+
+    given: Given = field(default_factory=Given)
+    threads: int | None = None
+    memory_limit: int | None = None
+    sample: float | None = None
+    keep_users: bool = False
+    per_user_folder: Path | None = None
+    keep_parts: bool = False
+    progress: Callable[[Progress], None] | None = None
+    opened: Callable[[Sequence[Table]], None] | None = None
+    share: tuple[int, int] = (1, 1)
+
+    @property
+    def useful_threads(self) -> int:
+        """The threads asked for, but never more than cores: they would only wait for one another.
+
+        Raises:
+            RequestError: they are none [bad-threads].
+        """
+        cores = usable_cores()
+        if self.threads is None:
+            return cores
+        if self.threads < 1:
+            raise RequestError(
+                f"threads is {self.threads}, not 1 or more",
+                code="bad-threads",
+                hint="leave it out to use every core",
+            )
+        return min(self.threads, cores)
+
+    def clock(self, tables: Sequence[Table] = ()) -> Clock:
+        """A clock that tells the progress of reading tables."""
+        return Clock(ProgressLine(self.progress, tables))
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a share of the users leaves behind.
+
+    Args:
+        config: with the columns that were read.
+        ids: the types of users and of items as keys were made of them.
+        inputs: what was read.
+        sums: of the kind.
+    """
+
+    config: Config
+    ids: dict[str, tuple[str, ...]]
+    inputs: Sequence[Input]
+    sums: Any
+    keeps_parts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Rankings, ratings or labels: what is done with a config of them.
+
+    Args:
+        sums: what a share leaves behind; of many they merge.
+        open: every table, and the config with the columns that are read.
+        run: the report of all users at once.
+        measure: one share of the users.
+        conclude: the report of all shares, from what they left; warnings that come first.
+    """
+
+    sums: type
+    open: Callable[[Config, Given], tuple[Config, Sequence[Table]]]
+    run: Callable[[Config, Work], Report]
+    measure: Callable[[Config, Work], Left]
+    conclude: Callable[[Left, Work, Sequence[Warning_]], Report]
+
+
+def try_seeds(measure: Callable[[int], Done]) -> Done:
+    """What is found under the first seed of hashes under which no two ids share a key.
+
+    Raises:
+        MachineError: there is none [key-collision].
+    """
+    for seed in SEEDS:
+        with suppress(KeyCollisionError):
+            return measure(seed)
+    raise MachineError("ids share their keys under every seed", code="key-collision")
+
+
+def with_warnings(report: Report, told: Sequence[Warning_]) -> Report:
+    """A report with warnings that come first."""
+    return replace(report, warnings=(*told, *report.warnings)) if told else report

@@ -1,0 +1,92 @@
+"""Rankings from their tables to sums, and from the sums of all shares to a report."""
+
+from collections.abc import Sequence
+
+from evalkit.config import Config, is_laid_out, of_share, with_paths
+from evalkit.planning.leakage import check_splits
+from evalkit.planning.passes import count_shares
+from evalkit.planning.tables import Given, open_tables
+from evalkit.planning.work import Left, Work, try_seeds
+from evalkit.rankings._conclude import conclude, inputs_of
+from evalkit.rankings._job import RankingJob, RankingTask
+from evalkit.rankings._measure import measure_share
+from evalkit.rankings._splits import find_edges
+from evalkit.rankings._sums import Origin, RankingSums
+from evalkit.report import Report, Warning_
+from evalkit.sources import Table
+
+
+def open_logs(config: Config, given: Given) -> tuple[Config, list[Table]]:
+    """Every table, and the config with the columns that are read."""
+    tables = open_tables(config, given)
+    return tables.config, tables.all
+
+
+def run_rankings(config: Config, work: Work) -> Report:
+    """The report of all users at once."""
+    job = _open(config, work)
+    sums = _measure(job, work.memory_limit)
+    return conclude(job, sums, inputs_of(job.tables), job.writer)
+
+
+def measure_rankings(config: Config, work: Work) -> Left:
+    """One share of the users."""
+    (number, n_shares), laid_out = work.share, is_laid_out(config)
+    job = _open(of_share(config, number) if laid_out else config, work)
+    job.share, job.is_laid_out = (number - 1, n_shares), laid_out
+    sums = _measure(job, work.memory_limit)
+    read = with_paths(job.config, config)
+    return Left(read, job.id_types, inputs_of(job.tables), sums, job.keep_parts)
+
+
+def conclude_rankings(left: Left, work: Work, told: Sequence[Warning_]) -> Report:
+    """The report of all shares."""
+    clock = work.clock()
+    clock.start()
+    task = RankingTask(
+        left.config,
+        work.useful_threads,
+        clock,
+        work.sample,
+        work.keep_users,
+        work.per_user_folder,
+    )
+    if not work.keep_parts:
+        left.sums.parts = None
+    return conclude(task, left.sums, left.inputs, told=told)
+
+
+def _open(config: Config, work: Work) -> RankingJob:
+    """A config's tables, opened and looked at."""
+    tables = open_tables(config, work.given)
+    if work.opened is not None:
+        work.opened(tables.all)
+    check_splits(tables.logs, tables.config)
+    return RankingJob(
+        tables.config,
+        work.useful_threads,
+        work.clock(tables.logs),
+        work.sample,
+        work.keep_users,
+        work.per_user_folder,
+        work.keep_parts,
+        tables=tables,
+    )
+
+
+def _measure(job: RankingJob, memory_limit: int | None) -> RankingSums:
+    """The sums of the users, one pass over the logs after the other."""
+    job.n_passes = count_shares(job.tables, memory_limit, job.asked)
+    job.check_passes()
+    if job.is_cut and job.has_quantiles:
+        job.n_passes_over_all = count_shares(job.tables, memory_limit, job.asked_of_all)
+
+    def measure(seed: int) -> RankingSums:
+        job.begin(seed)
+        edges = find_edges(job)
+        sums = RankingSums(Origin.of(job.tables))
+        for share in job.passes:
+            sums.merge(measure_share(job, share, edges, until=sums.faults.first))
+        return sums
+
+    return try_seeds(measure)
