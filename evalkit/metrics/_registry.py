@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 
 from ..errors import EvalkitError, RequestError, raise_all
-from ._declare import Metric
+from ._declare import SAYS_OF_WHAT, Metric
 
 DECLARED_BY = {
     "rankings": "@metric(...)",
@@ -49,6 +49,8 @@ def load_metric_files(paths: Iterable[str | Path], kind: str = "rankings") -> Ma
         try:
             declared = _declared(_load(Path(path)))
             _check_kind(declared, kind, at=str(path))
+            for each in declared:
+                _check_functions(each, at=str(path))
             found = _joined(found, [each for each in declared if each.kind == kind], at=str(path))
         except EvalkitError as error:
             errors.append(error)
@@ -78,6 +80,51 @@ def _check_kind(declared: list[Metric], kind: str, *, at: str) -> None:
             at=at,
             hint=f"declare it by {DECLARED_BY[kind]}, which says what its kernel is given",
         )
+
+
+GIVEN = {  # what kernels are given before parameters and `out`
+    "rankings": "hits, relevant, lengths, cutoffs",
+    "ratings": "starts, ratings, predictions",
+    "labels": "starts, scores, labels, weights",
+}
+
+
+def _check_functions(metric: Metric, *, at: str) -> None:
+    """The functions of a user's metric take what they will be given.
+
+    Raises:
+        RequestError: one does not [bad-metric-file].
+    """
+    import inspect
+
+    def refuse(message: str, hint: str) -> RequestError:
+        return RequestError(f"{metric.name}: {message}", code="bad-metric-file", at=at, hint=hint)
+
+    names = [each.name for each in metric.parameters]
+    given, own = GIVEN[metric.kind].split(", "), names
+    if metric.is_loss:
+        given, own = ["scores", "labels"], [each for each in names if each not in SAYS_OF_WHAT]
+    is_of_sums = metric.kind == "labels" and metric.over_rows and "over" not in names
+    if metric.tables is None and (metric.is_loss or not is_of_sums):
+        wanted = [*given, *own, "out"]
+        found = list(inspect.signature(metric.kernel.py_func).parameters)
+        if len(found) != len(wanted):
+            message = f"its kernel takes {len(found)} arguments, and is given {len(wanted)}"
+            raise refuse(message, f"def {metric.kernel.py_func.__name__}({', '.join(wanted)}):")
+    if metric.over_rows is None:
+        return
+    try:
+        made = metric.request().over_rows
+        inspect.signature(made.function).bind(*made.terms)
+        if made.smooth is not None:
+            inspect.signature(made.smooth.function).bind(*made.smooth.terms)
+            made.smooth.gradient([2.0 + place for place in range(len(made.smooth.terms))])
+    except Exception as error:
+        raise refuse(
+            f"over_rows fails: {type(error).__name__}: {error}",
+            "a function of as many sums as are named, of fractions and of complex numbers "
+            "(square_root instead of math.sqrt); is_smooth=False where it is of fractions alone",
+        ) from error
 
 
 def _joined(known: Mapping[str, Metric], new: list[Metric], *, at: str) -> dict[str, Metric]:

@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.errors import RequestError
 from evalkit.exact import SCALE_BITS, ExactSums
 from evalkit.kernels import kernel
 from evalkit.metrics import ROWS, Request, Term
@@ -36,8 +37,19 @@ def has_part(term: Term) -> bool:
 
 
 def _values(column: Column, ratings: Floats, predictions: Floats) -> Floats:
-    with np.errstate(over="ignore"):  # an infinite value is told by its sum
-        return np.asarray(column(ratings, predictions), dtype=np.float64)
+    try:
+        with np.errstate(over="ignore"):  # an infinite value is told by its sum
+            values = np.asarray(column(ratings, predictions), dtype=np.float64)
+        if values.shape != ratings.shape:
+            raise ValueError(f"{values.shape} values of {ratings.shape} pairs")
+    except Exception as error:  # of a user's own
+        raise RequestError(
+            f"the sum {column.__name__} fails: {type(error).__name__}: {error}",
+            code="bad-metric-file",
+            at="over_rows",
+            hint="a function of arrays of ratings and of predictions that gives one value each",
+        ) from error
+    return values
 
 
 class PairSums:

@@ -108,6 +108,28 @@ def test_a_kernel_alone_measures_over_users(rows, kind, by, given):
     assert run(kind, ["alone"], alone(by, given))["alone"].value == 400 / 20
 
 
+def summed(terms):
+    return alone("rating_metric", RATINGS, ", ROWS, of_sums", f", over_rows={terms}")
+
+
+BAD = {
+    "arguments": alone("rating_metric", "starts, "),
+    "parameters": summed("lambda asked: asked.nope"),
+    "function": summed("of_sums(ROWS, by=lambda a, b: a / b)"),
+    "complex": summed("of_sums(ROWS, by=lambda n: __import__('math').sqrt(n))"),
+    "column": summed("of_sums(lambda r, p: r[:3], ROWS, by=lambda a, b: a / b)"),
+    "loss": alone("label_metric", LABELS, more=", is_loss=True"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_functions_that_cannot_be_called_are_no_fault_of_evalkit(rows, case):
+    with pytest.raises(EvalkitError) as caught:
+        run("labels" if case == "loss" else "ratings", ["alone"], BAD[case])
+
+    assert caught.value.code == "bad-metric-file"
+
+
 REFUSED = {
     "users-only": (
         "ratings",
