@@ -42,6 +42,8 @@ os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000,muzzy_decay_ms:
 if TYPE_CHECKING:
     from evalkit.api import compare, evaluate, evaluate_labels, evaluate_ratings
     from evalkit.errors import EvalkitError
+    from evalkit.jobs.merge import merge
+    from evalkit.jobs.partial import partial
     from evalkit.report import Report
 
 __version__ = "0.1.0"
@@ -54,6 +56,8 @@ __all__ = [
     "evaluate",
     "evaluate_labels",
     "evaluate_ratings",
+    "merge",
+    "partial",
 ]
 
 _HOMES = {
@@ -63,6 +67,8 @@ _HOMES = {
     "evaluate": "evalkit.api",
     "evaluate_labels": "evalkit.api",
     "evaluate_ratings": "evalkit.api",
+    "merge": "evalkit.jobs.merge",
+    "partial": "evalkit.jobs.partial",
 }
 
 

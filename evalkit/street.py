@@ -1,6 +1,7 @@
 """The whole street on one screen: a config is run, or its shares are measured and concluded."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,8 @@ def conclude_partials(
         kind = kind_of(config)
         whole = partials.merged(kind.sums) if isinstance(partials, PartialFiles) else partials
         left = Left(config, header.ids, header.whole_inputs, whole.body)
-        return kind.conclude(left, work, () if warning is None else (warning,))
+        report = kind.conclude(left, work, () if warning is None else (warning,))
+    return replace(report, run_key=header.key or report.run_key) if header.missing else report
 
 
 def kind_of(config: Config) -> Kind:

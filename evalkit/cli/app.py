@@ -18,7 +18,9 @@ from evalkit.cli.evaluate import evaluate
 from evalkit.cli.gate import gate
 from evalkit.cli.history import history
 from evalkit.cli.init import init
+from evalkit.cli.merge import merge
 from evalkit.cli.metrics import explain, metrics
+from evalkit.cli.partial import partial
 from evalkit.cli.report import report
 from evalkit.cli.run import run
 from evalkit.cli.schema import schema
@@ -32,6 +34,8 @@ COMMANDS = (
     run,
     evaluate,
     compare,
+    partial,
+    merge,
     why,
     check,
     audit,

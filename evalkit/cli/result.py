@@ -14,6 +14,7 @@ from evalkit.errors import FINE, GATE_FAILED, DataError, MachineError, RequestEr
 if TYPE_CHECKING:
     from evalkit.config import Config
     from evalkit.jobs.job import Done
+    from evalkit.partials import PartialFiles
     from evalkit.planning.tables import Given
     from evalkit.report import Report
 
@@ -34,8 +35,12 @@ def run_and_show(
     threads: int | None = None,
     memory_limit: int | None = None,
     given: "Given | None" = None,
+    partials: "PartialFiles | None" = None,
 ) -> int:
-    """Measure what a config asks for, write the run to `folder` if there is one, and print it.
+    """Measure what a config asks for, or put partials together; write the run, and print it.
+
+    Args:
+        folder: that the run is written to, if there is one.
 
     Returns:
         The exit status: 1 where a gate failed.
@@ -68,6 +73,7 @@ def run_and_show(
             progress=console.progress_line(),
             tell=begin,
             given=given,
+            partials=partials,
             opened=tell_columns,
         )
         done = job.run() if store is None else run_in_store(job, store)

@@ -18,6 +18,9 @@ COMPARED = [
     "segments.n.by=n_relevant",
     "segments.n.quantiles=2",
     "statistics.baseline=model-1",
+    "statistics.method=bootstrap",
+    "statistics.test=permutation",
+    "statistics.replicates=100",
 ]
 WITH_TRAIN = ["train.path={truth}", "train.drop_seen=true", "policies.truth_in_train=count"]
 

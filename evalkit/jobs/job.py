@@ -10,7 +10,8 @@ from tempfile import gettempdir
 
 from evalkit import gates, history, runs, street
 from evalkit.config import Config
-from evalkit.errors import EvalkitError, MachineError
+from evalkit.errors import EvalkitError, MachineError, RequestError
+from evalkit.partials import PartialFiles
 from evalkit.planning.ledger import Progress
 from evalkit.planning.tables import Given
 from evalkit.report import PerUser, Report
@@ -40,6 +41,7 @@ class Job:
         tell: called with the id of the run when the work begins.
         fetch: called with the id of an earlier run before its files are read.
         given, opened: as `street.run_config` takes them.
+        partials: what the shares of the users left behind, in place of logs.
     """
 
     config: Config
@@ -55,6 +57,7 @@ class Job:
     fetch: Callable[[str], object] | None = None
     given: Given | None = None
     opened: Callable[[Sequence[Table]], None] | None = None
+    partials: PartialFiles | None = None
 
     def run(self) -> Done:
         """Measure, publish, and say what came of it.
@@ -74,17 +77,7 @@ class Job:
             values = None
             if self._keeps_values:
                 values = stack.enter_context(self._values_folder(job))
-            report = street.run_config(
-                self.config,
-                given=self.given,
-                threads=self.threads,
-                memory_limit=self.memory_limit,
-                sample=self.sample,
-                per_user_folder=values,
-                keep_parts=self.folder is not None,
-                progress=self.progress,
-                opened=self.opened,
-            )
+            report = self._measure(values)
             baselines = self._with_late(baselines, report)
             report = self._judged(replace(report, run_id=run_id), baselines)
             path = None
@@ -105,6 +98,34 @@ class Job:
                 _copy_values(report, self.per_user, path)
         return Done(report, path)
 
+    def _measure(self, values: Path | None) -> Report:
+        """The report; values of users go into the folder, if there is one."""
+        if self.partials is not None:
+            if values is not None and not self.partials.header.keeps_users:
+                raise RequestError(
+                    "the partials hold no values of users",
+                    code="values-not-kept",
+                    at=f"--per-user {self.per_user}",
+                    hint="evalkit partial CONFIG --share I/N --out FILE --per-user keeps them",
+                )
+            return street.conclude_partials(
+                self.partials,
+                threads=self.threads,
+                per_user_folder=values,
+                keep_parts=self.folder is not None,
+            )
+        return street.run_config(
+            self.config,
+            given=self.given,
+            threads=self.threads,
+            memory_limit=self.memory_limit,
+            sample=self.sample,
+            per_user_folder=values,
+            keep_parts=self.folder is not None,
+            progress=self.progress,
+            opened=self.opened,
+        )
+
     @property
     def _keeps_values(self) -> bool:
         wanted = self.config.output.per_user and self.folder is not None
@@ -123,7 +144,12 @@ class Job:
             rules = tuple(each for each in rules if history.is_by_time(each.baseline or ""))
         folder = self.folder or Path(self.config.output.path)
         return gates.find_baselines(
-            rules, models or named, folder, name=self.config.name, fetch=self.fetch
+            rules,
+            models or named,
+            folder,
+            name=self.config.name,
+            elsewhere=self.partials is None,
+            fetch=self.fetch,
         )
 
     def _with_late(self, baselines: gates.Baselines, report: Report) -> gates.Baselines:
@@ -186,11 +212,18 @@ class Job:
         ) as folder:
             yield folder
 
+    @property
+    def key(self) -> str | None:
+        """What runs of the same work share; None where nobody can tell."""
+        if self.partials is not None:
+            return self.partials.header.key
+        return street.key_of_run(self.config, sample=self.sample)
+
     def _find_done(self) -> Done | None:
         """The run that this one would repeat."""
         if self.folder is None:
             return None
-        key = street.key_of_run(self.config, sample=self.sample)
+        key = self.key
         path = None if key is None else runs.find_done(self.folder, self.config.name, key)
         return None if path is None else Done(runs.load_run(path), path, is_new=False)
 
@@ -215,7 +248,7 @@ def run_in_store(job: Job, store: runs.StoreFolder) -> Done:
             wait_seconds=0.0,
             fetch=lambda run_id: store.fetch(run_id, folder),
         )
-        key = street.key_of_run(config, sample=job.sample) if job.if_new else None
+        key = job.key if job.if_new else None
         for manifest in store.manifests() if key is not None else ():
             if (manifest.name, manifest.run_key) == (config.name, key):
                 path = store.fetch(manifest.run_id, folder)

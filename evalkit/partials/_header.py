@@ -9,6 +9,7 @@ from typing import NamedTuple
 from evalkit.config import Config, is_laid_out
 from evalkit.errors import DataError, EvalkitError, raise_all
 from evalkit.metrics import Request
+from evalkit.planning.record import key_of_inputs
 from evalkit.report import Input, Warning_
 from evalkit.runs import digest
 
@@ -77,6 +78,15 @@ class Header:
         paths, and their fingerprints as one."""
         (first, *others) = (self.inputs[share] for share in self.shares)
         return tuple(_together(each) for each in zip(first, *others, strict=True))
+
+    @property
+    def key(self) -> str | None:
+        """What runs of the same work share; None where an input has no fingerprint."""
+        prints = [each.fingerprint for each in self.whole_inputs]
+        if None in prints:
+            return None
+        key = key_of_inputs(self.config, prints, self.sample)
+        return digest([key, self.missing]) if self.missing else key
 
     def _facts(self) -> dict[str, object]:
         """What must be the same of all partials, under the name that an error has for it."""

@@ -306,12 +306,12 @@ def test_tallies_come_back():
 
 
 def test_seen_values_come_back():
-    seen = SeenValues({name: FRAME[name] for name in FRAME.columns})
+    seen = SeenValues({"one": FRAME, "other": FRAME[:2]}, {"one": "users.parquet", "other": ""})
 
     found = round_trip(seen, SeenValues)
 
-    assert list(found.by_name) == FRAME.columns
-    assert all(found.by_name[name].equals(FRAME[name]) for name in FRAME.columns)
+    assert found.places == seen.places
+    assert all(found.by_name[name].equals(frame) for name, frame in seen.by_name.items())
 
 
 KEYS = np.arange(50, dtype=np.uint64) * 7919
