@@ -6,6 +6,9 @@ Every mistake is reported at once, each with the line it stands on.
 from evalkit.config._building import build_config, build_gates, build_statistics, with_conventions
 from evalkit.config._doors import Door, speaking
 from evalkit.config._places import Key, Places, key_lines, spell
+from evalkit.config._policies import (
+    Policies,
+)
 from evalkit.config._profiles import Followed, follow_profile, policies_of, requests_of
 from evalkit.config._reading import (
     MAX_BYTES,
@@ -17,28 +20,29 @@ from evalkit.config._reading import (
 from evalkit.config._records import (
     Config,
     GateRule,
+    MetricsSection,
+    OutputSection,
+    Segmentation,
+    SegmentsSection,
+    StatisticsSection,
+)
+from evalkit.config._shares import is_laid_out, of_share, refuse_layout, with_paths
+from evalkit.config._tables import (
     LabelsColumns,
     LabelsTable,
     LogColumns,
     LogTable,
-    MetricsSection,
-    OutputSection,
-    Policies,
     PredictionsColumns,
     PredictionsTable,
     RankingsColumns,
     RankingsTable,
     RatingsColumns,
     RatingsTable,
-    Segmentation,
-    SegmentsSection,
-    StatisticsSection,
     TrainColumns,
     TrainTable,
     TruthColumns,
     TruthTable,
 )
-from evalkit.config._shares import is_laid_out, of_share, refuse_layout, with_paths
 from evalkit.config._variables import parse_variables
 
 __all__ = [

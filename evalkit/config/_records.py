@@ -5,230 +5,37 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     PrivateAttr,
-    WithJsonSchema,
 )
 
 from evalkit.config._doors import Door, spell_policy
 from evalkit.config._places import Places
+from evalkit.config._policies import (
+    Policies,
+)
+from evalkit.config._tables import (
+    _FORMAT,
+    _WHERE,
+    LabelsTable,
+    LogTable,
+    PredictionsTable,
+    RankingsTable,
+    RatingsTable,
+    Record,
+    Texts,
+    Threshold,
+    TrainTable,
+    TruthTable,
+    tuple_of_list,
+)
 from evalkit.errors import EvalkitError, masked
 from evalkit.metrics import Request, parse_metrics
 from evalkit.profiles import Profile, find_profile
 
-
-def _tuple_of_texts(value: object) -> object:
-    if isinstance(value, str):
-        return (value,)
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _tuple_of_list(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
-
-
-_TEXT_OR_TEXTS = {
-    "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]
-}
-Texts = Annotated[tuple[str, ...], BeforeValidator(_tuple_of_texts), WithJsonSchema(_TEXT_OR_TEXTS)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_tuple_of_list)]
-Threshold = Annotated[float, Field(allow_inf_nan=False)]
-
-
-class Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class TruthColumns(Record):
-    """Columns of the truth: names, or SQL expressions over its columns."""
-
-    user: Texts = Field(
-        default=("user",), description="User column, or a list of columns together."
-    )
-    item: str = Field(default="item", description="Item column.")
-    relevance: str | None = Field(
-        default=None, description="Relevance column; without one every row is relevant."
-    )
-
-
-class RankingsColumns(Record):
-    """Columns of the rankings: names, or SQL expressions over its columns."""
-
-    user: Texts = Field(
-        default=("user",), description="User column, or a list of columns together."
-    )
-    item: str = Field(default="item", description="Item column; may be a list column.")
-    rank: str | None = Field(
-        default=None, description="Rank column; without rank and score, row order is the order."
-    )
-    score: str | None = Field(
-        default=None, description="Score column, higher is better; a rank column orders before it."
-    )
-    model: str | None = Field(
-        default=None, description="Model column, for one table with many models."
-    )
-
-
-class LogColumns(RankingsColumns):
-    """Columns of a joined log: names, or SQL expressions over its columns."""
-
-    label: str = Field(default="label", description="Relevance of the row's item.")
-
-
-class TrainColumns(Record):
-    """Columns of the training log: names, or SQL expressions over its columns."""
-
-    user: Texts = Field(
-        default=("user",), description="User column, or a list of columns together."
-    )
-    item: str = Field(default="item", description="Item column.")
-
-
-_PATH = "File, glob, directory, URL, or a list of them; relative to the config file."
-_COLUMNS = "What is read, and nothing else; without any, columns are guessed from their names."
-_FORMAT = "Format where the name does not tell: parquet, ipc, csv, ndjson, trec."
-_WHERE = "SQL predicate; rows in are the rows after it."
-
-
-class TruthTable(Record):
-    """Held-out interactions: the right answers."""
-
-    path: Texts = Field(description=_PATH)
-    format: str | None = Field(default=None, description=_FORMAT)
-    columns: TruthColumns = Field(default_factory=TruthColumns, description=_COLUMNS)
-    where: str | None = Field(default=None, description=_WHERE)
-    threshold: Threshold | None = Field(
-        default=None, description="Relevant from here on; default: relevance above 0."
-    )
-
-
-class RankingsTable(Record):
-    """Rankings that one model made, or many with `columns.model`."""
-
-    model: str | None = Field(default=None, description="Name of the model; or name columns.model.")
-    path: Texts = Field(description=_PATH)
-    format: str | None = Field(default=None, description=_FORMAT)
-    columns: RankingsColumns = Field(default_factory=RankingsColumns, description=_COLUMNS)
-    where: str | None = Field(default=None, description=_WHERE)
-
-
-class LogTable(Record):
-    """A joined log: rankings whose rows carry the label."""
-
-    model: str | None = Field(default=None, description="Name of the model; or name columns.model.")
-    path: Texts = Field(description=_PATH)
-    format: str | None = Field(default=None, description=_FORMAT)
-    columns: LogColumns = Field(default_factory=LogColumns, description=_COLUMNS)
-    where: str | None = Field(default=None, description=_WHERE)
-    threshold: Threshold | None = Field(
-        default=None, description="Relevant from here on; default: label above 0."
-    )
-
-
-class TrainTable(Record):
-    """What the models had seen: ranked items found here are counted."""
-
-    path: Texts = Field(description=_PATH)
-    format: str | None = Field(default=None, description=_FORMAT)
-    columns: TrainColumns = Field(default_factory=TrainColumns, description=_COLUMNS)
-    where: str | None = Field(default=None, description=_WHERE)
-    drop_seen: bool = Field(default=False, description="Drop seen items from the rankings.")
-
-
-class RatingsColumns(Record):
-    """Columns of true ratings, with predictions beside them or not."""
-
-    user: Texts = Field(
-        default=("user",), description="User column, or a list of columns together."
-    )
-    item: str | None = Field(
-        default=None,
-        description="Item column; default with [[predictions]]: item. Without them it is only "
-        "read to find pairs that are there twice.",
-    )
-    rating: str = Field(default="rating", description="True rating.")
-    prediction: str | None = Field(
-        default=None, description="Predicted rating; default without [[predictions]]: prediction."
-    )
-    model: str | None = Field(
-        default=None, description="Model column, for one table with many models."
-    )
-
-
-class PredictionsColumns(Record):
-    """Columns of predicted ratings that lie in a table of their own."""
-
-    user: Texts = Field(
-        default=("user",), description="User column, or a list of columns together."
-    )
-    item: str = Field(default="item", description="Item column.")
-    prediction: str = Field(default="prediction", description="Predicted rating.")
-    model: str | None = Field(
-        default=None, description="Model column, for one table with many models."
-    )
-
-
-class LabelsColumns(Record):
-    """Columns of scored rows with labels, one an impression."""
-
-    user: Texts = Field(
-        default=("user",), description="User column, or a list of columns together."
-    )
-    session: Texts = Field(
-        default=(), description="Session column, or a list of columns, for over='sessions'."
-    )
-    item: str | None = Field(
-        default=None, description="Item; with time, copies of user, item and time are looked for."
-    )
-    time: str | None = Field(
-        default=None, description="Date, datetime or whole seconds; for session_every and copies."
-    )
-    score: str = Field(default="score", description="Score, higher is likelier to have label 1.")
-    label: str = Field(default="label", description="0 or 1, true or false; see threshold.")
-    weight: str | None = Field(default=None, description="Weight of the row, 0 or more.")
-    model: str | None = Field(
-        default=None, description="Model column, for one table with many models."
-    )
-
-
-class RatingsTable(Record):
-    """True ratings: of one model's rows together with its predictions, or for [[predictions]]."""
-
-    model: str | None = Field(default=None, description="Name of the model; or name columns.model.")
-    path: Texts = Field(description=_PATH)
-    format: str | None = Field(default=None, description=_FORMAT)
-    columns: RatingsColumns = Field(default_factory=RatingsColumns, description=_COLUMNS)
-    where: str | None = Field(default=None, description=_WHERE)
-
-
-class PredictionsTable(Record):
-    """Predicted ratings of one model, or of many with `columns.model`."""
-
-    model: str | None = Field(default=None, description="Name of the model; or name columns.model.")
-    path: Texts = Field(description=_PATH)
-    format: str | None = Field(default=None, description=_FORMAT)
-    columns: PredictionsColumns = Field(default_factory=PredictionsColumns, description=_COLUMNS)
-    where: str | None = Field(default=None, description=_WHERE)
-
-
-class LabelsTable(Record):
-    """Scored rows with labels of one model, or of many with `columns.model`."""
-
-    model: str | None = Field(default=None, description="Name of the model; or name columns.model.")
-    path: Texts = Field(description=_PATH)
-    format: str | None = Field(default=None, description=_FORMAT)
-    columns: LabelsColumns = Field(default_factory=LabelsColumns, description=_COLUMNS)
-    where: str | None = Field(default=None, description=_WHERE)
-    threshold: Threshold | None = Field(
-        default=None, description="Label 1 from here on; default: labels are 0 and 1 already."
-    )
-    session_every: str | None = Field(
-        default=None,
-        description="A session is a user's rows of one such span of time: 30m, 1h, 1d, in UTC.",
-    )
+Names = Annotated[tuple[str, ...], BeforeValidator(tuple_of_list)]
 
 
 class MetricsSection(Record):
@@ -244,129 +51,6 @@ class MetricsSection(Record):
         "the config file.",
     )
     files: Names = Field(default=(), description="Python files with metrics of your own.")
-
-
-class Policies(Record):
-    """What to do at each edge of the data."""
-
-    missing_ranking: Literal["zero", "skip", "nan"] = Field(
-        default="zero", description="A truth user without a ranking; nan: the mean is undefined."
-    )
-    empty_ranking: Literal["zero", "skip", "nan"] = Field(
-        default="zero", description="A truth user whose ranking has no row."
-    )
-    no_relevant: Literal["skip", "zero", "one", "nan"] = Field(
-        default="skip", description="A truth user without relevant items."
-    )
-    zeros: Literal["count", "skip", "survivors", "nan"] = Field(
-        default="count", description="A user whose value is 0."
-    )
-    unknown_users: Literal["skip", "count", "error"] = Field(
-        default="skip",
-        description="A ranked user that the truth lacks; always counted in the report. count: as "
-        "a user without relevant items.",
-    )
-    seen: Literal["all", "shown"] = Field(
-        default="all",
-        description="Relevant items that the whole list lacks; all: missed, shown: not there.",
-    )
-    duplicates: Literal["error", "best", "first", "last", "once", "count", "multiply"] = Field(
-        default="error", description="An item twice in a ranking."
-    )
-    rel_size: Literal["items", "rows"] = Field(
-        default="items",
-        description="How often a relevant item counts among the relevant ones; rows: as often as "
-        "the list shows it.",
-    )
-    truth_duplicates: Literal["max", "error", "sum", "last"] = Field(
-        default="max", description="An item twice in a user's truth."
-    )
-    ties: Literal[
-        "item",
-        "item-desc",
-        "item-text",
-        "item-text-desc",
-        "input",
-        "numba",
-        "numba-reversed",
-        "expected",
-        "mean-rank",
-        "last-rank",
-        "best",
-        "worst",
-    ] = Field(
-        default="item",
-        description="Order of equal scores; item: smaller item id first, expected: the mean over "
-        "all orders.",
-    )
-    tie_share: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
-        default=0.01,
-        description="Ties that can move a number by more than this share of it are warned of, "
-        "where ties is expected, best or worst.",
-    )
-    score_type: Literal["float64", "float32"] = Field(
-        default="float64", description="The type in which scores are compared."
-    )
-    nonpositive_scores: Literal["hit", "miss"] = Field(
-        default="hit", description="A relevant item whose score is 0 or below."
-    )
-    bad_scores: Literal["error", "last", "drop"] = Field(
-        default="error", description="NaN or null scores; infinities order as numbers."
-    )
-    unpredicted: Literal["skip", "error"] = Field(
-        default="skip", description="A true rating without a prediction; always counted."
-    )
-    unrated: Literal["skip", "error"] = Field(
-        default="skip", description="A prediction without a true rating; always counted."
-    )
-    bad_labels: Literal["error", "drop"] = Field(
-        default="error", description="Labels other than 0 and 1, and nulls."
-    )
-    null_ids: Literal["error", "drop"] = Field(default="error", description="Null users or items.")
-    bad_ranks: Literal["error", "keep", "compress"] = Field(
-        default="error", description="Ranks below first_rank, gaps and repeats."
-    )
-    first_rank: int = Field(
-        default=1,
-        ge=-(2**31),
-        le=2**31 - 1,
-        description="The number that the best rank has in the logs.",
-    )
-    negative_relevance: Literal["ignore", "error", "subtract"] = Field(
-        default="ignore", description="Relevance below 0; ignore: not relevant, no gain."
-    )
-    fractional_relevance: Literal["keep", "binary"] = Field(
-        default="keep",
-        description="Relevance that is no whole number; binary: all of the truth is 1 from the "
-        "threshold on, else 0.",
-    )
-    threshold_rule: Literal["as-given", "floor"] = Field(
-        default="as-given", description="The threshold; floor: rounded down to a whole number."
-    )
-    round_users: int = Field(
-        default=17, ge=0, le=17, description="Decimals of a user's value; 17 rounds nothing."
-    )
-    round_mean: int = Field(
-        default=17, ge=0, le=17, description="Decimals of a mean; 17 rounds nothing."
-    )
-    beyond_depth: Literal["warn", "error"] = Field(
-        default="warn", description="A cutoff deeper than any ranking."
-    )
-    no_common_user: Literal["error", "warn"] = Field(
-        default="error", description="Truth and rankings share no user."
-    )
-    empty_input: Literal["error", "warn"] = Field(
-        default="error", description="A table without rows."
-    )
-    truth_in_train: Literal["warn", "error", "count"] = Field(
-        default="warn",
-        description="Pairs of the truth that stand in train; warn: told from 1 %, refused from "
-        "95 %, error: refused from 1 %, count: only counted.",
-    )
-    mixed_splits: Literal["error", "keep"] = Field(
-        default="error",
-        description="A table with rows of train, valid and test, told by a column such as split.",
-    )
 
 
 class Segmentation(Record):
@@ -390,7 +74,7 @@ class Segmentation(Record):
     quantiles: int | None = Field(
         default=None, ge=2, le=100, description="Buckets of a number with as many users each."
     )
-    edges: Annotated[tuple[Threshold, ...], BeforeValidator(_tuple_of_list)] | None = Field(
+    edges: Annotated[tuple[Threshold, ...], BeforeValidator(tuple_of_list)] | None = Field(
         default=None, description="Buckets of a number: each edge begins the next one."
     )
     pick: Literal["same", "min", "max"] = Field(
@@ -399,8 +83,8 @@ class Segmentation(Record):
 
 
 Pairs = Annotated[
-    tuple[Annotated[tuple[str, str], BeforeValidator(_tuple_of_list)], ...],
-    BeforeValidator(_tuple_of_list),
+    tuple[Annotated[tuple[str, str], BeforeValidator(tuple_of_list)], ...],
+    BeforeValidator(tuple_of_list),
 ]
 
 
@@ -542,7 +226,7 @@ class OutputSection(Record):
     path: str = Field(default="runs", description="Folder of runs; relative to the config file.")
     formats: Annotated[
         tuple[Literal["json", "parquet", "csv", "markdown", "html", "latex"], ...],
-        BeforeValidator(_tuple_of_list),
+        BeforeValidator(tuple_of_list),
     ] = Field(
         default=("json", "parquet", "markdown", "html"), description="Forms of the report to write."
     )
@@ -569,20 +253,20 @@ class Config(Record):
         default="", description="Jobs of one name share history; default: the file's name."
     )
     truth: TruthTable | None = Field(default=None, description="Held-out interactions.")
-    rankings: Annotated[tuple[RankingsTable, ...], BeforeValidator(_tuple_of_list)] = Field(
+    rankings: Annotated[tuple[RankingsTable, ...], BeforeValidator(tuple_of_list)] = Field(
         default=(), description="One table for each model, or one with columns.model."
     )
     log: LogTable | None = Field(
         default=None, description="A joined log instead of truth and rankings."
     )
     train: TrainTable | None = Field(default=None, description="What the models had seen.")
-    ratings: Annotated[tuple[RatingsTable, ...], BeforeValidator(_tuple_of_list)] = Field(
+    ratings: Annotated[tuple[RatingsTable, ...], BeforeValidator(tuple_of_list)] = Field(
         default=(), description="True ratings, with predictions beside them or in [[predictions]]."
     )
-    predictions: Annotated[tuple[PredictionsTable, ...], BeforeValidator(_tuple_of_list)] = Field(
+    predictions: Annotated[tuple[PredictionsTable, ...], BeforeValidator(tuple_of_list)] = Field(
         default=(), description="Predicted ratings in tables of their own."
     )
-    labels: Annotated[tuple[LabelsTable, ...], BeforeValidator(_tuple_of_list)] = Field(
+    labels: Annotated[tuple[LabelsTable, ...], BeforeValidator(tuple_of_list)] = Field(
         default=(), description="Scored rows with labels, one an impression."
     )
     metrics: MetricsSection = Field(description="Metrics, profile, and files with your own.")
@@ -594,7 +278,7 @@ class Config(Record):
     statistics: StatisticsSection = Field(
         default_factory=StatisticsSection, description="Intervals and comparisons."
     )
-    gates: Annotated[tuple[GateRule, ...], BeforeValidator(_tuple_of_list)] = Field(
+    gates: Annotated[tuple[GateRule, ...], BeforeValidator(tuple_of_list)] = Field(
         default=(), description="What must hold, or the run ends with status 1."
     )
     output: OutputSection = Field(default_factory=OutputSection, description="Where to write.")

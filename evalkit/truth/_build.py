@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.ids import Keys, mix
+from evalkit.ids import Keys
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import prefetch
 from evalkit.kernels.threads import ordered_map
@@ -24,9 +24,22 @@ from evalkit.truth._index import (
     few_bits,
     filter_log,
     find_codes,
-    relevance_at,
 )
 from evalkit.truth._rows import MAX_GRADES, PairRows
+from evalkit.truth._sorting import (
+    DUPLICATES,
+    KEPT,
+    NEGATIVE,
+    RELEVANT,
+    count_kept,
+    group_partition,
+    item_at,
+    join_items,
+    may_have_copies,
+    order_by_code,
+    scatter_rows,
+    sort_items,
+)
 from evalkit.truth._table import (
     MIXED,
     Table,
@@ -37,7 +50,6 @@ from evalkit.truth._table import (
     hash_in_order,
     home_entry,
     partition_bits,
-    partition_of,
     tabulate,
 )
 
@@ -46,9 +58,6 @@ GROUPED_RUNS = 0.7  # runs a row, up to which users are taken to lie together
 AHEAD = 16  # users between asking for a table entry and using it
 INTERPRETED = 256  # items that are settled before the kernel for it would be compiled
 
-RELEVANT, KEPT, NEGATIVE = 1, 2, 4  # marks of a code
-
-DUPLICATES = ("max", "error", "sum", "last")
 
 Filled = TypeVar("Filled", bound=np.generic)
 
@@ -122,361 +131,6 @@ class _Groups:
     highs: npt.NDArray[np.uint32]
     grades: Grades
     first_rows: npt.NDArray[np.int64]
-
-
-@kernel(allocates=False)
-def scatter_rows(  # type: ignore[no-untyped-def]
-    users,
-    lows,
-    highs,
-    grades,
-    first_row,
-    hash,
-    shift,
-    places,
-    out_users,
-    out_lows,
-    out_highs,
-    out_grades,
-    out_rows,
-):
-    """Move rows to their partition, keeping their order; `places` is the next place of each."""
-    codes, own, out_codes, out_own = grades.codes, grades.own, out_grades.codes, out_grades.own
-    for row in range(users.size):
-        partition = partition_of(users[row], hash, shift)
-        place = places[partition]
-        places[partition] = place + 1
-        out_users[place] = users[row]
-        out_lows[place] = lows[row]
-        if highs.size > 0:
-            out_highs[place] = highs[row]
-        if codes.size > 0:
-            out_codes[place] = codes[row]
-        if own.size > 0:
-            out_own[place] = own[row]
-        if out_rows.size > 0:
-            out_rows[place] = first_row + row
-
-
-@kernel
-def group_partition(  # type: ignore[no-untyped-def]
-    users, lows, highs, grades, rows, begin, end, out_users, out_starts, out_counts, out_rows
-):
-    """Group rows begin..end of one partition by user, in place; gives the number of users."""
-    n_rows = end - begin
-    size = 16
-    while size < 2 * n_rows:
-        size *= 2
-    mask = np.uint64(size - 1)
-    slot_codes = np.full(size, -1, dtype=np.int32)
-    row_codes = np.empty(n_rows, dtype=np.int32)
-    n_users = 0
-    code = -1
-    for row in range(n_rows):
-        user = users[begin + row]
-        if row == 0 or user != users[begin + row - 1]:
-            slot = mix(user) & mask
-            while True:
-                code = slot_codes[np.int64(slot)]
-                if code < 0:
-                    code = n_users
-                    slot_codes[np.int64(slot)] = code
-                    out_users[begin + code] = user
-                    out_counts[begin + code] = 0
-                    if rows.size > 0:
-                        out_rows[begin + code] = rows[begin + row]
-                    n_users += 1
-                    break
-                if out_users[begin + code] == user:
-                    break
-                slot = (slot + np.uint64(1)) & mask
-        row_codes[row] = code
-        out_counts[begin + code] += 1
-
-    order = np.empty(n_rows, dtype=np.int64)
-    places = np.empty(n_users, dtype=np.int64)
-    place = begin
-    for user_code in range(n_users):
-        places[user_code] = place - begin
-        out_starts[begin + user_code] = place
-        place += out_counts[begin + user_code]
-    for row in range(n_rows):
-        order[places[row_codes[row]]] = row
-        places[row_codes[row]] += 1
-    reorder(lows, highs, grades.codes, grades.own, begin, order)
-    return n_users
-
-
-@kernel
-def reorder(lows, highs, codes, own, begin, order):  # type: ignore[no-untyped-def]
-    """Bring items and relevances from `begin` on into an order of places counted from there."""
-    end = begin + order.size
-    old_lows = lows[begin:end].copy()
-    for place in range(order.size):
-        lows[begin + place] = old_lows[order[place]]
-    if highs.size > 0:
-        old_highs = highs[begin:end].copy()
-        for place in range(order.size):
-            highs[begin + place] = old_highs[order[place]]
-    if codes.size > 0:
-        old_codes = codes[begin:end].copy()
-        for place in range(order.size):
-            codes[begin + place] = old_codes[order[place]]
-    if own.size > 0:
-        old_own = own[begin:end].copy()
-        for place in range(order.size):
-            own[begin + place] = old_own[order[place]]
-
-
-@kernel(allocates=False)
-def merge_sort(keys, order, spare):  # type: ignore[no-untyped-def]
-    """Sort `order`, places in `keys`, by key; equal keys keep their order."""
-    n = order.size
-    width = 1
-    while width < n:
-        for begin in range(0, n, 2 * width):
-            middle = min(begin + width, n)
-            end = min(begin + 2 * width, n)
-            left, right = begin, middle
-            for place in range(begin, end):
-                if left < middle and (right >= end or keys[order[left]] <= keys[order[right]]):
-                    spare[place] = order[left]
-                    left += 1
-                else:
-                    spare[place] = order[right]
-                    right += 1
-        for place in range(n):
-            order[place] = spare[place]
-        width *= 2
-
-
-@kernel(allocates=False)
-def sort_keys(keys):  # type: ignore[no-untyped-def]
-    """Sort keys in place, in ascending order.
-
-    Source:
-        Shell, CACM 1959, with the gaps of Knuth, The Art of Computer Programming 3, 5.2.1.
-    """
-    gap = first_gap(keys.size)
-    while gap > 0:
-        for place in range(gap, keys.size):
-            key = keys[place]
-            before = place - gap
-            while before >= 0 and keys[before] > key:
-                keys[before + gap] = keys[before]
-                before -= gap
-            keys[before + gap] = key
-        gap //= 3
-
-
-@kernel(allocates=False)
-def first_gap(n):  # type: ignore[no-untyped-def]
-    """The distance that Shell's method begins with: the largest (3^k - 1) / 2 below a third."""
-    gap = 1
-    while 9 * gap < n:
-        gap = 3 * gap + 1
-    return gap
-
-
-@kernel(allocates=False)
-def sort_items(lows, highs, codes, own_bits, begin, n, room):  # type: ignore[no-untyped-def]
-    """Sort one user's items by (low half, high half); equal items keep their order.
-
-    `room` uint64[2 * n or more] is worked in.
-    """
-    keys, other = room[:n], room[n : 2 * n]
-    number = np.uint64(0xFFFFFFFF)  # the half of a key that says where the item stood
-    for place in range(n):
-        keys[place] = (np.uint64(lows[begin + place]) << np.uint64(32)) | np.uint64(place)
-    sort_keys(keys)
-    if highs.size > 0:
-        for place in range(1, n):
-            key = keys[place]
-            high = highs[begin + np.int64(key & number)]
-            before = place - 1
-            while (
-                before >= 0
-                and keys[before] >> np.uint64(32) == key >> np.uint64(32)
-                and highs[begin + np.int64(keys[before] & number)] > high
-            ):
-                keys[before + 1] = keys[before]
-                before -= 1
-            keys[before + 1] = key
-        for place in range(n):
-            other[place] = np.uint64(highs[begin + np.int64(keys[place] & number)])
-        for place in range(n):
-            highs[begin + place] = np.uint32(other[place])
-    if codes.size > 0:
-        for place in range(n):
-            other[place] = np.uint64(codes[begin + np.int64(keys[place] & number)])
-        for place in range(n):
-            codes[begin + place] = np.uint8(other[place])
-    if own_bits.size > 0:
-        for place in range(n):
-            other[place] = own_bits[begin + np.int64(keys[place] & number)]
-        for place in range(n):
-            own_bits[begin + place] = other[place]
-    for place in range(n):
-        lows[begin + place] = np.uint32(keys[place] >> np.uint64(32))
-
-
-@kernel(allocates=False)
-def may_have_copies(lows, begin, n):  # type: ignore[no-untyped-def]
-    """Whether the low halves of two of a user's items are equal."""
-    items = lows[begin : begin + n]
-    if n <= FEW_ITEMS:
-        seen = np.uint64(0)
-        seen_too = np.uint64(0)
-        both = np.uint64(0)
-        for low in items:  # two bits an item, both of which copies find set
-            mixed = low * np.uint64(SPREAD)
-            one, other = mixed >> np.uint64(58), (mixed >> np.uint64(52)) & np.uint64(63)
-            bit, bit_too = np.uint64(1) << one, np.uint64(1) << other
-            both |= np.uint64((seen & bit) != 0) & np.uint64((seen_too & bit_too) != 0)
-            seen |= bit
-            seen_too |= bit_too
-        if both == 0:
-            return False
-    for place in range(1, n):
-        low = items[place]
-        n_equal = 0
-        for before in items[:place]:
-            n_equal += before == low
-        if n_equal > 0:
-            return True
-    return False
-
-
-@kernel(allocates=False)
-def count_kept(marks, codes, own, begin, end, keep):  # type: ignore[no-untyped-def]
-    """How many items are relevant, how many stay, and how many have a relevance below 0."""
-    n_relevant = n_kept = n_negative = np.int64(0)
-    if codes.size > 0:
-        for place in range(begin, end):
-            mark = np.int64(marks[codes[place]])
-            n_relevant += mark & RELEVANT
-            n_kept += (mark & KEPT) >> 1
-            n_negative += (mark & NEGATIVE) >> 2
-        return n_relevant, n_kept, n_negative
-    for place in range(begin, end):
-        n_relevant += own[place] >= keep[0]
-        n_kept += is_kept(own[place], keep)
-        n_negative += own[place] < 0.0
-    return n_relevant, n_kept, n_negative
-
-
-@kernel(allocates=False)
-def is_kept(relevance, keep):  # type: ignore[no-untyped-def]
-    """Whether an item of this relevance stays: it is relevant or has a gain."""
-    relevant_from, keep_negative = keep
-    return relevance >= relevant_from or relevance > 0.0 or (keep_negative and relevance < 0.0)
-
-
-@kernel(allocates=False)
-def copy_item(lows, highs, codes, own, source, target):  # type: ignore[no-untyped-def]
-    """Write the item and the relevance of one place to another."""
-    lows[target] = lows[source]
-    if highs.size > 0:
-        highs[target] = highs[source]
-    if codes.size > 0:
-        codes[target] = codes[source]
-    if own.size > 0:
-        own[target] = own[source]
-
-
-@kernel(allocates=False)
-def join_copies(codes, values, own, begin, end, policy):  # type: ignore[no-untyped-def]
-    """The place whose relevance copies begin..end get; the order of rows matters only to `last`."""
-    if policy == 3:
-        return end - 1
-    if policy == 2:
-        for place in range(begin + 1, end):  # ascending, so that the sum has one order
-            value = own[place]
-            before = place - 1
-            while before >= begin and own[before] > value:
-                own[before + 1] = own[before]
-                before -= 1
-            own[before + 1] = value
-        for place in range(begin + 1, end):
-            own[begin] += own[place]
-        return begin
-    best = begin
-    for place in range(begin + 1, end):
-        if relevance_at(codes, values, own, place) > relevance_at(codes, values, own, best):
-            best = place
-    return best
-
-
-@kernel(allocates=False)
-def join_items(  # type: ignore[no-untyped-def]
-    lows, highs, codes, values, own, begin, n, policy, keep, counters
-):
-    """Join one user's copies and leave out what has no gain, in place; gives what is left.
-
-    `keep`: the lowest relevance that stays whatever its gain, and whether negative ones stay.
-    """
-    graded = codes.size > 0 or own.size > 0
-    end = begin + n
-    write = place = begin
-    while place < end:
-        copies = place + 1
-        while (
-            copies < end
-            and lows[copies] == lows[place]
-            and (highs.size == 0 or highs[copies] == highs[place])
-        ):
-            copies += 1
-        chosen = place
-        if copies - place > 1:
-            counters[0] += copies - place - 1
-            if graded:
-                chosen = join_copies(codes, values, own, place, copies, policy)
-        value = relevance_at(codes, values, own, chosen)
-        counters[1] += value < 0.0
-        if not graded or is_kept(value, keep):
-            copy_item(lows, highs, codes, own, chosen, write)
-            write += 1
-        place = copies
-    return write - begin
-
-
-@kernel(allocates=False)
-def order_by_code(lows, highs, codes, order, begin, n, room):  # type: ignore[no-untyped-def]
-    """Bring some items into descending order of relevance, as ideal lists want them.
-
-    `order` uint8[256] is the place of each code's relevance among all, from the largest.
-    """
-    is_ordered = True
-    largest = np.int64(0)
-    for place in range(begin, begin + n):
-        here = np.int64(order[codes[place]])
-        is_ordered &= bool(here >= largest)
-        largest = max(largest, here)
-    if is_ordered:
-        return
-    places, items = room[:MAX_GRADES], room[MAX_GRADES : MAX_GRADES + n]
-    moved = room[MAX_GRADES + SCANNED_ITEMS : MAX_GRADES + SCANNED_ITEMS + n]
-    for grade in range(largest + 1):
-        places[grade] = 0
-    for place in range(begin, begin + n):
-        places[order[codes[place]]] += 1
-    before = np.uint64(0)
-    for grade in range(largest + 1):
-        count = places[grade]
-        places[grade] = before
-        before += count
-    for place in range(begin, begin + n):
-        grade = order[codes[place]]
-        target = np.int64(places[grade])
-        places[grade] += 1
-        items[target] = item_at(lows, highs, place)
-        moved[target] = codes[place]
-    for place in range(n):
-        lows[begin + place] = np.uint32(items[place] & np.uint64(0xFFFFFFFF))
-        codes[begin + place] = np.uint8(moved[place])
-    if highs.size > 0:
-        for place in range(n):
-            highs[begin + place] = np.uint32(items[place] >> np.uint64(32))
 
 
 @kernel(allocates=False)
@@ -576,14 +230,6 @@ def enter_users(users, starts, index, codes, order, room, first, last, word):  #
         table[entry + 2] = (np.uint64(begin) << np.uint64(COUNT_BITS)) | np.uint64(
             min(n, MAX_PACKED_COUNT)
         )
-
-
-@kernel(allocates=False)
-def item_at(lows, highs, place):  # type: ignore[no-untyped-def]
-    """The whole key of an item."""
-    if highs.size > 0:
-        return (np.uint64(highs[place]) << np.uint64(32)) | np.uint64(lows[place])
-    return np.uint64(lows[place])
 
 
 def build_user_items(
