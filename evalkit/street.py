@@ -3,17 +3,19 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalkit.config import Config, refuse_layout, speaking
 from evalkit.credentials import storing
-from evalkit.partials import Header, Partial, PartialFiles, definitions_of, missing_warning
 from evalkit.planning.ledger import Progress, versions
 from evalkit.planning.record import key_of_inputs
 from evalkit.planning.tables import Given
 from evalkit.planning.work import Kind, Left, Work
 from evalkit.report import Report
 from evalkit.sources import Table
+
+if TYPE_CHECKING:
+    from evalkit.partials import Partial, PartialFiles
 
 
 def run_config(
@@ -77,7 +79,7 @@ def measure_partial(
     keep_parts: bool = True,
     progress: Callable[[Progress], None] | None = None,
     opened: Callable[[Sequence[Table]], None] | None = None,
-) -> Partial[Any]:
+) -> "Partial[Any]":
     """What one share of the users leaves behind, to be merged with the others.
 
     Args:
@@ -88,6 +90,8 @@ def measure_partial(
     Raises:
         RequestError, DataError, MachineError: as `run_config`, of what one share can tell.
     """
+    from evalkit.partials import Header, Partial, definitions_of  # no run of one share needs them
+
     work = Work(
         given or Given(),
         threads,
@@ -118,7 +122,7 @@ def measure_partial(
 
 
 def conclude_partials(
-    partials: PartialFiles | Partial[Any],
+    partials: "PartialFiles | Partial[Any]",
     *,
     threads: int | None = None,
     per_user: bool = False,
@@ -132,6 +136,8 @@ def conclude_partials(
     Raises:
         DataError: the data of any share, or of the whole, is wrong.
     """
+    from evalkit.partials import PartialFiles, missing_warning
+
     header, keeps = partials.header, per_user or per_user_folder is not None
     config, warning = header.config, missing_warning(header)
     work = Work(

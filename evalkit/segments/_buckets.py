@@ -57,7 +57,7 @@ class SeenValues:
         """
         frame = distinct.alias("value").to_frame()
         if name in self.by_name:
-            frame = pl.concat([self.by_name[name], frame]).unique()
+            frame = pl.concat([self.by_name[name], frame]).unique().sort("value")
         self.by_name[name], self.places[name] = frame, at
         self.check(name)
 
