@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.labels._kernels import add_up_bins, add_up_points
-from evalkit.rows import Column, order_keys
+from evalkit.rows.store import Column, order_keys
 from evalkit.statistics.distributions import t_quantile
 
 N_PRODUCTS = 7  # of a point: rows with label 1 and 0 above it, and each by the user's own of both

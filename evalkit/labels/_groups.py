@@ -18,20 +18,19 @@ from evalkit.labels._kernels import (
 )
 from evalkit.labels._placements import Placements, is_area
 from evalkit.metrics import POSITIVES, PREDICTED, ROWS, Request, Smooth, Term, weighting
-from evalkit.rows import (
+from evalkit.rows.means import WeightedMean
+from evalkit.rows.numbers import KeptParts
+from evalkit.rows.spread import Floats, TermSums
+from evalkit.rows.store import (
     Column,
-    Floats,
-    Grouping,
-    KeptParts,
     Numbered,
     Store,
-    TermSums,
-    WeightedMean,
     number_groups,
     sort_labels,
     sort_rows,
     values_of,
 )
+from evalkit.rows.tally import Grouping
 
 PIECES = 128  # into which parts are divided among threads; what these give is merged
 

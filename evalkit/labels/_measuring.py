@@ -16,7 +16,11 @@ from evalkit.labels._pooled import Pooled
 from evalkit.labels._walk import Best, Loss, Walked, terms_of
 from evalkit.metrics import Request, Smooth, Term, over
 from evalkit.report import Graph, Warning_
-from evalkit.rows import Grouping, Measured, ModelRows, Number, RowJob, warn_of_infinite
+from evalkit.rows.job import RowJob
+from evalkit.rows.numbers import Measured, Number
+from evalkit.rows.passes import ModelRows
+from evalkit.rows.run import warn_of_infinite
+from evalkit.rows.tally import Grouping
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.labels._kernels import find_ends
-from evalkit.rows import (
-    Column,
-    Columns,
-    ModelRows,
-    Placing,
-    count_leading,
-    count_within,
-    find_ranges,
-    place_scores,
-    values_of,
-)
+from evalkit.rows.kernels import count_leading, count_within, find_ranges, place_scores
+from evalkit.rows.passes import Columns, ModelRows
+from evalkit.rows.store import Column, Placing, values_of
 
 LEADING_BITS = 17
 ROWS_A_PART = 1 << 17

@@ -17,17 +17,8 @@ from evalkit.labels._kernels import count_ties, tie_groups
 from evalkit.labels._parts import ScoreParts
 from evalkit.labels._walk import Ties, Totals, Walked, walk
 from evalkit.metrics import Term
-from evalkit.rows import (
-    Batch,
-    Column,
-    Columns,
-    ModelRows,
-    Store,
-    bytes_of,
-    sort_packed,
-    sort_rows,
-    values_of,
-)
+from evalkit.rows.passes import Columns, ModelRows, bytes_of
+from evalkit.rows.store import Batch, Column, Store, sort_packed, sort_rows, values_of
 
 Floats = npt.NDArray[np.float64]
 

@@ -14,23 +14,22 @@ from evalkit.labels._rows import LabelReader, mark_scores, refuse_policies
 from evalkit.labels._walk import has_sum
 from evalkit.planning.tables import Given, settle_columns
 from evalkit.report import Input, TruthCounts, Warning_
-from evalkit.rows import (
-    ModelRows,
+from evalkit.rows.job import RowJob
+from evalkit.rows.passes import ModelRows, Room
+from evalkit.rows.reading import Reading
+from evalkit.rows.repeats import find_repeats
+from evalkit.rows.room import room_beside
+from evalkit.rows.run import (
     Models,
-    Reading,
-    Room,
-    RowJob,
     RowRun,
-    RowTally,
     check_rows,
     check_sums,
     count_lost,
-    find_repeats,
     inputs_of,
     open_all,
-    room_beside,
     warn_of_lost,
 )
+from evalkit.rows.tally import RowTally
 from evalkit.segments import ALL
 from evalkit.sources import Table, open_labels
 

@@ -23,7 +23,7 @@ from evalkit.labels._kernels import (
     set_infinite_aside,
 )
 from evalkit.metrics import NEGATIVES, POSITIVES, PREDICTED, ROWS, Request, Term
-from evalkit.rows import product_and_rest
+from evalkit.rows.means import product_and_rest
 
 LINE_POINTS = 100  # of a curve
 BLOCK = 64  # scores, of which the best is only looked for where it may be

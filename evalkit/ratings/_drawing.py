@@ -11,7 +11,9 @@ from evalkit.metrics import Smooth, registry_of, square_root
 from evalkit.ratings._pairs import Extremes, PairPart
 from evalkit.ratings._sums import user_sums
 from evalkit.report import Distribution, Graph
-from evalkit.rows import Floats, Number, TermSums, bin_of, nice_edges
+from evalkit.rows.bins import bin_of, nice_edges
+from evalkit.rows.numbers import Number
+from evalkit.rows.spread import Floats, TermSums
 
 RESIDUAL_BINS, RATING_BINS = 40, 20
 BY_RATING = ("MAE", "RMSE", "bias")

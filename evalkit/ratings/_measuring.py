@@ -11,7 +11,11 @@ from evalkit.metrics import over
 from evalkit.ratings._drawing import Drawing, Edges
 from evalkit.ratings._pairs import PairShare
 from evalkit.ratings._sums import PairSums, user_sums
-from evalkit.rows import KeptParts, Measured, Number, RowJob, RowTally, TermSums, WeightedMean
+from evalkit.rows.job import RowJob
+from evalkit.rows.means import WeightedMean
+from evalkit.rows.numbers import KeptParts, Measured, Number
+from evalkit.rows.spread import TermSums
+from evalkit.rows.tally import RowTally
 
 
 @dataclass(slots=True)

@@ -17,22 +17,19 @@ from evalkit.errors import CountedError, RequestError
 from evalkit.ids import KeyCollisionError, Keys, as_array, mix
 from evalkit.kernels import kernel
 from evalkit.kernels.threads import ordered_map
-from evalkit.rows import (
+from evalkit.rows.passes import ModelRows, shares_together
+from evalkit.rows.store import (
     Column,
-    Grouping,
-    ModelRows,
     Numbered,
-    Rows,
-    RowTally,
     Store,
     by_hash,
     number_groups,
     order_keys,
     parts_for,
-    shares_together,
     sort_rows,
     values_of,
 )
+from evalkit.rows.tally import Grouping, Rows, RowTally
 from evalkit.sources import Table
 
 NOTHING = np.uint64(0)  # the key of a value that is not there; no number has it

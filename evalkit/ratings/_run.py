@@ -19,23 +19,22 @@ from evalkit.ratings._pairs import (
 )
 from evalkit.ratings._sums import has_part, has_sum
 from evalkit.report import Input, TruthCounts, Warning_
-from evalkit.rows import (
-    HeldRows,
-    ModelRows,
+from evalkit.rows.job import RowJob
+from evalkit.rows.passes import HeldRows, ModelRows
+from evalkit.rows.reading import Reading
+from evalkit.rows.room import room_beside
+from evalkit.rows.run import (
     Models,
-    Reading,
-    RowJob,
     RowRun,
-    RowSegments,
-    RowTally,
     check_rows,
     check_sums,
     inputs_of,
     open_all,
-    room_beside,
     warn_of_infinite,
     warn_of_lost,
 )
+from evalkit.rows.segments import RowSegments
+from evalkit.rows.tally import RowTally
 from evalkit.segments import ALL, Segment
 from evalkit.sources import Guessing, Table, open_predictions, open_ratings
 

@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from evalkit.exact import ExactSums
 from evalkit.ids import Keys
-from evalkit.rows._segments import RowUsers
-from evalkit.rows._spread import Floats
+from evalkit.rows.segments import RowUsers
+from evalkit.rows.spread import Floats
 from evalkit.segments import SegmentTable, hash_clusters, no_cluster, read_user_values
 
 

@@ -14,8 +14,8 @@ from evalkit.looks.resampling import Resampling, resamples
 from evalkit.metrics import Request, has_user_values, is_plain_mean, over
 from evalkit.report import Warning_
 from evalkit.rows._clusters import Bundles, Clusters
-from evalkit.rows._numbers import NO_NUMBER, Measured, Number
-from evalkit.rows._spread import Floats
+from evalkit.rows.numbers import NO_NUMBER, Measured, Number
+from evalkit.rows.spread import Floats
 from evalkit.segments import ALL, CellSet, Segment
 from evalkit.sums import GrandTotals, Pair, pairs_among
 from evalkit.values.blocks import GivenValues, measure_models

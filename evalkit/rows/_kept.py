@@ -11,8 +11,8 @@ from evalkit.errors import RequestError
 from evalkit.metrics import Request, has_user_values
 from evalkit.report import PerUser, UserWriter, Warning_
 from evalkit.rows._comparing import columns_of
-from evalkit.rows._numbers import Measured
-from evalkit.rows._segments import RowUsers
+from evalkit.rows.numbers import Measured
+from evalkit.rows.segments import RowUsers
 
 
 @dataclass(frozen=True, slots=True)

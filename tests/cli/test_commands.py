@@ -465,7 +465,7 @@ for kernel in kernels:
         print("compiled for another kernel:", kernel)
     if not all(each.is_kept for each in kernel.entries.values()):
         print("compiled:", kernel)
-    of_columns = kernel.py_func.__module__ in ("evalkit.rows._kernels", "evalkit.labels._kernels")
+    of_columns = kernel.py_func.__module__ in ("evalkit.rows.kernels", "evalkit.labels._kernels")
     most = 3 if of_columns else 1  # columns of rows are uint8, uint32 or uint64
     if len(kernel.entries) > most:
         print("several signatures:", kernel, list(kernel.entries))

@@ -11,7 +11,10 @@ import pytest
 import evalkit
 from evalkit.errors import MachineError
 from evalkit.labels import _parts
-from evalkit.rows import _passes, _reading, _repeats, _room
+from evalkit.rows import passes as _passes
+from evalkit.rows import reading as _reading
+from evalkit.rows import repeats as _repeats
+from evalkit.rows import room as _room
 from evalkit.sources import Table
 
 METRICS = [

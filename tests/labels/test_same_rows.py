@@ -72,7 +72,8 @@ def test_labels_are_the_same_for_any_order_and_threads(seed, dtype, columns):
 
 def test_many_parts_and_files_give_what_one_does(tmp_path, monkeypatch):
     from evalkit.labels import _parts
-    from evalkit.rows import _reading, _store
+    from evalkit.rows import reading as _reading
+    from evalkit.rows import store as _store
 
     log = impressions(30_000, 4, "float64")
     whole = evalkit.evaluate_labels(log, metrics=METRICS, columns={"session": "session"})

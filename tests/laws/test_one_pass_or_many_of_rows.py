@@ -11,7 +11,9 @@ from passes import Outcome, first_difference, outcome_of
 import evalkit
 from evalkit.labels import _parts
 from evalkit.report import Report
-from evalkit.rows import _passes, _reading, _room
+from evalkit.rows import passes as _passes
+from evalkit.rows import reading as _reading
+from evalkit.rows import room as _room
 from evalkit.sources import Table
 
 N_ROWS = 1200

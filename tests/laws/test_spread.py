@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalkit.metrics import Smooth
-from evalkit.rows import TermSums
+from evalkit.rows.spread import TermSums
 
 RATIO = Smooth((("a",), ("b",)), lambda a, b: a / b)
 SPREAD = Smooth(

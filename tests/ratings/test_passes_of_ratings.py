@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import evalkit
 from evalkit.errors import DataError, MachineError
-from evalkit.rows import _passes, _reading
+from evalkit.rows import passes as _passes
+from evalkit.rows import reading as _reading
 from evalkit.sources import Table
 
 METRICS = ["MAE", "RMSE", "bias", "R2", "sMAPE", "MAE(over='users')", "R2(over='users')"]

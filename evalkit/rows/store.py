@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.ids import Keys
-from evalkit.rows._kernels import (
+from evalkit.rows.kernels import (
     MOST_DIGIT_BITS,
     count_hashes,
     find_conflict,

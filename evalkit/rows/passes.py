@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from evalkit.errors import MachineError
 from evalkit.kernels.threads import ordered_map
-from evalkit.rows._store import Batch, Column, Store, by_hash, parts_for
-from evalkit.rows._tally import Grouping, Rows, RowTally
+from evalkit.rows.store import Batch, Column, Store, by_hash, parts_for
+from evalkit.rows.tally import Grouping, Rows, RowTally
 
 BYTES_AT_REST = 420 << 20  # interpreter, libraries, kernels, row groups on the way
 BYTES_OF_WORK = 400  # of a row of a part, while the part is sorted and measured

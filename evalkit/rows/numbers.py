@@ -8,8 +8,8 @@ import numpy as np
 from evalkit.ids import Keys
 from evalkit.metrics import Request, Smooth, is_plain_mean
 from evalkit.report import Estimate
-from evalkit.rows._means import WeightedMean
-from evalkit.rows._spread import Floats, TermSums
+from evalkit.rows.means import WeightedMean
+from evalkit.rows.spread import Floats, TermSums
 from evalkit.segments import ALL, Segment
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval
 from evalkit.statistics.means import interval_of

@@ -19,10 +19,10 @@ from evalkit.planning.ledger import input_of
 from evalkit.planning.tables import Given
 from evalkit.planning.work import SEEDS, Kind, Left, Work, with_warnings
 from evalkit.report import Input, Report, Warning_
-from evalkit.rows._job import RowJob
-from evalkit.rows._reading import BATCH_ROWS
-from evalkit.rows._segments import UserSources
-from evalkit.rows._street import RowsKind, RowTables, group_by, open_rows, run_rows
+from evalkit.rows.job import RowJob
+from evalkit.rows.reading import BATCH_ROWS
+from evalkit.rows.run import RowsKind, RowTables, group_by, open_rows, run_rows
+from evalkit.rows.segments import UserSources
 from evalkit.segments import SegmentTable
 from evalkit.sources import Table, reading
 

@@ -12,8 +12,8 @@ import polars as pl
 from evalkit.errors import CountedError, DataError
 from evalkit.ids import USER_KEY, Sample, as_keys
 from evalkit.kernels.threads import ordered_map
-from evalkit.rows._job import RowJob
-from evalkit.rows._passes import (
+from evalkit.rows.job import RowJob
+from evalkit.rows.passes import (
     Counts,
     HeldRows,
     ModelRows,
@@ -21,8 +21,8 @@ from evalkit.rows._passes import (
     StreamedRows,
     bytes_of,
 )
-from evalkit.rows._store import MOST_BITS, Store, by_hash, count_by_hash, parts_for
-from evalkit.rows._tally import Grouping, Lost, Rows, RowTally
+from evalkit.rows.store import MOST_BITS, Store, by_hash, count_by_hash, parts_for
+from evalkit.rows.tally import Grouping, Lost, Rows, RowTally
 from evalkit.sources import Table, reading
 
 BATCH_ROWS = 1 << 19

@@ -35,13 +35,13 @@ from evalkit.report import (
 )
 from evalkit.rows._clusters import Clusters
 from evalkit.rows._comparing import check_resampled, conclude
-from evalkit.rows._job import RowJob
 from evalkit.rows._kept import Keeping, without_values
-from evalkit.rows._means import WeightedMean
-from evalkit.rows._numbers import Measured
-from evalkit.rows._passes import ModelRows
-from evalkit.rows._segments import RowSegments, RowUsers, UserSources, open_user_sources
-from evalkit.rows._tally import Grouping, Lost, RowTally
+from evalkit.rows.job import RowJob
+from evalkit.rows.means import WeightedMean
+from evalkit.rows.numbers import Measured
+from evalkit.rows.passes import ModelRows
+from evalkit.rows.segments import RowSegments, RowUsers, UserSources, open_user_sources
+from evalkit.rows.tally import Grouping, Lost, RowTally
 from evalkit.segments import ALL, Segment
 from evalkit.sources import Table
 from evalkit.sums import GrandTotals

@@ -10,7 +10,7 @@ import polars as pl
 
 from evalkit.errors import CountedError, raise_all
 from evalkit.ids import IdPlan, Keys, as_array, as_keys, hash_ids
-from evalkit.rows._store import Column
+from evalkit.rows.store import Column
 
 OTHER_SEED = 0x9E3779B9
 CODES = ("null-id", "bad-score", "score-too-large", "bad-label", "bad-weight")  # as rows meet them

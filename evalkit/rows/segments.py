@@ -19,10 +19,10 @@ from evalkit.ids import (
     ids_of_keys,
     stable_hashes,
 )
-from evalkit.rows._numbers import Measured
-from evalkit.rows._passes import Columns, Counts, Done, HeldRows, ModelRows
-from evalkit.rows._store import Column, Placing, Store, by_hash, parts_for
-from evalkit.rows._tally import Grouping, RowTally
+from evalkit.rows.numbers import Measured
+from evalkit.rows.passes import Columns, Counts, Done, HeldRows, ModelRows
+from evalkit.rows.store import Column, Placing, Store, by_hash, parts_for
+from evalkit.rows.tally import Grouping, RowTally
 from evalkit.segments import (
     SMALL,
     SMALL_KEY,

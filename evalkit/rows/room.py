@@ -6,10 +6,10 @@ import polars as pl
 
 from evalkit.errors import MachineError
 from evalkit.metrics import Smooth, over
-from evalkit.rows._job import RowJob
-from evalkit.rows._passes import Room
-from evalkit.rows._spread import TermSums
-from evalkit.rows._tally import Grouping
+from evalkit.rows.job import RowJob
+from evalkit.rows.passes import Room
+from evalkit.rows.spread import TermSums
+from evalkit.rows.tally import Grouping
 from evalkit.sources import Table, reading
 
 BYTES_OF_AN_ID = 64  # of a user whose ids are hashed: they are kept too

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from evalkit.rows._passes import Room
+from evalkit.rows.passes import Room
 from evalkit.sources import Table, reading
 
 BYTES_A_ROW, BYTES_OF_A_TEXT = 110, 50  # of a group-by in which every row is a group of its own

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from evalkit.exact import SCALE_BITS, ExactSums
 from evalkit.kernels import kernel
 from evalkit.metrics import Smooth, square_root
-from evalkit.rows._means import rest_of_product
+from evalkit.rows.means import rest_of_product
 
 Floats = npt.NDArray[np.float64]
 
