@@ -35,7 +35,7 @@ def config_of(folder, *, models=("a", "b"), **sections):
         "metrics": {"names": ["nDCG@8", "recall@{4,8}", "hit@4", "RR"]},
         **copy.deepcopy(sections),
     }
-    return build_config(tree, name="segments")
+    return build_config(tree, name="segments", door="python")
 
 
 def run(folder, *, threads=2, per_user=False, **sections):
