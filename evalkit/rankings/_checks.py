@@ -64,13 +64,20 @@ def tell_faults(task: RankingTask, sums: RankingSums) -> None:
     faults.tell()
 
 
-def check_models(sums: RankingSums) -> None:
-    """Refuse shares that know fewer models than others: what their users count is not known.
+def check_shares(sums: RankingSums) -> None:
+    """Refuse shares of which users would count twice, or that know fewer models than others.
 
     Raises:
-        DataError: a log laid out by users has no rows of a model for some shares
-            [model-not-in-share].
+        DataError: a log laid out by users has rows of one in two shares [user-in-two-shares], or
+            no rows of a model for some shares [model-not-in-share].
     """
+    if sums.is_cut:
+        raise DataError(
+            "two shares of the truth have users in common, who would count twice",
+            code="user-in-two-shares",
+            at=sums.origin.truth,
+            hint="write all rows of a user into one folder, or leave {share} out of the paths",
+        )
     lacking = sorted({name for each in sums.together for name in sums.tables.keys() - each})
     if lacking:
         raise DataError(

@@ -12,7 +12,7 @@ from evalkit.looks.resampling import Resampling
 from evalkit.planning.ledger import input_of, versions
 from evalkit.planning.record import Found, make_report
 from evalkit.planning.tables import Tables
-from evalkit.rankings._checks import check_models, check_whole, tell_faults
+from evalkit.rankings._checks import check_shares, check_whole, tell_faults
 from evalkit.rankings._job import RankingTask
 from evalkit.rankings._sums import RankingSums
 from evalkit.report import Counts, Input, PerUser, Report, UserWriter, Warning_
@@ -39,7 +39,7 @@ def conclude(
         EvalkitError: what is wrong with the data of any share, or with the whole.
     """
     tell_faults(task, sums)
-    check_models(sums)
+    check_shares(sums)
     resampling = task.resampling(sums.draws)
     _conclude_kept(task, sums, resampling)
     odd = check_whole(task, sums)

@@ -39,6 +39,8 @@ def _measure_share(job: RankingJob, share: Share | None, edges: Edges, sums: Ran
     with faults.step(TRUTH, codes=TRUTH_CODES):
         truth = job.truth_of(share)
     sums.truth.add_truth(truth)
+    if job.is_laid_out:
+        sums.note_users(truth.stable_hashes())
     with faults.step(GAINS):
         sums.largest = truth.pairs.grades.largest
         check_gains(job, sums.largest, job.tables.truth.at)

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
 from evalkit.errors import DataError, Faults
+from evalkit.ids import Keys
 from evalkit.looks.curves import CurveSums
 from evalkit.looks.histograms import Histograms
 from evalkit.looks.kept import KeptUsers
@@ -19,6 +21,8 @@ from evalkit.rankings._steps import RANKINGS
 from evalkit.report import Warning_
 from evalkit.segments import SeenValues
 from evalkit.sums import GrandTotals, add_to
+
+MOST_FIRST = 4096  # users who tell whether a log is laid out by user: 8 bytes each
 
 
 class Origin(NamedTuple):
@@ -55,6 +59,8 @@ class RankingSums:
         models: counts of rows and users of each model.
         tables: the table of the rankings that each model stands in, by its number.
         largest: relevance of the truth.
+        first_users: of logs laid out by user the smallest hashes of their ids, in order.
+        is_cut: two shares have a user in common.
         together: models that shares with users have rankings of.
         kept: values of users whose sums by share say too little.
         ratios: where users count differently, or vary together.
@@ -68,6 +74,8 @@ class RankingSums:
     largest: float = 0.0
     models: dict[str, Tally] = field(default_factory=dict)
     tables: dict[str, int] = field(default_factory=dict)
+    first_users: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    is_cut: bool = False
     together: set[frozenset[str]] = field(default_factory=set)
     totals: GrandTotals = field(default_factory=GrandTotals)
     histograms: Histograms = field(default_factory=Histograms)
@@ -80,6 +88,12 @@ class RankingSums:
     users: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
     warnings: tuple[Warning_, ...] = ()
     faults: Faults = field(default_factory=Faults)
+
+    def note_users(self, hashes: Keys) -> None:
+        """Remember some users, each of whom is new."""
+        known = np.sort(np.concatenate([self.first_users, hashes]))
+        self.is_cut |= bool((known[1:] == known[:-1]).any())
+        self.first_users = known[:MOST_FIRST]
 
     def note_table(self, number: int, models: Iterable[str]) -> None:
         """Remember the table of the rankings that models stand in, or that they stand in two."""
@@ -105,6 +119,8 @@ class RankingSums:
             add_to(self.models, name, tally)
         for name, number in other.tables.items():
             self.note_table(number, [name])
+        self.note_users(other.first_users)
+        self.is_cut |= other.is_cut
         self.together |= other.together
         self.totals.merge(other.totals)
         self.histograms.merge(other.histograms)

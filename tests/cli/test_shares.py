@@ -123,6 +123,20 @@ def test_shares_of_a_log_laid_out_by_user(evalkit, logs):
     assert one.status == 0, one.out
 
 
+def test_a_log_that_is_not_laid_out_by_user_is_refused(logs):
+    for name in ("truth", "good", "bad"):
+        for share in (1, 2):
+            (logs / f"{name}-{share}.parquet").write_bytes((logs / f"{name}.parquet").read_bytes())
+    config = logs / "job.toml"
+    config.write_text(config.read_text().replace(".parquet", "-{share}.parquet"))
+    files = [package.partial(config, share=(i, 2), out=logs / f"part-{i}") for i in (1, 2)]
+
+    with pytest.raises(EvalkitError) as caught:
+        package.merge(files)
+
+    assert (caught.value.code, caught.value.exit_status) == ("user-in-two-shares", 3)
+
+
 def test_missing_shares_are_refused_or_told(evalkit, logs):
     names = parts_of(evalkit, 3)
 
