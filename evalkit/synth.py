@@ -4,6 +4,8 @@ Every row is a hash of seed, user and rank, so it does not depend on threads or 
 work is cut, and logs far larger than memory are written in a stream.
 """
 
+# Long: a tool of its own, beside the street.
+
 import shutil
 import tempfile
 from collections import deque
@@ -78,7 +80,18 @@ def generate(
         RequestError: a number outside its limits [bad-synth-option], or a folder that holds
             something [folder-not-empty].
     """
-    _check(out, users, depth, items, relevant, models, ids, order, files, form)
+    _check(
+        out,
+        users=users,
+        depth=depth,
+        items=items,
+        relevant=relevant,
+        models=models,
+        ids=ids,
+        order=order,
+        files=files,
+        form=form,
+    )
     log = _Log.of(users, depth, items, relevant, models, seed)
     names = [f"model-{model + 1}" for model in range(models)]
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -101,6 +114,7 @@ def generate(
 
 def _check(
     out: Path,
+    *,
     users: int,
     depth: int,
     items: int,

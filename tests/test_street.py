@@ -193,3 +193,34 @@ def test_codes_stand_in_the_order_of_the_alphabet():
     before = [two for one, two in pairwise(names) if one > two]
 
     assert not before, f"further up in evalkit/codes.toml: {before}"
+
+
+def _functions(file: Path) -> Iterator[tuple[ast.FunctionDef, int, int]]:
+    """Every function of a file, its lines without the docstring, and its positional parameters."""
+    for each in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(each, ast.FunctionDef):
+            lines = (each.end_lineno or 0) - each.lineno + 1
+            first = each.body[0]
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                lines -= (first.end_lineno or 0) - first.lineno + 1
+            given = [*each.args.posonlyargs, *each.args.args]
+            yield each, lines, len(given) - any(arg.arg in ("self", "cls") for arg in given[:1])
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_of)
+def test_modules_and_functions_are_small_or_say_why_not(file):
+    text = file.read_text(encoding="utf-8")
+    is_command = file.parent.name == "cli"  # its parameters are options
+    found = []
+    if text.count("\n") > 500 and "# Long: " not in text:
+        found.append("the module")
+    for function, n_lines, n_parameters in _functions(file):
+        is_kernel = any("kernel" in ast.unparse(each) for each in function.decorator_list)
+        own = text.splitlines()[function.lineno : function.end_lineno]
+        says_why = any("# Long: " in line for line in own)
+        if n_lines > 80 and not (is_command or says_why):
+            found.append(f"{function.name}: {n_lines} lines")
+        if n_parameters > 8 and not (is_kernel or is_command):  # kernels are given arrays
+            found.append(f"{function.name}: {n_parameters} parameters")
+
+    assert found == []

@@ -1,5 +1,7 @@
 """One part of the scores, walked from the highest to the lowest, and what it adds up to."""
 
+# Long: one walk and what it leaves behind, which are read together.
+
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

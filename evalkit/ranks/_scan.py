@@ -1,5 +1,7 @@
 """How a rankings log is read and its rows are probed, batch by batch."""
 
+# Long: one scan, whose steps share its state.
+
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field

@@ -17,6 +17,7 @@ from evalkit.sources import reading
 
 def scan_twice(scan: RankScan) -> None:
     """Find the best score of each relevant item, then count the rows that beat it."""
+    # Long: two passes that share what is read and found.
     pairs = scan.truth.pairs
     ties = scan.policies.ties
     direct = ties == "input" or (

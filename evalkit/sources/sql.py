@@ -10,6 +10,8 @@ million. So what can be the largest integer is followed from part to part, and i
 computed with are cast to a type that holds it; where none does, the expression is refused.
 """
 
+# Long: one grammar, whose rules call each other; its words and limits stand beside it.
+
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -274,6 +274,7 @@ def build_user_items(
 
 def _move_rows(groups: _Groups, *, with_rows: bool, threads: int) -> _Groups:
     """Bring the rows of each user together, partition by partition."""
+    # Long: steps that hand arrays on and let go of them at once.
     users = np.repeat(groups.users, groups.counts)
     n_rows = users.size
     bits = partition_bits(n_rows, ROWS_A_PARTITION)

@@ -1,5 +1,7 @@
 """The truth: what the rankings of a run are held against, read from the interactions."""
 
+# Long: one reading, from rows to the truth, with the errors of each step.
+
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -29,6 +31,7 @@ from evalkit.ids import (
 from evalkit.kernels.threads import ordered_map
 from evalkit.sources import Table, reading
 from evalkit.truth._build import (
+    BuildCounts,
     UserItems,
     build_user_items,
 )
@@ -213,6 +216,11 @@ def build_truth(
         TruthRows(rows.n_rows, rows.null_ids, found.duplicates, found.negative, rows.not_sampled),
         is_extra,
     )
+    _refuse_rows(truth, found, policies, table)
+    return truth
+
+
+def _refuse_rows(truth: Truth, found: BuildCounts, policies: Policies, table: Table) -> None:
     if found.duplicates and policies.truth_duplicates == "error":
         raise CountedError(
             "{n} rows of the truth repeat a user's item",
@@ -230,7 +238,6 @@ def build_truth(
             at=table.at,
             hint='write negative_relevance = "ignore" or "subtract" under [policies]',
         )
-    return truth
 
 
 @dataclass(frozen=True, slots=True)
