@@ -7,15 +7,18 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import gettempdir
+from typing import TYPE_CHECKING
 
 from evalkit import gates, history, runs, street
 from evalkit.config import Config
 from evalkit.errors import EvalkitError, MachineError, RequestError
-from evalkit.partials import PartialFiles
 from evalkit.planning.ledger import Progress
 from evalkit.planning.tables import Given
 from evalkit.report import PerUser, Report
 from evalkit.sources import Table
+
+if TYPE_CHECKING:
+    from evalkit.partials import PartialFiles  # no run of one share needs them
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Job:
     fetch: Callable[[str], object] | None = None
     given: Given | None = None
     opened: Callable[[Sequence[Table]], None] | None = None
-    partials: PartialFiles | None = None
+    partials: "PartialFiles | None" = None
 
     def run(self) -> Done:
         """Measure, publish, and say what came of it.
