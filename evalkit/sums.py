@@ -17,15 +17,7 @@ import numpy.typing as npt
 
 from evalkit.config import StatisticsSection
 from evalkit.errors import DataError, nearest
-from evalkit.exact import (
-    AHEAD,
-    TOGETHER,
-    CellRows,
-    ExactSum,
-    ExactSums,
-    add_powers,
-    add_some,
-)
+from evalkit.exact import AHEAD, TOGETHER, CellRows, ExactSum, ExactSums, add_powers, add_some
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import prefetch
 from evalkit.segments import ALL, SMALL, SMALL_KEY, Segment, SortKey, UserSegments

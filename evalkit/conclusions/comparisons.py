@@ -12,10 +12,7 @@ from evalkit.metrics import Request
 from evalkit.report import Comparison
 from evalkit.segments import ALL, Segment
 from evalkit.statistics.corrections import adjust
-from evalkit.statistics.intervals import (
-    mean_interval,
-    relative_interval,
-)
+from evalkit.statistics.intervals import mean_interval, relative_interval
 from evalkit.statistics.paired import effect_size, t_test
 from evalkit.statistics.power import smallest_difference, users_needed
 from evalkit.statistics.tukey import tukey_test

@@ -12,10 +12,7 @@ from evalkit.looks.resampling import Resampling
 from evalkit.metrics import Request
 from evalkit.report import Estimate, Macro
 from evalkit.segments import ALL, UNKNOWN, Segment
-from evalkit.statistics.intervals import (
-    mean_interval,
-    normal_interval,
-)
+from evalkit.statistics.intervals import mean_interval, normal_interval
 from evalkit.statistics.means import interval_of
 from evalkit.sums import GrandTotals
 from evalkit.values.checks import differing

@@ -6,9 +6,7 @@ Every mistake is reported at once, each with the line it stands on.
 from evalkit.config._building import build_config, build_gates, build_statistics, with_conventions
 from evalkit.config._doors import Door, speaking
 from evalkit.config._places import Key, Places, key_lines, spell
-from evalkit.config._policies import (
-    Policies,
-)
+from evalkit.config._policies import Policies
 from evalkit.config._profiles import Followed, follow_profile, policies_of, requests_of
 from evalkit.config._reading import (
     MAX_BYTES,

@@ -2,13 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import (
-    Field,
-)
+from pydantic import Field
 
-from evalkit.config._tables import (
-    Record,
-)
+from evalkit.config._tables import Record
 
 
 class Policies(Record):

@@ -5,13 +5,8 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from evalkit.config._policies import (
-    Policies,
-)
-from evalkit.config._records import (
-    Config,
-    MetricsSection,
-)
+from evalkit.config._policies import Policies
+from evalkit.config._records import Config, MetricsSection
 from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
 from evalkit.metrics import (
     BOUNDS,

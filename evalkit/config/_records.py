@@ -3,19 +3,11 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-)
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PrivateAttr
 
 from evalkit.config._doors import Door, spell_policy
 from evalkit.config._places import Places
-from evalkit.config._policies import (
-    Policies,
-)
+from evalkit.config._policies import Policies
 from evalkit.config._tables import (
     _FORMAT,
     _WHERE,

@@ -17,11 +17,7 @@ from evalkit.exact._kernels import (
     add_shifted,
     add_some,
 )
-from evalkit.exact._sums import (
-    CellRows,
-    ExactSum,
-    ExactSums,
-)
+from evalkit.exact._sums import CellRows, ExactSum, ExactSums
 
 __all__ = [
     "AHEAD",

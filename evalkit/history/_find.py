@@ -9,15 +9,7 @@ from pathlib import Path
 
 from evalkit.errors import DataError, RequestError, nearest
 from evalkit.report import Report
-from evalkit.runs import (
-    LATEST,
-    TAGS,
-    directory_of,
-    finished,
-    is_whole,
-    load_run,
-    machine_errors,
-)
+from evalkit.runs import LATEST, TAGS, directory_of, finished, is_whole, load_run, machine_errors
 
 LAST_PASSED = "last-passed"
 

@@ -10,12 +10,7 @@ import numpy.typing as npt
 from evalkit.ids import KeyCollisionError
 from evalkit.kernels.threads import ordered_map
 from evalkit.labels._bands import Ruler, Spread
-from evalkit.labels._kernels import (
-    add_up_called,
-    add_up_influence,
-    add_up_losses,
-    add_up_weights,
-)
+from evalkit.labels._kernels import add_up_called, add_up_influence, add_up_losses, add_up_weights
 from evalkit.labels._placements import Placements, is_area
 from evalkit.metrics import POSITIVES, PREDICTED, ROWS, Request, Smooth, Term, weighting
 from evalkit.rows.means import WeightedMean

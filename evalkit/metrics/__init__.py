@@ -68,14 +68,7 @@ from ._declare import (
 )
 from ._explain import describe, describe_all, explain, warm_metrics
 from ._expression import Conventions, parse_metrics, unknown_metric
-from ._kinds import (
-    KINDS,
-    has_user_values,
-    is_plain_mean,
-    over,
-    policies_of_kind,
-    weighting,
-)
+from ._kinds import KINDS, has_user_values, is_plain_mean, over, policies_of_kind, weighting
 from ._policies import BOUNDS, POLICIES, TIED
 from ._registry import load_metric_files, registry, registry_of
 from ._sums import (

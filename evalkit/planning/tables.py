@@ -11,15 +11,7 @@ from evalkit.credentials import storing
 from evalkit.errors import EvalkitError, note, raise_all
 from evalkit.ids import IdPlan, plan_ids
 from evalkit.segments import SegmentTable, open_segments
-from evalkit.sources import (
-    Guessing,
-    Table,
-    open_log,
-    open_rankings,
-    open_train,
-    open_truth,
-    settle,
-)
+from evalkit.sources import Guessing, Table, open_log, open_rankings, open_train, open_truth, settle
 from evalkit.values.checks import by_relevance_rules, order_of
 
 

@@ -13,14 +13,7 @@ from evalkit.errors import CountedError, DataError
 from evalkit.ids import USER_KEY, Sample, as_keys
 from evalkit.kernels.threads import ordered_map
 from evalkit.rows.job import RowJob
-from evalkit.rows.passes import (
-    Counts,
-    HeldRows,
-    ModelRows,
-    Room,
-    StreamedRows,
-    bytes_of,
-)
+from evalkit.rows.passes import Counts, HeldRows, ModelRows, Room, StreamedRows, bytes_of
 from evalkit.rows.store import MOST_BITS, Store, by_hash, count_by_hash, parts_for
 from evalkit.rows.tally import Grouping, Lost, Rows, RowTally
 from evalkit.sources import Table, reading

@@ -8,13 +8,7 @@ import numpy as np
 import polars as pl
 
 from evalkit.config import Config
-from evalkit.errors import (
-    DataError,
-    EvalkitError,
-    RequestError,
-    note,
-    raise_all,
-)
+from evalkit.errors import DataError, EvalkitError, RequestError, note, raise_all
 from evalkit.ids import plan_ids
 from evalkit.looks.resampling import resamples
 from evalkit.metrics import Request, Term, over

@@ -3,14 +3,7 @@
 from evalkit.sources.guess import BY_CONFIG, Guessing, Order, guess_columns
 from evalkit.sources.memory import open_given
 from evalkit.sources.paths import FORMATS
-from evalkit.sources.splits import (
-    HELD_OUT,
-    NEVER_TRAIN,
-    TRAIN,
-    Splitter,
-    flag_part,
-    parts_of_files,
-)
+from evalkit.sources.splits import HELD_OUT, NEVER_TRAIN, TRAIN, Splitter, flag_part, parts_of_files
 from evalkit.sources.table import Table, reading, spell_guesses
 from evalkit.sources.tables import (
     OwnTable,

@@ -11,13 +11,7 @@ from urllib.parse import unquote
 from evalkit.errors import DataError, EvalkitError, nearest, raise_all
 from evalkit.sources.guess import Guessing
 from evalkit.sources.trec import Kind, kind_of_lines
-from evalkit.sources.versions import (
-    Version,
-    delta_version,
-    iceberg_version,
-    is_delta,
-    is_iceberg,
-)
+from evalkit.sources.versions import Version, delta_version, iceberg_version, is_delta, is_iceberg
 
 FORMATS: Mapping[str, tuple[str, ...]] = {
     "parquet": (".parquet", ".pq", ".parq"),

@@ -20,14 +20,7 @@ from evalkit.config import (
 from evalkit.errors import masked
 from evalkit.sources.columns import Plan, Wanted, check_columns, plan_columns, typed_plan
 from evalkit.sources.failures import mapped
-from evalkit.sources.guess import (
-    BY_CONFIG,
-    Chosen,
-    Columns,
-    Guessing,
-    choose_columns,
-    choose_users,
-)
+from evalkit.sources.guess import BY_CONFIG, Chosen, Columns, Guessing, choose_columns, choose_users
 from evalkit.sources.memory import describe_given, open_given
 from evalkit.sources.paths import File, find_files
 from evalkit.sources.scan import FileScan, Use, open_files

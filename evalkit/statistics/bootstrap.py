@@ -31,14 +31,7 @@ from ._draws import (
     add_weighted,
     start_streams,
 )
-from ._grid import (
-    Segments,
-    check_segments,
-    grid_exponent,
-    skewness_of,
-    spread_of,
-    to_grid,
-)
+from ._grid import Segments, check_segments, grid_exponent, skewness_of, spread_of, to_grid
 from .distributions import normal_cdf, normal_quantile
 from .intervals import NO_INTERVAL, Interval, check_level
 

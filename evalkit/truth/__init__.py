@@ -5,10 +5,7 @@ groups it: items by user in one compressed array, filters to pass items over; `_
 table that finds users; `_index` is what kernels look things up in.
 """
 
-from evalkit.truth._build import (
-    UserItems,
-    build_user_items,
-)
+from evalkit.truth._build import UserItems, build_user_items
 from evalkit.truth._index import (
     FEW_ITEMS,
     Grades,
@@ -36,10 +33,7 @@ from evalkit.truth._read import (
 )
 from evalkit.truth._rows import ManyGradesError, PairRows
 from evalkit.truth._shared import count_shared
-from evalkit.truth._sorting import (
-    first_gap,
-    merge_sort,
-)
+from evalkit.truth._sorting import first_gap, merge_sort
 from evalkit.truth._table import find_entry, home_entry
 
 __all__ = [

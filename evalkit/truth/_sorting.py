@@ -4,16 +4,9 @@ import numpy as np
 
 from evalkit.ids import mix
 from evalkit.kernels import kernel
-from evalkit.truth._index import (
-    FEW_ITEMS,
-    SCANNED_ITEMS,
-    SPREAD,
-    relevance_at,
-)
+from evalkit.truth._index import FEW_ITEMS, SCANNED_ITEMS, SPREAD, relevance_at
 from evalkit.truth._rows import MAX_GRADES
-from evalkit.truth._table import (
-    partition_of,
-)
+from evalkit.truth._table import partition_of
 
 RELEVANT, KEPT, NEGATIVE = 1, 2, 4  # marks of a code
 DUPLICATES = ("max", "error", "sum", "last")

@@ -4,16 +4,7 @@ import math
 
 import pytest
 
-from evalkit.report import (
-    Counts,
-    Estimate,
-    Input,
-    Meta,
-    ModelCounts,
-    Report,
-    TruthCounts,
-    Warning_,
-)
+from evalkit.report import Counts, Estimate, Input, Meta, ModelCounts, Report, TruthCounts, Warning_
 
 
 def estimate(model: str, metric: str, value: float, **more: object) -> Estimate:

@@ -9,16 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalkit.errors import DataError
-from evalkit.report import (
-    Counts,
-    Estimate,
-    Input,
-    Meta,
-    ModelCounts,
-    Report,
-    TruthCounts,
-    Warning_,
-)
+from evalkit.report import Counts, Estimate, Input, Meta, ModelCounts, Report, TruthCounts, Warning_
 
 # Every text Python can hold, lone surrogates of undecodable file names among them.
 TEXTS = st.text(st.characters(codec=None), max_size=12)

@@ -11,12 +11,7 @@ from logs import JIT_OFF, examples
 from scipy import stats
 
 from evalkit.errors import RequestError
-from evalkit.statistics.permutation import (
-    MOST_EXACT,
-    SignFlips,
-    estimate_bytes,
-    permutation_test,
-)
+from evalkit.statistics.permutation import MOST_EXACT, SignFlips, estimate_bytes, permutation_test
 
 laws = settings(deadline=None, max_examples=examples(30))
 compiled = pytest.mark.skipif(JIT_OFF, reason="too many draws for plain Python")

@@ -4,16 +4,7 @@
 import math
 from typing import Any
 
-from evalkit.metrics import (
-    OfSums,
-    Request,
-    as_float,
-    choice,
-    kernel,
-    label_metric,
-    number,
-    of_sums,
-)
+from evalkit.metrics import OfSums, Request, as_float, choice, kernel, label_metric, number, of_sums
 
 
 def of_bins(asked: Request) -> OfSums:
