@@ -18,7 +18,6 @@ from evalkit.config._reading import (
 from evalkit.config._records import (
     Config,
     GateRule,
-    MetricsSection,
     OutputSection,
     Segmentation,
     SegmentsSection,
@@ -30,6 +29,7 @@ from evalkit.config._tables import (
     LabelsTable,
     LogColumns,
     LogTable,
+    MetricsSection,
     PredictionsColumns,
     PredictionsTable,
     RankingsColumns,

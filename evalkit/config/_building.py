@@ -23,7 +23,11 @@ from evalkit.config._gates import check_form, check_gates
 from evalkit.config._places import Key, Places, spell
 from evalkit.config._problems import Problems
 from evalkit.config._profiles import follow_profile
-from evalkit.config._records import Config, GateRule, StatisticsSection
+from evalkit.config._records import (
+    Config,
+    GateRule,
+    StatisticsSection,
+)
 from evalkit.config._shares import check_layout
 from evalkit.config._storage import check_storage
 from evalkit.config._variables import fill_variables, resolve_paths

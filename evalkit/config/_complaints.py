@@ -7,7 +7,9 @@ from typing import Literal, cast, get_args, get_origin
 from evalkit.config._fields import annotation_at, entry_of, record_in, takes_text
 from evalkit.config._places import Key, spell
 from evalkit.config._problems import Problems
-from evalkit.config._records import Config
+from evalkit.config._records import (
+    Config,
+)
 from evalkit.config._tables import Record
 from evalkit.errors import nearest
 

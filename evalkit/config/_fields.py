@@ -4,7 +4,9 @@ from types import UnionType
 from typing import Annotated, Literal, Union, get_args, get_origin
 
 from evalkit.config._places import Key
-from evalkit.config._records import Config
+from evalkit.config._records import (
+    Config,
+)
 from evalkit.config._tables import Record
 
 

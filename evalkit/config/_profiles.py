@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from pydantic import ValidationError
 
 from evalkit.config._policies import Policies
-from evalkit.config._records import Config, MetricsSection
+from evalkit.config._tables import MetricsSection
 from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
 from evalkit.metrics import (
     BOUNDS,
@@ -34,6 +35,22 @@ class Followed:
     profile: Profile
     policies: Policies
     overridden: tuple[tuple[str, Value, Value], ...]
+
+
+class Asking(Protocol):
+    """What of a config says how metrics are read."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def metrics(self) -> MetricsSection: ...
+    @property
+    def policies(self) -> Policies: ...
+    @property
+    def set_by_hand(self) -> frozenset[str]: ...
+    @property
+    def profile(self) -> Profile: ...
+    def at(self, *key: str | int) -> str: ...
 
 
 def metrics_of(section: MetricsSection, kind: str) -> Mapping[str, Metric]:
@@ -93,7 +110,7 @@ def _policies_of(profile: Profile) -> Policies:
     raise AssertionError("policies with an error have an error")
 
 
-def requests_of(config: Config, names: Sequence[str]) -> list[Request]:
+def requests_of(config: Asking, names: Sequence[str]) -> list[Request]:
     """What is asked for, with the parameters and policies that each metric follows.
 
     Raises:

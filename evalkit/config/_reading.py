@@ -9,7 +9,9 @@ from typing import Literal, cast
 
 from evalkit.config._building import build_config
 from evalkit.config._places import Key, Places, key_lines
-from evalkit.config._records import Config
+from evalkit.config._records import (
+    Config,
+)
 from evalkit.errors import RequestError, nearest
 
 MAX_BYTES = 1 << 20

@@ -8,11 +8,14 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Private
 from evalkit.config._doors import Door, spell_policy
 from evalkit.config._places import Places
 from evalkit.config._policies import Policies
+from evalkit.config._profiles import requests_of
 from evalkit.config._tables import (
     _FORMAT,
     _WHERE,
     LabelsTable,
     LogTable,
+    MetricsSection,
+    Names,
     PredictionsTable,
     RankingsTable,
     RatingsTable,
@@ -26,23 +29,6 @@ from evalkit.config._tables import (
 from evalkit.errors import EvalkitError, masked
 from evalkit.metrics import Request, parse_metrics
 from evalkit.profiles import Profile, find_profile
-
-Names = Annotated[tuple[str, ...], BeforeValidator(tuple_of_list)]
-
-
-class MetricsSection(Record):
-    """What to measure."""
-
-    names: Names = Field(
-        min_length=1,
-        description="Metrics as name(parameter=value)@cutoff, such as nDCG@{5,10,20}.",
-    )
-    profile: str = Field(
-        default="evalkit",
-        description="Conventions of a library, such as ranx, or a file of your own, relative to "
-        "the config file.",
-    )
-    files: Names = Field(default=(), description="Python files with metrics of your own.")
 
 
 class Segmentation(Record):
@@ -302,8 +288,6 @@ class Config(Record):
         Raises:
             RequestError: as `requests`.
         """
-        from evalkit.config._profiles import requests_of
-
         return tuple(requests_of(self, names))
 
     @property

@@ -5,7 +5,9 @@ from typing import TypeVar
 
 from evalkit.config._places import Key
 from evalkit.config._problems import Problems
-from evalkit.config._records import Config
+from evalkit.config._records import (
+    Config,
+)
 from evalkit.config._variables import SECTIONS, SHARE_PLACE, tables_of
 from evalkit.errors import RequestError
 

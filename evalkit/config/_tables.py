@@ -26,6 +26,9 @@ def tuple_of_list(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
+Names = Annotated[tuple[str, ...], BeforeValidator(tuple_of_list)]
+
+
 class Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -211,3 +214,18 @@ class LabelsTable(Record):
         default=None,
         description="A session is a user's rows of one such span of time: 30m, 1h, 1d, in UTC.",
     )
+
+
+class MetricsSection(Record):
+    """What to measure."""
+
+    names: Names = Field(
+        min_length=1,
+        description="Metrics as name(parameter=value)@cutoff, such as nDCG@{5,10,20}.",
+    )
+    profile: str = Field(
+        default="evalkit",
+        description="Conventions of a library, such as ranx, or a file of your own, relative to "
+        "the config file.",
+    )
+    files: Names = Field(default=(), description="Python files with metrics of your own.")

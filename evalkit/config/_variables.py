@@ -7,7 +7,9 @@ from typing import TypeAlias
 
 from evalkit.config._places import Key
 from evalkit.config._problems import Problems
-from evalkit.config._records import OutputSection
+from evalkit.config._records import (
+    OutputSection,
+)
 from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
 from evalkit.profiles import is_path
 

@@ -5,7 +5,10 @@ groups it: items by user in one compressed array, filters to pass items over; `_
 table that finds users; `_index` is what kernels look things up in.
 """
 
-from evalkit.truth._build import UserItems, build_user_items
+from evalkit.truth._build import (
+    UserItems,
+    build_user_items,
+)
 from evalkit.truth._index import (
     FEW_ITEMS,
     Grades,

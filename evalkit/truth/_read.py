@@ -30,7 +30,11 @@ from evalkit.ids import (
 )
 from evalkit.kernels.threads import ordered_map
 from evalkit.sources import Table, reading
-from evalkit.truth._build import BuildCounts, UserItems, build_user_items
+from evalkit.truth._build import (
+    BuildCounts,
+    UserItems,
+    build_user_items,
+)
 from evalkit.truth._rows import ManyGradesError, PairRows
 from evalkit.truth._shared import count_shared
 

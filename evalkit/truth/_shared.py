@@ -2,7 +2,9 @@
 
 from evalkit.kernels import kernel
 from evalkit.kernels.threads import ordered_map
-from evalkit.truth._build import UserItems
+from evalkit.truth._build import (
+    UserItems,
+)
 from evalkit.truth._index import count_of, find_item, may_hold, relevance_at, start_of
 from evalkit.truth._sorting import item_at
 from evalkit.truth._table import cut, find_entry

@@ -28,7 +28,9 @@ from evalkit.truth import (
     merge_sort,
     relevance_at,
 )
-from evalkit.truth._build import count_filter_words
+from evalkit.truth._build import (
+    count_filter_words,
+)
 from evalkit.truth._index import filter_log, find_codes
 from evalkit.truth._table import LONGEST_RUN, MIXED, tabulate
 from evalkit.values.blocks import sort_by_rank, sort_descending
