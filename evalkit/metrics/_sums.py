@@ -5,6 +5,7 @@ A sum is named by a term; docs/adding-a-metric.md lists those that ratings and l
 
 import cmath
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -75,9 +76,15 @@ class OfSums:
         if not self.is_exact:
             sums = [float(each) if isinstance(each, Fraction) else each for each in sums]
         try:
-            return as_float(self.function(*sums))
+            return as_float(self._made(sums))
         except ZeroDivisionError:
             return math.nan
+
+    def _made(self, sums: Sequence[Any]) -> Any:
+        try:
+            return self.function(*sums)
+        except OverflowError:  # a sum that no float holds stands beside an infinite one
+            return self.function(*map(_held, sums))
 
 
 def of_sums(
@@ -95,6 +102,13 @@ def of_kernel(*terms: Term, is_exact: bool = True) -> Callable[[Request], OfSums
         return of_sums(*terms, by=lambda *sums: kernel(*sums, *own), is_exact=is_exact)
 
     return made
+
+
+def _held(each: Any) -> Any:
+    """A fraction as the float that is closest; every other number as it is."""
+    if not isinstance(each, Fraction):
+        return each
+    return max(-sys.float_info.max, min(sys.float_info.max, as_float(each)))
 
 
 def ratio(above: Any, below: Any) -> Any:

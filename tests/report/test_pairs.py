@@ -9,7 +9,7 @@ from pages import page_report
 
 import evalkit
 from evalkit.errors import DataError
-from evalkit.report import FORMATS, Comparison, Finding, Report, render
+from evalkit.report import TEXTS, Comparison, Finding, Report, render
 from evalkit.report.turning import against, turned
 
 PAIR = Comparison(
@@ -151,7 +151,7 @@ def finding(candidate: str, kind: str, number: int = 0, **more: object) -> Findi
 FOUND = (finding("als", "loss"), finding("als", "gain", 1), finding("<ease>", "loss", 2))
 
 
-@pytest.mark.parametrize("format", [each for each in FORMATS if each != "csv"])
+@pytest.mark.parametrize("format", [each for each in TEXTS if each != "csv"])
 def test_findings_name_both_models_in_every_form(make_report, make_estimate, format):
     report = make_report([make_estimate("als", "nDCG@10", 0.2)], findings=FOUND)
 
