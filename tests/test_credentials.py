@@ -131,7 +131,7 @@ def test_store_that_fails_for_good_ends_the_job_soon(tmp_path, fault):
 
     done = evaluate(tmp_path, fault, retry_timeout_ms="2000", read_timeout="2s")
 
-    assert done.returncode == 75
+    assert done.returncode == 75, done.stderr
     assert done.stderr.count("error[store-unreachable]") == 1  # nor is it asked for the models
     assert time.monotonic() - began < 60
     assert "Traceback" not in done.stderr
@@ -151,7 +151,7 @@ def test_store_that_fails_for_good_ends_the_job_soon(tmp_path, fault):
 def test_store_that_refuses_is_a_fault_of_the_request(tmp_path, fault, code, hint):
     done = evaluate(tmp_path, fault)
 
-    assert done.returncode == 3
+    assert done.returncode == 3, done.stderr
     assert done.stderr.count(f"error[{code}]") == 4
     assert done.stderr.count("  hint: ") == 4
     assert all(hint in each for each in done.stderr.splitlines() if each.startswith("  hint"))
