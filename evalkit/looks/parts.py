@@ -28,8 +28,8 @@ class _Split:
 
     name: str | None
     labels: tuple[str, ...]
-    codes: Mapping[str, Codes]  # of each model
-    n_cells: int
+    codes: Mapping[str, Codes]  # of each model: places among the cells
+    cells: npt.NDArray[np.int64]  # those that have users, as sums of a cell are large
     sums: dict[str, ExactSums]
     locks: Mapping[str, Lock]
 
@@ -57,15 +57,19 @@ class PartSums:
             n_cells = N_KINDS * len(labels)
             if n_cells > MOST_PART_CELLS:
                 continue
+            of_models = {
+                model: ((codes * len(RELEVANT_FROM) + relevant) * 2 + here).astype(np.int32)
+                for model, here in present.items()
+            }
+            n_users = sum(np.bincount(each, minlength=n_cells) for each in of_models.values())
+            cells = np.flatnonzero(n_users)
+            places = np.cumsum(np.asarray(n_users) > 0, dtype=np.int32) - 1
             self._splits.append(
                 _Split(
                     name,
                     labels,
-                    {
-                        model: ((codes * len(RELEVANT_FROM) + relevant) * 2 + here).astype(np.int32)
-                        for model, here in present.items()
-                    },
-                    n_cells,
+                    {model: places[each] for model, each in of_models.items()},
+                    cells,
                     {},
                     {model: Lock() for model in present},
                 )
@@ -80,10 +84,10 @@ class PartSums:
         """A block of users."""
         for split in self._splits:
             for model, groups in values.items():
-                rows = CellRows.of(split.codes[model][users], split.n_cells)
+                rows = CellRows.of(split.codes[model][users], split.cells.size)
                 with split.locks[model]:
                     if model not in split.sums:
-                        split.sums[model] = ExactSums(n_columns, split.n_cells)
+                        split.sums[model] = ExactSums(n_columns, split.cells.size)
                     sums = split.sums[model]
                     first = 0
                     for each in groups:
@@ -105,8 +109,9 @@ class PartSums:
             )
             for split in self._splits
             for model, all_sums in split.sums.items()
-            for cell in np.flatnonzero(np.bincount(split.codes[model])).tolist()
-            for request, sums in _sums_of(all_sums, cell, requests, columns)
+            for place in np.flatnonzero(np.bincount(split.codes[model])).tolist()
+            for cell in split.cells[place : place + 1].tolist()
+            for request, sums in _sums_of(all_sums, place, requests, columns)
             if sums.count
         ]
         return pl.DataFrame(found, schema=PART_SCHEMA, orient="row")
