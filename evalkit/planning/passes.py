@@ -49,6 +49,7 @@ RANK, RANKED_USER = 4, 16
 LISTED_ROW = 230  # of a whole list: its columns, sorted, cleaned and looked at
 COLLECTED_ROW = 60  # of a whole list, while others are still read
 SUM = 8 * (N_LIMBS + N_POWERS + N_WAITING + 5)  # an exact sum, of a cell or of a segment
+PART = 2 * (SUM + 600)  # two cells of a segment that explain a change: sums, and as text
 RESULT = 1_000  # of an estimate or a comparison, and of its lines in what is written
 MOST_SHARES = 16  # more passes would take many times as long as one
 NAMED_SHARES = 8  # passes that the limit is named for where one is refused
@@ -178,7 +179,8 @@ def _sums(n_models: int, n_segments: int, asked: Asked) -> int:
     n_pairs = n_models - 1 if asked.has_baseline and not asked.all_pairs else n_pairs
     n_sums = (n_segments + 1) * asked.n_columns * (n_models + n_pairs)
     twice = 1 + 1 / max(1, n_models + n_pairs)  # those of cells are given back one after the other
-    return int(n_sums * (twice * SUM + RESULT))
+    n_parts = (n_segments + 1) * asked.n_columns * n_models
+    return int(n_sums * (twice * SUM + RESULT) + n_parts * PART)
 
 
 @dataclass(frozen=True, slots=True)
