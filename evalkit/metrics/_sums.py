@@ -3,12 +3,10 @@
 A sum is named by a term; docs/adding-a-metric.md lists those that ratings and labels have.
 """
 
-import cmath
 import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ._declare import Parameter, Request, choice, number
@@ -73,6 +71,8 @@ class OfSums:
 
     def value(self, sums: Sequence[Any]) -> float:
         """The number; NaN where it is undefined."""
+        from fractions import Fraction  # not at the start: it takes time to load
+
         if not self.is_exact:
             sums = [float(each) if isinstance(each, Fraction) else each for each in sums]
         try:
@@ -106,6 +106,8 @@ def of_kernel(*terms: Term, is_exact: bool = True) -> Callable[[Request], OfSums
 
 def _held(each: Any) -> Any:
     """A fraction as the float that is closest; every other number as it is."""
+    from fractions import Fraction
+
     if not isinstance(each, Fraction):
         return each
     return max(-sys.float_info.max, min(sys.float_info.max, as_float(each)))
@@ -129,6 +131,9 @@ def square_root(value: Any) -> Any:
 
     0 of less than 0; infinite where the root is too large itself; of other numbers by `cmath`.
     """
+    import cmath
+    from fractions import Fraction
+
     if not isinstance(value, Fraction):
         return cmath.sqrt(value) if isinstance(value, complex) else math.sqrt(value)
     if value <= 0:
