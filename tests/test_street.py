@@ -173,13 +173,15 @@ def test_every_code_of_the_source_is_explained():
         for code, place in sorted(missing.items())
     )
 
-    assert not missing, f"evalkit/codes.toml lacks, each in its place of the alphabet:\n{wanted}"
+    assert not missing, (
+        f"evalkit/cli/codes.toml lacks, each in its place of the alphabet:\n{wanted}"
+    )
 
 
 def test_no_code_is_explained_that_nothing_raises():
     extra = set(all_codes()) - {each.code for each in RAISED}
 
-    assert not extra, f"take these tables out of evalkit/codes.toml: {sorted(extra)}"
+    assert not extra, f"take these tables out of evalkit/cli/codes.toml: {sorted(extra)}"
 
 
 def test_every_code_can_be_seen_in_the_source():
@@ -192,7 +194,7 @@ def test_codes_stand_in_the_order_of_the_alphabet():
     names = list(all_codes())
     before = [two for one, two in pairwise(names) if one > two]
 
-    assert not before, f"further up in evalkit/codes.toml: {before}"
+    assert not before, f"further up in evalkit/cli/codes.toml: {before}"
 
 
 def _functions(file: Path) -> Iterator[tuple[ast.FunctionDef, int, int]]:

@@ -67,7 +67,7 @@ def commands_in(config: Path) -> list[str]:
 def test_example_runs_as_its_first_lines_say(place, config):
     commands = commands_in(config)
     if "s3://" in config.read_text():
-        pytest.skip("its test brings a store along: tests/test_store.py")
+        pytest.skip("its test brings a store along: tests/runs/test_store.py")
     assert commands
 
     for command in commands:

@@ -132,7 +132,7 @@ def test_long_lists_agree_with_plain_python(name):
 
     for chosen in settings_of(registry()[name]):
         if chosen.get("terms") == "every_rank":
-            continue  # quadratic in plain Python; tests/metrics/test_ap.py has its long lists
+            continue  # quadratic in plain Python: metrics/rankings/test_ap.py has long lists
         values = measure(name, ranked, relevant, cutoffs, **chosen)
         expected = [NAIVE[name](ranked[0], relevant[0], cutoff, **chosen) for cutoff in cutoffs]
         np.testing.assert_allclose(values[0], expected, rtol=1e-11, err_msg=str(chosen))
