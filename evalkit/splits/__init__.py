@@ -1,0 +1,1 @@
+"""Logs cut into train, validation and test: rules, parts, leaks, and what a part holds."""
