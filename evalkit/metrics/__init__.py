@@ -69,6 +69,7 @@ from ._declare import (
 from ._explain import describe, describe_all, explain, warm_metrics
 from ._expression import Conventions, parse_metrics, unknown_metric
 from ._kinds import KINDS, has_user_values, is_plain_mean, over, policies_of_kind, weighting
+from ._lists import Beside, Genres, Groups, Items, ListRules, Lists, Shown, Vectors, list_metric
 from ._policies import BOUNDS, POLICIES, TIED
 from ._registry import load_metric_files, registry, registry_of
 from ._sums import (
@@ -103,21 +104,29 @@ __all__ = [
     "ROOM",
     "ROWS",
     "TIED",
+    "Beside",
     "Conventions",
     "Example",
+    "Genres",
+    "Groups",
     "Hits",
+    "Items",
     "Kernel",
+    "ListRules",
+    "Lists",
     "Metric",
     "OfSums",
     "Parameter",
     "Relevant",
     "Request",
+    "Shown",
     "Smooth",
     "Table",
     "Term",
     "TiedHits",
     "Value",
     "Values",
+    "Vectors",
     "View",
     "as_float",
     "at_threshold",
@@ -131,6 +140,7 @@ __all__ = [
     "is_plain_mean",
     "kernel",
     "label_metric",
+    "list_metric",
     "load_metric_files",
     "loading",
     "log_loss_of",

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from numpy import float64, int32, int64
     from numpy.typing import NDArray
 
+    from ._lists import ListRules
     from ._sums import OfSums
 
-Kind = Literal["rankings", "ratings", "labels"]
+Kind = Literal["rankings", "lists", "ratings", "labels"]
 GROUPED = ("over", "weighting")
 SAYS_OF_WHAT = (*GROUPED, "threshold", "rule", "at")  # not how a value is made
 
@@ -197,7 +198,14 @@ class Metric:
     over_rows: "Callable[[Request], OfSums] | None"
     is_loss: bool
     of_probabilities: bool
+    lists: "ListRules | None"
     kernel: Kernel[..., Any]
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """What the declaration stands above, as Python."""
+        found: Callable[..., Any] = getattr(self.kernel, "py_func", self.kernel)
+        return found
 
     @property
     def direction(self) -> str:
@@ -408,12 +416,13 @@ def metric(
     tied: Kernel[..., Any] | None = None,
     has_closed_form: Callable[[Values], bool] | None = None,
     needs_rows: Callable[[Values], bool] | None = None,
-    tables: Tables | None = None,
+    tables: Callable[..., tuple[Any, ...]] | None = None,
     example: Example | None = None,
     kind: Kind = "rankings",
     over_rows: "Callable[[Request], OfSums] | OfSums | None" = None,
     is_loss: bool = False,
     of_probabilities: bool = False,
+    lists: "ListRules | None" = None,
 ) -> Callable[[Kernel[..., Any]], Metric]:
     """Makes a `Metric` of the kernel below it; the package's docstring shows a whole file."""
 
@@ -442,6 +451,7 @@ def metric(
             over_rows=_of_loss if is_loss else _callable(over_rows),
             is_loss=is_loss,
             of_probabilities=of_probabilities,
+            lists=lists,
             kernel=kernel,
         )
 

@@ -13,6 +13,7 @@ from ._declare import SAYS_OF_WHAT, Metric
 
 DECLARED_BY = {
     "rankings": "@metric(...)",
+    "lists": "@list_metric(...)",
     "ratings": "@rating_metric(...)",
     "labels": "@label_metric(...)",
 }
@@ -67,7 +68,7 @@ def _declared(module: ModuleType) -> list[Metric]:
     return [
         value
         for value in vars(module).values()
-        if isinstance(value, Metric) and value.kernel.py_func.__module__ == module.__name__
+        if isinstance(value, Metric) and value.function.__module__ == module.__name__
     ]
 
 
@@ -107,10 +108,10 @@ def _check_functions(metric: Metric, *, at: str) -> None:
     is_of_sums = metric.kind == "labels" and metric.over_rows and "over" not in names
     if metric.tables is None and (metric.is_loss or not is_of_sums):
         wanted = [*given, *own, "out"]
-        found = list(inspect.signature(metric.kernel.py_func).parameters)
+        found = list(inspect.signature(metric.function).parameters)
         if len(found) != len(wanted):
             message = f"its kernel takes {len(found)} arguments, and is given {len(wanted)}"
-            raise refuse(message, f"def {metric.kernel.py_func.__name__}({', '.join(wanted)}):")
+            raise refuse(message, f"def {metric.function.__name__}({', '.join(wanted)}):")
     if metric.over_rows is None:
         return
     try:

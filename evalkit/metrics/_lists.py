@@ -1,0 +1,187 @@
+"""What metrics of lists are given: lists, what stands beside them, how often items are shown.
+
+A metric of lists is of one of three families, by what its number is made of:
+
+- `users`: the mean of a value of each user. Its kernel is
+  `f(lists, within, cutoffs, *tables, *parameters, out)`; it fills `out` float64[n_users, n_cutoffs]
+  and gives NaN where a user has no value. `within` int64[n_users, n_cutoffs]: how many items of
+  the user's list each cutoff lets in; `tables`: what the declaration's function of that name picks
+  from `Beside`. Users without a list are left out by whoever calls it.
+- `sums`: a smooth function of sums over users. Its kernel is the same, but `out` is
+  float64[n_users, n_cutoffs, n_sums]; `by(values, beside, sums)` makes the number of the sums of
+  one cutoff, which are floats, or complex where the derivative is taken.
+- `counts`: a function of how often each item is shown. It is plain NumPy,
+  `f(shown, items, values) -> (number, slopes)`, with `slopes` float64[n_items], the derivative by
+  what `weighing` says that a row adds to its item: 1 (`lists`), the attention of its rank
+  (`attention`), or 1 / sqrt(length of its list) (`length`).
+
+Codes of items follow no order that a number may depend on; names of genres and of groups are in
+order.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from ._declare import Metric, Values, metric
+
+if TYPE_CHECKING:
+    from numpy import bool_, float64, int32, int64, uint64
+    from numpy.typing import NDArray
+
+Family = Literal["users", "sums", "counts"]
+Need = Literal[
+    "train",  # how many users have each item: `Items.popularity`
+    "history",  # the items of each user's own train rows
+    "relevant",  # the right answers
+    "items",  # the table of items: which there are
+    "genres",
+    "vector",
+    "published",
+    "reference",  # lists of another model
+    "earlier",  # the model's own lists before
+    "users",  # who should have got a list
+    "by",  # the column of the items' table that the parameter `by` names
+]
+
+
+class Lists(NamedTuple):
+    """Items of users, one ragged row a user: `items[starts[u] : starts[u] + lengths[u]]`.
+
+    `starts` int64[n_users]; `lengths` int64[n_users]; `items` int32, codes of `Items`. Of rankings
+    they stand in order of rank, cut behind the deepest cutoff; of a history or of right answers
+    each item once, in order of code.
+    """
+
+    starts: "NDArray[int64]"
+    lengths: "NDArray[int64]"
+    items: "NDArray[int32]"
+
+
+class Genres(NamedTuple):
+    """Genres of items, one ragged row an item: `codes[starts[i] : starts[i + 1]]`, ascending.
+
+    `starts` int64[n_items + 1]; `codes` int32; `names` in order, the place is the code; `bits`
+    uint64[n_items, words], the same as sets.
+    """
+
+    starts: "NDArray[int64]"
+    codes: "NDArray[int32]"
+    names: tuple[str, ...]
+    bits: "NDArray[uint64]"
+
+
+class Groups(NamedTuple):
+    """Groups of items by one column: `codes` int32[n_items], -1 for none; `names` in order."""
+
+    codes: "NDArray[int32]"
+    names: tuple[str, ...]
+
+
+class Vectors(NamedTuple):
+    """Vectors of items.
+
+    `rows` float32 or float64[n_items, dimensions], as the table has them; `norms` float64[n_items],
+    0 for a vector of zeros, -1 for an item without a vector.
+    """
+
+    rows: "NDArray[Any]"
+    norms: "NDArray[float64]"
+
+
+class Items(NamedTuple):
+    """All items that the table of items, train, lists or right answers name; the place is the code.
+
+    `is_listed` bool[n_items]: the table of items has it (all, without such a table); `order`
+    int64[n_items]: its place when ids are sorted (numbers as numbers, texts as texts), `text_order`
+    the same of ids as text; `popularity` int64[n_items]: distinct users of train; `interactions`
+    int64[n_items]: rows of train; `n_train_users`; `ages` float64[n_items]: `now` minus published,
+    in days, NaN without a date; `genres`, `vectors`: None where nothing needs them; `groups`: by
+    column.
+    """
+
+    is_listed: "NDArray[bool_]"
+    has_table: bool
+    order: "NDArray[int64]"
+    text_order: "NDArray[int64]"
+    popularity: "NDArray[int64]"
+    interactions: "NDArray[int64]"
+    n_train_users: int
+    ages: "NDArray[float64]"
+    genres: Genres | None
+    vectors: Vectors | None
+    groups: Mapping[str, Groups]
+
+
+class Beside(NamedTuple):
+    """What stands beside the lists of a block of users, user by user; None where nothing needs it.
+
+    `history`: items of their own train rows; `relevant`: their right answers; `gains` float64,
+    beside `relevant.items`; `reference`: lists of another model; `earlier`: lists of the model
+    itself, the last ones first; `targets` bool[n_users]: who should have got a list.
+    """
+
+    items: Items
+    history: Lists | None = None
+    relevant: Lists | None = None
+    gains: "NDArray[float64] | None" = None
+    reference: Lists | None = None
+    earlier: tuple[Lists, ...] = ()
+    targets: "NDArray[bool_] | None" = None
+
+
+class Shown(NamedTuple):
+    """How often the first k ranks of all lists show each item.
+
+    `lists` int64[n_items]: lists that show it; `rows` int64[n_items]: rows that do (more where a
+    list repeats an item); `exposure` float64[n_items]: sum of the attention of these rows;
+    `by_length` float64[n_items]: sum of 1 / sqrt(length of the list) over the lists; `n_users`:
+    with a list.
+    """
+
+    lists: "NDArray[int64]"
+    rows: "NDArray[int64]"
+    exposure: "NDArray[float64]"
+    by_length: "NDArray[float64]"
+    n_users: int
+
+
+Needs = Callable[[Values], "tuple[Need, ...]"]
+Weighing = Literal["lists", "attention", "length"]
+
+
+class ListRules(NamedTuple):
+    """How the number of a metric of lists is made.
+
+    `needs`: by the parameters, what must stand beside the lists; `by`: of the family `sums`.
+    """
+
+    family: Family
+    needs: Needs
+    by: Callable[[Values, Beside, Any], Any] | None
+    weighing: Weighing
+
+
+def list_metric(
+    *,
+    family: Family = "users",
+    needs: "Needs | tuple[Need, ...]" = (),
+    by: Callable[[Values, Beside, Any], Any] | None = None,
+    weighing: Weighing = "lists",
+    tables: "Callable[[Values, Beside], tuple[Any, ...]] | None" = None,
+    **declared: Any,
+) -> Callable[[Any], Metric]:
+    """Makes a metric of lists of the function below it: a kernel, or of counts plain NumPy.
+
+    Args:
+        tables: arrays, or named tuples of them, that the kernel takes behind `cutoffs`.
+        declared: as `metric` takes it.
+    """
+    rules = ListRules(family, _Given(needs) if isinstance(needs, tuple) else needs, by, weighing)
+    return metric(kind="lists", monotone=False, lists=rules, tables=tables, **declared)
+
+
+class _Given(NamedTuple):
+    needs: "tuple[Need, ...]"
+
+    def __call__(self, values: Values) -> "tuple[Need, ...]":
+        return self.needs

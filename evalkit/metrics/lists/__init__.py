@@ -1,0 +1,1 @@
+"""Metrics of what lists are like: one file each."""
