@@ -20,6 +20,7 @@ order.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ._declare import Metric, Values, metric
@@ -176,12 +177,11 @@ def list_metric(
         tables: arrays, or named tuples of them, that the kernel takes behind `cutoffs`.
         declared: as `metric` takes it.
     """
-    rules = ListRules(family, _Given(needs) if isinstance(needs, tuple) else needs, by, weighing)
+    rules = ListRules(
+        family, partial(_given, needs) if isinstance(needs, tuple) else needs, by, weighing
+    )
     return metric(kind="lists", monotone=False, lists=rules, tables=tables, **declared)
 
 
-class _Given(NamedTuple):
-    needs: "tuple[Need, ...]"
-
-    def __call__(self, values: Values) -> "tuple[Need, ...]":
-        return self.needs
+def _given(needs: "tuple[Need, ...]", values: Values) -> "tuple[Need, ...]":
+    return needs
