@@ -21,6 +21,7 @@ def evaluate(
     rankings: object,
     *,
     metrics: Sequence[str],
+    primary: str | Sequence[str] = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
@@ -45,6 +46,7 @@ def evaluate(
         rankings: model name -> table of user, item and rank or score (or row order, or lists of
             items); one table alone holds one model, or several where it has a model column.
         metrics: such as `["nDCG@10", "recall@{5,20}"]`.
+        primary: those of them that decide, and stand first; the first one by default.
         profile: whose conventions to follow: a library's, such as `ranx`, or those of a TOML file
             of your own.
         policies: what to do at edges, as under `[policies]` of a config; they win over the
@@ -83,7 +85,7 @@ def evaluate(
     listed = _listed(rankings, keys, named, what="rankings")
     tree: dict[str, object] = {
         "truth": {"path": _paths(truth), "columns": _of(named, ("user", "item", "relevance"))},
-        "metrics": {"names": _names(metrics), "profile": profile},
+        "metrics": _metrics_tree(metrics, primary, profile),
         "policies": dict(policies or {}),
         "rankings": [each.section() for each in listed],
     }
@@ -129,6 +131,7 @@ def compare(
     rankings: Mapping[str, object],
     *,
     metrics: Sequence[str],
+    primary: str | Sequence[str] = (),
     baseline: str | None = None,
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
@@ -143,7 +146,7 @@ def compare(
     """Models compared user by user over the same truth: `report.comparisons`.
 
     Args:
-        truth, metrics, profile, policies, threshold, columns, segments: as `evaluate`.
+        truth, metrics, primary, profile, policies, threshold, columns, segments: as `evaluate`.
         rankings: model name -> table, two or more.
         baseline: every other model is compared with it; the first one by default.
         statistics: test, correction, level, margin and so on, as under `[statistics]`.
@@ -174,6 +177,7 @@ def compare(
         truth,
         rankings,
         metrics=metrics,
+        primary=primary,
         profile=profile,
         policies=policies,
         threshold=threshold,
@@ -187,14 +191,18 @@ def compare(
     )
 
 
-def _names(metrics: Sequence[str]) -> list[str]:
+def _metrics_tree(
+    metrics: Sequence[str], primary: str | Sequence[str], profile: str
+) -> dict[str, object]:
+    """`[metrics]` of a config."""
     if isinstance(metrics, str):
         raise RequestError(
             f"metrics is the text {metrics!r}, not a list",
             code="wrong-type",
             hint=f"pass metrics=[{metrics!r}]",
         )
-    return list(metrics)
+    leads = primary if isinstance(primary, str) else list(primary)
+    return {"names": list(metrics), "primary": leads, "profile": profile}
 
 
 def _named(columns: Columns | None, keys: Sequence[str]) -> dict[str, str | Sequence[str]]:
@@ -255,6 +263,7 @@ def evaluate_ratings(
     predictions: object | None = None,
     *,
     metrics: Sequence[str],
+    primary: str | Sequence[str] = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     columns: Columns | None = None,
@@ -273,6 +282,7 @@ def evaluate_ratings(
             prediction, one table or model name -> table.
         predictions: model name -> table of user, item, prediction; or one table alone.
         metrics: such as `["RMSE", "MAE(over='users')"]`.
+        primary: those of them that decide, and stand first; the first one by default.
         profile: whose conventions to follow, as for `evaluate`; it must say something of them.
         policies: what to do at edges, as under `[policies]` of a config.
         columns: our names (user, item, rating, prediction, model) to the tables' columns; those
@@ -304,7 +314,7 @@ def evaluate_ratings(
             "ratings": [_Listed(None, ratings, _of(named, ("user", "item", "rating")))],
             "predictions": _listed(predictions, ("user", "item", "prediction", "model"), named),
         }
-    tree = _rows_tree(metrics, profile, policies, statistics)
+    tree = _rows_tree(metrics, primary, profile, policies, statistics)
     return _evaluate_rows(sections, tree, segments, per_user, sample, threads, memory_limit, name)
 
 
@@ -312,6 +322,7 @@ def evaluate_labels(
     labels: object,
     *,
     metrics: Sequence[str],
+    primary: str | Sequence[str] = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
@@ -331,6 +342,7 @@ def evaluate_labels(
         labels: rows of user, score, label and, where named, session, item, time and weight; one
             table, or model name -> table.
         metrics: such as `["AUC", "GAUC", "log-loss", "F1(threshold=0.3)"]`.
+        primary: those of them that decide, and stand first; the first one by default.
         profile: whose conventions to follow, as for `evaluate`; it must say something of them.
         policies: what to do at edges, as under `[policies]` of a config.
         threshold: labels are 1 from here on; labels are 0 and 1 by default.
@@ -359,7 +371,7 @@ def evaluate_labels(
     sections = {"labels": _listed(labels, keys, _named(columns, keys))}
     own = {"threshold": threshold, "session_every": session_every}
     extra = {name: value for name, value in own.items() if value is not None}
-    tree = _rows_tree(metrics, profile, policies, statistics)
+    tree = _rows_tree(metrics, primary, profile, policies, statistics)
     return _evaluate_rows(
         sections, tree, segments, per_user, sample, threads, memory_limit, name, extra=extra
     )
@@ -408,13 +420,14 @@ def _unnamed(listed: Sequence[_Listed]) -> frozenset[str]:
 
 def _rows_tree(
     metrics: Sequence[str],
+    primary: str | Sequence[str],
     profile: str,
     policies: Mapping[str, str | int] | None,
     statistics: Mapping[str, object] | None,
 ) -> dict[str, object]:
     """What a config says besides its tables."""
     return {
-        "metrics": {"names": _names(metrics), "profile": profile},
+        "metrics": _metrics_tree(metrics, primary, profile),
         "policies": dict(policies or {}),
         "statistics": dict(statistics or {}),
     }

@@ -1,5 +1,6 @@
 """`evalkit compare`: is one model really better than another?"""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,6 +16,7 @@ from evalkit.cli.options import (
     LogFormat,
     MemoryLimit,
     Overrides,
+    Primary,
     Profile,
     Quiet,
     RunsFolder,
@@ -81,6 +83,7 @@ def compare(
     ] = None,
     runs: RunsFolder = Path("runs"),
     name: JobName = None,
+    primary: Primary = None,
     profile: Profile = None,
     overrides: Overrides = None,
     variables: Variables = None,
@@ -138,7 +141,7 @@ def compare(
     if search:
         asked["search"] = True
     settings = [*(f"statistics.{key}={_spelled(value)}" for key, value in asked.items())]
-    settings += with_profile(overrides, profile)
+    settings += with_profile(overrides, profile, primary)
     set_threads(threads)
     if config is None and not truth:
         if profile is not None:
@@ -154,6 +157,8 @@ def compare(
         for each in loaded:
             tell_taken(*each, on_stdout=shown == "table" and not quiet)
         report = _of_runs(loaded, asked, metric or [], metric_file or [], threads)
+        if primary:
+            report = replace(report, primary=tuple(map(report.label_of, primary)))
     else:
         if metric_file:
             named = "[" + ", ".join(map(repr, metric_file)) + "]"
@@ -210,7 +215,7 @@ def _of_rankings(
     if config is not None:
         if metrics:
             listed = ", ".join(f'"{each}"' for each in metrics)
-            settings = [f"metrics.names=[{listed}]", *settings]
+            settings = [f"metrics.names=[{listed}]", "metrics.primary=[]", *settings]
         settings = [f"statistics.baseline={models[0]}", *settings]
         request = load_config(config, overrides=settings, variables=filled)
         known = [table.model for table in request.rankings]

@@ -15,6 +15,7 @@ from evalkit.cli.options import (
     MemoryLimit,
     Overrides,
     PerUserPath,
+    Primary,
     Profile,
     Quiet,
     Sample,
@@ -48,6 +49,7 @@ def evaluate(
     relevance: Annotated[
         str | None, Option("--relevance", metavar="COLUMN", help="Relevance column of the truth.")
     ] = None,
+    primary: Primary = None,
     profile: Profile = None,
     overrides: Overrides = None,
     variables: Variables = None,
@@ -90,7 +92,7 @@ def evaluate(
         metrics=metric,
         truth_columns={**ids, "relevance": relevance} if relevance else ids,
         rankings_columns={model: of_rankings for model, _ in models},
-        overrides=with_profile(overrides, profile),
+        overrides=with_profile(overrides, profile, primary),
         variables=parse_variables(variables or ()),
         unnamed=unnamed_models(texts),
     )

@@ -1,5 +1,6 @@
 """Options that several commands share, and how their texts are read."""
 
+import json
 import os
 import re
 from collections.abc import Sequence
@@ -30,6 +31,10 @@ MemoryLimit = Annotated[
 Profile = Annotated[
     str | None,
     Option("--profile", metavar="NAME", help="Follow a library, as ranx, or a file of your own."),
+]
+Primary = Annotated[
+    list[str] | None,
+    Option("--primary", metavar="METRIC", help="The one that decides; default: the first."),
 ]
 Out = Annotated[
     str | None,
@@ -68,15 +73,20 @@ Prometheus = Annotated[
 _SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(?:([kmgt])(i?)b?|b)?", re.IGNORECASE)
 
 
-def with_profile(overrides: Sequence[str] | None, profile: str | None) -> list[str]:
-    """The overrides, and the profile as one; a file is meant from here, not from the config."""
-    if profile is None:
-        return list(overrides or ())
-    is_file = profile.endswith(".toml") or "/" in profile
-    return [
-        *(overrides or ()),
-        f"metrics.profile={os.path.abspath(profile) if is_file else profile}",
-    ]
+def with_profile(
+    overrides: Sequence[str] | None, profile: str | None, primary: Sequence[str] | None = None
+) -> list[str]:
+    """The overrides, with profile and primary metrics among them.
+
+    A file of a profile is meant from here, not from the config.
+    """
+    found = list(overrides or ())
+    if profile is not None:
+        is_file = profile.endswith(".toml") or "/" in profile
+        found.append(f"metrics.profile={os.path.abspath(profile) if is_file else profile}")
+    if primary:
+        found.append(f"metrics.primary={json.dumps(list(primary), ensure_ascii=False)}")
+    return found
 
 
 def choose_format(format: str | None, is_json: bool, known: str = "table") -> str:

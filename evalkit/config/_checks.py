@@ -243,7 +243,37 @@ def check_metrics(tree: Mapping[str, object], problems: Problems) -> None:
                 f"the file of {each.label} does not say how it is made of all rows",
                 hint=f"write {each.metric.name}(over='users'), or declare over_rows",
             )
+    primary = others.get("primary")
+    listed = primary if isinstance(primary, list) else [primary]
+    for number, name in enumerate(listed):
+        place: Key = ("metrics", "primary", number) if listed is primary else ("metrics", "primary")
+        if not isinstance(name, str):
+            continue
+        where = problems.places.at(place)
+        try:
+            leading = parse_metrics(
+                [name],
+                metrics=metrics,
+                policies=policies_of_kind(kind),
+                at={0: where}.__getitem__,
+            )
+        except EvalkitError as error:
+            problems.add_error(place, error)
+            continue
+        for each in leading:
+            if each not in found:
+                _add_not_measured(each.label, [one.label for one in found], place, problems)
     return None
+
+
+def _add_not_measured(label: str, measured: list[str], key: Key, problems: Problems) -> None:
+    close = nearest(label, measured)
+    problems.add(
+        key,
+        "metric-not-measured",
+        f"{label} is not among metrics.names",
+        hint=f"did you mean {close!r}?" if close else "add it there",
+    )
 
 
 def check_profile(tree: Mapping[str, object], problems: Problems) -> None:
@@ -360,13 +390,7 @@ def check_statistics(tree: Mapping[str, object], problems: Problems) -> None:
     for number, name in enumerate(asked):
         missing = [label for label in labels_of([name], tree) if label not in labels]
         if labels and missing:
-            close = nearest(missing[0], labels)
-            problems.add(
-                ("statistics", "metrics", number),
-                "metric-not-measured",
-                f"{missing[0]} is not among metrics.names",
-                hint=f"did you mean {close!r}?" if close else "add it there",
-            )
+            _add_not_measured(missing[0], labels, ("statistics", "metrics", number), problems)
 
 
 def ranking_tables(tree: Mapping[str, object]) -> list[Mapping[str, object]]:

@@ -282,6 +282,17 @@ class Config(Record):
         """
         return self.read_metrics(self.metrics.names)
 
+    @property
+    def primary(self) -> tuple[str, ...]:
+        """Labels of the metrics that decide, and stand first wherever numbers are shown.
+
+        Those that were named; else the metric of the first gate, else the first asked for.
+        """
+        named = self.read_metrics(self.metrics.primary)
+        asked = [request.label for request in named or self.requests]
+        gated = [gate.metric for gate in self.gates if gate.metric in asked and not named]
+        return tuple(asked if named else [*gated, *asked][:1])
+
     def read_metrics(self, names: Sequence[str]) -> tuple[Request, ...]:
         """Metrics by name, as this config understands them.
 

@@ -228,4 +228,9 @@ class MetricsSection(Record):
         description="Conventions of a library, such as ranx, or a file of your own, relative to "
         "the config file.",
     )
+    primary: Texts = Field(
+        default=(),
+        description="Those of the names that decide; default: the first gate's metric, else the "
+        "first name.",
+    )
     files: Names = Field(default=(), description="Python files with metrics of your own.")

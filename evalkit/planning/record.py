@@ -57,6 +57,7 @@ def make_report(
         profile=config.metrics.profile,
         inputs=tuple(inputs),
         counts=found.counts,
+        primary=config.primary,
         estimates=inference.estimates,
         comparisons=inference.comparisons,
         statistics=inference.used,

@@ -56,6 +56,7 @@ def render_json(report: Report) -> str:
         *((name, _line(getattr(report, name))) for name in _TEXTS),
         ("inputs", lists.pop("inputs")),
         ("counts", _block([("truth", _line(_fields(counts.truth))), ("models", models)], 2)),
+        ("primary", _line(report.primary)),
         ("metrics", _records(report.estimates, _ESTIMATE)),
         ("comparisons", lists.pop("comparisons")),
         ("statistics", _line(None if used is None else _fields(used))),
@@ -212,6 +213,7 @@ def _read(document: dict[str, Any]) -> Report:
         read_record(Estimate, each, {"higher_is_better": directions.get(each["name"])})
         for each in read_list(document["metrics"])
     )
+    found["primary"] = tuple(map(read_text, read_list(document.get("primary", []))))
     found["standings"] = tuple(map(_read_standing, read_list(document.get("standings", []))))
     found["statistics"] = None if used is None else read_record(StatisticsUsed, used)
     return Report(**found, meta=read_record(Meta, document["meta"]))

@@ -151,6 +151,7 @@ class Report:
     curves: tuple[Curve, ...] = ()
     distributions: tuple[Distribution, ...] = ()
     graphs: tuple[Graph, ...] = ()
+    primary: tuple[str, ...] = ()  # labels of the metrics that decide
     schema_version: int = SCHEMA_VERSION
     config: Mapping[str, object] | None = None  # goes into manifest.json
     per_user_values: PerUser | None = field(default=None, compare=False)
@@ -172,6 +173,14 @@ class Report:
     def labels(self) -> tuple[str, ...]:
         """The metric labels in the order they were asked for."""
         return self._index.labels
+
+    @property
+    def leading(self) -> tuple[str, ...]:
+        """The labels, those that decide first: the primary ones, then those of gates."""
+        gated = [each.metric for each in self.gates]
+        known = set(self.labels)
+        first = [each for each in (*self.primary, *gated) if each in known]
+        return tuple(dict.fromkeys([*first, *self.labels]))
 
     def estimate(
         self, model: str, metric: str | None, segmentation: str | None, segment: str | None
@@ -202,7 +211,7 @@ class Report:
                 [unknown-model] or segment [unknown-segment], or more than one fits
                 [ambiguous-metric, ambiguous-model, ambiguous-segment].
         """
-        label = self._find_label(metric)
+        label = self.label_of(metric)
         model = self._find_model(model)
         where = self._find_segment(segment)
         found = self.estimate(model, label, *where)
@@ -223,7 +232,7 @@ class Report:
         """
         import polars.selectors as cs
 
-        label = self._find_label(metric)
+        label = self.label_of(metric)
         model = self._find_model(model)
         kept = self.per_user_values
         if kept is None or label not in kept.metrics:
@@ -293,7 +302,12 @@ class Report:
         roles = {each.role for each in self.inputs}
         return next((each for each in ("ratings", "labels") if each in roles), "rankings")
 
-    def _find_label(self, metric: str) -> str:
+    def label_of(self, metric: str) -> str:
+        """The label of a metric in any spelling, such as `ndcg@10`.
+
+        Raises:
+            RequestError: there is none [metric-not-in-report], or several fit [ambiguous-metric].
+        """
         from evalkit.report._labels import find_label, read_asked
 
         if self._index.asked is None:

@@ -65,9 +65,9 @@ def verdict_of(report: Report) -> Verdict:
 
 
 def summarize(report: Report, *, path: str = "") -> str:
-    """One line for a chat or a subject: name, verdict, each model's first metric, what failed."""
+    """One line for a chat or a subject: name, verdict, each model's primary metric, what failed."""
     parts = [f"{clean(report.name)}: {verdict_of(report)}"]
-    label = report.labels[0] if report.labels else ""
+    label = report.leading[0] if report.labels else ""
     chosen = [
         each for each in report.estimates if each.metric == label and each.segmentation is None
     ]

@@ -671,3 +671,40 @@ def test_the_scanner_agrees_with_tomllib_on_any_document(entries):
     for number in range(len(entries)):
         line = next(line for key, line in found.items() if key[-1] == f"key{number}")
         assert text.split("\n")[line - 1].startswith(f"key{number} = ")
+
+
+LEADING = SMALL.replace('["nDCG@10"]', '["nDCG@{5,10}", "recall@5", "RR"]')
+
+
+@pytest.mark.parametrize(
+    ("more", "leading"),
+    [
+        ("", ("nDCG@5",)),
+        ('primary = "ndcg@10"\n', ("nDCG@10",)),
+        ('primary = ["RR", "nDCG@{5,10}"]\n', ("RR", "nDCG@5", "nDCG@10")),
+        ('profile = "ranx"\nprimary = "nDCG@10"\n', ("nDCG(below_threshold='ignore')@10",)),
+        ('[[gates]]\nmetric = "MRR"\nmin = 0.1\n', ("RR",)),
+        ('primary = "recall@5"\n[[gates]]\nmetric = "RR"\nmin = 0.1\n', ("recall@5",)),
+        ('profile = "ranx"\n[[gates]]\nmetric = "RR"\nmin = 0.1\n', ("RR",)),
+    ],
+)
+def test_primary_metrics_are_named_or_the_first_of_gates_or_names(more, leading):
+    config = parse_config(LEADING + more, source="job.toml")
+
+    assert config.primary == leading
+
+
+@pytest.mark.parametrize(
+    ("primary", "code", "at", "hint"),
+    [
+        ('"nDCG@20"', "metric-not-measured", "job.toml:9: metrics.primary", "nDCG@10"),
+        ('["RR", "ndgc@5"]', "unknown-metric", "job.toml:9: metrics.primary[1]", "nDCG"),
+        ("3", "wrong-type", "job.toml:9: metrics.primary", ""),
+    ],
+)
+def test_primary_metrics_are_among_the_names(primary, code, at, hint):
+    with pytest.raises(RequestError) as raised:
+        parse_config(f"{LEADING}primary = {primary}\n", source="job.toml")
+
+    assert (raised.value.code, raised.value.at) == (code, at)
+    assert hint in raised.value.hint

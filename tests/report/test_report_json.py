@@ -91,6 +91,7 @@ def test_keys_stand_in_the_order_of_the_interface(report):
         *("schema_version", "evalkit", "run_id", "run_key", "name", "profile", "inputs"),
         *(
             "counts",
+            "primary",
             "metrics",
             "comparisons",
             "statistics",

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from evalkit.report.entries import Curve, Graph
 from evalkit.report.html._markup import Html, el, join
-from evalkit.report.html._overview import leading_labels, one_of_each_metric
+from evalkit.report.html._overview import one_of_each_metric
 from evalkit.report.html._plots import Line, Mark, Row, curve_plot, dot_plot, histogram, swatch
 from evalkit.report.html._scale import decimals_for, show
 from evalkit.report.html._tables import (
@@ -199,7 +199,7 @@ def segments_section(report: Report) -> Html | None:
     if not of_segments:
         return None
     overall = {group.segment: group for group in by_segment}.get(None)
-    labels = leading_labels(report)
+    labels = report.leading
     drawn = _largest(of_segments, MOST_CELLS)
     cells_a_metric = sum(len(group.models) for group in drawn)
     room = max(1, min(MOST_CELLS // max(cells_a_metric, 1), 4))
@@ -283,7 +283,7 @@ def distributions_section(report: Report) -> Html | None:
     if not report.distributions:
         return None
     series = {model: place for place, model in enumerate(report.models)}
-    labels = leading_labels(report)
+    labels = report.leading
     found = sorted(
         (each for each in report.distributions if all(map(math.isfinite, each.edges))),
         key=lambda each: labels.index(each.metric) if each.metric in labels else len(labels),
@@ -319,9 +319,7 @@ def matrix_section(report: Report) -> Html | None:
     if len({each.baseline for each in overall}) < 2:
         return None
     parts = []
-    compared = [
-        label for label in leading_labels(report) if any(c.metric == label for c in overall)
-    ]
+    compared = [label for label in report.leading if any(c.metric == label for c in overall)]
     for metric in compared[:2]:
         pairs = [each for each in overall if each.metric == metric]
         of = {(each.candidate, each.baseline): each for each in map(turned, pairs)}

@@ -311,7 +311,7 @@ def _leading_plots(report: Report, group: Group) -> Html | None:
         for model, _, letter in standing.models
     }
     figures = []
-    for label in leading_labels(report)[:2]:
+    for label in report.leading[:2]:
         found = [each for each in _column(group, label) if not math.isnan(each.value)]
         is_down = bool(found) and found[0].higher_is_better is False
         found.sort(key=lambda each: each.value, reverse=not is_down)
@@ -339,13 +339,6 @@ def _leading_plots(report: Report, group: Group) -> Html | None:
             "p", "Models that share a letter cannot be told apart by these users.", class_="soft"
         )
     return join(el("div", figures, class_="plots"), note)
-
-
-def leading_labels(report: Report) -> list[str]:
-    """Metrics that people asked about most: those of gates, then in the order of the config."""
-    labels = report.labels
-    gated = [each.metric for each in report.gates if each.metric in labels]
-    return list(dict.fromkeys([*labels[:1], *gated, *labels]))
 
 
 def one_of_each_metric(labels: Sequence[str]) -> list[str]:
