@@ -154,9 +154,10 @@ def _drawn(
     if not math.isfinite(each.delta):
         return each
     pair = (each.baseline, each.candidate)
-    p_value = resampling.p_value(segment, pair, each.metric)
-    if p_value is not None:
-        each = replace(each, p_value=p_value, test=chosen.test)
+    found = resampling.test(segment, pair, each.metric)
+    if found is not None:
+        test = f"{chosen.test}, tail" if found.is_tail else chosen.test
+        each = replace(each, p_value=found.p_value, test=test)
     interval = resampling.interval(segment, pair, each.metric, each.delta)
     if interval is not None:
         each = replace(each, low=interval.low, high=interval.high)

@@ -20,6 +20,7 @@ from evalkit.segments import CellSet, Segment
 from evalkit.statistics import bootstrap, permutation
 from evalkit.statistics.bootstrap import Resamples
 from evalkit.statistics.intervals import Interval
+from evalkit.statistics.paired import PairedTest
 from evalkit.statistics.permutation import SignFlips
 from evalkit.sums import Pair, Totals, add_to
 from evalkit.values.blocks import BlockValues, beside
@@ -294,22 +295,22 @@ class Resampling:
         found = self.draws.resamples[segment]
         return found.interval(column, level=chosen.level, kind=chosen.limits, estimate=mean)
 
-    def p_value(self, segment: Segment, pair: Pair, label: str) -> float | None:
-        """p of no difference by the test that was asked for; None where the t test gives it."""
+    def test(self, segment: Segment, pair: Pair, label: str) -> PairedTest | None:
+        """The test of no difference that was asked for; None where it is the t test."""
         column = self._column(pair, label)
         if column is None:
             return None
         if self.chosen.test == "bootstrap" and segment in self.draws.resamples:
-            return self.draws.resamples[segment].p_value(column)
+            return self.draws.resamples[segment].test(column)
         if self.chosen.test == "permutation" and segment in self.draws.flips:
             n_values = len(self.draws.models) * len(self.requests)
-            return self.draws.flips[segment].test(column - n_values).p_value
+            return self.draws.flips[segment].test(column - n_values)
         if self.chosen.test == "wilcoxon" and (segment, pair) in self.draws.differences:
             from evalkit.statistics.wilcoxon import wilcoxon_test
 
             place = [request.label for request in self.requests].index(label)
             parts = [part[:, place] for part in self.draws.differences[segment, pair]]
-            return wilcoxon_test(np.concatenate(parts)).p_value
+            return wilcoxon_test(np.concatenate(parts))
         return None
 
     def _column(self, target: str | Pair, label: str) -> int | None:

@@ -19,6 +19,7 @@ TESTS = {
     "bootstrap": "bootstrap",
     "tukey": "Tukey's test",
 }
+OF_TAIL = ", tail"
 CORRECTIONS = {
     "holm": "Holm",
     "bonferroni": "Bonferroni",
@@ -67,7 +68,10 @@ def finding_lines(report: Report, *, width: int) -> list[str]:
 
 
 def _how(rows: Sequence[Comparison], used: StatisticsUsed | None) -> str:
-    test = TESTS.get(rows[0].test, rows[0].test)
+    name = rows[0].test.removesuffix(OF_TAIL)
+    test = TESTS.get(name, name)
+    if any(each.test.endswith(OF_TAIL) for each in rows):
+        test += ", beyond the draws a tail"
     if used is None:
         return test
     correction = CORRECTIONS.get(used.correction, used.correction)

@@ -8,6 +8,7 @@
 - `tukey`: all pairs at once; letters for models that cannot be told apart.
 - `power`: what a comparison of so many users can see.
 - `bootstrap`, `permutation`: resampling in the pass over the users; states that merge.
+- `tails`: p-values of draws, and of what lies beyond them.
 - `search`: where a candidate loses and gains; `change`: why a mean moved between two runs.
 - `wilcoxon`: signed ranks, and counts of wins, ties and losses.
 

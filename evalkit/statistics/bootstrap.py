@@ -34,6 +34,8 @@ from ._draws import (
 from ._grid import Segments, check_segments, grid_exponent, skewness_of, spread_of, to_grid
 from .distributions import normal_cdf, normal_quantile
 from .intervals import NO_INTERVAL, Interval, check_level
+from .paired import PairedTest
+from .tails import p_of_draws
 
 KINDS = ("percentile", "bca", "studentised")
 FEWEST_REPLICATES = 100
@@ -264,26 +266,28 @@ class Resamples:
             found = percentile_interval(means, level=level)
         return Interval(found.low + (estimate - mean), found.high + (estimate - mean))
 
-    def p_value(self, column: int, *, segment: int | None = None) -> float:
-        """Two-sided p of "the column's mean is 0", of the replicates moved to a mean of 0.
+    def test(self, column: int, *, segment: int | None = None) -> PairedTest:
+        """Two-sided test of "the column's mean is 0", of the replicates moved to a mean of 0.
 
-        Studentised where `squares` were kept. It is (1 + replicates at least as far off) /
-        (1 + replicates); NaN below two users.
+        Studentised where `squares` were kept. p is (1 + replicates at least as far off) /
+        (1 + replicates), or that of Student's tail where these are few (`tails`); NaN below two
+        users.
 
         Source:
             Sakai 2006, Evaluating evaluation metrics based on the bootstrap, SIGIR, 525-532.
         """
         moments = self._moments_of(column, segment)
-        if moments[0] < 2:
-            return math.nan
-        mean = self.estimate(column, segment=segment)
+        mean, count = self.estimate(column, segment=segment), int(moments[0])
+        if count < 2:
+            return PairedTest(mean, math.nan, count)
         shifts = self.replicate_means(column, segment=segment) - mean
+        far = abs(mean)
         if self.squares and spread_of(moments) > 0:
             with np.errstate(invalid="ignore", divide="ignore"):
                 shifts = shifts / self._replicate_errors(column, segment)
-            mean /= self._own_error(column, segment)
-        found = np.abs(shifts[~np.isnan(shifts)])
-        return (1 + int(np.count_nonzero(found >= abs(mean)))) / (1 + found.size)
+            far /= self._own_error(column, segment)
+        p_value, is_tail = p_of_draws(shifts, far, df=count - 1)
+        return PairedTest(mean, p_value, count, is_tail)
 
     def _replicates_of(self, column: int, segment: int | None) -> tuple[Whole, Whole]:
         used = slice(None) if segment is None else slice(segment, segment + 1)

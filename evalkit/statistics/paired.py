@@ -21,11 +21,13 @@ class PairedTest:
         statistic: of the test; NaN where it does not exist.
         p_value: from 0 to 1; NaN where the test does not exist.
         n: users that entered it.
+        is_tail: the p-value is that of a tail beyond what was drawn.
     """
 
     statistic: float
     p_value: float
     n: int
+    is_tail: bool = False
 
 
 def t_test(delta: float, std_error: float | None, n: int) -> PairedTest:

@@ -9,6 +9,7 @@ Differences are rounded to a grid of 2^-36 of the largest possible one, so that 
 numbers. Sums that differ by less than this rounding may have moved them count as equally far.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from ._draws import CHUNK, GRID_BITS, MOST_USERS, SIGNS, Keys, Values, Whole, ad
 from ._grid import Segments, grid_exponent
 from .bootstrap import check_replicates, prepare_block, refuse_users
 from .paired import PairedTest
+from .tails import p_of_draws
 
 MOST_EXACT = 18  # 262,144 choices of signs
 SIGN_SEED = 0x5851F42D4C957F2D  # signs and Poisson weights of one seed have nothing in common
@@ -176,7 +178,8 @@ class SignFlips:
         """Two-sided test of "the signs mean nothing".
 
         The statistic is the sum of the differences. Of random signs p is
-        (1 + replicates at least as far off) / (1 + replicates), so never 0.
+        (1 + replicates at least as far off) / (1 + replicates), or that of a normal tail where
+        these are few (`tails`); never below that of the rarest signs, 2 in 2^users.
 
         Args:
             segment: its code; None for all users.
@@ -193,11 +196,12 @@ class SignFlips:
             segments = range(len(self.totals)) if segment is None else (segment,)
             some = [each for code in segments for each in self._few.get((code, column), ())]
             sums = signed_sums(some)
-            p_value = np.count_nonzero(np.abs(sums) >= abs(total) - count) / sums.size
-            return PairedTest(statistic, p_value, count)
-        sums = self.sums[used, column, : self.replicates].sum(axis=0)
-        as_far = int(np.count_nonzero(np.abs(sums) >= abs(total) - count))
-        return PairedTest(statistic, (1 + as_far) / (1 + self.replicates), count)
+            return PairedTest(
+                statistic, np.count_nonzero(np.abs(sums) >= abs(total) - count) / sums.size, count
+            )
+        sums = self.sums[used, column, : self.replicates].sum(axis=0).astype(np.float64)
+        p_value, is_tail = p_of_draws(sums, abs(total) - count, df=math.inf)
+        return PairedTest(statistic, max(p_value, math.ldexp(1.0, 1 - count)), count, is_tail)
 
 
 def signed_sums(whole: Sequence[int]) -> Whole:

@@ -299,7 +299,7 @@ def test_below_two_users_there_are_no_limits(kind, n_users):
     found = resample(keys, values, squares=True)
 
     assert not found.interval(0, level=0.95, kind=kind).exists
-    assert math.isnan(found.p_value(0))
+    assert math.isnan(found.test(0).p_value)
 
 
 def test_all_users_undefined_have_no_limits():
@@ -316,8 +316,9 @@ def test_p_is_small_of_a_clear_difference_and_one_of_none(squares):
     shifted = resample(keys, values, squares=squares)
     nothing = resample(keys, np.zeros((200, 1)), squares=squares)
 
-    assert shifted.p_value(0) == 1 / 101
-    assert nothing.p_value(0) == 1.0
+    assert 0.0 < shifted.test(0).p_value < 1e-9
+    assert shifted.test(0).is_tail
+    assert nothing.test(0).p_value == 1.0
 
 
 def test_columns_of_any_size_are_resampled_alike():

@@ -11,6 +11,7 @@ from logs import JIT_OFF, examples
 from scipy import stats
 
 from evalkit.errors import RequestError
+from evalkit.statistics.corrections import adjust
 from evalkit.statistics.permutation import MOST_EXACT, SignFlips, estimate_bytes, permutation_test
 
 laws = settings(deadline=None, max_examples=examples(30))
@@ -131,12 +132,35 @@ def test_signs_are_fair_and_independent():
     assert np.abs(off).max() < 7.0
 
 
-def test_p_is_never_zero():
+def test_p_is_never_below_that_of_the_rarest_signs():
     found = permutation_test(
         np.ones(MOST_EXACT + 1), keys_of(MOST_EXACT + 1), replicates=100, seed=1
     )
 
-    assert found.p_value == 1 / 101
+    assert found.p_value >= 2.0**-MOST_EXACT
+    assert found.p_value < 1 / 101
+    assert found.is_tail
+
+
+@compiled
+def test_beyond_the_draws_p_is_that_of_many_more_draws():
+    differences = np.random.default_rng(4).normal(0.04, 0.5, 3000)
+    t = stats.ttest_1samp(differences, 0).pvalue
+
+    found = permutation_test(differences, keys_of(3000), replicates=1000, seed=1)
+    assert t < 1e-4
+    assert 0.2 < math.log(found.p_value) / math.log(t) < 1.2
+
+
+@compiled
+def test_holm_finds_what_is_far_among_many_tests():
+    rng = np.random.default_rng(19)
+    differences = rng.normal(np.linspace(0.05, 0.6, 60), 0.5, (800, 60))
+    flips = SignFlips([4.0] * 60, replicates=1000, seed=1)
+    flips.add(keys_of(800), differences)
+
+    found = [flips.test(column).p_value for column in range(60)]
+    assert sum(p <= 0.05 for p in adjust(found, "holm").p_adjusted) >= 50
 
 
 def test_too_few_replicates_are_refused():

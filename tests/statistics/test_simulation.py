@@ -85,8 +85,8 @@ def p_values(differences, seed):
         "t": t_test(mean, error, n).p_value,
         "Wilcoxon": wilcoxon_test(differences).p_value,
         "permutation": flips.test(0).p_value,
-        "bootstrap": plain.p_value(0),
-        "bootstrap, studentised": studentised.p_value(0),
+        "bootstrap": plain.test(0).p_value,
+        "bootstrap, studentised": studentised.test(0).p_value,
     }
 
 
