@@ -2,6 +2,7 @@
 
     python bench/same.py main                       # the working tree against main
     python bench/same.py v0.1.0 HEAD --logs 500     # two commits, more random logs
+    python bench/same.py main --quick --logs 20     # random logs alone
     python bench/same.py main --keep cases          # what differs, to be run again by hand
 
 Runs the demo, every config of configs/ on logs made to fit, the conformance fixtures under every
@@ -36,10 +37,12 @@ def main() -> int:
     parser.add_argument("other", nargs="?", default=WORKING_TREE, help="Default: working tree.")
     parser.add_argument("--logs", type=int, default=120, help="Random logs of each kind.")
     parser.add_argument("--keep", type=Path, help="Folder that the cases are kept in.")
+    parser.add_argument("--quick", action="store_true", help="Random logs alone.")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="evalkit-same-") as scratch:
         folder = given.keep or Path(scratch)
         make = [BENCH / "same_cases.py", folder, str(given.logs), str(given.seed)]
+        make += ["--quick"] if given.quick else []
         subprocess.run([sys.executable, *make], check=True)
         answers = []
         for commit in (given.commit, given.other):

@@ -1,13 +1,11 @@
 """Every command and example of the README runs, and the two commands are those that CI runs."""
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from program import run_program
 
 import evalkit
 from evalkit.config import parse_config
@@ -20,13 +18,6 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
 
 
-def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "80"}
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-
-
 def test_commands_run_one_after_the_other(tmp_path: Path) -> None:
     lines = [line[2:] for block in blocks("console") for line in block.splitlines()]
     assert len(lines) >= 5
@@ -34,16 +25,9 @@ def test_commands_run_one_after_the_other(tmp_path: Path) -> None:
         name, *arguments = shlex.split(line)
         assert name == "evalkit", line
 
-        done = run([sys.executable, "-m", "evalkit", *arguments], tmp_path)
+        done = run_program(arguments, tmp_path, {"NO_COLOR": "1"})
 
-        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
-
-
-def test_python_examples_run(tmp_path: Path) -> None:
-    for block in blocks("python"):
-        done = run([sys.executable, "-W", "error", "-c", block], tmp_path)
-
-        assert done.returncode == 0, done.stderr
+        assert done.status == 0, f"{line}\n{done.out}{done.err}"
 
 
 def test_python_examples_say_the_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,10 +59,10 @@ def test_config_examples_load() -> None:
 def test_demo_prints_what_the_readme_shows(tmp_path: Path) -> None:
     shown = blocks("text")[0].strip()
 
-    done = run([sys.executable, "-m", "evalkit", "demo"], tmp_path)
+    done = run_program(["demo"], tmp_path, {"NO_COLOR": "1"})
 
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(shown), done.stdout
+    assert done.status == 0, done.err
+    assert done.out.startswith(shown), done.out
 
 
 def test_ci_calls_the_test_command() -> None:

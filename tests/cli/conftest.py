@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from program import Outcome, environment
+from program import Outcome, environment, run_program
 
 
 @pytest.fixture
@@ -15,16 +15,7 @@ def evalkit(tmp_path: Path) -> Callable[..., Outcome]:
     """Runs `evalkit ...` in an empty folder."""
 
     def run(*arguments: object, cwd: Path = tmp_path, **env: str) -> Outcome:
-        done = subprocess.run(
-            [sys.executable, "-m", "evalkit", *map(str, arguments)],
-            cwd=cwd,
-            env=environment(env),
-            capture_output=True,
-            encoding="utf-8",
-            timeout=300,
-            check=False,
-        )
-        return Outcome(done.returncode, done.stdout, done.stderr)
+        return run_program([*map(str, arguments)], cwd, env)
 
     return run
 

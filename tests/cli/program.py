@@ -1,12 +1,20 @@
 """What a run of the program in a process of its own needs, and what it says."""
 
+import atexit
 import json
 import os
+import subprocess
+import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 ROOT = Path(__file__).parent.parent.parent
+READ_WHEN_LOADED = ("NUMBA_", "POLARS_", "PYTHON")
+IS_FREE = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -30,3 +38,53 @@ def environment(more: Mapping[str, str]) -> dict[str, str]:
     known = {name: value for name, value in os.environ.items() if name != "EVALKIT_TRACEBACK"}
     paths = [str(ROOT), *filter(None, [known.get("PYTHONPATH")])]
     return {**known, "PYTHONPATH": os.pathsep.join(paths), "COLUMNS": "80", **more}
+
+
+def run_program(arguments: list[str], cwd: Path, more: Mapping[str, str] = {}) -> Outcome:
+    """`evalkit ...` in a process of its own, which mostly comes loaded."""
+    variables = environment(more)
+    if own_variables(variables) == own_variables(environment({})) and IS_FREE.acquire(False):
+        try:
+            return run_loaded(arguments, cwd, variables)
+        finally:
+            IS_FREE.release()
+    done = subprocess.run(
+        [sys.executable, "-m", "evalkit", *arguments],
+        cwd=cwd,
+        env=variables,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=300,
+        check=False,
+    )
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def own_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if name.startswith(READ_WHEN_LOADED)}
+
+
+def run_loaded(arguments: list[str], cwd: Path, variables: Mapping[str, str]) -> Outcome:
+    process = zygote(tuple(own_variables(variables).items()))
+    with NamedTemporaryFile() as out, NamedTemporaryFile() as err:
+        request = {"arguments": arguments, "cwd": str(cwd), "env": dict(variables)}
+        line = json.dumps(request | {"out": out.name, "err": err.name})
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+        status = int(process.stdout.readline())
+        return Outcome(status, out.read().decode(), err.read().decode())
+
+
+@cache
+def zygote(variables: tuple[tuple[str, str], ...]) -> "subprocess.Popen[str]":
+    """The process that all others come from, one for each set of variables that are read early."""
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore::DeprecationWarning", Path(__file__).with_name("zygote.py")],
+        env={**environment({}), **dict(variables)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    atexit.register(process.communicate)
+    return process

@@ -1,12 +1,10 @@
 """Ratings and labels as whole commands: config to report, exit status, check."""
 
 import json
-import os
-import subprocess
-import sys
 
 import polars as pl
 import pytest
+from program import run_program
 
 LABELS = """
 [labels]
@@ -20,14 +18,7 @@ names = ["AUC", "GAUC", "log-loss"]
 
 
 def evalkit(folder, *arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "evalkit", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "NO_COLOR": "1"},
-        check=False,
-    )
+    return run_program([*arguments], folder, {"NO_COLOR": "1"})
 
 
 @pytest.fixture
@@ -45,8 +36,8 @@ def folder(tmp_path):
 def test_a_run_writes_its_report_and_curves(folder):
     done = evalkit(folder, "run", "job.toml", "--json")
 
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
+    assert done.status == 0, done.err
+    document = json.loads(done.out)
     values = {each["metric"]: each["value"] for each in document["metrics"]}
     assert values["AUC"] == 0.75
     assert {each["kind"] for each in document["graphs"]} == {
@@ -60,12 +51,12 @@ def test_a_run_follows_a_profile_and_refuses_one_that_says_nothing(folder):
     done = evalkit(folder, "run", "job.toml", "--profile", "recbole", "--json")
     refused = evalkit(folder, "run", "job.toml", "--profile", "ranx")
 
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
+    assert done.status == 0, done.err
+    document = json.loads(done.out)
     assert document["profile"] == "recbole"
     assert "AUC(over='users', weighting='positives')" in [e["metric"] for e in document["metrics"]]
-    assert refused.returncode == 2
-    assert "profile-without-kind" in refused.stderr
+    assert refused.status == 2
+    assert "profile-without-kind" in refused.err
 
 
 def test_a_report_is_read_back_with_its_graphs(folder):
@@ -84,8 +75,8 @@ def test_a_report_is_read_back_with_its_graphs(folder):
 def test_a_table_shows_the_numbers(folder):
     done = evalkit(folder, "run", "job.toml")
 
-    assert "0.750000" in done.stdout
-    assert "verdict: fine" in done.stdout
+    assert "0.750000" in done.out
+    assert "verdict: fine" in done.out
 
 
 @pytest.mark.parametrize(
@@ -105,16 +96,16 @@ def test_what_is_wrong_ends_with_one_clear_error(folder, more, codes, status):
 
     done = evalkit(folder, "run", "job.toml")
 
-    assert done.returncode == status, done.stderr
-    assert [code for code in codes if f"error[{code}]" in done.stderr] == codes
-    assert "Traceback" not in done.stderr
+    assert done.status == status, done.err
+    assert [code for code in codes if f"error[{code}]" in done.err] == codes
+    assert "Traceback" not in done.err
 
 
 def test_a_memory_limit_that_cannot_hold_is_told_before_data_is_read(folder):
     done = evalkit(folder, "run", "job.toml", "--memory-limit", "100MiB")
 
-    assert done.returncode == 4
-    assert "error[memory-limit]" in done.stderr
+    assert done.status == 4
+    assert "error[memory-limit]" in done.err
 
 
 def test_check_lists_what_would_be_dropped(folder):
@@ -123,16 +114,16 @@ def test_check_lists_what_would_be_dropped(folder):
 
     done = evalkit(folder, "check", "job.toml")
 
-    assert done.returncode == 3
-    assert "error[null-id]" in done.stdout
-    assert "error[bad-score]" in done.stdout
+    assert done.status == 3
+    assert "error[null-id]" in done.out
+    assert "error[bad-score]" in done.out
 
 
 def test_the_same_work_is_recognised(folder):
     first = evalkit(folder, "run", "job.toml", "--if-new", "-q")
     second = evalkit(folder, "run", "job.toml", "--if-new", "-q")
 
-    assert (first.returncode, second.returncode) == (0, 0), second.stderr
+    assert (first.status, second.status) == (0, 0), second.err
     assert (
         len([each for each in (folder / "runs").iterdir() if (each / "report.json").exists()]) <= 2
     )
@@ -150,8 +141,8 @@ def test_predictions_join_ratings(folder):
 
     done = evalkit(folder, "run", "r.toml", "--json")
 
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["metrics"][0]["value"] == 0.5
+    assert done.status == 0, done.err
+    assert json.loads(done.out)["metrics"][0]["value"] == 0.5
 
 
 def test_gates_judge_metrics_of_labels_by_any_of_their_names(folder):
@@ -161,6 +152,6 @@ def test_gates_judge_metrics_of_labels_by_any_of_their_names(folder):
 
     done = evalkit(folder, "run", "job.toml")
 
-    assert done.returncode == 0, done.stderr
-    assert "2 gates" in done.stdout
-    assert "not in the report" not in done.stdout + done.stderr
+    assert done.status == 0, done.err
+    assert "2 gates" in done.out
+    assert "not in the report" not in done.out + done.err

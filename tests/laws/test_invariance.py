@@ -29,12 +29,12 @@ from evalkit.values import blocks as aggregate
 
 laws = settings(
     deadline=None,
-    max_examples=examples(60),
+    max_examples=examples(25),
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 
-forms = settings(laws, max_examples=examples(30))  # several runs an example
+forms = settings(laws, max_examples=examples(10))  # several runs an example
 
 POLICIES = st.fixed_dictionaries(
     {},

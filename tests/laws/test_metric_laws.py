@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from logs import examples
 from measure import measure
 from naive import NAIVE
 
@@ -20,7 +21,7 @@ GAINS = st.sampled_from([0.5, 1.0, 2.0, 3.0, 5.0])
 LISTS = st.lists(st.one_of(st.just(0.0), GAINS), max_size=12)
 USERS = st.lists(st.tuples(LISTS, st.lists(GAINS, max_size=4)), min_size=1, max_size=5)
 
-laws = settings(deadline=None, max_examples=40)
+laws = settings(deadline=None, max_examples=examples(20))
 
 
 def lists_of(users):
@@ -108,7 +109,7 @@ def test_moving_an_item_up_never_lowers_a_monotone_metric(name, users, data):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=examples(15))
 @given(users=USERS)
 def test_every_parameter_value_agrees_with_plain_python(name, users):
     ranked, relevant = lists_of(users)

@@ -8,12 +8,13 @@ import by_policy
 import polars as pl
 import pytest
 from by_policy import Asked, Log
+from logs import examples
 
 import evalkit
 from evalkit.config import build_config
 from evalkit.metrics import registry
 
-SHORT, LONG = 40, 3000  # logs
+SHORT, LONG = examples(40), 3000  # logs
 
 POLICIES = {
     "missing_ranking": ["zero", "skip", "nan"],

@@ -6,11 +6,12 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from logs import examples
 
 import evalkit
 from evalkit.metrics import registry_of
 
-laws = settings(deadline=None, max_examples=8)
+laws = settings(deadline=None, max_examples=examples(8))
 EIGHTHS = st.integers(0, 8)  # exact in binary, and so is 1 less them; many are equal
 LABELED = st.lists(
     st.tuples(st.integers(1, 3), EIGHTHS, st.integers(0, 1), st.integers(0, 3)),

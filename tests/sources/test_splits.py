@@ -1,11 +1,10 @@
 """Tables that mix the parts of a split: refused with what to write, kept, written by init."""
 
 import re
-import subprocess
-import sys
 
 import polars as pl
 import pytest
+from program import run_program
 
 import evalkit
 from evalkit import street
@@ -360,14 +359,8 @@ def test_parts_that_files_are_named_after(files, parts):
 
 
 def command(folder, *arguments):
-    done = subprocess.run(
-        [sys.executable, "-m", "evalkit", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
+    done = run_program([*arguments], folder)
+    return done.status, done.out, done.err
 
 
 def test_init_writes_where_and_says_so(tmp_path):

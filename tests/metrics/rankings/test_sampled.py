@@ -5,6 +5,7 @@ from math import log2, nan
 import numpy as np
 import polars as pl
 import pytest
+from logs import JIT_OFF
 from measure import measure
 
 import evalkit
@@ -85,6 +86,7 @@ POPULATIONS = {
 }
 
 
+@pytest.mark.skipif(JIT_OFF, reason="too many users for plain Python")
 @pytest.mark.parametrize("of", ["recall", "nDCG"])
 @pytest.mark.parametrize("population", POPULATIONS)
 def test_corrections_recover_the_whole_catalogue(population, of):
