@@ -64,6 +64,7 @@ from ._declare import (
     label_metric,
     metric,
     number,
+    of_loss,
     rating_metric,
 )
 from ._explain import describe, describe_all, explain, warm_metrics
@@ -72,6 +73,7 @@ from ._kinds import KINDS, has_user_values, is_plain_mean, over, policies_of_kin
 from ._lists import Beside, Genres, Groups, Items, ListRules, Lists, Shown, Vectors, list_metric
 from ._policies import BOUNDS, POLICIES, TIED
 from ._registry import load_metric_files, registry, registry_of
+from ._rows import at_threshold, of_counts, of_kernel, over_rows_or_groups, over_rows_or_users
 from ._sums import (
     NEGATIVES,
     POSITIVES,
@@ -81,13 +83,7 @@ from ._sums import (
     Smooth,
     Term,
     as_float,
-    at_threshold,
-    of_counts,
-    of_kernel,
-    of_loss,
     of_sums,
-    over_rows_or_groups,
-    over_rows_or_users,
     ratio,
     square_root,
 )

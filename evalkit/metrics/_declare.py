@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from evalkit.kernels import Kernel
 
+from ._sums import ROWS, OfSums, of_sums, ratio
+
 if TYPE_CHECKING:
     from numpy import float64, int32, int64
     from numpy.typing import NDArray
 
     from ._lists import ListRules
-    from ._sums import OfSums
 
 Kind = Literal["rankings", "lists", "ratings", "labels"]
 GROUPED = ("over", "weighting")
@@ -298,7 +299,7 @@ class Request:
         return replace(self, parameters=tuple(values.items()))
 
     @property
-    def over_rows(self) -> "OfSums":
+    def over_rows(self) -> OfSums:
         """The number over all rows, of a metric that has one."""
         return _over_rows(self)
 
@@ -375,7 +376,7 @@ class Request:
 
 
 @cache
-def _over_rows(request: Request) -> "OfSums":
+def _over_rows(request: Request) -> OfSums:
     # sums are told apart by the functions that they are made by, so these are made once
     assert request.metric.over_rows is not None
     return request.metric.over_rows(request)
@@ -448,7 +449,7 @@ def metric(
             tables=tables,
             example=example,
             kind=kind,
-            over_rows=_of_loss if is_loss else _callable(over_rows),
+            over_rows=of_loss if is_loss else _callable(over_rows),
             is_loss=is_loss,
             of_probabilities=of_probabilities,
             lists=lists,
@@ -470,10 +471,9 @@ rating_metric = partial(metric, kind="ratings", monotone=False, cutoff="never")
 label_metric = partial(metric, kind="labels", monotone=False, cutoff="never")
 
 
-def _of_loss(request: Request) -> "OfSums":
-    from ._sums import of_loss
-
-    return of_loss(request)
+def of_loss(request: Request) -> OfSums:
+    """The mean of the losses of all rows, by their weights."""
+    return of_sums(request.ungrouped, ROWS, by=ratio)
 
 
 def _callable(what: Any) -> Any:
