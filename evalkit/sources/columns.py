@@ -182,7 +182,11 @@ def _widened(text: str, expression: pl.Expr, schema: pl.Schema) -> pl.Expr:
         for name, dtype in types.items()
         if _inner(dtype) in _LARGEST
     }
-    times = [name for name, dtype in types.items() if dtype.is_temporal()]
+    times = {
+        name: getattr(dtype, "time_unit", None) == "ns"
+        for name, dtype in types.items()
+        if dtype.is_temporal()
+    }
     wide = pl.sql_expr(check_expression(text, schema.names(), largest, times).text)
     if any(dtype in (pl.UInt64, pl.Int128, pl.UInt128) for dtype in types.values()):
         return wide

@@ -81,7 +81,7 @@ def check_expression(
     text: str,
     names: Collection[str],
     largest: Mapping[str, int] | None = None,
-    times: Collection[str] = (),
+    times: Mapping[str, bool] | None = None,
 ) -> Checked:
     """`text` checked and written again.
 
@@ -89,7 +89,7 @@ def check_expression(
         names: columns of the table. A word that is one means the column wherever a column can
             stand, also a word of SQL such as `user` or `order`.
         largest: the largest absolute value that columns of integers can hold; below 0 of lists.
-        times: columns of dates, times and spans of time.
+        times: columns of dates, times and spans of time, and whether they are in nanoseconds.
     Raises:
         Refused: it is no expression over one row, or too long, nested or large, or computes with
             integers that may go beyond 128 bits.
@@ -100,11 +100,11 @@ def check_expression(
     known = set(names)
     if any(token.kind == "word" and token.text in known for token in tokens):
         try:
-            return _Parser(tokens, known, largest or {}, times).parse()
+            return _Parser(tokens, known, largest or {}, times or {}).parse()
         except Refused:
             pass  # a column may be called like a word of SQL that is meant as one
     words = {name for name in known if name.lower() in _WORDS}
-    return _Parser(tokens, known - words, largest or {}, times).parse()
+    return _Parser(tokens, known - words, largest or {}, times or {}).parse()
 
 
 class _Parser:
@@ -115,7 +115,7 @@ class _Parser:
         tokens: Sequence[Token],
         names: set[str],
         largest: Mapping[str, int],
-        times: Collection[str],
+        times: Mapping[str, bool],
     ) -> None:
         self._tokens = tokens
         self._columns = names
@@ -125,6 +125,7 @@ class _Parser:
         self._written: list[str] = []
         self._found: dict[str, None] = {}
         self._nested = 0
+        self._days = 0.0  # of all intervals
         self._widened: list[tuple[int, int]] = []  # where integers stand that are computed with
         self._needs_128 = False
 
@@ -161,7 +162,15 @@ class _Parser:
         """What an operator of numbers makes of two."""
         if sign == "*" and (left.is_time or right.is_time):
             raise Refused("a span of time is multiplied", "cast(... as bigint) makes it a number")
-        both = replace(joined((left, right)), is_time=left.is_time or right.is_time)
+        is_nano = (
+            sign in "+-" and left.is_nano and right.is_nano
+        )  # with anything else, they become microseconds
+        if is_nano and not (left.is_constant and right.is_constant):
+            raise Refused(
+                "times in nanoseconds end in the year 2262", "cast(... as timestamp) + ..."
+            )
+        is_time = left.is_time or right.is_time
+        both = replace(joined((left, right)), is_time=is_time, is_nano=is_nano)
         if left.largest is None or right.largest is None:
             for part in (left, right):
                 if not part.is_constant:
@@ -299,6 +308,7 @@ class _Parser:
             self._take("-", "+")
             part = self._expression(_PRODUCT)
             whole = replace(joined((part,)), is_constant=part.is_constant, is_time=part.is_time)
+            whole = replace(whole, is_nano=part.is_nano)
             if part.is_constant:
                 return replace(whole, largest=part.largest)
             self._widen(part)
@@ -336,9 +346,11 @@ class _Parser:
             return self._case()
         if self._after().kind == "text" and token.word in WITH_TEXT:
             self._need(token.word)
-            if token.word == "interval":
-                check_interval(self._next.text)
-            return replace(self._literal(_quoted(self._next.text, "'")), is_time=True)
+            is_span = token.word == "interval"
+            if is_span:
+                self._days = check_interval(self._next.text, self._days)
+            literal = self._literal(_quoted(self._next.text, "'"))
+            return replace(literal, is_time=True, is_nano=is_span)
         return self._call() if self._after().word == "(" else self._column()
 
     def _literal(self, written: str) -> Part:
@@ -368,6 +380,7 @@ class _Parser:
             largest=None if is_list else largest,
             inside=-largest if is_list and largest is not None else None,
             is_time=is_whole and name in self._times,
+            is_nano=is_whole and self._times.get(name, False),
         )
 
     def _name(self) -> None:
@@ -394,6 +407,7 @@ class _Parser:
         self._need("end")
         parts += given
         whole = widest(joined(parts, n_in_a_row=n_whens), parts)
+        whole = replace(whole, is_nano=any(part.is_nano for part in given))
         return replace(whole, largest=largest_of(given), is_time=any(x.is_time for x in given))
 
     # ------------------------------------------------------------ functions
@@ -445,10 +459,10 @@ class _Parser:
         if name in ROUNDING and first.largest is not None:
             self._widen(first)
             return self._grown_to(call, first.largest)
-        if name == "if":
-            return replace(call, largest=largest_of(parts[1:]))
-        if name in CHOOSING:
-            return replace(call, largest=largest_of(parts))
+        if name == "if" or name in CHOOSING:
+            given = parts[1:] if name == "if" else parts
+            is_nano = any(part.is_nano for part in given)
+            return replace(call, largest=largest_of(given), is_nano=is_nano)
         return call
 
     def _cast(self) -> Part:

@@ -30,6 +30,7 @@ class Part:
         largest: the largest integer that it may be; None: it is none, or nobody knows.
         inside: the same of what a list holds.
         is_wide: it is computed with as many bits as it needs.
+        is_nano: it may be a time or a span in nanoseconds, which go around in the year 2262.
         span: where it stands in what was written.
     """
 
@@ -43,6 +44,7 @@ class Part:
     inside: int | None = None
     is_wide: bool = False
     is_time: bool = False
+    is_nano: bool = False
     span: tuple[int, int] = (0, 0)
 
 
@@ -81,13 +83,13 @@ def check_pattern(part: Part) -> None:
         raise Refused(f"a pattern has more than {MOST_OF_PATTERN:,} characters", IN_LISTS)
 
 
-def check_interval(text: str) -> None:
-    """Refuse spans that would go around where they are added to a time of nanoseconds."""
-    days = 0.0
+def check_interval(text: str, days: float) -> float:
+    """The days of all intervals so far and this one, which go around where they are too many."""
     for number, unit in re.findall(r"(\d+(?:\.\d*)?)\s*([a-z]*)", text.lower()):
         days += float(number) * UNITS.get(unit, 1 / 86400)
     if days > 365.25 * MOST_YEARS:
-        raise Refused(f"an interval has more than {MOST_YEARS} years", "interval '30 days'")
+        raise Refused(f"intervals have more than {MOST_YEARS} years", "interval '30 days'")
+    return days
 
 
 def check_size(part: Part) -> Part:

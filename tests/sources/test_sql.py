@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -234,6 +234,8 @@ BITS = pl.DataFrame(
         "f": [1.5, 2.5, 0.1, None, -1.0],
         "s": ["ab", "c", None, "", "abcdef"],
         "t": [datetime(2024, 5, 31, 3)] * 5,
+        "nano": pl.Series([datetime(2262, 4, 11)] * 5, dtype=pl.Datetime("ns")),
+        "span": pl.Series([timedelta(days=100_000)] * 5, dtype=pl.Duration("ns")),
         "flag": [True, False, None, True, False],
         "list": pl.Series([[100, 100], [3], [], [1], [-128]], dtype=pl.List(pl.Int8)),
         "long": [[2**62, 2**62], [3], [], [1], [2]],
@@ -277,6 +279,19 @@ def test_no_integer_goes_around(text, expected):
     assert computed(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cast(nano as timestamp) + interval '1 day'", datetime(2262, 4, 12)),
+        ("nano - timestamp '2262-04-10'", timedelta(days=1)),
+        ("extract(year from nano) - extract(year from t)", 2262 - 2024),
+        ("span / span", 1.0),
+    ],
+)
+def test_times_in_nanoseconds_do_not_go_around(text, expected):
+    assert computed(text)[0] == expected
+
+
 @pytest.mark.parametrize("text", ["a + 1", "-a", "abs(a)", "a - 2", "a * a", "pow(a, 2)"])
 def test_an_integer_of_more_than_64_bits_is_an_error(text):
     with pytest.raises(pl.exceptions.InvalidOperationError, match=r"i128.*i64"):
@@ -294,6 +309,12 @@ def test_an_integer_of_more_than_64_bits_is_an_error(text):
         ("t + interval '101 years'", "more than 100 years"),
         ("t + interval '99 years 400 days'", "more than 100 years"),
         ("t - interval '4000000000 seconds'", "more than 100 years"),
+        ("t + interval '60 years' + interval '60 years'", "more than 100 years"),
+        ("nano + interval '1 day'", "the year 2262"),
+        ("interval '1 day' + coalesce(nano, t)", "the year 2262"),
+        ("case when flag then nano else nano end + span", "the year 2262"),
+        ("nano - nano", "the year 2262"),
+        ("span + span", "the year 2262"),
         ("regexp_like(s, s)", "no text in quotes"),
         ("s ~ s", "no text in quotes"),
         ("s not rlike lower(s)", "no text in quotes"),
