@@ -42,6 +42,7 @@ os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000,muzzy_decay_ms:
 if TYPE_CHECKING:
     from evalkit.api import compare, evaluate, evaluate_labels, evaluate_ratings
     from evalkit.errors import EvalkitError
+    from evalkit.jobs.baseline import baseline
     from evalkit.jobs.merge import merge
     from evalkit.jobs.partial import partial
     from evalkit.report import Report
@@ -52,6 +53,7 @@ __all__ = [
     "EvalkitError",
     "Report",
     "__version__",
+    "baseline",
     "compare",
     "evaluate",
     "evaluate_labels",
@@ -63,6 +65,7 @@ __all__ = [
 _HOMES = {
     "EvalkitError": "evalkit.errors",
     "Report": "evalkit.report",
+    "baseline": "evalkit.jobs.baseline",
     "compare": "evalkit.api",
     "evaluate": "evalkit.api",
     "evaluate_labels": "evalkit.api",

@@ -11,6 +11,7 @@ import typer
 from evalkit import __version__
 from evalkit.cli import console
 from evalkit.cli.audit import audit
+from evalkit.cli.baseline import baseline
 from evalkit.cli.check import check
 from evalkit.cli.compare import compare
 from evalkit.cli.demo import demo
@@ -42,6 +43,7 @@ COMMANDS = (
     metrics,
     explain,
     init,
+    baseline,
     schema,
     demo,
     synth,

@@ -4,6 +4,7 @@ Every mistake is reported at once, each with the line it stands on.
 """
 
 from evalkit.config._building import build_config, build_gates, build_statistics, with_conventions
+from evalkit.config._builtins import build_builtin
 from evalkit.config._doors import Door, speaking
 from evalkit.config._places import Key, Places, key_lines, spell
 from evalkit.config._policies import Policies
@@ -25,6 +26,7 @@ from evalkit.config._records import (
 )
 from evalkit.config._shares import is_laid_out, of_share, refuse_layout, with_paths
 from evalkit.config._tables import (
+    Builtin,
     LabelsColumns,
     LabelsTable,
     LogColumns,
@@ -45,6 +47,7 @@ from evalkit.config._variables import parse_variables
 
 __all__ = [
     "MAX_BYTES",
+    "Builtin",
     "Config",
     "Door",
     "Followed",
@@ -71,6 +74,7 @@ __all__ = [
     "TrainTable",
     "TruthColumns",
     "TruthTable",
+    "build_builtin",
     "build_config",
     "build_gates",
     "build_statistics",

@@ -8,6 +8,7 @@ from typing import cast
 
 from pydantic import ValidationError
 
+from evalkit.config._builtins import check_builtins
 from evalkit.config._checks import (
     check_metrics,
     check_names,
@@ -100,6 +101,7 @@ def _build(
         for each in error.errors(include_url=False):
             translate(cast("dict[str, object]", each), tree, problems)
     check_tables(tree, problems)
+    check_builtins(tree, problems)
     check_names(tree, problems)
     check_metrics(tree, problems)
     check_profile(tree, problems)

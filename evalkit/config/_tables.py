@@ -1,6 +1,6 @@
 """Tables of a config: where they lie, and which of their columns is which."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
@@ -20,6 +20,11 @@ _PATH = "File, glob, directory, URL, or a list of them; relative to the config f
 _COLUMNS = "What is read, and nothing else; without any, columns are guessed from their names."
 _FORMAT = "Format where the name does not tell: parquet, ipc, csv, ndjson, trec."
 _WHERE = "SQL predicate; rows in are the rows after it."
+
+
+def is_none(value: object) -> bool:
+    """Whether a key is left out of what a run keeps of its config, as one that nobody wrote."""
+    return value is None
 
 
 def tuple_of_list(value: object) -> object:
@@ -76,6 +81,11 @@ class TrainColumns(Record):
         default=("user",), description="User column, or a list of columns together."
     )
     item: str = Field(default="item", description="Item column.")
+    time: str | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Date, datetime or whole seconds; for the builtins recent and last.",
+    )
 
 
 class TruthTable(Record):
@@ -90,11 +100,53 @@ class TruthTable(Record):
     )
 
 
+Builtin = Literal["random", "popular", "recent", "last"]
+
+
 class RankingsTable(Record):
-    """Rankings that one model made, or many with `columns.model`."""
+    """Rankings that one model made, or many with `columns.model`; or a baseline made of train."""
 
     model: str | None = Field(default=None, description="Name of the model; or name columns.model.")
-    path: Texts = Field(description=_PATH)
+    path: Texts = Field(default=(), description=_PATH)
+    builtin: Builtin | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Instead of path: a baseline that is made of train.",
+    )
+    k: int | None = Field(
+        default=None,
+        ge=1,
+        le=100_000,
+        exclude_if=is_none,
+        description="Of a builtin: items of a list; default: 50.",
+    )
+    seen: Literal["drop", "keep"] | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Of a builtin: items that train has of the user; default: drop.",
+    )
+    seed: int | None = Field(
+        default=None,
+        ge=0,
+        le=2**63 - 1,
+        exclude_if=is_none,
+        description="Of random; default: 1.",
+    )
+    half_life: str | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Of recent: the age at which a row counts half, as 30d, the default.",
+    )
+    window: str | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Of recent: only rows of that last span count, as 7d, each of them 1.",
+    )
+    by: Literal["time", "count"] | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Of last: a user's latest items, the default, or those of most rows.",
+    )
     format: str | None = Field(default=None, description=_FORMAT)
     columns: RankingsColumns = Field(default_factory=RankingsColumns, description=_COLUMNS)
     where: str | None = Field(default=None, description=_WHERE)

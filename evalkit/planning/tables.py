@@ -6,6 +6,7 @@ from functools import partial
 
 import polars as pl
 
+from evalkit.baselines import make_rankings, needs_time
 from evalkit.config import Config, Segmentation, refuse_layout
 from evalkit.credentials import storing
 from evalkit.errors import EvalkitError, note, raise_all
@@ -142,9 +143,21 @@ def _open_logs(
         attempt("truth", partial(open_truth, config.truth, given.truth))
         for place, table in enumerate(config.rankings):
             held = given.rankings[place] if given.rankings else None
-            attempt(f"rankings[{place}]", partial(open_rankings, table, held))
+            if table.builtin is None:
+                attempt(f"rankings[{place}]", partial(open_rankings, table, held))
     if config.train is not None:
-        attempt("train", partial(open_train, config.train, given.train))
+        keys = ("user", "item", "time") if any(map(needs_time, config.rankings)) else None
+        attempt("train", partial(open_train, config.train, given.train, keys=keys))
+    if opened["truth"] and opened["train"]:
+        null_ids = config.policies.null_ids
+        for place, table in enumerate(config.rankings):
+            if table.builtin is not None:
+                try:
+                    both = opened["train"][0], opened["truth"][0]
+                    made = make_rankings(table, *both, null_ids=null_ids)
+                    opened["rankings"].insert(place, made)
+                except EvalkitError as error:
+                    note(error, problems)
     return opened
 
 

@@ -1,10 +1,10 @@
 """Logs of any format, local or in a store, as lazy frames with evalkit's column names."""
 
-from evalkit.sources.guess import BY_CONFIG, Guessing, Order, guess_columns
+from evalkit.sources.guess import BY_CONFIG, Chosen, Guessing, Order, guess_columns
 from evalkit.sources.memory import open_given
 from evalkit.sources.paths import FORMATS
 from evalkit.sources.splits import HELD_OUT, NEVER_TRAIN, TRAIN, Splitter, flag_part, parts_of_files
-from evalkit.sources.table import Table, reading, spell_guesses
+from evalkit.sources.table import Made, Table, reading, spell_guesses
 from evalkit.sources.tables import (
     OwnTable,
     guess_table,
@@ -28,7 +28,9 @@ __all__ = [
     "HELD_OUT",
     "NEVER_TRAIN",
     "TRAIN",
+    "Chosen",
     "Guessing",
+    "Made",
     "Order",
     "OwnTable",
     "Splitter",

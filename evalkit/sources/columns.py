@@ -25,6 +25,7 @@ _SECTIONS = {
     "truth": "[truth.columns]",
     "rankings": "[rankings.columns]",
     "train": "[train.columns]",
+    "users": "--users",
     "log": "[log.columns]",
     "segments": "[segments]",
     "ratings": "[ratings.columns]",

@@ -48,11 +48,16 @@ _GUESSES: dict[str, tuple[str, ...]] = {
     ),
     "session": ("session sessionid",),
     "weight": ("weight weights sampleweight",),
+    "time": (
+        "timestamp time ts datetime date",
+        "eventtime eventtimestamp createdat created ratedat clickedat day",
+    ),
 }
 ROLE_KEYS = {
     "truth": ("user", "item", "relevance"),
     "rankings": ("user", "item", "rank", "score", "model"),
     "train": ("user", "item"),
+    "users": ("user",),
     "log": ("user", "item", "label", "rank", "score", "model"),
     "ratings": ("user", "rating", "prediction", "model"),
     "predictions": ("user", "item", "prediction", "model"),
@@ -266,7 +271,7 @@ def guess_columns(
     return guessed
 
 
-_OPTIONS = ("user", "item", "rank", "score", "relevance")  # of `evalkit evaluate`
+_OPTIONS = ("user", "item", "rank", "score", "relevance", "time")  # of commands
 
 
 def _advice(
@@ -278,7 +283,8 @@ def _advice(
 ) -> str:
     """How `keys` are named at the door where somebody asks; a config names all columns."""
     door = "options" if guessing is None else guessing.door
-    section = (guessing.section if guessing is not None else "") or role
+    given = guessing.section if guessing is not None else ""
+    section = given or role
     if door == "file":
         pairs = [f'{key} = "{name}"' for key, name in {**guessed, **wanted}.items()]
         return f"write columns = {{ {', '.join(pairs)} }} under [{section}]"
@@ -288,7 +294,8 @@ def _advice(
     options = []
     for key in keys:
         name = "COLUMN" if wanted[key] == "..." else wanted[key]
-        is_option = door == "options" and role in ("truth", "rankings") and key in _OPTIONS
+        is_option = role in ("truth", "rankings", "users") or given == "--train"
+        is_option &= door == "options" and key in _OPTIONS
         setting = f"{section}.columns.{key}={name}"
         setting = f"'{setting}'" if "[" in setting else setting
         options.append(f"--{key} {name}" if is_option else f"--set {setting}")

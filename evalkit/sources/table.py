@@ -25,6 +25,21 @@ _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
+class Made:
+    """How a table was made of others: its recipe, and what it was made of."""
+
+    recipe: str
+    tables: tuple["Table", ...]
+
+    def fingerprint(self) -> str | None:
+        """The same for the same recipe and tables; None where one of them has none."""
+        prints = [table.fingerprint() for table in self.tables]
+        if None in prints:
+            return None
+        return hashlib.blake2b(repr((self.recipe, prints)).encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """Truth, rankings or training log, opened and checked but not read.
 
@@ -42,6 +57,7 @@ class Table:
         model: whose rows they are, where no column says it.
         seems: the format of files whose names tell none.
         splitters: columns that may say which rows are train, valid and test.
+        made: of other tables, as a baseline is.
     """
 
     role: str
@@ -55,6 +71,7 @@ class Table:
     model: str | None = None
     seems: str = ""
     splitters: tuple[Splitter, ...] = ()
+    made: Made | None = None
     _parts: tuple[File, ...] = field(default=(), repr=False)
     _kind: Kind = field(default="qrels", repr=False)
     _n_rows: int | None = field(default=None, repr=False)
@@ -81,6 +98,8 @@ class Table:
         sizes and statistics. Of a Delta or Iceberg table it takes id and version. Every
         other file is hashed whole, and any change shows.
         """
+        if self.made is not None:
+            return self.made.fingerprint()
         if not self._parts or any(part.remote and not part.version for part in self._parts):
             return None
         digest = hashlib.blake2b(digest_size=16)

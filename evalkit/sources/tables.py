@@ -110,11 +110,21 @@ def open_rankings(
 
 
 def open_train(
-    table: TrainTable, given: object | None = None, guessing: Guessing = BY_CONFIG
+    table: TrainTable,
+    given: object | None = None,
+    guessing: Guessing = BY_CONFIG,
+    *,
+    keys: Sequence[str] | None = None,
+    role: str = "train",
 ) -> Table:
-    """What the models had seen, lazily; raises as `open_truth` does."""
-    source = _open_source("train", table, given, guessing, kind="qrels")
-    return _open("train", source, _choose("train", table, source, guessing), table.where)
+    """What the models had seen, lazily; raises as `open_truth` does.
+
+    Args:
+        keys: our names that are looked for where nobody wrote columns, as `time`.
+        role: what messages call it; `users` where only these are read.
+    """
+    source = _open_source(role, table, given, guessing, kind="qrels")
+    return _open(role, source, _choose(role, table, source, guessing, keys), table.where)
 
 
 def open_values(

@@ -1,0 +1,123 @@
+"""`evalkit baseline`: the rankings of a baseline, as a frame or as a file."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import polars as pl
+
+from evalkit.baselines import make_rankings, named_columns, needs_time
+from evalkit.config import Builtin, Door, TrainColumns, TrainTable, build_builtin
+from evalkit.errors import MachineError
+from evalkit.runs import replacing
+from evalkit.sources import Guessing, Table, open_train, reading
+
+if TYPE_CHECKING:
+    from evalkit.config import RankingsTable
+
+Columns = Mapping[str, str | Sequence[str]]
+ROWS_A_GROUP = 1 << 17
+
+
+def baseline(
+    builtin: Builtin,
+    *,
+    train: object,
+    users: object,
+    k: int = 50,
+    seen: Literal["drop", "keep"] | None = None,
+    seed: int | None = None,
+    half_life: str | None = None,
+    window: str | None = None,
+    by: Literal["time", "count"] | None = None,
+    columns: Columns | None = None,
+) -> pl.DataFrame:
+    """The rankings of a baseline: user, item, rank; users, and items of equal worth, by their ids.
+
+    Args:
+        builtin: `popular` by the rows of train, `recent` by rows that count less with age, `last`
+            a user's own items, `random`.
+        train: what models had seen: a path or a table with user, item and, for `recent` and
+            `last`, time.
+        users: a path or a table with the users who get a list, such as the truth.
+        k: items of a list.
+        seen: `drop`, the default, leaves out what train has of the user, `keep` does not.
+        seed: of `random`, 1 by default.
+        half_life: of `recent`, the age at which a row counts half; `30d` by default.
+        window: of `recent`, in place of it: only rows of that last span count.
+        by: of `last`, `time` or `count` of the user's rows.
+        columns: our names (user, item, time) to the tables' columns.
+    Raises:
+        RequestError: options that exclude each other, or are out of range.
+        DataError: the data is wrong [missing-column, null-id, bad-time, id-kind, ...].
+    Example:
+        >>> import polars as pl
+        >>> train = pl.DataFrame({"user": [1, 1, 2], "item": [7, 8, 8]})
+        >>> baseline("popular", train=train, users=pl.DataFrame({"user": [2, 3]}), k=2).rows()
+        [(2, 7, 1), (3, 8, 1), (3, 7, 2)]
+    """
+    asked = {
+        "builtin": builtin,
+        "k": k,
+        "seen": seen,
+        "seed": seed,
+        "half_life": half_life,
+        "window": window,
+        "by": by,
+    }
+    rule = build_builtin(asked, {name: name for name in asked})
+    table = open_baseline(rule, train, users, columns=columns, door="python")
+    with reading(table):
+        return _renamed(table).collect(engine="streaming")
+
+
+def open_baseline(
+    rule: "RankingsTable", train: object, users: object, *, columns: Columns | None, door: Door
+) -> Table:
+    """The rankings of a baseline, opened but not made."""
+    own = {
+        name: (each if isinstance(each, str) else tuple(each))
+        for name, each in (columns or {}).items()
+    }
+    guessing = Guessing(door, section="--train" if door == "options" else "")
+    keys = ("user", "item", "time") if needs_time(rule) else ("user", "item")
+    known = {name: each for name, each in own.items() if name != "time" or "time" in keys}
+    table = TrainTable(path=("memory",), columns=TrainColumns.model_validate(known))
+    of_users = TrainColumns.model_validate({k: v for k, v in own.items() if k == "user"})
+    only_users = TrainTable(path=("memory",), columns=of_users)
+    return make_rankings(
+        rule,
+        open_train(table, train, guessing, keys=keys),
+        open_train(only_users, users, Guessing(door), keys=("user",), role="users"),
+        null_ids="error",
+    )
+
+
+def write_baseline(table: Table, path: Path) -> int:
+    """Write the rankings to a Parquet file, whole or not at all; how many rows there are.
+
+    Raises:
+        DataError: as `baseline`.
+        MachineError: the file cannot be written [write-failed].
+    """
+    try:
+        with reading(table), replacing(path) as file:
+            _renamed(table).sink_parquet(
+                file,
+                compression="zstd",
+                row_group_size=ROWS_A_GROUP,
+                maintain_order=True,
+                engine="streaming",
+            )
+        return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
+    except OSError as error:
+        raise MachineError(
+            f"the rankings cannot be written: {error.strerror or error}",
+            code="write-failed",
+            at=str(path),
+            hint="name a file in a folder where there is room",
+        ) from error
+
+
+def _renamed(table: Table) -> pl.LazyFrame:
+    return table.frame.rename(named_columns(table))
