@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalkit.config import Config, refuse_layout, speaking
 from evalkit.credentials import storing
+from evalkit.errors import RequestError
 from evalkit.planning.ledger import Progress, versions
 from evalkit.planning.record import key_of_inputs
 from evalkit.planning.tables import Given
@@ -134,12 +135,20 @@ def conclude_partials(
     Args:
         per_user, per_user_folder, keep_parts: as `run_config` takes them, of what was kept.
     Raises:
+        RequestError: values of users were not kept [values-not-kept].
         DataError: the data of any share, or of the whole, is wrong.
     """
-    from evalkit.partials import PartialFiles, missing_warning
+    from evalkit.partials import PartialFiles, fitting, missing_warning
 
     header, keeps = partials.header, per_user or per_user_folder is not None
     config, warning = header.config, missing_warning(header)
+    if keeps and not header.keeps_users:
+        raise RequestError(
+            "the partials hold no values of users",
+            code="values-not-kept",
+            at="--per-user" if per_user_folder else "per_user",
+            hint="evalkit partial CONFIG --share I/N --out FILE --per-user keeps them",
+        )
     work = Work(
         threads=threads,
         sample=header.sample,
@@ -147,7 +156,7 @@ def conclude_partials(
         per_user_folder=per_user_folder,
         keep_parts=keep_parts,
     )
-    with speaking(config.door):
+    with speaking(config.door), fitting(partials):
         kind = kind_of(config)
         whole = partials.merged(kind.sums) if isinstance(partials, PartialFiles) else partials
         left = Left(config, header.ids, header.whole_inputs, whole.body)

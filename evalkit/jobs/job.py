@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from evalkit import gates, history, runs, street
 from evalkit.config import Config
-from evalkit.errors import EvalkitError, MachineError, RequestError
+from evalkit.errors import EvalkitError, MachineError
 from evalkit.planning.ledger import Progress
 from evalkit.planning.tables import Given
 from evalkit.report import PerUser, Report
@@ -104,13 +104,6 @@ class Job:
     def _measure(self, values: Path | None) -> Report:
         """The report; values of users go into the folder, if there is one."""
         if self.partials is not None:
-            if values is not None and not self.partials.header.keeps_users:
-                raise RequestError(
-                    "the partials hold no values of users",
-                    code="values-not-kept",
-                    at=f"--per-user {self.per_user}",
-                    hint="evalkit partial CONFIG --share I/N --out FILE --per-user keeps them",
-                )
             return street.conclude_partials(
                 self.partials,
                 threads=self.threads,

@@ -8,11 +8,10 @@ from pathlib import Path
 from evalkit import gates, street
 from evalkit.config import Config, load_config
 from evalkit.errors import RequestError
-from evalkit.partials import is_partial
+from evalkit.partials import MOST_SHARES, is_partial
 from evalkit.planning.ledger import Progress
 from evalkit.sources import Table
 
-MOST_SHARES = 1_000_000
 _SHARE = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 
 

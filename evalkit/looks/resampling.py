@@ -187,7 +187,8 @@ class Resampling:
                 f"{', '.join(names)} cannot be resampled in several passes: "
                 "their largest value must be known before the first",
                 code="bootstrap-passes",
-                hint="raise --memory-limit, or name other metrics under [statistics] metrics",
+                hint="name other metrics under [statistics] metrics, or measure all users in one "
+                "pass: evalkit run, with more --memory-limit",
             )
         return bounds
 

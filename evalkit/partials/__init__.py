@@ -3,15 +3,17 @@
 from evalkit.partials._codec import codec_of
 from evalkit.partials._container import is_partial
 from evalkit.partials._header import (
+    MOST_SHARES,
     Definition,
     Header,
     check_headers,
     definitions_of,
     missing_warning,
 )
-from evalkit.partials._partial import Partial, PartialFiles, Sums, open_partials
+from evalkit.partials._partial import Partial, PartialFiles, Sums, fitting, open_partials
 
 __all__ = [
+    "MOST_SHARES",
     "Definition",
     "Header",
     "Partial",
@@ -20,6 +22,7 @@ __all__ = [
     "check_headers",
     "codec_of",
     "definitions_of",
+    "fitting",
     "is_partial",
     "missing_warning",
     "open_partials",

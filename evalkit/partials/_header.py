@@ -14,6 +14,7 @@ from evalkit.report import Input, Warning_
 from evalkit.runs import digest
 
 MOST_NAMED = 3
+MOST_SHARES = 1_000_000
 NO_NUMBERS = ("name", "output")  # what of a config moves no number
 
 
@@ -61,6 +62,12 @@ class Header:
     inputs: dict[int, tuple[Input, ...]]
     keeps_users: bool = False
     keeps_parts: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.inputs or not 1 <= min(self.inputs) <= max(self.inputs) <= self.n_shares:
+            raise ValueError(f"there are {self.n_shares:,} shares, and others are here")
+        if self.n_shares > MOST_SHARES:
+            raise ValueError(f"there are {self.n_shares:,} shares")
 
     @property
     def shares(self) -> list[int]:

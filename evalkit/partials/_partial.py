@@ -1,13 +1,18 @@
 """A partial in memory, and many of them in files."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from evalkit.errors import EvalkitError, RequestError, note, raise_all
+import polars as pl
+
+from evalkit.errors import DataError, EvalkitError, RequestError, note, raise_all
 from evalkit.partials._container import read_body, read_header, write_file
-from evalkit.partials._header import Header, check_headers
+from evalkit.partials._header import MOST_NAMED, Header, check_headers
+
+MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class Sums(Protocol):
@@ -81,6 +86,26 @@ class PartialFiles:
             else:
                 whole.merge(body)
         return Partial(self.header, whole)
+
+
+@contextmanager
+def fitting(partials: PartialFiles | Partial[Any]) -> Iterator[None]:
+    """Here sums are put together, which a file may hold though nothing measured them.
+
+    Raises:
+        DataError: those of files do not fit together [damaged-partial].
+    """
+    try:
+        yield
+    except (*MISFITS, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        if isinstance(partials, Partial):
+            raise
+        raise DataError(
+            f"the sums of partials do not fit together: {type(error).__name__}: {error}",
+            code="damaged-partial",
+            at=", ".join(map(str, [*partials.digests][:MOST_NAMED])),
+            hint="write them again: evalkit partial CONFIG --share I/N --out FILE",
+        ) from error
 
 
 def open_partials(paths: Sequence[Path], *, allow_missing: bool = False) -> PartialFiles:

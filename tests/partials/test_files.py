@@ -254,6 +254,18 @@ def test_another_tree_behind_a_right_checksum_is_refused_or_is_no_crash(files, d
         open_partials([path, files[1], files[2]]).merged(Sums)
 
 
+@pytest.mark.parametrize("n_shares", [0, -1, 2, 10**12])
+def test_shares_that_cannot_be_are_refused(files, n_shares):
+    content = files[2].read_bytes()
+    one, two, *_, end = parts_of(content)
+    tree = zlib.decompress(content[one + 12 : two])
+    changed = tree.replace(b'"n_shares":3', b'"n_shares":%d' % n_shares)
+    part = struct.pack("<QI", len(changed), len(changed)) + changed
+    files[2].write_bytes(sealed(content[:one] + part + content[two:end]))
+
+    assert refused(files[2:], allow_missing=True).code == "damaged-partial"
+
+
 def test_another_format_is_refused_by_version(files):
     content = bytearray(files[0].read_bytes()[: -container.N_DIGEST])
     struct.pack_into("<I", content, len(container.MARK), container.FORMAT + 1)

@@ -161,3 +161,42 @@ def test_missing_shares_are_told(laid_out, tmp_path):
 
     (warning,) = (each for each in report.warnings if each.code == "missing-shares")
     assert "shares 1, 3-4 of 4 are missing" in warning.message
+
+
+def without_a_table(sums):
+    del sums.tables["als"]
+
+
+def with_totals_of_another(sums):
+    sums.totals = type(sums.totals)()
+
+
+def with_a_fault_in_no_table(sums):
+    sums.tables["als"] = 7
+
+
+@pytest.mark.parametrize(
+    "craft", [without_a_table, with_totals_of_another, with_a_fault_in_no_table]
+)
+def test_sums_of_files_that_nothing_measured_are_refused(laid_out, tmp_path, craft):
+    config, paths = config_of(laid_out, "{share0}"), [tmp_path / "one", tmp_path / "two"]
+    for number, path in enumerate(paths, 1):
+        partial = measure_partial(config, (number, 2))
+        craft(partial.body)
+        partial.write(path)  # with a right checksum
+
+    with pytest.raises(DataError) as caught:
+        conclude_partials(open_partials(paths))
+
+    assert caught.value.code == "damaged-partial"
+    assert str(paths[0]) in caught.value.at
+
+
+def test_values_that_were_not_kept_are_refused(laid_out):
+    partial = measure_partial(config_of(laid_out, "{share0}"), (1, 1))
+
+    with pytest.raises(RequestError) as caught:
+        conclude_partials(partial, per_user=True)
+
+    assert caught.value.code == "values-not-kept"
+    assert "--per-user" in caught.value.hint
