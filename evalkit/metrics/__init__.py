@@ -66,11 +66,26 @@ from ._declare import (
     number,
     of_loss,
     rating_metric,
+    text,
 )
 from ._explain import describe, describe_all, explain, warm_metrics
 from ._expression import Conventions, parse_metrics, unknown_metric
 from ._kinds import KINDS, has_user_values, is_plain_mean, over, policies_of_kind, weighting
-from ._lists import Beside, Genres, Groups, Items, ListRules, Lists, Shown, Vectors, list_metric
+from ._lists import (
+    ATTENTION,
+    PATIENCE,
+    Beside,
+    Genres,
+    Groups,
+    Items,
+    ListRules,
+    Lists,
+    Shown,
+    Vectors,
+    attention,
+    list_metric,
+    of_items,
+)
 from ._policies import BOUNDS, POLICIES, TIED
 from ._registry import load_metric_files, registry, registry_of
 from ._rows import at_threshold, of_counts, of_kernel, over_rows_or_groups, over_rows_or_users
@@ -90,10 +105,12 @@ from ._sums import (
 from .sampling import most_likely
 
 __all__ = [
+    "ATTENTION",
     "BOUNDS",
     "KINDS",
     "NEGATIVES",
     "NO_CUTOFF",
+    "PATIENCE",
     "POLICIES",
     "POSITIVES",
     "PREDICTED",
@@ -126,6 +143,7 @@ __all__ = [
     "View",
     "as_float",
     "at_threshold",
+    "attention",
     "cache_directory",
     "choice",
     "describe",
@@ -146,6 +164,7 @@ __all__ = [
     "most_likely",
     "number",
     "of_counts",
+    "of_items",
     "of_kernel",
     "of_loss",
     "of_sums",
@@ -161,6 +180,7 @@ __all__ = [
     "room",
     "share_cache",
     "square_root",
+    "text",
     "unknown_metric",
     "warm_metrics",
     "weighting",

@@ -91,9 +91,10 @@ Tables = Callable[
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One choice that somebody may make; `choice` and `number` build it.
+    """One choice that somebody may make; `choice`, `number` and `text` build it.
 
-    `tried` is another number than the default, for tests of all metrics.
+    `is_text`: any text, such as the name of a column; kernels are not given it. `tried` is
+    another number than the default, for tests of all metrics.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Parameter:
     below: float = math.inf
     is_whole: bool = False
     tried: float | None = None
+    is_text: bool = False
 
     def encode(self, value: Value) -> int | float:
         """What the kernel gets: the place of a choice, or the number."""
@@ -113,6 +115,8 @@ class Parameter:
     def accepts(self, value: Value) -> bool:
         if self.choices:
             return value in self.choices
+        if self.is_text:
+            return isinstance(value, str) and not {"'", '"'} <= set(value)
         if not isinstance(value, (int, float)) or not self.above < value < self.below:
             return False
         return not self.is_whole or value == int(value)
@@ -122,6 +126,8 @@ class Parameter:
         """The values it takes, in words."""
         if self.choices:
             return _listed([repr(each) for each in self.choices])
+        if self.is_text:
+            return "a text in quotes"
         limits = [
             f"{word} {write_value(limit)}"
             for word, limit in (("above", self.above), ("below", self.below))
@@ -158,6 +164,11 @@ def number(
         tried: another value than the default, which tests of all metrics take too.
     """
     return Parameter(name, float(default), doc, (), (), above, below, is_whole, tried)
+
+
+def text(name: str, default: str, *, doc: str) -> Parameter:
+    """A parameter that names something of the run, such as a column; kernels are not given it."""
+    return Parameter(name, default, doc, is_text=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,12 +294,13 @@ class Request:
         return tuple(
             parameter.encode(value)
             for parameter, (_, value) in zip(self.metric.parameters, self.parameters, strict=True)
+            if not parameter.is_text
         )
 
     @property
     def own_arguments(self) -> tuple[int | float, ...]:
         """The parameters of a kernel of losses or counts: those that say how a value is made."""
-        pairs = zip(self.parameters, self.encoded, strict=True)
+        pairs = zip(self.parameters, self.encoded, strict=True)  # none of them is text
         return tuple(code for (name, _), code in pairs if name not in SAYS_OF_WHAT)
 
     @property

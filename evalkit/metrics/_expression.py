@@ -16,11 +16,13 @@ LONG_NAME = 6  # letters, from which on a wrong one is taken for a slip
 Conventions = Callable[[str, int | None], Values]
 
 _EXPRESSION = re.compile(
-    r"\s*(?P<name>[A-Za-z_][\w.-]*)\s*(?:\((?P<arguments>[^()]*)\))?\s*(?:@\s*(?P<cutoffs>.*?))?\s*"
+    r"\s*(?P<name>[A-Za-z_][\w.-]*)\s*"
+    r"(?:\((?P<arguments>(?:[^()'\"]|'[^']*'|\"[^\"]*\")*)\))?\s*(?:@\s*(?P<cutoffs>.*?))?\s*"
 )
 _ARGUMENT = re.compile(
     r"\s*(?P<name>[A-Za-z_]\w*)\s*=\s*(?P<value>'[^']*'|\"[^\"]*\"|[^'\",\s]+)\s*"
 )
+_ARGUMENTS = re.compile(r"(?:^|,)((?:'[^']*'|\"[^\"]*\"|[^,])*)")  # a quoted one holds commas
 _CUTOFF_HINT = "a cutoff counts ranks: nDCG@10, or nDCG@{5,10,20}; none means the whole list"
 
 
@@ -184,7 +186,7 @@ def _values(
 ) -> dict[str, Value]:
     values: dict[str, Value] = {}
     given: set[str] = set()
-    for argument in arguments.split(",") if arguments and arguments.strip() else []:
+    for argument in _ARGUMENTS.findall(arguments) if arguments and arguments.strip() else []:
         parts = _ARGUMENT.fullmatch(argument)
         if parts is None or parts["name"] in given:
             fault = "is no parameter=value" if parts is None else "is given twice"
@@ -218,6 +220,8 @@ def _value(parameter: Parameter, text: str) -> Value | None:
         word = text[1:-1] if is_quoted else text
         matches = [each for each in parameter.choices if each.lower() == word.lower()]
         return matches[0] if matches else None
+    if parameter.is_text:
+        return text[1:-1] if is_quoted else text
     value = None if is_quoted else _number(text)
     return value if value is not None and parameter.accepts(value) else None
 

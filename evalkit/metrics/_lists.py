@@ -9,11 +9,15 @@ A metric of lists is of one of three families, by what its number is made of:
   from `Beside`. Users without a list are left out by whoever calls it.
 - `sums`: a smooth function of sums over users. Its kernel is the same, but `out` is
   float64[n_users, n_cutoffs, n_sums]; `by(values, beside, sums)` makes the number of the sums of
-  one cutoff, which are floats, or complex where the derivative is taken.
+  one cutoff, which are floats, or complex where the derivative is taken. `n_sums(values, beside)`
+  says how many there are.
 - `counts`: a function of how often each item is shown. It is plain NumPy,
   `f(shown, items, values) -> (number, slopes)`, with `slopes` float64[n_items], the derivative by
   what `weighing` says that a row adds to its item: 1 (`lists`), the attention of its rank
-  (`attention`), or 1 / sqrt(length of its list) (`length`).
+  (`attention`), 1 / sqrt(length of its list) (`length`), or 1 / that length (`share`).
+- `means`: a function of one number for each group of a segmentation: plain Python,
+  `f(means, values) -> (number, slopes)`, over the means of another metric in the segments that
+  `by` names.
 
 Codes of items follow no order that a number may depend on; names of genres and of groups are in
 order.
@@ -23,13 +27,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ._declare import Metric, Values, metric
+from ._declare import Metric, Value, Values, choice, metric, number
 
 if TYPE_CHECKING:
     from numpy import bool_, float64, int32, int64, uint64
     from numpy.typing import NDArray
 
-Family = Literal["users", "sums", "counts"]
+Family = Literal["users", "sums", "counts", "means"]
 Need = Literal[
     "train",  # how many users have each item: `Items.popularity`
     "history",  # the items of each user's own train rows
@@ -118,7 +122,8 @@ class Beside(NamedTuple):
 
     `history`: items of their own train rows; `relevant`: their right answers; `gains` float64,
     beside `relevant.items`; `reference`: lists of another model; `earlier`: lists of the model
-    itself, the last ones first; `targets` bool[n_users]: who should have got a list.
+    itself, the last ones first; `samples`: other lists that a stochastic model drew; `targets`
+    bool[n_users]: who should have got a list.
     """
 
     items: Items
@@ -127,6 +132,7 @@ class Beside(NamedTuple):
     gains: "NDArray[float64] | None" = None
     reference: Lists | None = None
     earlier: tuple[Lists, ...] = ()
+    samples: tuple[Lists, ...] = ()
     targets: "NDArray[bool_] | None" = None
 
 
@@ -135,8 +141,8 @@ class Shown(NamedTuple):
 
     `lists` int64[n_items]: lists that show it; `rows` int64[n_items]: rows that do (more where a
     list repeats an item); `exposure` float64[n_items]: sum of the attention of these rows;
-    `by_length` float64[n_items]: sum of 1 / sqrt(length of the list) over the lists; `n_users`:
-    with a list.
+    `by_length` float64[n_items]: sum of 1 / sqrt(length of the list) over the lists; `by_share`:
+    of 1 / length; `n_users`: with a list; None where nothing needs it.
     """
 
     lists: "NDArray[int64]"
@@ -144,22 +150,70 @@ class Shown(NamedTuple):
     exposure: "NDArray[float64]"
     by_length: "NDArray[float64]"
     n_users: int
+    by_share: "NDArray[float64] | None" = None
 
 
 Needs = Callable[[Values], "tuple[Need, ...]"]
-Weighing = Literal["lists", "attention", "length"]
+Weighing = Literal["lists", "attention", "length", "share"]
+
+ATTENTION = choice(
+    "attention",
+    {
+        "log2": "1 / log2(1 + rank)",
+        "geometric": "patience ^ (rank - 1)",
+        "flat": "1 at every rank",
+    },
+    doc="How much of a user's attention a rank gets.",
+)
+PATIENCE = number(
+    "patience", 0.85, above=0.0, below=1.0, doc="Of 'geometric': who looks one rank further."
+)
+
+
+def attention(values: Values, depth: int) -> "NDArray[float64]":
+    """The attention of ranks 1 to `depth`, by the parameters `ATTENTION` and `PATIENCE`."""
+    import numpy as np
+
+    ranks = np.arange(1, depth + 1, dtype=np.float64)
+    if values["attention"] == "log2":
+        return np.asarray(1.0 / np.log2(1.0 + ranks))
+    if values["attention"] == "flat":
+        return np.ones(depth)
+    return np.asarray(float(values["patience"]) ** (ranks - 1.0))
+
+
+class OfItems:
+    """What a function of parameters and items gives, kept for the last items: blocks share it."""
+
+    def __init__(self, function: Callable[[Values, Items], Any]) -> None:
+        self.function = function
+        self._kept: tuple[Items | None, dict[tuple[tuple[str, Value], ...], Any]] = (None, {})
+
+    def __call__(self, values: Values, items: Items) -> Any:
+        last, found = self._kept
+        if last is not items:
+            self._kept = (items, found := {})
+        key = tuple(values.items())
+        if key not in found:
+            found[key] = self.function(values, items)
+        return found[key]
+
+
+of_items = OfItems
 
 
 class ListRules(NamedTuple):
     """How the number of a metric of lists is made.
 
-    `needs`: by the parameters, what must stand beside the lists; `by`: of the family `sums`.
+    `needs`: by the parameters, what must stand beside the lists; `by`, `n_sums`: of the family
+    `sums`.
     """
 
     family: Family
     needs: Needs
     by: Callable[[Values, Beside, Any], Any] | None
     weighing: Weighing
+    n_sums: Callable[[Values, Beside], int] | None = None
 
 
 def list_metric(
@@ -168,6 +222,7 @@ def list_metric(
     needs: "Needs | tuple[Need, ...]" = (),
     by: Callable[[Values, Beside, Any], Any] | None = None,
     weighing: Weighing = "lists",
+    n_sums: "Callable[[Values, Beside], int] | int" = 2,
     tables: "Callable[[Values, Beside], tuple[Any, ...]] | None" = None,
     **declared: Any,
 ) -> Callable[[Any], Metric]:
@@ -178,10 +233,18 @@ def list_metric(
         declared: as `metric` takes it.
     """
     rules = ListRules(
-        family, partial(_given, needs) if isinstance(needs, tuple) else needs, by, weighing
+        family,
+        partial(_given, needs) if isinstance(needs, tuple) else needs,
+        by,
+        weighing,
+        partial(_number, n_sums) if isinstance(n_sums, int) else n_sums,
     )
     return metric(kind="lists", monotone=False, lists=rules, tables=tables, **declared)
 
 
 def _given(needs: "tuple[Need, ...]", values: Values) -> "tuple[Need, ...]":
     return needs
+
+
+def _number(n_sums: int, values: Values, beside: Beside) -> int:
+    return n_sums

@@ -1,9 +1,8 @@
-# mypy: disable-error-code="no-untyped-def"
+# mypy: disable-error-code="no-untyped-call, no-untyped-def"
 """Gini index of how often items are shown."""
 
-import numpy as np
-
 from evalkit.metrics import list_metric
+from evalkit.metrics.lists._counts import GINI, gini_of, needs_of_items
 
 
 @list_metric(
@@ -16,19 +15,10 @@ from evalkit.metrics import list_metric
     bounds=(0.0, 1.0),
     undefined="where no item is shown",
     higher_is_better=False,
+    parameters=GINI,
     family="counts",
-    needs=("items",),
+    needs=needs_of_items,
 )
 def gini(shown, items, values):
-    """The index over all items of the table, and its slope by each item's count."""
-    counts = shown.lists[items.is_listed].astype(np.float64)
-    m, total = counts.size, counts.sum()
-    if total == 0.0:
-        return np.nan, np.zeros(items.is_listed.size)
-    order = np.sort(counts)
-    number = float(((2.0 * np.arange(1, m + 1) - m - 1.0) * order).sum() / (m * total))
-    first = np.searchsorted(order, counts, "left") + 1.0
-    last = np.searchsorted(order, counts, "right")
-    slopes = np.zeros(items.is_listed.size)
-    slopes[items.is_listed] = (first + last - m - 1.0) / (m * total) - number / total
-    return number, slopes
+    """The index of how many lists show each item."""
+    return gini_of(shown.lists, items, values)

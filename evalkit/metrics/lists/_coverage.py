@@ -1,0 +1,74 @@
+# mypy: disable-error-code="no-untyped-call, no-untyped-def"
+"""Coverage of items by lists, of all users or at a stated number of them."""
+
+import math
+
+import numpy as np
+
+from evalkit.metrics import choice
+
+FEW = 64  # users, for whom a product over them is more exact than one over counts
+
+CATALOGUE = choice(
+    "catalogue",
+    {
+        "items": "the table of items",
+        "items_open": "the table of items; shown ones outside it count too, so that it can pass 1",
+        "items_and_one": "the table of items, and one more",
+        "train": "the items that train has",
+        "train_open": "the items that train has; shown ones outside it count too",
+    },
+    doc="The items that may be covered.",
+)
+SCALE = choice(
+    "scale",
+    {"share": "a share of all", "percent": "in percent", "count": "how many"},
+    doc="The unit.",
+)
+
+
+def needs_of_catalogue(values):
+    """What the choice of a catalogue needs."""
+    return ("train",) if str(values["catalogue"]).startswith("train") else ("items",)
+
+
+def coverage_of(shown, items, values):
+    """Items that lists show over those of the catalogue; its slope is that of the jackknife."""
+    catalogue, scale = str(values["catalogue"]), str(values["scale"])
+    own = items.popularity > 0 if catalogue.startswith("train") else items.is_listed
+    n_items = int(own.sum()) + (catalogue == "items_and_one")
+    slopes = np.zeros(shown.lists.size)
+    n_users = shown.n_users
+    at_users = int(values.get("at_users", 0)) or n_users
+    if n_items == 0 or at_users > n_users or n_users == 0:
+        return np.nan, slopes
+    counted = (shown.lists > 0) & (own | catalogue.endswith("_open"))
+    counts = shown.lists[counted]
+    below = 1.0 if scale == "count" else float(n_items)
+    above = 100.0 if scale == "percent" else 1.0
+    covered, slopes[counted] = float(counts.size), counts == 1
+    if at_users < n_users:
+        covered, slopes[counted] = _at(counts, n_users, at_users)
+    number = covered / below * above
+    return round(number, int(values.get("decimals", 17))), slopes / below * above
+
+
+def _at(counts, n_users, m):
+    """Items that m users drawn of all are shown in the mean; what one list more of each adds."""
+    each, places = np.unique(counts, return_inverse=True)
+    times = np.bincount(places, minlength=each.size)
+    covered = math.fsum(((1.0 - _odds(each, n_users, m)) * times).tolist())
+    less_one = _odds(each, n_users - 1, m - 1) * m / (n_users - m) * (n_users - 1) / n_users
+    return covered, less_one[places]
+
+
+def _odds(counts, n_users, m):
+    """C(n_users - c, m) / C(n_users, m): the odds that m drawn users are none of these c."""
+    if m <= FEW:
+        drawn = np.arange(m, dtype=np.float64)
+        return np.prod(
+            np.maximum(n_users - counts[:, None] - drawn, 0.0) / (n_users - drawn), axis=1
+        )
+    n = np.arange(int(counts.max(initial=0)), dtype=np.float64)
+    so_far = np.cumprod(np.maximum(n_users - m - n, 0.0) / np.maximum(n_users - n, 1.0))
+    return np.concatenate([[1.0], so_far])[counts]

@@ -1,0 +1,55 @@
+# mypy: disable-error-code="no-untyped-call, no-untyped-def"
+"""Entropy of how often items are shown."""
+
+import math
+
+import numpy as np
+
+from evalkit.metrics import choice, list_metric
+from evalkit.metrics.lists._counts import ITEMS, chosen, needs_of_items, shares
+
+
+@list_metric(
+    name="entropy",
+    aliases=("shannon_entropy", "distributional_coverage"),
+    summary="How evenly lists are spread over the items: bits of the share of each.",
+    formula="-sum of p log2 p, p = lists that show the item / their sum over all items",
+    latex=r"-\sum_i p_i \log_2 p_i",
+    source="Shani and Gunawardana 2011, Evaluating recommendation systems, p. 289",
+    bounds=(0.0, math.inf),
+    undefined="where no item is shown",
+    parameters=(
+        ITEMS,
+        choice("log_base", {"2": "bits", "e": "nats"}, doc="The unit of information."),
+        choice(
+            "scale",
+            {
+                "bits": "as it is",
+                "share": "over the largest it can be, the logarithm of the number of items",
+                "per_item": "over the number of items that are shown",
+            },
+            doc="What the entropy is divided by.",
+        ),
+    ),
+    family="counts",
+    needs=needs_of_items,
+)
+def entropy(shown, items, values):
+    """The entropy, and its slope by each item's count."""
+    slopes = np.zeros(shown.lists.size)
+    is_chosen = chosen(values, items, shown.lists)
+    p, total = shares(shown.lists, is_chosen)
+    if total == 0.0:
+        return np.nan, slopes
+    unit = 1.0 if values["log_base"] == "2" else math.log(2.0)
+    below = {
+        "bits": 1.0,
+        "share": math.log2(max(int(is_chosen.sum()), 1)) * unit,
+        "per_item": float(p.size),
+    }[values["scale"]]
+    if below == 0.0:
+        return np.nan, slopes
+    bits = -float((p * np.log2(p)).sum())
+    is_shown = is_chosen & (shown.lists > 0)
+    slopes[is_shown] = -(np.log2(shown.lists[is_shown] / total) + bits) / total * unit / below
+    return bits * unit / below, slopes

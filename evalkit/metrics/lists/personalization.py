@@ -1,0 +1,27 @@
+# mypy: disable-error-code="no-untyped-call, no-untyped-def"
+"""Personalization: how different the lists of two users are."""
+
+import numpy as np
+
+from evalkit.metrics import list_metric
+
+
+@list_metric(
+    name="personalization",
+    aliases=("inter_user_diversity", "inter_list_diversity"),
+    summary="How different lists are from user to user: 1 less the mean cosine of two of them.",
+    formula="1 - mean over pairs of users of items in both / sqrt(length of one * of the other)",
+    latex=r"1 - \frac{2}{N(N-1)} \sum_{u<v} \frac{|L_u \cap L_v|}{\sqrt{|L_u| |L_v|}}",
+    source="Zhou et al. 2010, Solving the apparent diversity-accuracy dilemma, p. 4512",
+    bounds=(0.0, 1.0),
+    undefined="with fewer than two users",
+    family="counts",
+    weighing="length",
+)
+def personalization(shown, items, values):
+    """One less the mean similarity, of sums by item; no pair is looked at."""
+    n, w = float(shown.n_users), shown.by_length
+    if n < 2.0:
+        return np.nan, np.zeros(w.size)
+    pairs = n * (n - 1.0)
+    return 1.0 - (float((np.sort(w) ** 2).sum()) - n) / pairs, -2.0 * w / pairs
