@@ -37,9 +37,8 @@ def is_tail(values, items):
     order = np.lexsort((items.order, -counts))
     so_far = np.cumsum(counts[order])
     whole = float(so_far[-1]) if order.size else 0.0
-    last = np.searchsorted(so_far, ratio * whole, "left")  # the first with which it is reached
-    if last >= order.size:
-        last = order.size - 1
+    reached = int(np.searchsorted(so_far, ratio * whole, "left"))
+    last = min(reached, order.size - 1)
     if values["head"] == "interactions":
         return ((counts < counts[order[last]]) | (counts == 0)).astype(np.float64)
     tail = np.ones(counts.size)
