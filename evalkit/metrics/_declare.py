@@ -77,16 +77,7 @@ class Example:
     values: Mapping[str, Value] = field(default_factory=dict)
 
 
-Tables = Callable[
-    [
-        Values,
-        Hits | TiedHits,
-        Relevant,
-        "NDArray[int64]",
-        "NDArray[int64]",
-    ],
-    "tuple[NDArray[Any], ...]",
-]
+Tables = Callable[..., "tuple[NDArray[Any], ...]"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +116,8 @@ class Parameter:
     def domain(self) -> str:
         """The values it takes, in words."""
         if self.choices:
-            return _listed([repr(each) for each in self.choices])
+            *first, last = map(repr, self.choices)
+            return f"{', '.join(first)} or {last}" if first else last
         if self.is_text:
             return "a text in quotes"
         limits = [
@@ -167,7 +159,7 @@ def number(
 
 
 def text(name: str, default: str, *, doc: str) -> Parameter:
-    """A parameter that names something of the run, such as a column; kernels are not given it."""
+    """A parameter that names something of the run; kernels are not given it."""
     return Parameter(name, default, doc, is_text=True)
 
 
@@ -505,7 +497,3 @@ def write_value(value: Value) -> str:
     if isinstance(value, str):
         return value
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
-
-
-def _listed(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

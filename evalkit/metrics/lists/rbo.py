@@ -19,7 +19,7 @@ def tables(values, beside):
     name="rbo",
     aliases=("rank_biased_overlap",),
     summary="Agreement of the list with the reference's, where the first ranks weigh most.",
-    formula="(1 - p) / p * sum over depths d of p^d * common items / d, extrapolated behind the end",
+    formula="(1 - p) / p * sum over depths d of p^d * common items / d, and what lies behind",
     latex=r"\frac{1-p}{p} \sum_{d} \frac{|A_{1:d} \cap B_{1:d}|}{d} p^d",
     source="Webber et al. 2010, A similarity measure for indefinite rankings, equation 32",
     bounds=(0.0, 1.0),
