@@ -43,9 +43,9 @@ def metrics(
 ) -> None:
     """List all metrics."""
     shown = choose_format(format, json)
-    from evalkit.metrics import KINDS, registry_of
+    from evalkit.metrics import FOLDERS, registry_of
 
-    kinds = {kind: list(registry_of(kind).values()) for kind in KINDS}
+    kinds = {kind: list(registry_of(kind).values()) for kind in FOLDERS}
     if shown == "json":
         console.say_json(
             [_record(metric, kind) for kind, known in kinds.items() for metric in known]
@@ -54,12 +54,15 @@ def metrics(
     for kind, known in kinds.items():
         if kind != "rankings":
             console.say("")
-            console.say(f"Where a config has [{kind}]:")
+            console.say(_WHERE.get(kind, f"Where a config has [{kind}]:"))
             console.say("")
         _list(known)
     console.say("")
     console.say("Written name(parameter=value)@cutoff, as nDCG@10 or recall@{5,20}.")
     console.say("evalkit explain NAME shows formula, parameters and a worked example.")
+
+
+_WHERE = {"lists": "Beside them, of what lists are like:"}
 
 
 def _list(known: "list[Metric]") -> None:
@@ -146,11 +149,11 @@ def _speaking_of(kind: str) -> str:
 def _find(name: str, followed: "LibraryProfile | None") -> "list[tuple[str, Request]]":
     """The metrics of that name, of every kind of table, as a profile has them."""
     from evalkit.errors import EvalkitError
-    from evalkit.metrics import KINDS, parse_metrics, policies_of_kind, registry_of
+    from evalkit.metrics import FOLDERS, parse_metrics, policies_of_kind, registry_of
 
     found: dict[tuple[str, str], Request] = {}
     first: EvalkitError | None = None
-    for kind in KINDS:
+    for kind in FOLDERS:
         try:
             requests = parse_metrics(
                 [name],
@@ -246,7 +249,7 @@ def _explanation(
         yield from one_profile(request, followed, kind)
     yield ""
     if kind != "rankings":
-        yield from row_example(request, kind)
+        yield from row_example(request, kind) if kind != "lists" else ()
         return
     yield from _example(request)
     if followed is not None and followed.has_metric(metric.name, request.cutoff or 1):

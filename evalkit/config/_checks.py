@@ -9,7 +9,7 @@ from evalkit.config._places import Key, spell
 from evalkit.config._problems import Problems
 from evalkit.config._variables import SECTIONS, tables_of
 from evalkit.errors import EvalkitError, nearest
-from evalkit.metrics import load_metric_files, over, parse_metrics, policies_of_kind, registry_of
+from evalkit.metrics import known_metrics, load_metric_files, over, parse_metrics, policies_of_kind
 from evalkit.profiles import find_profile, is_path
 
 SPAN = re.compile(r"[1-9][0-9]{0,5}[mhd]")
@@ -220,7 +220,7 @@ def check_metrics(tree: Mapping[str, object], problems: Problems) -> None:
     key: Key = ("metrics", "names")
     kind = kind_of({section for section in SECTIONS if tree.get(section, []) != []})
     measured = kind if kind in ("ratings", "labels") else "rankings"
-    metrics = registry_of(measured)
+    metrics = known_metrics(measured)
     if isinstance(files, list) and all(isinstance(file, str) for file in files) and files:
         try:
             metrics = load_metric_files(files, measured)
@@ -453,7 +453,7 @@ def labels_of(names: list[object], tree: Mapping[str, object] | None = None) -> 
     """The labels of metric names, as the kind of thing that `tree` evaluates understands them."""
     texts = [name for name in names if isinstance(name, str)]
     kind = kind_of({section for section in SECTIONS if (tree or {}).get(section, []) != []})
-    metrics = registry_of(kind) if kind in ("ratings", "labels") else None
+    metrics = known_metrics(kind) if kind in ("ratings", "labels") else None
     try:
         found = parse_metrics(texts, metrics=metrics, policies=policies_of_kind(kind))
         return [request.label for request in found]

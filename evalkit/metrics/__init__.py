@@ -87,7 +87,7 @@ from ._lists import (
     of_items,
 )
 from ._policies import BOUNDS, POLICIES, TIED
-from ._registry import load_metric_files, registry, registry_of
+from ._registry import FOLDERS, known_metrics, load_metric_files, registry, registry_of
 from ._rows import at_threshold, of_counts, of_kernel, over_rows_or_groups, over_rows_or_users
 from ._sums import (
     NEGATIVES,
@@ -107,6 +107,7 @@ from .sampling import most_likely
 __all__ = [
     "ATTENTION",
     "BOUNDS",
+    "FOLDERS",
     "KINDS",
     "NEGATIVES",
     "NO_CUTOFF",
@@ -153,6 +154,7 @@ __all__ = [
     "intrinsic",
     "is_plain_mean",
     "kernel",
+    "known_metrics",
     "label_metric",
     "list_metric",
     "load_metric_files",

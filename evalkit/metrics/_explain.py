@@ -91,7 +91,8 @@ def explain(metric: Metric) -> str:
         lines += ["", "parameters"]
         for parameter in metric.parameters:
             lines += _explain_parameter(parameter)
-    return "\n".join([*lines, "", *_example(metric)]) + "\n"
+    example = _example(metric) if metric.lists is None else []
+    return "\n".join([*lines, "", *example]).rstrip() + "\n"
 
 
 def warm_metrics(metrics: Mapping[str, Metric] | None = None) -> int:

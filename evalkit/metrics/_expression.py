@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..errors import EvalkitError, RequestError, edits, nearest, raise_all
 from ._declare import Metric, Parameter, Request, Value, Values
 from ._policies import POLICIES
-from ._registry import fold, registry
+from ._registry import fold, known_metrics
 
 LARGEST_CUTOFF = 2**31 - 2
 LONG_NAME = 6  # letters, from which on a wrong one is taken for a slip
@@ -56,7 +56,7 @@ def parse_metrics(
             [unknown-metric, unknown-parameter, bad-parameter-value, bad-cutoff,
             bad-metric-syntax].
     """
-    known = _spellings(metrics if metrics is not None else registry())
+    known = _spellings(metrics if metrics is not None else known_metrics("rankings"))
     requests: list[Request] = []
     errors: list[EvalkitError] = []
     for place, name in enumerate(names):

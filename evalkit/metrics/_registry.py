@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 
 from ..errors import EvalkitError, RequestError, raise_all
-from ._declare import SAYS_OF_WHAT, Metric
+from ._declare import SAYS_OF_WHAT, Kind, Metric
 
 DECLARED_BY = {
     "rankings": "@metric(...)",
@@ -19,6 +19,9 @@ DECLARED_BY = {
 }
 
 
+FOLDERS = tuple(DECLARED_BY)
+
+
 def registry() -> Mapping[str, Metric]:
     """The metrics of rankings that evalkit brings, by name, in the order of their names."""
     return registry_of("rankings")
@@ -26,7 +29,7 @@ def registry() -> Mapping[str, Metric]:
 
 @cache
 def registry_of(kind: str) -> Mapping[str, Metric]:
-    """The metrics of one of `KINDS`: the files of the folder of its name."""
+    """The metrics of one of `FOLDERS`: the files of the folder of its name."""
     package = importlib.import_module(f"evalkit.metrics.{kind}")
     found: dict[str, Metric] = {}
     for file in pkgutil.iter_modules(package.__path__):
@@ -36,23 +39,33 @@ def registry_of(kind: str) -> Mapping[str, Metric]:
     return _ordered(found)
 
 
+@cache
+def known_metrics(kind: str) -> Mapping[str, Metric]:
+    """The metrics that a config of one of `KINDS` may name: of rankings those of lists too."""
+    if kind != "rankings":
+        return registry_of(kind)
+    joined = _joined(registry_of(kind), list(registry_of("lists").values()), at="lists")
+    return _ordered(joined)
+
+
 def load_metric_files(paths: Iterable[str | Path], kind: str = "rankings") -> Mapping[str, Metric]:
-    """The metrics of evalkit of one of `KINDS` together with those of these files.
+    """The metrics that a config of one of `KINDS` may name, together with those of these files.
 
     Raises:
         RequestError: a file that is missing [missing-metric-file], does not run
             [bad-metric-file] or declares no metric [no-metric-in-file] or none of the kind
             [metric-of-other-kind]; a name that another metric has [metric-name-taken].
     """
-    found = dict(registry_of(kind))
+    found = dict(known_metrics(kind))
+    kinds = {each.kind for each in found.values()}
     errors: list[EvalkitError] = []
     for path in paths:
         try:
             declared = _declared(_load(Path(path)))
-            _check_kind(declared, kind, at=str(path))
+            _check_kind(declared, kind, kinds, at=str(path))
             for each in declared:
                 _check_functions(each, at=str(path))
-            found = _joined(found, [each for each in declared if each.kind == kind], at=str(path))
+            found = _joined(found, [each for each in declared if each.kind in kinds], at=str(path))
         except EvalkitError as error:
             errors.append(error)
     raise_all(errors)
@@ -72,8 +85,8 @@ def _declared(module: ModuleType) -> list[Metric]:
     ]
 
 
-def _check_kind(declared: list[Metric], kind: str, *, at: str) -> None:
-    if declared and all(each.kind != kind for each in declared):
+def _check_kind(declared: list[Metric], kind: str, kinds: set[Kind], *, at: str) -> None:
+    if declared and not any(each.kind in kinds for each in declared):
         raise RequestError(
             f"the file declares {', '.join(each.name for each in declared)} of "
             f"{declared[0].kind}, and no metric of {kind}",
@@ -85,6 +98,7 @@ def _check_kind(declared: list[Metric], kind: str, *, at: str) -> None:
 
 GIVEN = {  # what kernels are given before parameters and `out`
     "rankings": "hits, relevant, lengths, cutoffs",
+    "lists": "lists, within, cutoffs",
     "ratings": "starts, ratings, predictions",
     "labels": "starts, scores, labels, weights",
 }
@@ -106,8 +120,9 @@ def _check_functions(metric: Metric, *, at: str) -> None:
     if metric.is_loss:
         given, own = ["scores", "labels"], [each for each in names if each not in SAYS_OF_WHAT]
     is_of_sums = metric.kind == "labels" and metric.over_rows and "over" not in names
+    is_of_counts = metric.lists is not None and metric.lists.family == "counts"
     if metric.tables is None and (metric.is_loss or not is_of_sums):
-        wanted = [*given, *own, "out"]
+        wanted = ["shown", "items", "values"] if is_of_counts else [*given, *own, "out"]
         found = list(inspect.signature(metric.function).parameters)
         if len(found) != len(wanted):
             message = f"its kernel takes {len(found)} arguments, and is given {len(wanted)}"

@@ -12,8 +12,8 @@ from evalkit.metrics import (
     POLICIES,
     Metric,
     Values,
+    known_metrics,
     policies_of_kind,
-    registry,
     registry_of,
     unknown_metric,
 )
@@ -62,9 +62,9 @@ def find_profile(
             unknown-parameter, bad-parameter-value].
     """
     if is_path(profile):
-        return _read(Path(profile), metrics or registry(), at)
+        return _read(Path(profile), metrics or known_metrics("rankings"), at)
     if profile in profile_names():
-        return _read(FOLDER / f"{profile}{SUFFIX}", metrics or registry(), at)
+        return _read(FOLDER / f"{profile}{SUFFIX}", metrics or known_metrics("rankings"), at)
     close = nearest(profile, profile_names())
     raise RequestError(
         f"no profile is called {profile!r}",

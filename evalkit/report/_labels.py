@@ -26,14 +26,14 @@ def find_label(report: Report, metric: str, asked: Mapping[Asked, str]) -> str:
     followed = _label_asked(report, metric, asked) if asked else None
     if followed is not None or metric in labels:
         return followed or metric
-    from evalkit.metrics import KINDS, parse_metrics, registry_of
+    from evalkit.metrics import KINDS, known_metrics, parse_metrics
 
     # A metric of a user's own file is in the report, not in the registry.
     fitting = [each for each in labels if each.lower() == metric.lower()] or [metric]
     for kind in sorted(KINDS, key=lambda each: each != report.kind):
         try:
             by_profile = _labels_by_profile(report, metric, kind)
-            requests = parse_metrics([metric], metrics=registry_of(kind))
+            requests = parse_metrics([metric], metrics=known_metrics(kind))
             read = by_profile or _labels_of(report, requests)
         except EvalkitError:
             continue
@@ -59,14 +59,14 @@ def find_label(report: Report, metric: str, asked: Mapping[Asked, str]) -> str:
 
 def read_asked(report: Report) -> dict[Asked, str]:
     """What the config asked for, without what a profile adds -> its label in the report."""
-    from evalkit.metrics import parse_metrics, registry_of
+    from evalkit.metrics import known_metrics, parse_metrics
 
     section = (report.config or {}).get("metrics")
     names = section.get("names") if isinstance(section, dict) else None
     if not isinstance(names, list | tuple):
         return {}
     try:
-        known = registry_of(report.kind)
+        known = known_metrics(report.kind)
         requests = [each for name in names for each in parse_metrics([name], metrics=known)]
     except EvalkitError:  # metrics of a user's own file
         return {}
@@ -83,10 +83,10 @@ def _label_asked(report: Report, metric: str, asked: Mapping[Asked, str]) -> str
     Raises:
         RequestError: the report has another metric of that very label [ambiguous-metric].
     """
-    from evalkit.metrics import parse_metrics, registry_of
+    from evalkit.metrics import known_metrics, parse_metrics
 
     try:
-        (request,) = parse_metrics([metric], metrics=registry_of(report.kind))
+        (request,) = parse_metrics([metric], metrics=known_metrics(report.kind))
     except (EvalkitError, ValueError):
         return None
     label = asked.get(_as_asked(request))
@@ -105,13 +105,13 @@ def _as_asked(request: Request) -> Asked:
 
 def _labels_by_profile(report: Report, metric: str, kind: str) -> list[str]:
     """The labels that the profile gives to a name, where the report has all of them."""
-    from evalkit.metrics import parse_metrics, registry_of
+    from evalkit.metrics import known_metrics, parse_metrics
     from evalkit.profiles import find_profile, profile_names
 
     if report.profile not in profile_names():
         return []
     conventions = find_profile(report.profile).of(kind).conventions
-    requests = parse_metrics([metric], metrics=registry_of(kind), conventions=conventions)
+    requests = parse_metrics([metric], metrics=known_metrics(kind), conventions=conventions)
     found = [each.label for each in requests]
     return found if set(found) <= set(report.labels) else []
 

@@ -239,8 +239,8 @@ def _read_standing(row: dict[str, Any]) -> Standing:
 
 
 def _directions() -> dict[str, bool | None]:
-    from evalkit.metrics import KINDS, registry_of
+    from evalkit.metrics import FOLDERS, registry_of
 
     return {
-        name: each.higher_is_better for kind in KINDS for name, each in registry_of(kind).items()
+        name: each.higher_is_better for kind in FOLDERS for name, each in registry_of(kind).items()
     }
