@@ -331,6 +331,7 @@ class GrandTotals:
         names: of segmentations, in their order; others follow as they are noted.
         pooled: segments that were too small, and what they went into.
         lacking: by the segments of items that shares have, what they add to all others.
+        extra: users of a segment whom the truth lacks, and metrics of lists alone count.
     """
 
     models: dict[tuple[Segment, str], ExactSums] = field(default_factory=dict)
@@ -340,10 +341,13 @@ class GrandTotals:
     names: dict[str, None] = field(default_factory=dict)
     pooled: dict[Segment, Segment] = field(default_factory=dict)
     lacking: dict[frozenset[Segment], Lacking] = field(default_factory=dict)
+    extra: dict[Segment, int] = field(default_factory=dict)
 
     def merge(self, other: "GrandTotals") -> None:
         """Take over the sums of other users."""
         self.names |= other.names
+        for segment, n_extra in other.extra.items():
+            self.extra[segment] = self.extra.get(segment, 0) + n_extra
         for segment, n_users in other.users.items():
             self.note_segment(segment, other.keys[segment], n_users)
         for key, sums in other.models.items():
@@ -362,6 +366,17 @@ class GrandTotals:
             found = np.bincount(groups.codes[counted], minlength=len(groups.labels))
             for label, key, n_users in zip(groups.labels, groups.keys, found, strict=True):
                 self.note_segment((each.name, label), key, int(n_users))
+
+    def note_extra(
+        self, segmentations: Sequence[UserSegments], extra: npt.NDArray[np.bool_]
+    ) -> None:
+        """Count the users of every segment whom metrics of lists alone count, of one share."""
+        self.extra[ALL] = int(extra.sum())
+        for each in segmentations:
+            groups = each.groups
+            found = np.bincount(groups.codes[extra], minlength=len(groups.labels))
+            named = [(each.name, label) for label in groups.labels]
+            self.extra |= dict(zip(named, map(int, found), strict=True))
 
     def note_segment(self, segment: Segment, key: SortKey, n_users: int) -> None:
         """Count the users of one segment, of one share."""
@@ -427,6 +442,7 @@ class GrandTotals:
             if segments:
                 into = (name, SMALL)
                 self.users[into] = sum(self.users.pop(segment) for segment in segments)
+                self.extra[into] = sum(self.extra.get(segment, 0) for segment in segments)
                 self.keys[into] = SMALL_KEY
                 self.pooled.update(dict.fromkeys(segments, into))
         pool(self.models, self.pooled)

@@ -57,6 +57,7 @@ def _estimate(
             code="infinite-value",
             hint="exponential gains overflow on such relevances: use linear gains",
         )
+    n_extra = 0 if request.metric.lists is not None else totals.extra.get(segment, 0)
     total = sums.sum_of(column)
     value = _number(request, policies, column, sums, measured)
     is_mean = parts_of(request) is None and not n_infinite  # limits are those of a mean
@@ -79,7 +80,7 @@ def _estimate(
         high=interval.high if is_mean else None,
         std_error=total.std_error if is_mean else None,
         n_users=total.count,
-        n_undefined=sums.n_undefined(column) + n_infinite,
+        n_undefined=sums.n_undefined(column) - n_extra + n_infinite,
         policies=differing(policies),
         higher_is_better=request.metric.higher_is_better,
     )

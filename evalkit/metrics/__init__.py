@@ -86,6 +86,7 @@ from ._lists import (
     list_metric,
     of_items,
 )
+from ._measuring import measure_lists
 from ._policies import BOUNDS, POLICIES, TIED
 from ._registry import FOLDERS, known_metrics, load_metric_files, registry, registry_of
 from ._rows import at_threshold, of_counts, of_kernel, over_rows_or_groups, over_rows_or_users
@@ -160,6 +161,7 @@ __all__ = [
     "load_metric_files",
     "loading",
     "log_loss_of",
+    "measure_lists",
     "metric",
     "minus_ln",
     "minus_ln_of_rest",

@@ -4,9 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import polars as pl
+
 from evalkit.config import Config
 from evalkit.errors import RequestError
 from evalkit.ids import DrawnShare, IdPlan, PartOfShare, PassShare, Sample, Share
+from evalkit.lists import ListCollector, ListWork
 from evalkit.looks.curves import curve_requests
 from evalkit.looks.resampling import Draws, Resampling, resamples
 from evalkit.metrics import Request
@@ -18,7 +21,12 @@ from evalkit.report import UserWriter
 from evalkit.segments import most_cells
 from evalkit.sources import Table
 from evalkit.truth import Truth, build_truth
-from evalkit.values.checks import check_item_segments, helping_requests, users_of_rankings
+from evalkit.values.checks import (
+    check_item_segments,
+    helping_requests,
+    unknown_users,
+    users_of_rankings,
+)
 from evalkit.values.gather import ListRules, rules_of
 
 
@@ -107,6 +115,7 @@ class RankingJob(RankingTask):
         n_passes_over_all: over the users of all shares, where what they have must be known.
         plans: how ids of users and of items become keys.
         writer: of the values of users.
+        lists: what metrics of lists ask for.
     """
 
     tables: Tables = field(kw_only=True)
@@ -115,6 +124,7 @@ class RankingJob(RankingTask):
     n_passes_over_all: int = 1
     plans: tuple[IdPlan, IdPlan] = field(init=False)
     writer: UserWriter | None = None
+    lists: ListWork | None = None
 
     def __post_init__(self) -> None:
         super(RankingJob, self).__post_init__()
@@ -123,6 +133,7 @@ class RankingJob(RankingTask):
     def begin(self, seed: int) -> None:
         """Start from the first row, with ids hashed by this seed."""
         self.plans = plan_ids_of(self.tables, seed)
+        self.lists = ListWork.of(self.of_lists, self.tables.train, self.plans)
         if self.folder is not None:
             labels = [request.label for request in self.requests]
             self.writer = UserWriter(self.folder, self.tables.truth.user_names, labels)
@@ -173,7 +184,8 @@ class RankingJob(RankingTask):
             schema = table.frame.collect_schema()
             has = {"has_rank": "rank" in schema, "has_score": "score" in schema}
             for rules in self.rules_of(table):
-                if rules.detailed or are_held_whole(rules.applied_to(policies), **has):
+                own, collects = rules.applied_to(policies), bool(self.of_lists)
+                if rules.detailed or are_held_whole(own, **has, collects=collects):
                     listed.add(number)
         return Asked(
             len(self.measured),
@@ -195,6 +207,20 @@ class RankingJob(RankingTask):
         has = {"has_rank": "rank" in schema, "has_score": "score" in schema}
         policies = self.config.policies
         return list(dict.fromkeys(rules_of(each, policies, **has) for each in self.measured))
+
+    @property
+    def of_lists(self) -> list[Request]:
+        """What is measured of the lists themselves."""
+        return [each for each in self.measured if each.metric.lists is not None]
+
+    def collector(self, table: Table, rules: ListRules, truth: Truth) -> ListCollector | None:
+        """What collects the lists of a log, where requests that follow these rules look at them."""
+        schema, policies = table.frame.collect_schema(), self.config.policies
+        has = {"has_rank": "rank" in schema, "has_score": "score" in schema}
+        if not any(rules_of(each, policies, **has) == rules for each in self.of_lists):
+            return None
+        assert self.lists is not None
+        return ListCollector(self.lists.codes, truth.n_users, self.lists.depth)
 
     @property
     def has_quantiles(self) -> bool:
@@ -229,11 +255,18 @@ class RankingJob(RankingTask):
 
     def truth_of(self, share: Share | None) -> Truth:
         """The right answers for one share of the users."""
+        tables, plans = self.tables, self.plans
+        rankings, policies = [table for _, table in tables.rankings], self.config.policies
+        if policies.unknown_users == "count":
+            return self._build_truth(share, users_of_rankings(rankings, plans[0], tables.threshold))
+        truth = self._build_truth(share, None)
+        if self.lists is None or policies.unknown_users == "error":
+            return truth
+        others = unknown_users(rankings, truth, self.sample_of_users(), share)
+        return truth if others is None else self._build_truth(share, others)
+
+    def _build_truth(self, share: Share | None, extra: pl.LazyFrame | None) -> Truth:
         tables, (user_plan, item_plan) = self.tables, self.plans
-        extra = None
-        if self.config.policies.unknown_users == "count":
-            rankings = [table for _, table in tables.rankings]
-            extra = users_of_rankings(rankings, user_plan, tables.threshold)
         return build_truth(
             tables.truth,
             threshold=tables.threshold,

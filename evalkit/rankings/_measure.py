@@ -4,6 +4,7 @@ from contextlib import suppress
 
 from evalkit.errors import EvalkitError, Faults, FaultyShareError, Step
 from evalkit.ids import Share
+from evalkit.lists import Measure
 from evalkit.rankings._checks import check_columns, check_gains
 from evalkit.rankings._job import RankingJob
 from evalkit.rankings._splits import Edges, names_in_order, split_share
@@ -68,13 +69,13 @@ def _measure_share(job: RankingJob, share: Share | None, edges: Edges, sums: Ran
             held |= probed
             continue
         for name, each in probed.items():
-            add_values(job, truth, split, {name: each}, sums)
+            add_values(job, truth, split, {name: each}, sums, beside(job, truth, train))
         clock.stop("measure")
     if truth.n_users:
         sums.together.add(frozenset(sums.tables))
     if held:
         with faults.step(VALUES):
-            add_values(job, truth, split, held, sums)
+            add_values(job, truth, split, held, sums, beside(job, truth, train))
         clock.stop("measure")
 
 
@@ -118,6 +119,7 @@ def _probe(
             share=share,
             progress=job.clock.line.advance,
             detailed=rule.detailed,
+            collector=job.collector(table, rule, truth),
         )
         for rule in rules
     ]
@@ -135,3 +137,8 @@ def _probe(
         )
         for name, main in by_rule[0].items()
     }
+
+
+def beside(job: RankingJob, truth: Truth, train: Train | None) -> Measure | None:
+    """What measures metrics of lists, where there are any; all items must have been met."""
+    return None if job.lists is None else Measure(job.lists.beside(truth, train))

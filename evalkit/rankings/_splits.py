@@ -59,6 +59,8 @@ def split_share(job: RankingJob, truth: Truth, edges: Edges, sums: RankingSums) 
     counted = counted_users(truth, job.config)
     listed = _segments_of(job, truth, edges, sums)
     totals.note_users(listed, counted)
+    if truth.is_extra is not None and job.config.policies.unknown_users != "count":
+        totals.note_extra(listed, truth.is_extra)
     with faults.step(SEGMENTS, n_sources):
         cells = make_cells(listed, truth.n_users, job.most_in_cells(totals.n_segments))
     items: list[tuple[Segment, ItemPart]] = []
@@ -91,7 +93,8 @@ def names_in_order(job: RankingJob) -> dict[str, None]:
 
 def counted_users(truth: Truth, config: Config) -> npt.NDArray[np.bool_]:
     """bool[n_users], the users that numbers stand on."""
-    if config.policies.no_relevant == "skip":
+    of_lists = any(each.metric.lists is not None for each in config.requests)
+    if config.policies.no_relevant == "skip" and not of_lists:
         counted: npt.NDArray[np.bool_] = truth.pairs.n_relevant > 0
         return counted
     return np.ones(truth.n_users, dtype=np.bool_)

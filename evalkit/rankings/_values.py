@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evalkit.lists import Measure
 from evalkit.looks.histograms import Histograms, bin_values
 from evalkit.looks.kept import UserRows
 from evalkit.looks.parts import PartSums, add_parts
@@ -47,20 +48,28 @@ class _Models:
     split: Split
     ranks: Mapping[str, RankSets]
     pairs: Sequence[Pair]
+    lists: Measure | None
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.ranks)
 
     def values(self, requests: Sequence[Request]) -> UserValues:
-        return UserValues(self.truth, self.ranks, requests, self.job.config.policies)
+        return UserValues(self.truth, self.ranks, requests, self.job.config.policies, self.lists)
 
 
 def add_values(
-    job: RankingJob, truth: Truth, split: Split, probed: Mapping[str, Probed], sums: RankingSums
+    job: RankingJob,
+    truth: Truth,
+    split: Split,
+    probed: Mapping[str, Probed],
+    sums: RankingSums,
+    lists: Measure | None,
 ) -> None:
     """Add up the values of some models, user by user.
 
+    Args:
+        lists: what measures metrics of lists.
     Raises:
         DataError: the baseline is none of the models [unknown-model].
         RequestError: draws do not fit into the memory, or into passes [resampling-memory,
@@ -70,7 +79,9 @@ def add_values(
     for name, each in probed.items():
         sums.models.setdefault(name, Tally()).add_model(each.main, config, truth)
     pairs = pairs_among(tuple(probed), statistics, at=config.at("statistics", "baseline"))
-    models = _Models(job, truth, split, {name: each.ranks for name, each in probed.items()}, pairs)
+    models = _Models(
+        job, truth, split, {name: each.ranks for name, each in probed.items()}, pairs, lists
+    )
     _add_means(models, sums)
     if requests := job.curve_requests:
         sums.curves.add(models.values(requests), models.names, job.threads)

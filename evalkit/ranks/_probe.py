@@ -44,6 +44,10 @@ def scan_alike(scans: Sequence[RankScan]) -> list[dict[str, ModelProbe]]:
             for problem in probe.problems:
                 found.setdefault((problem.code, problem.at), problem)
     raise_all(list(found.values()))
+    for scan in scans:
+        if scan.collector is not None:
+            for name, lists in scan.collector.lists(scan.probes).items():
+                scan.probes[name].ranks.lists = lists
     return [dict(sorted(scan.probes.items())) for scan in scans]
 
 
@@ -53,6 +57,8 @@ def _scan_hits(scan: RankScan) -> None:
             scan.scan(scan.probe_ranks, whole_users=scan.drop_seen)
         except ReappearedError:
             scan.probes.clear()
+            if scan.collector is not None:
+                scan.collector.restart()
             scan.find_dropped()
             scan.scan(scan.probe_ranks, whole_users=False)
     else:

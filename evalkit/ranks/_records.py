@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from evalkit.errors import EvalkitError
 from evalkit.ids import Keys
+from evalkit.metrics import Lists
 from evalkit.truth import UserItems
 
 Array = npt.NDArray[np.int64]
@@ -118,6 +119,7 @@ class Ranks:
         state: what was counted of each user's rows.
         copies: places and ranks of further copies of an item, by place, then rank.
         rows: the same and more, where lists were held whole and somebody asks.
+        lists: the lists themselves, where metrics of lists are asked for.
     """
 
     ranks: npt.NDArray[np.int32]
@@ -125,6 +127,7 @@ class Ranks:
     copy_places: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     copy_ranks: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     rows: ListHits | None = None
+    lists: Lists | None = None
 
     @classmethod
     def empty(cls, pairs: UserItems) -> "Ranks":

@@ -28,6 +28,7 @@ from evalkit.ids import (
     same_ids,
 )
 from evalkit.kernels.threads import ordered_map
+from evalkit.lists import ListCollector
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks._counting import count_strengths
 from evalkit.ranks._order import order_in_batch
@@ -43,6 +44,7 @@ from evalkit.ranks._records import (
     NO_RANKS,
     REAPPEARED,
     SEEN,
+    UNKNOWN_ROWS,
     WORST,
     Array,
     Dropped,
@@ -73,8 +75,16 @@ class ReappearedError(Exception):
     """A user came back after its rows had ended: ranks by counting need two scans."""
 
 
-def are_held_whole(policies: Policies, *, has_rank: bool, has_score: bool) -> bool:
-    """Whether policies ask of lists what hits alone cannot say."""
+def are_held_whole(
+    policies: Policies, *, has_rank: bool, has_score: bool, collects: bool = False
+) -> bool:
+    """Whether policies ask of lists what hits alone cannot say.
+
+    Args:
+        collects: the lists themselves are asked for.
+    """
+    if collects and (not has_rank or policies.bad_ranks != "error"):
+        return True  # rows may share a rank, or have none
     if has_score and not has_rank and policies.ties in WHOLE_LIST_TIES:
         return True
     if has_rank and policies.bad_ranks != "compress":
@@ -97,6 +107,7 @@ class RankScan:
     share: Share | None = None
     progress: Callable[[int], None] | None = None
     detailed: bool = False  # somebody asks for `Ranks.rows`
+    collector: ListCollector | None = None  # somebody asks for `Ranks.lists`
     columns: tuple[str, ...] = field(init=False)
     probes: dict[str, ModelProbe] = field(default_factory=dict)
     checksums: npt.NDArray[np.uint64] = field(default_factory=lambda: make_checksums(4096))
@@ -131,8 +142,13 @@ class RankScan:
     @property
     def needs_whole_lists(self) -> bool:
         """Whether a policy asks for what hits alone cannot say."""
+        if self.collector is not None and not (self.mode == "rank" and self.collector.depth):
+            return True
         return self.detailed or are_held_whole(
-            self.policies, has_rank=self.has_rank, has_score=self.has_score
+            self.policies,
+            has_rank=self.has_rank,
+            has_score=self.has_score,
+            collects=self.collector is not None,
         )
 
     # -- reading ---------------------------------------------------------------------------
@@ -280,19 +296,31 @@ class RankScan:
     def probe_ranks(self, batch: Batch) -> list[Found]:
         """Probe a batch whose ranks are given."""
         has_reappeared = self.note_ranks(batch)
-        ranks, n_seen = as_array(batch.frame["rank"]), 0
+        ranks, tally = as_array(batch.frame["rank"]), np.zeros(N_COUNTERS, dtype=np.int64)
         if self.train is not None:
             seen = self.seen_ranked(batch.frame)
-            n_seen = int(seen.sum())
+            self._count_seen(batch.frame, seen, tally)
             if self.drop_seen:
                 batch, ranks = self._without(seen, batch)
+        if self.collector is not None:
+            users = self.codes(as_keys(batch.frame[USER_KEY]))
+            first = self.policies.first_rank
+            self.collector.place(batch.probe.model, batch.frame, users, ranks, first)
         strengths = NO_INTS
         if self.has_score:
             strengths, _ = strengths_of_scores(batch.frame["score"])
         found = self.lower(batch, ranks, strengths)
-        found.counters[SEEN] = n_seen
+        found.counters[:] += tally
         found.counters[REAPPEARED] |= has_reappeared
         return [found]
+
+    def _count_seen(self, frame: pl.DataFrame, seen: npt.NDArray[np.bool_], tally: Array) -> None:
+        """Count rows that the training log holds; those of users whom the truth lacks as theirs."""
+        tally[SEEN] = n_seen = int(seen.sum())
+        is_extra = self.truth.is_extra
+        if n_seen and is_extra is not None and self.policies.unknown_users != "count":
+            tally[SEEN] -= int(is_extra[self.codes(as_keys(frame[USER_KEY])[seen])].sum())
+            tally[UNKNOWN_ROWS] = (n_seen - tally[SEEN]) * self.drop_seen
 
     def _without(
         self, seen: npt.NDArray[np.bool_], batch: Batch
@@ -442,8 +470,9 @@ class RankScan:
             tally[BAD_RANKS if self.has_rank else BAD_SCORES] = bad.sum()
             if self.has_rank or self.policies.bad_scores == "drop":
                 frame, strengths = frame.filter(pl.Series(~bad)), strengths[~bad]
-        seen, tally[SEEN] = self.seen(frame)
-        if self.drop_seen and tally[SEEN]:
+        seen, _ = self.seen(frame)
+        self._count_seen(frame, seen, tally)
+        if self.drop_seen and seen.any():
             frame, strengths = frame.filter(pl.Series(~seen)), strengths[~seen]
         return Batch(batch.probe, frame, batch.first_row), strengths, tally
 

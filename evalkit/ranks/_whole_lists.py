@@ -62,7 +62,7 @@ def scan_whole_lists(scans: Sequence[RankScan]) -> None:
         unknown = codes < 0
         found = Found.room(0)._replace(unknown_users=np.unique(users[unknown]))
         found.counters[:] = tally
-        found.counters[UNKNOWN_ROWS] = int(unknown.sum())
+        found.counters[UNKNOWN_ROWS] += int(unknown.sum())
         known = frame.with_columns(pl.Series("__code", codes)).filter(pl.col("__code") >= 0)
         if scan.truth.user_plan.hashed:
             every_row = found._replace(
@@ -131,6 +131,8 @@ def _probe_whole_lists(scan: RankScan, probe: ModelProbe, rows: pl.DataFrame) ->
         codes, items, as_array(rows["__row"]), given, policy, kept, ranks
     )
     frame, ranks = rows.filter(pl.Series(kept)), ranks[kept]
+    if scan.collector is not None:
+        scan.collector.take_whole(probe.model, frame, as_array(frame["__code"]), ranks)
     firsts, lasts = _tie_ranks(scan, frame, ranks)
     if scan.has_equals and policies.ties == "mean-rank":
         ranks = (firsts + lasts) // 2

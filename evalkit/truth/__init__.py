@@ -29,6 +29,7 @@ from evalkit.truth._read import (
     build_train,
     build_truth,
     choose_rows,
+    choose_users,
     count_in_train,
     drop_null_ids,
     fewer_texts,
@@ -37,7 +38,7 @@ from evalkit.truth._read import (
 )
 from evalkit.truth._rows import ManyGradesError, PairRows
 from evalkit.truth._shared import count_shared
-from evalkit.truth._sorting import first_gap, merge_sort
+from evalkit.truth._sorting import first_gap, item_at, merge_sort
 from evalkit.truth._table import find_entry, home_entry
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "build_truth",
     "build_user_items",
     "choose_rows",
+    "choose_users",
     "code_of",
     "count_in_train",
     "count_of",
@@ -66,6 +68,7 @@ __all__ = [
     "first_gap",
     "first_users",
     "home_entry",
+    "item_at",
     "may_hold",
     "merge_sort",
     "null_id_error",

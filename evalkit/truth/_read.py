@@ -355,13 +355,20 @@ def choose_rows(
         in the sample.
     """
     kept, n_null = drop_null_ids(frame)
+    chosen, not_sampled = choose_users(kept, share, sample)
+    return chosen, n_null if share is None or share.is_first else 0, not_sampled
+
+
+def choose_users(
+    kept: pl.DataFrame, share: Share | None, sample: Sample | None
+) -> tuple[pl.DataFrame, int]:
+    """The rows of a share of the users and of a sample; how many of the share are not in it."""
     if share is not None:
         kept = kept.filter(pl.Series(share.holds(kept)))
-        n_null = n_null if share.is_first else 0
     if sample is None:
-        return kept, n_null, 0
+        return kept, 0
     chosen = kept.filter(pl.Series(sample.holds(kept)))
-    return chosen, n_null, kept.height - chosen.height
+    return chosen, kept.height - chosen.height
 
 
 def null_id_error(role: str, n_rows: int, at: str) -> CountedError:

@@ -12,6 +12,7 @@ from evalkit.exact import CellRows
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import prefetch
 from evalkit.kernels.threads import ordered_map
+from evalkit.lists import Measure
 from evalkit.metrics import Hits, Relevant, Request
 from evalkit.ranks import NOT_RANKED, Ranks
 from evalkit.segments import CellSet
@@ -189,14 +190,21 @@ class Measuring:
     present: Sequence[npt.NDArray[np.bool_]]
     lengths: Sequence[npt.NDArray[np.int32]]
     cases: Sequence[Cases]  # of every user, whose policies settle what counts
+    lists: Measure | None  # what measures metrics of lists
 
     @classmethod
     def of(
-        cls, truth: Truth, ranks: RankSets, groups: Sequence[Group], policies: Policies
+        cls,
+        truth: Truth,
+        ranks: RankSets,
+        groups: Sequence[Group],
+        policies: Policies,
+        lists: Measure | None = None,
     ) -> "Measuring":
         """One model, of which each group looks at the ranks by its own rules."""
         rules = list(ranks.sets)
         found = list(ranks.sets.values())
+        is_extra, counts_extra = truth.is_extra, policies.unknown_users == "count"
         return cls(
             truth,
             found,
@@ -205,9 +213,16 @@ class Measuring:
             [each.present for each in found],
             [each.lengths for each in found],
             [
-                cases_of(each.present, each.lengths, truth.pairs.n_relevant, truth.is_extra)
+                cases_of(
+                    each.present,
+                    each.lengths,
+                    truth.pairs.n_relevant,
+                    is_extra,
+                    counts_extra=counts_extra,
+                )
                 for each in found
             ],
+            lists,
         )
 
     def measure(self, users: npt.NDArray[np.int64]) -> list[Values]:
@@ -218,6 +233,9 @@ class Measuring:
         measured = []
         for group, probe in zip(self.groups, self.probes, strict=True):
             request, policies = group.request, group.policies
+            if request.metric.lists is not None:
+                measured.append(self._measure_lists(users, group, probe))
+                continue
             lengths = self.lengths[probe][users].astype(np.int64)
             cases = self.cases[probe][users]
             judged = two_views and request.view == "judged"
@@ -236,6 +254,11 @@ class Measuring:
             settle(values, cases, policies, higher_is_better=higher_is_better)
             measured.append(values)
         return measured
+
+    def _measure_lists(self, users: npt.NDArray[np.int64], group: Group, probe: int) -> Values:
+        assert self.lists is not None
+        ranks, present = self.ranks[probe], self.present[probe]
+        return self.lists.values(group.request, group.cutoffs, ranks.lists, present, users)
 
     def _look(
         self,
@@ -365,6 +388,7 @@ class UserValues:
         ranks: of each model.
         requests: what is measured; those that differ in their cutoff alone are measured together.
         policies: of the run; a request may have some of its own.
+        lists: what measures metrics of lists.
     """
 
     def __init__(
@@ -373,6 +397,7 @@ class UserValues:
         ranks: Mapping[str, RankSets],
         requests: Sequence[Request],
         policies: Policies,
+        lists: Measure | None = None,
     ) -> None:
         groups = group_requests(requests, policies)
         self.n_users = truth.pairs.n_users
@@ -380,7 +405,7 @@ class UserValues:
         self.columns = np.argsort([column for group in groups for column in group.columns])
         self.higher_is_better = [bool(group.request.metric.higher_is_better) for group in groups]
         self._measuring = {
-            name: Measuring.of(truth, by_rules, groups, policies)
+            name: Measuring.of(truth, by_rules, groups, policies, lists)
             for name, by_rules in ranks.items()
         }
 

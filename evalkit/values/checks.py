@@ -8,10 +8,11 @@ import polars as pl
 
 from evalkit.config import Config, Policies, policies_of
 from evalkit.errors import RequestError
-from evalkit.ids import USER_KEY, IdPlan
+from evalkit.ids import USER_KEY, IdPlan, Sample, Share, as_keys
 from evalkit.metrics import BOUNDS, TIED, Request
 from evalkit.report import Warning_
 from evalkit.sources import Order, Table, reading
+from evalkit.truth import BATCH_ROWS, Truth, choose_users
 from evalkit.values.gather import View, distinct, parts_of
 
 
@@ -86,6 +87,30 @@ def users_of_rankings(
         rows = frame.select(*users, "item").drop_nulls()
         frames.append(rows.with_columns(user_plan.key().alias(USER_KEY)).unique(USER_KEY))
     return pl.concat(frames, how="vertical_relaxed").drop(USER_KEY)
+
+
+def unknown_users(
+    rankings: Sequence[Table], truth: Truth, sample: Sample | None, share: Share | None
+) -> pl.LazyFrame | None:
+    """Ranked users of a share whom the truth lacks, each once, with an item; None without any."""
+    plan, (item_type,) = truth.user_plan, truth.item_plan.dtypes
+    found: list[pl.DataFrame] = []
+    for table in rankings:
+        with reading(table):
+            for rows in table.stream(
+                [plan.key().alias(USER_KEY), *plan.canonical()], most=BATCH_ROWS
+            ):
+                users = rows.drop_nulls(USER_KEY)
+                users = users.filter(pl.col(USER_KEY).ne_missing(pl.col(USER_KEY).shift()))
+                users = users.filter(pl.Series(truth.codes_of(as_keys(users[USER_KEY])) < 0))
+                if users.height:
+                    kept, _ = choose_users(users.unique(USER_KEY), share, sample)
+                    found.append(kept)
+    if not sum(each.height for each in found):
+        return None
+    nothing = {pl.String: "", pl.Binary: b""}.get(type(item_type), 0)
+    every = pl.concat(found).unique(USER_KEY).drop(USER_KEY)
+    return every.lazy().with_columns(item=pl.lit(nothing).cast(item_type))
 
 
 def convention_warnings(config: Config, requests: Sequence[Request]) -> list[Warning_]:

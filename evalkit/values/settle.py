@@ -33,6 +33,8 @@ def cases_of(
     lengths: npt.NDArray[np.integer],
     n_relevant: npt.NDArray[np.integer],
     is_extra: npt.NDArray[np.bool_] | None,
+    *,
+    counts_extra: bool,
 ) -> Cases:
     """uint8[n_users], the case of each user.
 
@@ -41,12 +43,13 @@ def cases_of(
         lengths: rows of the list.
         n_relevant: relevant items of the user.
         is_extra: whether the truth lacks the user.
+        counts_extra: such users count where they have a list.
     """
     cases: Cases = (n_relevant == 0) * np.uint8(WITHOUT_RELEVANT)
     cases |= ~present * np.uint8(WITHOUT_RANKING)
     cases |= (present & (lengths == 0)) * np.uint8(WITHOUT_ROWS)
     if is_extra is not None:
-        cases |= (is_extra & ~present) * np.uint8(ABSENT)
+        cases |= (is_extra & ~(present & counts_extra)) * np.uint8(ABSENT)
     return cases
 
 

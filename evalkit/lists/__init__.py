@@ -1,0 +1,7 @@
+"""Lists of items as rankings show them: collected, and what stands beside them."""
+
+from evalkit.lists._beside import ListWork, Measure, needs_of
+from evalkit.lists._codes import ItemCodes
+from evalkit.lists._collect import ListCollector
+
+__all__ = ["ItemCodes", "ListCollector", "ListWork", "Measure", "needs_of"]

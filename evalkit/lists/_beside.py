@@ -1,0 +1,236 @@
+"""What stands beside the lists of the users of a share."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.ids import ITEM, ITEM_KEY, IdPlan, Keys
+from evalkit.kernels import kernel
+from evalkit.lists._codes import ItemCodes
+from evalkit.lists._popularity import Popularity, count_popularity
+from evalkit.metrics import Beside, Items, Lists, Request, Values, measure_lists
+from evalkit.sources import Table
+from evalkit.truth import Train, Truth, UserItems, item_at, relevance_at
+
+NO_COUNTS = np.zeros(0, dtype=np.int64)
+OF_USERS = frozenset({"history", "relevant", "reference", "earlier", "users"})
+USERS_A_PIECE = 1 << 16
+
+Measured = npt.NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class ListWork:
+    """What metrics of lists ask for, and what holds for all users.
+
+    Args:
+        requests: those of lists.
+        codes: of the items of all logs.
+        popularity: of the training log, where somebody asks.
+    """
+
+    requests: tuple[Request, ...]
+    codes: ItemCodes
+    popularity: Popularity | None = None
+    needs: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.needs = frozenset(need for each in self.requests for need in needs_of(each))
+
+    @classmethod
+    def of(
+        cls, requests: Sequence[Request], train: Table | None, plans: tuple[IdPlan, IdPlan]
+    ) -> "ListWork | None":
+        """The work, where metrics of lists are asked for."""
+        asked = tuple(each for each in requests if each.metric.lists is not None)
+        if not asked:
+            return None
+        users, items = plans
+        work = cls(asked, ItemCodes(items))
+        if train is not None and work.needs & {"train", "history"}:
+            work.popularity = count_popularity(train, users, work.codes)
+        return work
+
+    @property
+    def depth(self) -> int | None:
+        """The deepest cutoff; None for whole lists."""
+        cutoffs = [each.cutoff for each in self.requests]
+        return None if None in cutoffs else max(each for each in cutoffs if each is not None)
+
+    def beside(self, truth: Truth, train: Train | None) -> Beside:
+        """What stands beside the lists of all users of a share, in the order of their codes."""
+        history = relevant = gains = None
+        if "history" in self.needs and train is not None:
+            self._meet(train.item_keys, train.item_ids)
+            history, _ = self._rows_of(train.pairs, truth)
+        if "relevant" in self.needs:
+            self._meet(truth.item_keys, truth.item_ids)
+            relevant, gains = self._rows_of(truth.pairs, truth)
+        return Beside(self._items(), history, relevant, gains)
+
+    def _meet(self, keys: Keys, ids: pl.DataFrame) -> None:
+        """Learn the items of a log whose ids are hashed."""
+        if keys.size:
+            self.codes.codes_of_rows(ids.select(pl.Series(ITEM_KEY, keys), ITEM))
+
+    def _items(self) -> Items:
+        codes, n = self.codes, self.codes.n
+        counts = self.popularity or Popularity()
+        order, text_order = codes.orders()
+        room = n - counts.users.size
+        return Items(
+            is_listed=np.ones(n, dtype=np.bool_),
+            has_table=False,
+            order=order,
+            text_order=text_order,
+            popularity=np.pad(counts.users, (0, room)),
+            interactions=np.pad(counts.rows, (0, room)),
+            n_train_users=counts.n_users,
+            ages=np.full(n, np.nan),
+            genres=None,
+            vectors=None,
+            groups={},
+        )
+
+    def _rows_of(self, pairs: UserItems, truth: Truth) -> tuple[Lists, Measured]:
+        """The items of each user of the truth that reach its threshold, by code; and their gains.
+
+        Args:
+            pairs: of the truth, or of users of it.
+        """
+        own = truth.pairs is pairs
+        places = np.arange(truth.n_users) if own else truth.codes_of(pairs.users)
+        least = truth.relevant_from if own and pairs.grades.is_graded else -np.inf
+        lengths = np.zeros(truth.n_users, dtype=np.int64)
+        count_relevant(pairs.starts, pairs.counts, pairs.grades, least, places, lengths)
+        starts = np.cumsum(lengths) - lengths
+        total = int(lengths.sum())
+        keys, gains = np.empty(total, dtype=np.uint64), np.empty(total)
+        index = pairs.index
+        copy_relevant(pairs.starts, index, pairs.grades, least, places, starts, keys, gains)
+        codes = self.codes.codes_of_keys(keys)
+        sort_rows(starts, lengths, codes, gains)
+        return Lists(starts, lengths, codes), gains
+
+
+@kernel(allocates=False)
+def count_relevant(starts, counts, grades, least, places, lengths):  # type: ignore[no-untyped-def]
+    """How many items of each user reach a relevance."""
+    for user in range(places.size):
+        n = 0
+        for place in range(starts[user], starts[user] + counts[user]):
+            n += relevance_at(grades.codes, grades.values, grades.own, place) >= least
+        lengths[places[user]] = n
+
+
+@kernel(allocates=False)
+def copy_relevant(starts, index, grades, least, places, begins, keys, gains):  # type: ignore[no-untyped-def]
+    """Copy the keys of the items that reach a relevance, and these."""
+    for user in range(places.size):
+        into = begins[places[user]]
+        for place in range(starts[user], starts[user] + index.counts[user]):
+            gain = relevance_at(grades.codes, grades.values, grades.own, place)
+            if gain >= least:
+                keys[into] = item_at(index.lows, index.highs, place)
+                gains[into] = gain
+                into += 1
+
+
+@kernel(allocates=False)
+def sort_rows(starts, lengths, codes, gains):  # type: ignore[no-untyped-def]
+    """Sort the items of each user by code, and their gains with them."""
+    for user in range(starts.size):
+        begin, end = starts[user], starts[user] + lengths[user]
+        gap = 1
+        while 3 * gap + 1 < end - begin:
+            gap = 3 * gap + 1
+        while gap > 0:
+            for place in range(begin + gap, end):
+                code, gain, before = codes[place], gains[place], place - gap
+                while before >= begin and codes[before] > code:
+                    codes[before + gap], gains[before + gap] = codes[before], gains[before]
+                    before -= gap
+                codes[before + gap], gains[before + gap] = code, gain
+            gap //= 3
+
+
+def needs_of(request: Request) -> tuple[str, ...]:
+    """What must stand beside the lists for a request."""
+    rules = request.metric.lists
+    return () if rules is None else rules.needs(dict(request.parameters))
+
+
+def rows_of(lists: Lists, users: npt.NDArray[np.int64]) -> Lists:
+    """The lists of some users."""
+    return Lists(lists.starts[users], lists.lengths[users], lists.items)
+
+
+def _if_any(lists: Lists | None, users: npt.NDArray[np.int64]) -> Lists | None:
+    return None if lists is None else rows_of(lists, users)
+
+
+class Measure:
+    """Measures metrics of lists, a block of users at a time, from any thread.
+
+    Args:
+        beside: what stands beside the lists of all users.
+    """
+
+    def __init__(self, beside: Beside) -> None:
+        self.beside = beside
+        self._tables: dict[Request, tuple[object, ...]] = {}
+        self._lock = Lock()
+
+    def values(
+        self,
+        request: Request,
+        cutoffs: npt.NDArray[np.int64],
+        lists: Lists | None,
+        present: npt.NDArray[np.bool_],
+        users: npt.NDArray[np.int64],
+    ) -> Measured:
+        """float64[n_users, n_cutoffs] of a block of users; NaN where left out.
+
+        Args:
+            lists: of all users; None where there are none.
+            present: of all users, whether they have a list.
+        """
+        rules = request.metric.lists
+        out = np.full((users.size, cutoffs.size), np.nan)
+        if rules is None or rules.family != "users" or lists is None or not users.size:
+            return out
+        mine = rows_of(lists, users)
+        measure_lists(request, mine, cutoffs, self._tables_of(request, users), out)
+        counted = present
+        if "users" in needs_of(request) and self.beside.targets is not None:
+            counted = self.beside.targets
+        out[~counted[users]] = np.nan
+        return out
+
+    def _tables_of(self, request: Request, users: npt.NDArray[np.int64]) -> tuple[object, ...]:
+        """What the kernel takes of `Beside`; made once where it is the same for all users."""
+        pick: Callable[..., tuple[object, ...]] | None = request.metric.tables
+        if pick is None:
+            return ()
+        values: Values = dict(request.parameters)
+        if OF_USERS & set(needs_of(request)):
+            return tuple(pick(values, self.of_users(users)))
+        with self._lock:
+            if request not in self._tables:
+                self._tables[request] = tuple(pick(values, self.beside))
+            return self._tables[request]
+
+    def of_users(self, users: npt.NDArray[np.int64]) -> Beside:
+        """What stands beside the lists of some users."""
+        whole = self.beside
+        return whole._replace(
+            history=_if_any(whole.history, users),
+            relevant=_if_any(whole.relevant, users),
+            reference=_if_any(whole.reference, users),
+            earlier=tuple(rows_of(each, users) for each in whole.earlier),
+            targets=None if whole.targets is None else whole.targets[users],
+        )

@@ -1,0 +1,122 @@
+"""Metrics of lists that are means of users: against plain Python, whatever form a log has."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evalkit import evaluate
+
+METRICS = ["nDCG@3", "novelty@{2,5}", "novelty"]
+
+
+def make_logs(seed, *, as_text=False):
+    """Truth, train and two models' lists of users whom the truth may lack; lists may be short."""
+    rng = np.random.default_rng(seed)
+    users, items = np.arange(40), np.arange(100, 130)
+    write = (lambda each: f"i{each}") if as_text else int
+    truth = [(u, write(i)) for u in users[:25] for i in rng.choice(items, 3, replace=False)]
+    train = [(u, write(i)) for u in rng.permutation(60) for i in rng.choice(items, 4)]
+    models = {}
+    for name in "ab":
+        models[name] = {
+            int(u): [write(i) for i in rng.choice(np.arange(95, 135), rng.integers(1, 8), False)]
+            for u in rng.permutation(users)[:35]
+        }
+    return truth, train, models
+
+
+def frames(truth, train, models, as_text):
+    def ids(rows):
+        frame = pl.DataFrame(rows, schema=["user_id", "item_id"], orient="row")
+        return frame.with_columns(user_id=pl.format("u{}", "user_id")) if as_text else frame
+
+    def ranked(lists):
+        rows = [(u, i, r) for u, each in lists.items() for r, i in enumerate(each, 1)]
+        return ids([each[:2] for each in rows]).with_columns(rank=pl.Series([e[2] for e in rows]))
+
+    return ids(truth), ids(train), {name: ranked(each) for name, each in models.items()}
+
+
+def novelty_of(lists, train, k):
+    pairs = set(train)
+    popularity = {item: sum(i == item for _, i in pairs) for _, item in pairs}
+    n = len({user for user, _ in pairs})
+    return {
+        user: sum(-math.log2(popularity.get(item, 1) / n) for item in items[:k]) / len(items[:k])
+        for user, items in lists.items()
+    }
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_values_intervals_segments_and_pairs_are_those_of_plain_python(as_text):
+    truth, train, models = make_logs(1, as_text=as_text)
+    first, second, rankings = frames(truth, train, models, as_text)
+    statistics = {"baseline": "a"}
+    alone = evaluate(first, rankings, metrics=["nDCG@3"], train=second, statistics=statistics)
+
+    report = evaluate(first, rankings, metrics=METRICS, train=second, statistics=statistics)
+
+    assert report.counts == alone.counts
+    assert [each for each in report.estimates if each.name == "nDCG"] == list(alone.estimates)
+    wanted = {
+        (name, k): novelty_of(models[name], train, k) for name in models for k in (2, 5, None)
+    }
+    for each in report.estimates:
+        if each.name == "novelty":
+            values = np.array(list(wanted[each.model, each.cutoff].values()))
+            assert each.n_users == values.size
+            assert each.value == pytest.approx(values.mean(), rel=1e-13)
+            error = values.std(ddof=1) / math.sqrt(values.size)
+            assert each.std_error == pytest.approx(error, rel=1e-10)
+    for each in report.comparisons:
+        if each.metric == "novelty@2":
+            one, other = wanted["a", 2], wanted["b", 2]
+            deltas = [other[user] - one[user] for user in one.keys() & other.keys()]
+            assert (each.n_users, each.delta) == (len(deltas), pytest.approx(np.mean(deltas)))
+
+
+def disguises(rankings):
+    """The same lists in other orders of rows, by score, as rows in order, and as lists."""
+    shuffled = rankings.sample(fraction=1, shuffle=True, seed=3)
+    in_order = rankings.select("user_id", "item_id")
+    return {
+        "rank": rankings,
+        "shuffled": shuffled,
+        "score": in_order.with_columns(score=-rankings["rank"]),
+        "shuffled score": shuffled.with_columns(score=-pl.col("rank")).drop("rank"),
+        "order": in_order,
+        "list": in_order.group_by("user_id", maintain_order=True).agg("item_id"),
+    }
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_the_form_of_a_log_changes_no_digit(as_text):
+    first, second, rankings = frames(*make_logs(2, as_text=as_text), as_text)
+    several = {
+        name: evaluate(first, {"a": rows}, metrics=METRICS, train=second.reverse()).estimates
+        for name, rows in disguises(rankings["a"]).items()
+    }
+
+    assert all(each == several["rank"] for each in several.values()), several.keys()
+
+
+def test_rows_that_were_seen_are_dropped_of_all_users_alike():
+    truth, train, models = make_logs(5)
+    first, second, rankings = frames(truth, train, models, as_text=False)
+    seen = set(train)
+    models = {
+        name: {u: [i for i in items if (u, i) not in seen] for u, items in lists.items()}
+        for name, lists in models.items()
+    }
+
+    alone = evaluate(first, rankings, metrics=["nDCG@3"], train=second, drop_seen=True)
+    report = evaluate(first, rankings, metrics=METRICS, train=second, drop_seen=True)
+
+    assert report.counts == alone.counts
+    for each in report.estimates:
+        if each.name == "novelty":
+            lists = {u: items for u, items in models[each.model].items() if items}
+            values = list(novelty_of(lists, train, each.cutoff).values())
+            assert (each.n_users, each.value) == (len(values), pytest.approx(np.mean(values)))
