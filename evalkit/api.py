@@ -26,6 +26,9 @@ def evaluate(
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
     train: object | None = None,
+    items: object | None = None,
+    users: object | None = None,
+    reference: object | None = None,
     drop_seen: bool = False,
     columns: Columns | None = None,
     segments: Mapping[str, object] | None = None,
@@ -42,7 +45,8 @@ def evaluate(
     lazy or eager, pandas, Arrow, DuckDB relations, anything with `__arrow_c_stream__`.
 
     Args:
-        truth: held-out interactions: user, item and, if given, relevance.
+        truth: held-out interactions: user, item and, if given, relevance; None for metrics of
+            lists that need no right answers.
         rankings: model name -> table of user, item and rank or score (or row order, or lists of
             items); one table alone holds one model, or several where it has a model column.
         metrics: such as `["nDCG@10", "recall@{5,20}"]`.
@@ -53,9 +57,15 @@ def evaluate(
             profile.
         threshold: items are relevant from this relevance on; above 0 by default.
         train: what the models had seen: user, item.
+        items: all items, for metrics of lists: item and, as they need it, genres, vector,
+            published and columns that they name; a table, or a mapping as under `[items]` of a
+            config whose `path` is one, such as `{"path": table, "separator": "|"}`.
+        users: who should have got a list: user.
+        reference: lists that others are held against: a model's name, or a table.
         drop_seen: drop ranked items that `train` holds; otherwise they are counted.
-        columns: our names (user, item, rank, score, relevance, model) to the tables' columns;
-            those that are left out are guessed, `report.inputs` tells them. User may be several.
+        columns: our names (user, item, rank, score, relevance, model; genres, vector, published)
+            to the tables' columns; those that are left out are guessed, `report.inputs` tells them.
+            User may be several.
         segments: users, or relevant items, in groups, as under `[segments]` of a config.
         statistics: intervals and comparisons, as under `[statistics]`.
         per_user: keep the values of every user, for `report.per_user`.
@@ -80,11 +90,12 @@ def evaluate(
             code="missing-key",
             hint="pass train=table of user and item, or leave drop_seen out",
         )
-    named = _named(columns, ("user", "item", "relevance", "rank", "score", "model"))
+    own_of_items = ("genres", "vector", "published")
+    of_logs = ("user", "item", "relevance", "rank", "score", "model")
+    named = _named(columns, (*of_logs, *own_of_items))
     keys = ("user", "item", "rank", "score", "model")
     listed = _listed(rankings, keys, named, what="rankings")
     tree: dict[str, object] = {
-        "truth": {"path": _paths(truth), "columns": _of(named, ("user", "item", "relevance"))},
         "metrics": _metrics_tree(metrics, primary, profile),
         "policies": dict(policies or {}),
         "rankings": [each.section() for each in listed],
@@ -100,21 +111,26 @@ def evaluate(
         if "weight" in statistics:
             weight = _named_segments("weight", statistics["weight"], weights)
             tree["statistics"] = {**statistics, "weight": weight}
+    beside: dict[str, object] = {}
+    _add_table("truth", truth, _of(named, ("user", "item", "relevance")), tree, beside)
+    _add_table("train", train, _of(named, ("user", "item")), tree, beside)
+    _add_table("items", items, _of(named, ("item", *own_of_items)), tree, beside)
+    _add_table("users", users, _of(named, ("user",)), tree, beside)
     if threshold is not None:
-        tree["truth"] = {**cast("dict[str, object]", tree["truth"]), "threshold": threshold}
-    if train is not None:
-        tree["train"] = {
-            "path": _paths(train),
-            "columns": _of(named, ("user", "item")),
-            "drop_seen": drop_seen,
-        }
+        tree["truth"] = {**cast("dict[str, object]", tree.get("truth", {})), "threshold": threshold}
+    if drop_seen:
+        tree["train"] = {**cast("dict[str, object]", tree["train"]), "drop_seen": True}
+    if reference is not None:
+        is_path = _is_path(reference)
+        beside["reference"] = None if is_path else _held(reference, "reference")
+        text = _paths(reference)[0] if is_path else f"{MEMORY}/"
+        tree["metrics"] = {**cast("dict[str, object]", tree["metrics"]), "reference": text}
     given = Given(
-        _held(truth, "truth"),
-        [_held(each.table, "rankings") for each in listed],
-        None if train is None else _held(train, "train"),
-        segment_tables,
-        weights.get("weight"),
+        rankings=[_held(each.table, "rankings") for each in listed],
+        segments=segment_tables,
+        weight=weights.get("weight"),
         unnamed=_unnamed(listed),
+        **beside,
     )
     return run_config(
         build_config(tree, name=name, unnamed=given.unnamed, door="python"),
@@ -230,6 +246,23 @@ def _named_segments(name: str, rule: object, in_memory: dict[str, object]) -> ob
     if held is not None:
         in_memory[name] = held
     return {**rule, "path": _paths(rule["path"])}
+
+
+def _add_table(
+    section: str,
+    table: object | None,
+    columns: Mapping[str, object],
+    tree: dict[str, object],
+    in_memory: dict[str, object],
+) -> None:
+    """A table as a section of a config; one in memory goes into `in_memory`."""
+    if table is None:
+        return
+    rule: Mapping[str, object] = {"path": table}
+    if section == "items" and isinstance(table, Mapping) and "path" in table:
+        rule = table
+    in_memory[section] = _held(rule["path"], section)
+    tree[section] = {"columns": columns, **rule, "path": _paths(rule["path"])}
 
 
 def _is_path(table: object) -> bool:

@@ -4,21 +4,30 @@ from evalkit.cli import console
 from evalkit.cli.isolation import Isolated
 from evalkit.cli.options import (
     ConfigFile,
+    Items,
     Json,
     LogFormat,
     Overrides,
     Profile,
     Quiet,
+    Reference,
     Threads,
+    Train,
+    Users,
     Variables,
     set_threads,
     with_profile,
+    with_tables,
 )
 from evalkit.errors import FINE
 
 
 def check(
     config: ConfigFile,
+    train: Train = None,
+    items: Items = None,
+    users: Users = None,
+    reference: Reference = None,
     profile: Profile = None,
     overrides: Overrides = None,
     variables: Variables = None,
@@ -34,9 +43,10 @@ def check(
     """
     from evalkit.config import load_config, parse_variables
 
+    said = with_profile(overrides, profile)
     request = load_config(
         config,
-        overrides=with_profile(overrides, profile),
+        overrides=with_tables(said, train=train, items=items, users=users, reference=reference),
         variables=parse_variables(variables or ()),
     )
     set_threads(threads)

@@ -10,6 +10,7 @@ from evalkit.cli.guess import name_rankings, unnamed_models
 from evalkit.cli.isolation import Isolated
 from evalkit.cli.options import (
     Format,
+    Items,
     Json,
     LogFormat,
     MemoryLimit,
@@ -18,25 +19,31 @@ from evalkit.cli.options import (
     Primary,
     Profile,
     Quiet,
+    Reference,
     Sample,
     Threads,
+    Train,
+    Users,
     Variables,
     check_sample,
     choose_format,
     memory_limit_of,
     set_threads,
     with_profile,
+    with_tables,
 )
 
 
 def evaluate(
-    truth: Annotated[list[str], Option("--truth", metavar="PATH", help="Held-out interactions.")],
     rankings: Annotated[
         list[str], Option("--rankings", metavar="[NAME=]PATH", help="Rankings of one model.")
     ],
     metric: Annotated[
         list[str], Option("--metric", "-m", metavar="METRIC", help="As nDCG@10 or recall@{5,20}.")
     ],
+    truth: Annotated[
+        list[str] | None, Option("--truth", metavar="PATH", help="Held-out interactions.")
+    ] = None,
     more_rankings: Annotated[
         list[str] | None, Argument(metavar="[[NAME=]PATH]...", help="More models.")
     ] = None,
@@ -49,6 +56,10 @@ def evaluate(
     relevance: Annotated[
         str | None, Option("--relevance", metavar="COLUMN", help="Relevance column of the truth.")
     ] = None,
+    train: Train = None,
+    items: Items = None,
+    users: Users = None,
+    reference: Reference = None,
     primary: Primary = None,
     profile: Profile = None,
     overrides: Overrides = None,
@@ -86,13 +97,19 @@ def evaluate(
         ids["item"] = item
     order = {name: column for name, column in (("rank", rank), ("score", score)) if column}
     of_rankings = {**ids, **order}
+    said = with_profile(overrides, profile, primary)
+    tables = with_tables(said, train=train, items=items, users=users, reference=reference)
+    for section, column in (("items", item), ("users", user), ("train", item), ("train", user)):
+        if column and any(each.startswith(f"--{section}=") for each in tables):
+            name = "item" if column is item else "user"
+            tables.insert(0, f"{section}.columns.{name}={column}")
     request = evaluate_config(
-        truth=truth,
+        truth=truth or (),
         rankings=models,
         metrics=metric,
         truth_columns={**ids, "relevance": relevance} if relevance else ids,
         rankings_columns={model: of_rankings for model, _ in models},
-        overrides=with_profile(overrides, profile, primary),
+        overrides=tables,
         variables=parse_variables(variables or ()),
         unnamed=unnamed_models(texts),
     )

@@ -11,12 +11,13 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.guess import is_named, name_rankings
-from evalkit.cli.options import LogFormat, Quiet
+from evalkit.cli.options import Items, LogFormat, Quiet, Reference, Train, Users
 from evalkit.errors import RequestError
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
+OF_LISTS = {"train": "novelty@10", "items": "item_coverage@10", "reference": "overlap@10"}
 METRICS = ("nDCG@{5,10,20}", "recall@{5,10,20}", "AP@10", "RR", "hit@10")
 COMMENT_COLUMN = 40
 WIDTH = 100
@@ -37,9 +38,10 @@ def init(
         str | None,
         Option("--log", metavar="[NAME=]PATH", help="A joined log instead of both."),
     ] = None,
-    train: Annotated[
-        str | None, Option("--train", metavar="PATH", help="What the models had seen.")
-    ] = None,
+    train: Train = None,
+    items: Items = None,
+    users: Users = None,
+    reference: Reference = None,
     out: Annotated[
         Path, Option("--out", "-o", metavar="FILE", help="The config; - for stdout.")
     ] = Path("evalkit.toml"),
@@ -53,7 +55,10 @@ def init(
     config to be corrected.
     """
     models = [*(rankings or ()), *(more_rankings or ())]
-    if bool(log) == bool(truth or models) or bool(truth) != bool(models):
+    beside: dict[str, Sequence[str]] = {"train": train or (), "items": items or ()}
+    beside |= {"users": users or (), "reference": [reference] if reference else ()}
+    has_lists = any(beside[name] for name in OF_LISTS)
+    if bool(log) == bool(truth or models) or (not log and not (models and (truth or has_lists))):
         raise RequestError(
             "there is nothing to write a config for" if not log else "--log excludes the others",
             code="missing-option",
@@ -66,7 +71,7 @@ def init(
             "the file exists", code="file-exists", at=str(out), hint="--force overwrites it"
         )
     folder = Path() if to_stdout else out.parent
-    text = "\n".join(_config_lines(truth or [], models, log, train, folder, out))
+    text = "\n".join(_config_lines(truth or [], models, log, beside, folder, out))
     if to_stdout:
         console.say(text)
         return
@@ -82,7 +87,7 @@ def _config_lines(
     truth: Sequence[str],
     rankings: Sequence[str],
     log: str | None,
-    train: str | None,
+    beside: Mapping[str, Sequence[str]],
     folder: Path,
     out: Path,
 ) -> Iterator[str]:
@@ -94,10 +99,11 @@ def _config_lines(
     yield ""
     yield _default("name", f'"{name}"', "jobs of one name share history")
     if log is None:
-        yield ""
-        yield "[truth]"
-        yield from _table_lines(truth, "truth", folder)
-        yield _default("threshold", "4.0", "relevant from here on; default: above 0")
+        if truth:
+            yield ""
+            yield "[truth]"
+            yield from _table_lines(truth, "truth", folder)
+            yield _default("threshold", "4.0", "relevant from here on; default: above 0")
         for text, (model, path) in zip(rankings, name_rankings(rankings), strict=True):
             yield ""
             yield "[[rankings]]"
@@ -109,17 +115,29 @@ def _config_lines(
         yield from _model_lines(log, model, path, "log", folder)
         yield _default("threshold", "4.0", "relevant from here on; default: above 0")
     yield ""
-    if train is None:
+    if not beside["train"]:
         yield _default("[train]", "", "what the models had seen: such items are counted")
         yield '# path = "train.parquet"'
         yield '# columns = { user = "user", item = "item" }'
     else:
         yield "[train]"
-        yield from _table_lines([train], "train", folder)
+        yield from _table_lines(beside["train"], "train", folder)
     yield _default("drop_seen", "false", "true drops seen items from the rankings")
+    for section in ("items", "users"):
+        if beside[section]:
+            yield from ("", f"[{section}]")
+            yield from _table_lines(beside[section], section, folder)
+    if beside["items"]:
+        yield _default("separator", '"|"', "between an item's genres, where they are text")
+        yield _default("now", '"2026-01-31"', "when the lists were made, for ages")
     yield ""
     yield "[metrics]"
-    yield f"names = [{', '.join(map(_text, METRICS))}]"
+    names = [*(METRICS if truth or log else ())]
+    names += [metric for section, metric in OF_LISTS.items() if beside[section]]
+    yield f"names = [{', '.join(map(_text, names))}]"
+    for text in beside["reference"]:
+        is_path = os.path.exists(text) and re.search(r"[/.]", text)
+        yield f"reference = {_text(_relative(text, folder) if is_path else text)}"
     yield _default(
         "profile", '"evalkit"', 'a library\'s conventions, as "ranx"; or a file of your own'
     )

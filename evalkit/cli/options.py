@@ -36,6 +36,19 @@ Primary = Annotated[
     list[str] | None,
     Option("--primary", metavar="METRIC", help="The one that decides; default: the first."),
 ]
+Train = Annotated[
+    list[str] | None, Option("--train", metavar="PATH", help="What the models had seen.")
+]
+Items = Annotated[
+    list[str] | None, Option("--items", metavar="PATH", help="All items, for metrics of lists.")
+]
+Users = Annotated[
+    list[str] | None, Option("--users", metavar="PATH", help="Who should have got a list.")
+]
+Reference = Annotated[
+    str | None,
+    Option("--reference", metavar="NAME|PATH", help="Lists that others are held against."),
+]
 Out = Annotated[
     str | None,
     Option("--out", "-o", metavar="DIR", help="Folder of runs, or s3://...; wins over the config."),
@@ -87,6 +100,27 @@ def with_profile(
     if primary:
         found.append(f"metrics.primary={json.dumps(list(primary), ensure_ascii=False)}")
     return found
+
+
+def with_tables(
+    overrides: Sequence[str] | None,
+    *,
+    reference: str | None,
+    **tables: Sequence[str] | None,
+) -> list[str]:
+    """The overrides behind those that give tables of these sections, as paths from here."""
+    found = []
+    for section, paths in tables.items():
+        if paths:
+            absolute = [path if _URL.match(path) else os.path.abspath(path) for path in paths]
+            found.append(f"--{section}={json.dumps(absolute, ensure_ascii=False)}")
+    if reference is not None:
+        is_here = re.search(r"[/.]", reference) and os.path.exists(reference)
+        found.append(f"--reference={os.path.abspath(reference) if is_here else reference}")
+    return [*found, *(overrides or ())]
+
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 def choose_format(format: str | None, is_json: bool, known: str = "table") -> str:

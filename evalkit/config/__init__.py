@@ -27,6 +27,8 @@ from evalkit.config._records import (
 from evalkit.config._shares import is_laid_out, of_share, refuse_layout, with_paths
 from evalkit.config._tables import (
     Builtin,
+    ItemsColumns,
+    ItemsTable,
     LabelsColumns,
     LabelsTable,
     LogColumns,
@@ -42,6 +44,8 @@ from evalkit.config._tables import (
     TrainTable,
     TruthColumns,
     TruthTable,
+    UsersColumns,
+    UsersTable,
 )
 from evalkit.config._variables import parse_variables
 
@@ -52,6 +56,8 @@ __all__ = [
     "Door",
     "Followed",
     "GateRule",
+    "ItemsColumns",
+    "ItemsTable",
     "Key",
     "LabelsColumns",
     "LabelsTable",
@@ -74,6 +80,8 @@ __all__ = [
     "TrainTable",
     "TruthColumns",
     "TruthTable",
+    "UsersColumns",
+    "UsersTable",
     "build_builtin",
     "build_config",
     "build_gates",

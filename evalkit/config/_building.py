@@ -147,6 +147,10 @@ def _as_measured(config: Config, gate: GateRule) -> GateRule:
     return gate.model_copy(update={"metric": labels[0]}) if len(labels) == 1 else gate
 
 
+_OPTIONS = {  # that are short for a key
+    **{f"--{section}": f"{section}.path" for section in ("train", "items", "users")},
+    "--reference": "metrics.reference",
+}
 _SET_KEY = re.compile(r"[A-Za-z0-9_-]+(?:\[\d+\])*(?:\.[A-Za-z0-9_-]+(?:\[\d+\])*)*")
 
 
@@ -155,7 +159,10 @@ def override_key(
 ) -> None:
     """Write one `--set key=value` into the tree; the later one of a key wins."""
     spelled, equals, text = override.partition("=")
-    spelled, text = spelled.strip(), text.strip()
+    option, text = f"--set {spelled.strip()}", text.strip()
+    if spelled in _OPTIONS:
+        option = spelled
+    spelled = _OPTIONS.get(spelled, spelled.strip())
 
     def refuse(message: str, hint: str) -> None:
         error = RequestError(message, code="bad-set", at=f"--set {override}", hint=hint)
@@ -192,7 +199,7 @@ def override_key(
             branch = cast("list[object]", branch)[step]
         else:
             branch = cast("dict[str, object]", branch).setdefault(step, {})
-    places.replace(key, f"--set {spelled}")
+    places.replace(key, option)
     return None
 
 

@@ -7,9 +7,17 @@ from itertools import pairwise
 from evalkit.config._complaints import show
 from evalkit.config._places import Key, spell
 from evalkit.config._problems import Problems
+from evalkit.config._records import is_path_of
 from evalkit.config._variables import SECTIONS, tables_of
 from evalkit.errors import EvalkitError, nearest
-from evalkit.metrics import known_metrics, load_metric_files, over, parse_metrics, policies_of_kind
+from evalkit.metrics import (
+    Request,
+    known_metrics,
+    load_metric_files,
+    over,
+    parse_metrics,
+    policies_of_kind,
+)
 from evalkit.profiles import find_profile, is_path
 
 SPAN = re.compile(r"[1-9][0-9]{0,5}[mhd]")
@@ -60,8 +68,8 @@ def check_tables(tree: Mapping[str, object], problems: Problems) -> None:
 
 
 KINDS = {
-    "rankings": {"truth", "rankings", "train"},
-    "log": {"log", "train"},
+    "rankings": {"truth", "rankings", "train", "items", "users"},
+    "log": {"log", "train", "items", "users"},
     "ratings": {"ratings", "predictions"},
     "labels": {"labels"},
 }
@@ -99,15 +107,18 @@ def _check_kind(has: set[str], tree: Mapping[str, object], problems: Problems) -
             "there is nothing to evaluate",
             hint="give [truth] and [[rankings]], or [log]; evalkit init writes them",
         )
-    elif kind == "rankings" and not {"truth", "rankings"} <= has:
-        missing = "[[rankings]]" if "truth" in has else "[truth]"
-        problems.add((), "missing-key", f"{missing} is not given", hint="or [log] instead of both")
+    elif kind == "rankings" and "rankings" not in has:
+        _add_missing("[[rankings]]", problems)
     if kind in ("ratings", "labels"):
         _refuse_of_rankings(kind, tree, problems)
     if kind == "ratings":
         _check_ratings(has, tree, problems)
     if kind == "labels":
         _check_times(tree["labels"], problems)
+
+
+def _add_missing(section: str, problems: Problems, hint: str = "or [log] instead of both") -> None:
+    problems.add((), "missing-key", f"{section} is not given", hint=hint)
 
 
 _OF_RANKINGS = ("weight", "curves", "distributions")
@@ -210,11 +221,23 @@ def check_names(tree: Mapping[str, object], problems: Problems) -> None:
 
 
 def check_metrics(tree: Mapping[str, object], problems: Problems) -> None:
+    """Metrics that there are, and the truth for those that need one."""
+    found = _metrics_of(tree, problems)
+    has = {section for section in SECTIONS if tree.get(section, []) != []}
+    if "rankings" in has and kind_of(has) == "rankings" and "truth" not in has:
+        others = [each.label for each in found if each.metric.kind != "lists"]
+        if others:
+            _add_missing("[truth]", problems, f"{others[0]} is held against right answers")
+        elif not found:
+            _add_missing("[truth]", problems)
+
+
+def _metrics_of(tree: Mapping[str, object], problems: Problems) -> list[Request]:
     match tree.get("metrics"):
         case {"names": list() as names, **others}:
             pass
         case _:
-            return
+            return []
     texts = [(number, name) for number, name in enumerate(names) if isinstance(name, str)]
     files = others.get("files")
     key: Key = ("metrics", "names")
@@ -225,7 +248,8 @@ def check_metrics(tree: Mapping[str, object], problems: Problems) -> None:
         try:
             metrics = load_metric_files(files, measured)
         except EvalkitError as error:
-            return problems.add_error(("metrics", "files"), error)
+            problems.add_error(("metrics", "files"), error)
+            return []
     try:
         found = parse_metrics(
             [name for _, name in texts],
@@ -234,7 +258,8 @@ def check_metrics(tree: Mapping[str, object], problems: Problems) -> None:
             at=lambda number: problems.places.at((*key, texts[number][0])),
         )
     except EvalkitError as error:
-        return problems.add_error(key, error)
+        problems.add_error(key, error)
+        return []
     for each in found if measured != "rankings" else ():
         if over(each) == "rows" and each.metric.over_rows is None:
             problems.add(
@@ -263,7 +288,11 @@ def check_metrics(tree: Mapping[str, object], problems: Problems) -> None:
         for each in leading:
             if each not in found:
                 _add_not_measured(each.label, [one.label for one in found], place, problems)
-    return None
+    known, reference = known_models(tree, problems), others.get("reference")
+    if isinstance(reference, str) and known and reference not in known:
+        if not is_path_of(reference):
+            _add_unknown_model(("metrics", "reference"), reference, known, problems)
+    return found
 
 
 def _add_not_measured(label: str, measured: list[str], key: Key, problems: Problems) -> None:
@@ -365,13 +394,7 @@ def check_statistics(tree: Mapping[str, object], problems: Problems) -> None:
     known = known_models(tree, problems)
     baseline = section.get("baseline")
     if isinstance(baseline, str) and known and baseline not in known:
-        close = nearest(baseline, known)
-        problems.add(
-            ("statistics", "baseline"),
-            "unknown-model",
-            f"no model is called {baseline!r}",
-            hint=f"did you mean {close!r}?" if close else f"there is {', '.join(known)}",
-        )
+        _add_unknown_model(("statistics", "baseline"), baseline, known, problems)
     is_plain = section.get("test", "t") == "t" and section.get("pairs") == "all"
     if section.get("correction") == "tukey" and not is_plain:
         problems.add(
@@ -391,6 +414,16 @@ def check_statistics(tree: Mapping[str, object], problems: Problems) -> None:
         missing = [label for label in labels_of([name], tree) if label not in labels]
         if labels and missing:
             _add_not_measured(missing[0], labels, ("statistics", "metrics", number), problems)
+
+
+def _add_unknown_model(key: Key, name: str, known: list[str], problems: Problems) -> None:
+    close = nearest(name, known)
+    problems.add(
+        key,
+        "unknown-model",
+        f"no model is called {name!r}",
+        hint=f"did you mean {close!r}?" if close else f"there is {', '.join(known)}",
+    )
 
 
 def ranking_tables(tree: Mapping[str, object]) -> list[Mapping[str, object]]:

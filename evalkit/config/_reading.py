@@ -128,7 +128,7 @@ def evaluate_config(
     """The config of one `evalkit evaluate` or `compare`, from its options.
 
     Args:
-        truth: paths of the truth.
+        truth: paths of the truth, if any.
         rankings: (model, path) pairs.
         metrics: metric names as they are written in a config.
         truth_columns: our column names to those of the truth, where they differ.
@@ -150,10 +150,11 @@ def evaluate_config(
         for model, path in rankings
     ]
     tree: dict[str, object] = {
-        "truth": {"path": list(truth), "columns": _plain(truth_columns)},
         "rankings": tables,
         "metrics": {"names": list(metrics)},
     }
+    if truth:
+        tree["truth"] = {"path": list(truth), "columns": _plain(truth_columns)}
     return build_config(
         tree,
         name=command,
@@ -176,7 +177,7 @@ def config_schema() -> dict[str, object]:
         one = properties[section]["items"]
         properties[section] = {"description": told, "anyOf": [one, properties[section]]}
     schema["oneOf"] = [
-        {"required": ["truth", "rankings"]},
+        {"required": ["rankings"]},
         *({"required": [section]} for section in ("log", "ratings", "labels")),
     ]
     return schema

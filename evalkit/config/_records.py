@@ -1,5 +1,6 @@
 """The records that a config is made of: its tables, keys, defaults and descriptions."""
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple
 
@@ -12,6 +13,7 @@ from evalkit.config._profiles import requests_of
 from evalkit.config._tables import (
     _FORMAT,
     _WHERE,
+    ItemsTable,
     LabelsTable,
     LogTable,
     MetricsSection,
@@ -24,6 +26,8 @@ from evalkit.config._tables import (
     Threshold,
     TrainTable,
     TruthTable,
+    UsersTable,
+    is_none,
     tuple_of_list,
 )
 from evalkit.errors import EvalkitError, masked
@@ -225,7 +229,7 @@ class ConfigState(NamedTuple):
 
 
 class Config(Record):
-    """The whole request. [truth] with [[rankings]], or one of [log], [ratings] and [labels]."""
+    """The whole request. [[rankings]] with [truth], or one of [log], [ratings] and [labels]."""
 
     name: str = Field(
         default="", description="Jobs of one name share history; default: the file's name."
@@ -238,6 +242,12 @@ class Config(Record):
         default=None, description="A joined log instead of truth and rankings."
     )
     train: TrainTable | None = Field(default=None, description="What the models had seen.")
+    items: ItemsTable | None = Field(
+        default=None, exclude_if=is_none, description="All items, for metrics of lists."
+    )
+    users: UsersTable | None = Field(
+        default=None, exclude_if=is_none, description="Who should have got a list."
+    )
     ratings: Annotated[tuple[RatingsTable, ...], BeforeValidator(tuple_of_list)] = Field(
         default=(), description="True ratings, with predictions beside them or in [[predictions]]."
     )
@@ -322,6 +332,18 @@ class Config(Record):
         """What is evaluated, which says what metric names mean."""
         return "labels" if self.labels else "ratings" if self.ratings else "rankings"
 
+    @property
+    def is_truthless(self) -> bool:
+        """Whether rankings are looked at alone, without right answers."""
+        return self.kind == "rankings" and self.truth is None and self.log is None
+
+    @property
+    def reference_is_model(self) -> bool:
+        """Whether the reference is a model of the run, and no table of its own."""
+        reference = self.metrics.reference
+        models = [each.model for each in self.rankings]
+        return reference is not None and (reference in models or not is_path_of(reference))
+
     def at(self, *key: str | int) -> str:
         """Where a key stands, for errors: `configs/nightly.toml:14: metrics.names[2]`."""
         return self._places.at(key)
@@ -359,6 +381,11 @@ class Config(Record):
         kept = _masked(self.model_dump(mode="json"))
         assert isinstance(kept, dict)
         return kept
+
+
+def is_path_of(reference: str) -> bool:
+    """Whether a reference that is no known model's name is written as a path."""
+    return re.search(r"[/\\*]|\.[A-Za-z]\w*$", reference) is not None
 
 
 def _masked(value: object) -> object:

@@ -28,12 +28,18 @@ def _filled(branch: Table, share: int) -> Table:
     """A table, or several, with the paths of one share."""
     if isinstance(branch, tuple):
         return tuple(_filled(each, share) for each in branch)  # type: ignore[return-value]
-    paths = getattr(branch, "path", None)
-    if paths is None:
+    if getattr(branch, "path", None) is None:
         return branch
     numbers = {"share": str(share), "share0": str(share - 1)}
-    own = tuple(SHARE_PLACE.sub(lambda place: numbers[place[1]], path) for path in paths)
-    return branch.model_copy(update={"path": own})  # type: ignore[attr-defined,no-any-return]
+    own = {
+        name: tuple(SHARE_PLACE.sub(lambda place: numbers[place[1]], path) for path in paths)
+        for name in _PATHS
+        if (paths := getattr(branch, name, None))
+    }
+    return branch.model_copy(update=own)  # type: ignore[attr-defined,no-any-return]
+
+
+_PATHS = ("path", "earlier")
 
 
 def with_paths(config: Config, written: Config) -> Config:
@@ -59,7 +65,7 @@ def _with_path(branch: Table, written: Table) -> Table:
         return tuple(_with_path(*each) for each in both)  # type: ignore[return-value]
     if getattr(branch, "path", None) is None:
         return branch
-    own = {"path": written.path}  # type: ignore[attr-defined]
+    own = {name: getattr(written, name) for name in _PATHS if hasattr(written, name)}
     return branch.model_copy(update=own)  # type: ignore[attr-defined,no-any-return]
 
 
@@ -100,10 +106,13 @@ def check_layout(tree: Mapping[str, object], problems: Problems) -> None:
                 )
 
 
+_WHOLE = ("items", "users")  # which may be
+
+
 def _logs_of(tree: Mapping[str, object]) -> Iterator[tuple[Key, bool]]:
     for key, table in tables_of(tree):
         paths = table.get("path")
         for path in [paths] if isinstance(paths, str) else paths or ():  # type: ignore[attr-defined]
             is_own = isinstance(path, str) and bool(SHARE_PLACE.search(path))
-            if is_own or key[0] in SECTIONS:
+            if is_own or (key[0] in SECTIONS and key[0] not in _WHOLE):
                 yield (*key, "path"), is_own

@@ -1,5 +1,6 @@
 """Tables of a config: where they lie, and which of their columns is which."""
 
+from datetime import date
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -24,7 +25,7 @@ _WHERE = "SQL predicate; rows in are the rows after it."
 
 def is_none(value: object) -> bool:
     """Whether a key is left out of what a run keeps of its config, as one that nobody wrote."""
-    return value is None
+    return value in (None, ())
 
 
 def tuple_of_list(value: object) -> object:
@@ -32,6 +33,14 @@ def tuple_of_list(value: object) -> object:
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(tuple_of_list)]
+
+
+def _text_of_date(value: object) -> object:
+    return value.isoformat() if isinstance(value, date) else value
+
+
+_TIME = {"anyOf": [{"type": "string"}, {"type": "integer"}]}
+Moment = Annotated[str | int, BeforeValidator(_text_of_date), WithJsonSchema(_TIME)]
 
 
 class Record(BaseModel):
@@ -85,6 +94,29 @@ class TrainColumns(Record):
         default=None,
         exclude_if=is_none,
         description="Date, datetime or whole seconds; for the builtins recent and last.",
+    )
+
+
+class ItemsColumns(Record):
+    """Columns of the table of items: names, or SQL expressions over its columns."""
+
+    item: str = Field(default="item", description="Item column.")
+    genres: str | None = Field(
+        default=None, description="Genres: a list column, or text with separator."
+    )
+    vector: Texts | None = Field(
+        default=None, description="Vector: a list column, or a list of columns of numbers."
+    )
+    published: str | None = Field(
+        default=None, description="Date, datetime or whole seconds: for ages, with now."
+    )
+
+
+class UsersColumns(Record):
+    """Columns of the table of users: names, or SQL expressions over its columns."""
+
+    user: Texts = Field(
+        default=("user",), description="User column, or a list of columns together."
     )
 
 
@@ -150,6 +182,11 @@ class RankingsTable(Record):
     format: str | None = Field(default=None, description=_FORMAT)
     columns: RankingsColumns = Field(default_factory=RankingsColumns, description=_COLUMNS)
     where: str | None = Field(default=None, description=_WHERE)
+    earlier: Texts = Field(
+        default=(),
+        exclude_if=is_none,
+        description="The model's lists before, a path each, oldest first; read as these are.",
+    )
 
 
 class LogTable(Record):
@@ -173,6 +210,32 @@ class TrainTable(Record):
     columns: TrainColumns = Field(default_factory=TrainColumns, description=_COLUMNS)
     where: str | None = Field(default=None, description=_WHERE)
     drop_seen: bool = Field(default=False, description="Drop seen items from the rankings.")
+
+
+class ItemsTable(Record):
+    """All items that there are, and what is known of them; metrics name further columns."""
+
+    path: Texts = Field(description=_PATH)
+    format: str | None = Field(default=None, description=_FORMAT)
+    columns: ItemsColumns = Field(default_factory=ItemsColumns, description=_COLUMNS)
+    where: str | None = Field(default=None, description=_WHERE)
+    separator: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Between an item's genres, where they are text.",
+    )
+    now: Moment | None = Field(
+        default=None, description="When the lists were made, for ages: as published is written."
+    )
+
+
+class UsersTable(Record):
+    """Who should have got a list."""
+
+    path: Texts = Field(description=_PATH)
+    format: str | None = Field(default=None, description=_FORMAT)
+    columns: UsersColumns = Field(default_factory=UsersColumns, description=_COLUMNS)
+    where: str | None = Field(default=None, description=_WHERE)
 
 
 class RatingsColumns(Record):
@@ -286,3 +349,9 @@ class MetricsSection(Record):
         "first name.",
     )
     files: Names = Field(default=(), description="Python files with metrics of your own.")
+    reference: str | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Lists that others are held against: a model's name, or a path (a folder ends "
+        "in /).",
+    )

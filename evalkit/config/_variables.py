@@ -9,11 +9,15 @@ from evalkit.config._places import Key
 from evalkit.config._problems import Problems
 from evalkit.config._records import (
     OutputSection,
+    is_path_of,
 )
 from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
 from evalkit.profiles import is_path
 
-SECTIONS = ("truth", "rankings", "log", "train", "ratings", "predictions", "labels")
+SECTIONS = (
+    *("truth", "rankings", "log", "train", "ratings", "predictions", "labels"),
+    *("items", "users"),
+)
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 SHARE_PLACE = re.compile(r"\{(share0?)\}")  # from 1, and from 0: filled by each share
 _PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]*)\}")
@@ -90,6 +94,12 @@ def _rewrite_paths(tree: Mapping[str, object], rewrite: Rewrite) -> None:
     for key, table in tables_of(tree):
         if not isinstance(table.get("path"), dict):
             _rewrite(table, "path", key, rewrite)
+        if key[0] == "rankings":
+            _rewrite(table, "earlier", key, rewrite)
+    match tree.get("metrics"):
+        case {"reference": str() as reference} if is_path_of(reference):
+            if reference not in (table.get("model") for _, table in tables_of(tree)):
+                _rewrite(tree["metrics"], "reference", ("metrics",), rewrite)
     _rewrite(tree.get("metrics"), "files", ("metrics",), rewrite)
     _rewrite(tree.get("output"), "path", ("output",), rewrite)
 

@@ -7,12 +7,30 @@ from functools import partial
 import polars as pl
 
 from evalkit.baselines import make_rankings, needs_time
-from evalkit.config import Config, Segmentation, refuse_layout
+from evalkit.config import (
+    Config,
+    LogTable,
+    RankingsTable,
+    Segmentation,
+    TruthColumns,
+    TruthTable,
+    refuse_layout,
+)
 from evalkit.credentials import storing
 from evalkit.errors import EvalkitError, note, raise_all
 from evalkit.ids import IdPlan, plan_ids
+from evalkit.planning._needs import columns_needed, groups_needed, lacking, naming_metrics
 from evalkit.segments import SegmentTable, open_segments
-from evalkit.sources import Guessing, Table, open_log, open_rankings, open_train, open_truth, settle
+from evalkit.sources import (
+    Guessing,
+    Table,
+    open_items,
+    open_log,
+    open_rankings,
+    open_train,
+    open_truth,
+    settle,
+)
 from evalkit.values.checks import by_relevance_rules, order_of
 
 
@@ -30,6 +48,9 @@ class Given:
     segments: Mapping[str, object] = field(default_factory=dict)
     weight: object | None = None
     unnamed: frozenset[str] = frozenset()
+    items: object | None = None
+    users: object | None = None
+    reference: object | None = None
 
     def guessing(self, config: Config) -> Guessing:
         """How columns are found that nobody named."""
@@ -43,6 +64,12 @@ class Tables:
 
     Args:
         config: with the columns that are read, where some of them were guessed.
+        truth: without a row, where the config has none.
+        items: `item` and, as named or needed, `genres`, `vector_0`, ..., `published`, `group_0`,
+            ...: the columns that `groups` names.
+        users: who should have got a list.
+        reference: lists that others are held against, where they are no model's of the run.
+        earlier: the lists before, beside `rankings`, oldest first.
     """
 
     config: Config
@@ -54,12 +81,24 @@ class Tables:
     segments: Sequence[SegmentTable] = ()
     weight: SegmentTable | None = None
     cluster: SegmentTable | None = None
+    items: Table | None = None
+    groups: Sequence[str] = ()
+    users: Table | None = None
+    reference: Table | None = None
+    earlier: Sequence[Sequence[Table]] = ()
 
     @property
     def logs(self) -> list[Table]:
         """Truth, rankings, training log."""
+        truth = [] if self.config.is_truthless else [self.truth]
         rest = [] if self.train is None else [self.train]
-        return [self.truth, *(table for _, table in self.rankings), *rest]
+        return [*truth, *(table for _, table in self.rankings), *rest]
+
+    @property
+    def beside_lists(self) -> list[Table]:
+        """What metrics of lists are given: items, users, other lists."""
+        alone = [each for each in (self.items, self.users, self.reference) if each is not None]
+        return [*alone, *(table for tables in self.earlier for table in tables)]
 
     @property
     def segment_tables(self) -> list[Table]:
@@ -71,7 +110,7 @@ class Tables:
     @property
     def all(self) -> list[Table]:
         """Every table with rows of its own."""
-        return [*self.logs, *self.segment_tables]
+        return [*self.logs, *self.beside_lists, *self.segment_tables]
 
 
 def open_tables(config: Config, given: Given) -> Tables:
@@ -88,10 +127,10 @@ def _open_tables(config: Config, given: Given) -> Tables:
     config = settle_columns(config, opened)
     segments: list[SegmentTable] = []
     ratios: dict[str, SegmentTable] = {}
-    interactions = config.log or config.truth
+    interactions = config.log or config.truth or _no_truth(config)
     if not opened["truth"]:  # what is wrong with it is told, and no more
         raise_all(problems)
-    assert interactions is not None
+    problems += lacking(config, opened)
     own = [(interactions, given.truth)]
     open_segments(config.segments.named, own, given.segments, _noting(segments.append, problems))
     statistics = config.statistics
@@ -117,6 +156,11 @@ def _open_tables(config: Config, given: Given) -> Tables:
         segments,
         ratios.get("weight"),
         ratios.get("cluster"),
+        next(iter(opened["items"]), None),
+        [*groups_needed(config.requests)],
+        next(iter(opened["users"]), None),
+        next(iter(opened["reference"]), None),
+        [opened[f"earlier of {place}"] for place in range(len(config.rankings))],
     )
 
 
@@ -124,11 +168,13 @@ def _open_logs(
     config: Config, given: Given, guessing: Guessing, problems: list[EvalkitError]
 ) -> dict[str, list[Table]]:
     """The tables of each section, of which those are missing that something is wrong with."""
-    opened: dict[str, list[Table]] = {"truth": [], "rankings": [], "train": []}
+    sections = ("truth", "rankings", "train", "items", "users", "reference")
+    opened: dict[str, list[Table]] = {name: [] for name in sections}
 
-    def attempt(section: str, action: Callable[[Guessing], Table]) -> None:
+    def attempt(section: str, action: Callable[[Guessing], Table], kept: str = "") -> None:
         try:
-            opened[section.partition("[")[0]].append(action(replace(guessing, section=section)))
+            table = action(replace(guessing, section=section))
+            opened.setdefault(kept or section.partition("[")[0], []).append(table)
         except EvalkitError as error:
             note(error, problems)
 
@@ -139,12 +185,19 @@ def _open_logs(
             note(error, problems)
         else:
             opened |= {"truth": [both[0]], "rankings": [both[1]]}
-    elif config.truth is not None:
-        attempt("truth", partial(open_truth, config.truth, given.truth))
+    else:
+        if config.truth is not None:
+            attempt("truth", partial(open_truth, config.truth, given.truth))
         for place, table in enumerate(config.rankings):
             held = given.rankings[place] if given.rankings else None
             if table.builtin is None:
                 attempt(f"rankings[{place}]", partial(open_rankings, table, held))
+            opened[f"earlier of {place}"] = []
+            for path in table.earlier:
+                before = partial(_open_lists, "earlier", table, path, None)
+                attempt(f"rankings[{place}]", before, f"earlier of {place}")
+    if config.is_truthless and opened["rankings"]:
+        opened["truth"] = [_empty_truth(opened["rankings"][0])]
     if config.train is not None:
         keys = ("user", "item", "time") if any(map(needs_time, config.rankings)) else None
         attempt("train", partial(open_train, config.train, given.train, keys=keys))
@@ -158,7 +211,51 @@ def _open_logs(
                     opened["rankings"].insert(place, made)
                 except EvalkitError as error:
                     note(error, problems)
+    reference = config.metrics.reference
+    if reference is not None and not config.reference_is_model:
+        like = config.rankings[0] if config.log is None else config.log
+        action = partial(_open_lists, "reference", _one_model(like), reference, given.reference)
+        attempt("rankings[0]" if config.log is None else "log", action, "reference")
+    if config.users is not None:
+        attempt("users", partial(open_train, config.users, given.users, role="users"))
+    if config.items is not None:
+        needed, groups = columns_needed(config.requests), groups_needed(config.requests)
+        opening = partial(open_items, config.items, given.items, keys=needed, groups=[*groups])
+        with naming_metrics(groups, problems):
+            attempt("items", opening)
     return opened
+
+
+def _one_model(table: RankingsTable | LogTable) -> RankingsTable:
+    """How lists of one model are read that are written as a table's lists are."""
+    columns = {name: getattr(table.columns, name) for name in table.columns.model_fields_set}
+    columns = {name: each for name, each in columns.items() if name not in ("model", "label")}
+    written = {"columns": columns} if "columns" in table.model_fields_set else {}
+    own = {"path": table.path, "format": table.format, "where": table.where}
+    return RankingsTable.model_validate({**own, **written, "model": "reference"})
+
+
+def _open_lists(
+    role: str, like: RankingsTable, path: str, given: object | None, guessing: Guessing
+) -> Table:
+    """Lists of another model or of another day, read as the rankings of a table are."""
+    table = open_rankings(like.model_copy(update={"path": (path,)}), given, guessing)
+    return replace(table, role=role)
+
+
+def _empty_truth(like: Table) -> Table:
+    """Right answers of nobody, with ids of the same types."""
+    schema = like.frame.collect_schema()
+    types = {name: dtype for name, dtype in schema.items() if name.startswith("user_")}
+    item = schema["item"]
+    types["item"] = item.inner if isinstance(item, pl.List) else item  # type: ignore[assignment]
+    return Table("truth", pl.LazyFrame(schema=types), like.user_names, "[truth]")
+
+
+def _no_truth(config: Config) -> TruthTable:
+    """What stands for [truth] in a config without one: the users of the first rankings."""
+    columns = TruthColumns(user=config.rankings[0].columns.user)
+    return TruthTable(path=(), columns=columns)
 
 
 def settle_columns(config: Config, opened: Mapping[str, Sequence[Table]]) -> Config:
@@ -171,11 +268,11 @@ def settle_columns(config: Config, opened: Mapping[str, Sequence[Table]]) -> Con
     if config.log is not None:
         opened = {**opened, "log": opened["truth"]}
     for section, tables in opened.items():
-        written = getattr(config, section)
-        if not any(table.guessed for table in tables):
+        written = getattr(config, section, None)
+        if written is None or not any(table.guessed for table in tables):
             continue
         if not isinstance(written, tuple):
-            update |= {section: settle(written, tables[0])} if written is not None else {}
+            update[section] = settle(written, tables[0])
         elif len(written) == len(tables):
             update[section] = tuple(map(settle, written, tables))
     return config.model_copy(update=update) if update else config
@@ -197,7 +294,9 @@ def plan_ids_of(tables: Tables, seed: int) -> tuple[IdPlan, IdPlan]:
     """How the users and the items of all tables become keys."""
     sources = [*tables.segments, tables.weight, tables.cluster]
     values = [each.table for each in sources if each is not None and each.table is not None]
-    described = [(table, table.frame.collect_schema()) for table in [*tables.logs, *values]]
+    truth = [tables.truth] if tables.config.is_truthless else []
+    with_ids = [*truth, *tables.logs, *tables.beside_lists, *values]
+    described = [(table, table.frame.collect_schema()) for table in with_ids]
     users = [
         (
             table.role,

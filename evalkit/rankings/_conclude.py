@@ -118,12 +118,14 @@ def _kept_values(task: RankingTask, sums: RankingSums, writer: UserWriter | None
 
 def inputs_of(tables: Tables) -> list[Input]:
     """A record of every table; the rows of logs are counted while they are measured."""
-    inputs = [input_of(tables.truth, 0, "truth")]
+    inputs = [] if tables.config.is_truthless else [input_of(tables.truth, 0, "truth")]
     inputs += [input_of(table, 0, "rankings", model) for model, table in tables.rankings]
     if tables.train is not None:
         inputs.append(input_of(tables.train, 0, "train"))
+    rest = [(each, each.role, each.model) for each in tables.beside_lists]
+    rest += [(each, "segments", None) for each in tables.segment_tables]
     return inputs + [
-        input_of(each, each.n_rows_hint() or 0, "segments") for each in tables.segment_tables
+        input_of(each, each.n_rows_hint() or 0, role, model) for each, role, model in rest
     ]
 
 

@@ -8,6 +8,7 @@ from evalkit.sources.table import Made, Table, reading, spell_guesses
 from evalkit.sources.tables import (
     OwnTable,
     guess_table,
+    open_items,
     open_labels,
     open_log,
     open_own_values,
@@ -39,6 +40,7 @@ __all__ = [
     "guess_columns",
     "guess_table",
     "open_given",
+    "open_items",
     "open_labels",
     "open_log",
     "open_own_values",

@@ -25,7 +25,8 @@ _SECTIONS = {
     "truth": "[truth.columns]",
     "rankings": "[rankings.columns]",
     "train": "[train.columns]",
-    "users": "--users",
+    "items": "[items.columns]",
+    "users": "[users.columns]",
     "log": "[log.columns]",
     "segments": "[segments]",
     "ratings": "[ratings.columns]",
@@ -125,8 +126,10 @@ def plan_columns(
 
 
 def _use_of(wanted: Wanted) -> Use:
-    if wanted.key == "by":
+    if wanted.key in ("by", "published"):
         return "any"
+    if wanted.key == "vector":
+        return "number"
     return _USES.get(wanted.output, "id")
 
 
@@ -320,6 +323,8 @@ def _type_fault(
     key, at = wanted.key, f"{plan.at}: {wanted.key} = {wanted.text!r}"
     of_items = any(each.key == "item" for each in plan.wanted)  # which may be in many segments
     may_be_list = (is_list and key in ("item", "score")) or (key == "by" and of_items)
+    if plan.role == "items":
+        may_be_list = key in ("genres", "vector")
     if _is_list(dtype) and not may_be_list:
         return _bad_list(key, dtype, plan.role, at, is_list=is_list)
     if is_list and key == "score" and not _is_list(dtype):
@@ -335,14 +340,18 @@ def _type_fault(
             return None
         hint = "users are put into segments by text, a number, true or false, or a date"
         return DataError(f"by is {dtype}", code="bad-type", at=at, hint=hint)
+    if key == "genres":
+        return _genre_fault(inner, dtype, at)
     if key in ("user", "session", "item", "model"):
         return _id_fault(wanted, dtype, inner, plan.role, at)
-    if key == "time":
+    if key in ("time", "published"):
         if isinstance(inner, (pl.Date, pl.Datetime)) or inner.is_integer():
             return None
+        if key == "published" and isinstance(inner, pl.String):
+            return None  # as ISO writes a date; others are told where they are read
         call = f"strptime({wanted.text}, '%Y-%m-%d %H:%M:%S')"
-        hint = f'time = "{call}" under {_SECTIONS[plan.role]}, if it is text of that form'
-        message = f"time is {dtype}, neither a date nor whole seconds"
+        hint = f'{key} = "{call}" under {_SECTIONS[plan.role]}, if it is text of that form'
+        message = f"{key} is {dtype}, neither a date nor whole seconds"
         return DataError(message, code="bad-time", at=at, hint=hint)
     if key == "rank" and (is_list or inner == pl.Boolean):
         hint = _NO_RANK if is_list else "give numbers, 1 the best"
@@ -359,6 +368,13 @@ def _type_fault(
             hint=hint + _SECTIONS[plan.role] if text else f"{key} must be a number",
         )
     return DataError(f"{key} is {dtype}", code="bad-type", at=at, hint=f"{key} must be a number")
+
+
+def _genre_fault(inner: pl.DataType, dtype: pl.DataType, at: str) -> DataError | None:
+    if inner.base_type() in (pl.String, pl.Categorical, pl.Enum) or inner.is_integer():
+        return None
+    hint = "genres are a list of texts, or one text: separator under [items] says what parts it"
+    return DataError(f"genres is {dtype}, no list of texts", code="bad-type", at=at, hint=hint)
 
 
 _NO_RANK = "a list of items is in order: leave rank out, or drop its column where it was guessed"

@@ -47,6 +47,12 @@ _GUESSES: dict[str, tuple[str, ...]] = {
         "score scores estimate est",
     ),
     "session": ("session sessionid",),
+    "genres": ("genres genre", "categories category tags topics"),
+    "vector": ("vector vectors embedding embeddings",),
+    "published": (
+        "published publishedat publishedon publicationdate publishdate",
+        "released releasedat releasedate date created createdat",
+    ),
     "weight": ("weight weights sampleweight",),
     "time": (
         "timestamp time ts datetime date",
@@ -57,6 +63,7 @@ ROLE_KEYS = {
     "truth": ("user", "item", "relevance"),
     "rankings": ("user", "item", "rank", "score", "model"),
     "train": ("user", "item"),
+    "items": ("item",),
     "users": ("user",),
     "log": ("user", "item", "label", "rank", "score", "model"),
     "ratings": ("user", "rating", "prediction", "model"),
@@ -64,7 +71,8 @@ ROLE_KEYS = {
     "labels": ("user", "score", "label", "model"),
     "segments": ("user",),
 }
-_OPTIONAL_KEYS = ("relevance", "rank", "score", "model")
+OF_ITEMS = ("genres", "vector", "published")  # looked for where a metric needs them
+_OPTIONAL_KEYS = ("relevance", "rank", "score", "model", *OF_ITEMS)
 _ONLY_NAMED = {"labels": ("weight",)}  # read where they are named, and told where they are not
 
 
@@ -309,6 +317,7 @@ def some_names(names: Sequence[str], limit: int = 30) -> str:
 
 __all__ = [
     "BY_CONFIG",
+    "OF_ITEMS",
     "ROLE_KEYS",
     "Chosen",
     "Columns",

@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import polars as pl
 
 from evalkit.config import (
+    ItemsTable,
     LabelsTable,
     LogTable,
     PredictionsTable,
@@ -16,11 +17,21 @@ from evalkit.config import (
     Segmentation,
     TrainTable,
     TruthTable,
+    UsersTable,
 )
 from evalkit.errors import masked
 from evalkit.sources.columns import Plan, Wanted, check_columns, plan_columns, typed_plan
 from evalkit.sources.failures import mapped
-from evalkit.sources.guess import BY_CONFIG, Chosen, Columns, Guessing, choose_columns, choose_users
+from evalkit.sources.guess import (
+    BY_CONFIG,
+    OF_ITEMS,
+    ROLE_KEYS,
+    Chosen,
+    Columns,
+    Guessing,
+    choose_columns,
+    choose_users,
+)
 from evalkit.sources.memory import describe_given, open_given
 from evalkit.sources.paths import File, find_files
 from evalkit.sources.scan import FileScan, Use, open_files
@@ -110,7 +121,7 @@ def open_rankings(
 
 
 def open_train(
-    table: TrainTable,
+    table: TrainTable | UsersTable,
     given: object | None = None,
     guessing: Guessing = BY_CONFIG,
     *,
@@ -125,6 +136,26 @@ def open_train(
     """
     source = _open_source(role, table, given, guessing, kind="qrels")
     return _open(role, source, _choose(role, table, source, guessing, keys), table.where)
+
+
+def open_items(
+    table: ItemsTable,
+    given: object | None = None,
+    guessing: Guessing = BY_CONFIG,
+    *,
+    keys: Sequence[str] = (),
+    groups: Sequence[str] = (),
+) -> Table:
+    """All items, lazily: `item`, `genres`, `vector_0`, ..., `published`, `group_0`, ...
+
+    Args:
+        keys: which of genres, vector and published are looked for where nobody named them.
+        groups: further columns, or SQL expressions. Raises as `open_truth` does.
+    """
+    source = _open_source("items", table, given, guessing, kind="qrels")
+    chosen = _choose("items", table, source, guessing, ("item", *keys))
+    named = [Wanted("by", f"group_{place}", text) for place, text in enumerate(groups)]
+    return _open("items", source, chosen, table.where, named)
 
 
 def open_values(
@@ -235,7 +266,7 @@ def open_labels(
     return opened if "time" not in chosen.columns else _with_times(opened, table.session_every)
 
 
-Rows: TypeAlias = OwnTable | RankingsTable | TrainTable | PredictionsTable
+Rows: TypeAlias = OwnTable | RankingsTable | TrainTable | PredictionsTable | ItemsTable | UsersTable
 AnyTable = TypeVar(
     "AnyTable",
     TruthTable,
@@ -245,6 +276,8 @@ AnyTable = TypeVar(
     RankingsTable,
     TrainTable,
     PredictionsTable,
+    ItemsTable,
+    UsersTable,
 )
 
 
@@ -314,7 +347,9 @@ def guess_table(
         DataError: as `read_schema` and `guess_columns`.
     """
     source = _source_of(role, paths, None, None, BY_CONFIG)
-    both = choose_columns(role, None, source.names, Guessing(order="both"), at=source.at)
+    keys = (*ROLE_KEYS[role], *OF_ITEMS) if role == "items" else None
+    guessing = Guessing(order="both")
+    both = choose_columns(role, None, source.names, guessing, keys=keys, at=source.at)
     columns = {key: str(column) for key, column in both.columns.items()}
     by_score = dict(columns)
     if {"rank", "score"} <= set(columns):
@@ -390,7 +425,8 @@ def _versioned(source: _Source) -> tuple[str, ...]:
 
 
 _OUTPUTS = (  # in the order in which they stand in a frame
-    *("user", "session", "item", "time", "relevance", "rating", "prediction"),
+    *("user", "session", "item", "genres", "vector", "published"),
+    *("time", "relevance", "rating", "prediction"),
     *("rank", "score", "label", "weight", "model"),
 )
 
@@ -399,7 +435,7 @@ def _wanted(role: str, columns: Columns) -> list[Wanted]:
     wanted = []
     for key in _OUTPUTS:
         texts = columns.get(key)
-        if key in ("user", "session") and texts is not None:
+        if key in ("user", "session", "vector") and texts is not None:
             wanted += _groups(key, (texts,) if isinstance(texts, str) else texts)
         elif isinstance(texts, str):
             wanted.append(Wanted(key, "relevance" if (role, key) == _LABEL else key, texts))
