@@ -407,3 +407,26 @@ def _id_fault(
         hint = "an id is a number, text, a date or bytes; name the columns that make it up"
         return DataError(f"{key} is {dtype}", code="bad-type", at=at, hint=hint)
     return None
+
+
+# ---------------------------------------------------------------- times
+
+_A_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+def with_times(frame: pl.LazyFrame, every: str | None) -> pl.LazyFrame:
+    """Times as whole numbers; where `every` is given, sessions of a user and such a span."""
+    dtype = frame.collect_schema()["time"]
+    time, a_second = pl.col("time"), 1
+    if isinstance(dtype, pl.Date):
+        time, dtype = time.cast(pl.Datetime("us")), pl.Datetime("us")
+    if isinstance(dtype, pl.Datetime):
+        time, a_second = time.dt.epoch(dtype.time_unit), _A_SECOND[dtype.time_unit]
+    frame = frame.with_columns(time=time.cast(pl.Int64))
+    if every is None:
+        return frame
+    seconds = int(every[:-1]) * {"m": 60, "h": 3600, "d": 86400}[every[-1]]
+    users = [name for name in frame.collect_schema() if name.startswith("user_")]
+    keys = [pl.col(name).alias(f"session_{place}") for place, name in enumerate(users)]
+    span = pl.col("time").floordiv(seconds * a_second).alias(f"session_{len(users)}")
+    return frame.with_columns(*keys, span)

@@ -1,9 +1,8 @@
 """Opens the tables of a config: truth, rankings, training log, joined log."""
 
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias, TypeVar
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeAlias, TypeVar
 
 import polars as pl
 
@@ -20,7 +19,15 @@ from evalkit.config import (
     UsersTable,
 )
 from evalkit.errors import masked
-from evalkit.sources.columns import Plan, Wanted, check_columns, plan_columns, typed_plan
+from evalkit.sources._source import Bare, Source, open_source, versioned
+from evalkit.sources.columns import (
+    Plan,
+    Wanted,
+    check_columns,
+    plan_columns,
+    typed_plan,
+    with_times,
+)
 from evalkit.sources.failures import mapped
 from evalkit.sources.guess import (
     BY_CONFIG,
@@ -32,65 +39,12 @@ from evalkit.sources.guess import (
     choose_columns,
     choose_users,
 )
-from evalkit.sources.memory import describe_given, open_given
-from evalkit.sources.paths import File, find_files
-from evalkit.sources.scan import FileScan, Use, open_files
+from evalkit.sources.scan import Use
 from evalkit.sources.splits import Splitter, find_splitters
 from evalkit.sources.table import Table
 from evalkit.sources.trec import Kind
 
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
-
-
-class _Located(Protocol):
-    @property
-    def path(self) -> tuple[str, ...]: ...
-    @property
-    def format(self) -> str | None: ...
-    @property
-    def where(self) -> str | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """What a table is read from: files, or a frame."""
-
-    at: str
-    names: tuple[str, ...]
-    scan: FileScan | None
-    given: pl.LazyFrame | None
-    n_rows: int | None
-    paths: tuple[str, ...]
-
-    @property
-    def files(self) -> tuple[File, ...]:
-        return self.scan.files if self.scan is not None else ()
-
-    @property
-    def seems(self) -> str:
-        """The format of a file that only its content tells; empty where the name does."""
-        return next((file.format for file in self.files if file.seems), "")
-
-    @property
-    def is_trec(self) -> bool:
-        return bool(self.files) and all(file.format == "trec" for file in self.files)
-
-    def schema(self) -> dict[str, pl.DataType]:
-        """Names and types of all columns; those of CSV files are text."""
-        if self.scan is not None:
-            return self.scan.schema
-        with mapped(self.at, lambda error: None):
-            return dict(self.frame({}).collect_schema())
-
-    def having(self, name: str) -> "_Source":
-        """The files that have a column."""
-        return self if self.scan is None else replace(self, scan=self.scan.having(name))
-
-    def frame(self, uses: Mapping[str, Use]) -> pl.LazyFrame:
-        if self.scan is not None:
-            return self.scan.frame(uses)
-        assert self.given is not None
-        return self.given
 
 
 def open_truth(
@@ -102,7 +56,7 @@ def open_truth(
         DataError: what `read_schema` and `choose_columns` raise, and missing-column, bad-sql,
             schema-differs, float-id, not-a-number, bad-type.
     """
-    source = _open_source("truth", table, given, guessing, kind="qrels")
+    source = open_source("truth", table, given, guessing, kind="qrels")
     chosen = _choose("truth", table, source, guessing)
     if source.is_trec:
         chosen = chosen.with_defaults(relevance="relevance")
@@ -113,7 +67,7 @@ def open_rankings(
     table: RankingsTable, given: object | None = None, guessing: Guessing = BY_CONFIG
 ) -> Table:
     """The rankings, lazily; raises as `open_truth` does. TREC runs are ordered by their score."""
-    source = _open_source("rankings", table, given, guessing, kind="run")
+    source = open_source("rankings", table, given, guessing, kind="run")
     chosen = _choose("rankings", table, source, guessing)
     if source.is_trec and "rank" not in chosen.columns:
         chosen = chosen.with_defaults(score="score")
@@ -134,7 +88,7 @@ def open_train(
         keys: our names that are looked for where nobody wrote columns, as `time`.
         role: what messages call it; `users` where only these are read.
     """
-    source = _open_source(role, table, given, guessing, kind="qrels")
+    source = open_source(role, table, given, guessing, kind="qrels")
     return _open(role, source, _choose(role, table, source, guessing, keys), table.where)
 
 
@@ -152,7 +106,7 @@ def open_items(
         keys: which of genres, vector and published are looked for where nobody named them.
         groups: further columns, or SQL expressions. Raises as `open_truth` does.
     """
-    source = _open_source("items", table, given, guessing, kind="qrels")
+    source = open_source("items", table, given, guessing, kind="qrels")
     chosen = _choose("items", table, source, guessing, ("item", *keys))
     named = [Wanted("by", f"group_{place}", text) for place, text in enumerate(groups)]
     return _open("items", source, chosen, table.where, named)
@@ -176,8 +130,8 @@ def open_values(
         given: a table in memory, in place of the path.
     """
     assert table.path is not None
-    bare = _Bare(table.path, table.format)
-    source = _open_source("segments", bare, given, guessing, kind="qrels")
+    bare = Bare(table.path, table.format)
+    source = open_source("segments", bare, given, guessing, kind="qrels")
     values = [Wanted("by", f"value_{place}", text) for place, text in enumerate(bys)]
     chosen = Chosen({"item": table.item} if table.item is not None else {})
     if table.item is None:
@@ -199,7 +153,7 @@ def open_own_values(
     """
     kind: Kind = "run" if isinstance(table, LogTable) else "qrels"
     role = _OWN_ROLES.get(type(table), "truth")
-    source = _open_source(role, table, given, guessing, kind=kind)
+    source = open_source(role, table, given, guessing, kind=kind)
     values = [Wanted("by", f"value_{place}", text) for place, text in enumerate(bys)]
     return _open(role, source, Chosen({"user": table.columns.user}), table.where, values)
 
@@ -214,7 +168,7 @@ def open_log(
 
     Rows whose label says that they are not relevant stay in the truth, as judged.
     """
-    source = _open_source("log", table, given, guessing, kind="run")
+    source = open_source("log", table, given, guessing, kind="run")
     both = _open("log", source, _choose("log", table, source, guessing), table.where)
     names = list(both.frame.collect_schema())
     order = [name for name in names if name not in ("rank", "score", "model")]
@@ -238,7 +192,7 @@ def open_ratings(
     Columns `user_0`, ..., `rating` and, alone, `prediction`; `item` where it is read. Raises as
     `open_truth` does.
     """
-    source = _open_source("ratings", table, given, guessing, kind="qrels")
+    source = open_source("ratings", table, given, guessing, kind="qrels")
     if alone:
         chosen = _choose("ratings", table, source, guessing).with_defaults(prediction="prediction")
     else:
@@ -251,7 +205,7 @@ def open_predictions(
     table: PredictionsTable, given: object | None = None, guessing: Guessing = BY_CONFIG
 ) -> Table:
     """Predicted ratings, lazily; raises as `open_truth` does."""
-    source = _open_source("predictions", table, given, guessing, kind="qrels")
+    source = open_source("predictions", table, given, guessing, kind="qrels")
     chosen = _choose("predictions", table, source, guessing)
     return _open("predictions", source, chosen, table.where, model=table.model)
 
@@ -260,10 +214,12 @@ def open_labels(
     table: LabelsTable, given: object | None = None, guessing: Guessing = BY_CONFIG
 ) -> Table:
     """Scored rows with labels, lazily; raises as `open_truth` does."""
-    source = _open_source("labels", table, given, guessing, kind="qrels")
+    source = open_source("labels", table, given, guessing, kind="qrels")
     chosen = _choose("labels", table, source, guessing)
     opened = _open("labels", source, chosen, table.where, model=table.model)
-    return opened if "time" not in chosen.columns else _with_times(opened, table.session_every)
+    if "time" not in chosen.columns:
+        return opened
+    return replace(opened, frame=with_times(opened.frame, table.session_every))
 
 
 Rows: TypeAlias = OwnTable | RankingsTable | TrainTable | PredictionsTable | ItemsTable | UsersTable
@@ -292,27 +248,6 @@ def settle(table: AnyTable, opened: Table) -> AnyTable:
     return table.model_copy(update=update)
 
 
-_A_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-
-
-def _with_times(table: Table, every: str | None) -> Table:
-    """Times as whole numbers; where `every` is given, sessions of a user and such a span."""
-    dtype = table.frame.collect_schema()["time"]
-    time, a_second = pl.col("time"), 1
-    if isinstance(dtype, pl.Date):
-        time, dtype = time.cast(pl.Datetime("us")), pl.Datetime("us")
-    if isinstance(dtype, pl.Datetime):
-        time, a_second = time.dt.epoch(dtype.time_unit), _A_SECOND[dtype.time_unit]
-    frame = table.frame.with_columns(time=time.cast(pl.Int64))
-    if every is None:
-        return replace(table, frame=frame)
-    seconds = int(every[:-1]) * {"m": 60, "h": 3600, "d": 86400}[every[-1]]
-    users = [name for name in frame.collect_schema() if name.startswith("user_")]
-    keys = [pl.col(name).alias(f"session_{place}") for place, name in enumerate(users)]
-    span = pl.col("time").floordiv(seconds * a_second).alias(f"session_{len(users)}")
-    return replace(table, frame=frame.with_columns(*keys, span))
-
-
 def read_schema(
     paths: Sequence[str],
     format: str | None = None,
@@ -331,9 +266,9 @@ def read_schema(
 
 def _source_of(
     role: str, paths: Sequence[str], format: str | None, given: object | None, guessing: Guessing
-) -> "_Source":
+) -> "Source":
     kind: Kind = "run" if role in ("rankings", "log") else "qrels"
-    return _open_source(role, _Bare(tuple(paths), format), given, guessing, kind=kind)
+    return open_source(role, Bare(tuple(paths), format), given, guessing, kind=kind)
 
 
 def guess_table(
@@ -357,17 +292,10 @@ def guess_table(
     return columns, source.files[0].format if source.seems else None, by_score
 
 
-@dataclass(frozen=True, slots=True)
-class _Bare:
-    path: tuple[str, ...]
-    format: str | None
-    where: str | None = None
-
-
 def _choose(
     role: str,
     table: Rows,
-    source: _Source,
+    source: Source,
     guessing: Guessing,
     keys: Sequence[str] | None = None,
 ) -> Chosen:
@@ -384,44 +312,8 @@ def _choose(
     )
 
 
-def _open_source(
-    role: str, table: _Located, given: object | None, guessing: Guessing, *, kind: Kind
-) -> _Source:
-    paths = table.path
-    if isinstance(given, (str, os.PathLike)):
-        given = [given]
-    if isinstance(given, (list, tuple)) and all(
-        isinstance(each, (str, os.PathLike)) for each in given
-    ):
-        paths, given = tuple(os.fspath(each) for each in given), None
-    if given is None:
-        files = find_files(paths, table.format, role=role, kind=kind, guessing=guessing)
-        scan = open_files(files, kind)
-        return _Source(_spell_paths(paths), scan.names, scan, None, None, paths)
-    frame, n_rows = open_given(given, role)
-    at = describe_given(given, role)
-    with mapped(at, lambda error: None):
-        names = tuple(frame.collect_schema().names())
-    return _Source(at, names, None, frame, n_rows, ())
-
-
-def _spell_paths(paths: Sequence[str], limit: int = 3) -> str:
-    more = f", ... ({len(paths)} paths)" if len(paths) > limit else ""
-    return ", ".join(paths[:limit]) + more
-
-
 def _groups(name: str, texts: Sequence[str]) -> list[Wanted]:
     return [Wanted(name, f"{name}_{place}", text) for place, text in enumerate(texts)]
-
-
-def _versioned(source: _Source) -> tuple[str, ...]:
-    """The paths as given; those of tables with the version that is read."""
-    if not any(file.version for file in source.files):
-        return source.paths
-    return tuple(
-        f"{file.path} ({file.format} version {file.version.number})" if file.version else file.path
-        for file in source.files
-    )
 
 
 _OUTPUTS = (  # in the order in which they stand in a frame
@@ -447,7 +339,7 @@ _LABEL = ("log", "label")
 
 def _open(
     role: str,
-    source: _Source,
+    source: Source,
     chosen: Chosen,
     where: str | None,
     values: Sequence[Wanted] = (),
@@ -467,7 +359,7 @@ def _open(
         user_names=tuple(each.text for each in wanted if each.key == "user"),
         at=source.at,
         is_list=is_list,
-        paths=tuple(map(masked, _versioned(source))),
+        paths=tuple(map(masked, versioned(source))),
         files=tuple(file.path for file in source.files),
         chosen=chosen,
         model=model,
@@ -498,7 +390,7 @@ def read_splitters(
     return find_splitters(source.schema(), used, None, open_column)
 
 
-def _splitters(source: _Source, plan: Plan) -> tuple[Splitter, ...]:
+def _splitters(source: Source, plan: Plan) -> tuple[Splitter, ...]:
     """Columns that may say which rows are train, valid and test; no row is read."""
     lists = [
         (each, expression)

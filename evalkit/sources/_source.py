@@ -1,0 +1,109 @@
+"""What a table is read from: files, or a frame."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import polars as pl
+
+from evalkit.sources.failures import mapped
+from evalkit.sources.guess import Guessing
+from evalkit.sources.memory import describe_given, open_given
+from evalkit.sources.paths import File, find_files
+from evalkit.sources.scan import FileScan, Use, open_files
+from evalkit.sources.trec import Kind
+
+
+class Located(Protocol):
+    @property
+    def path(self) -> tuple[str, ...]: ...
+    @property
+    def format(self) -> str | None: ...
+    @property
+    def where(self) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Bare:
+    path: tuple[str, ...]
+    format: str | None
+    where: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a table is read from: files, or a frame."""
+
+    at: str
+    names: tuple[str, ...]
+    scan: FileScan | None
+    given: pl.LazyFrame | None
+    n_rows: int | None
+    paths: tuple[str, ...]
+
+    @property
+    def files(self) -> tuple[File, ...]:
+        return self.scan.files if self.scan is not None else ()
+
+    @property
+    def seems(self) -> str:
+        """The format of a file that only its content tells; empty where the name does."""
+        return next((file.format for file in self.files if file.seems), "")
+
+    @property
+    def is_trec(self) -> bool:
+        return bool(self.files) and all(file.format == "trec" for file in self.files)
+
+    def schema(self) -> dict[str, pl.DataType]:
+        """Names and types of all columns; those of CSV files are text."""
+        if self.scan is not None:
+            return self.scan.schema
+        with mapped(self.at, lambda error: None):
+            return dict(self.frame({}).collect_schema())
+
+    def having(self, name: str) -> "Source":
+        """The files that have a column."""
+        return self if self.scan is None else replace(self, scan=self.scan.having(name))
+
+    def frame(self, uses: Mapping[str, Use]) -> pl.LazyFrame:
+        if self.scan is not None:
+            return self.scan.frame(uses)
+        assert self.given is not None
+        return self.given
+
+
+def open_source(
+    role: str, table: Located, given: object | None, guessing: Guessing, *, kind: Kind
+) -> Source:
+    paths = table.path
+    if isinstance(given, (str, os.PathLike)):
+        given = [given]
+    if isinstance(given, (list, tuple)) and all(
+        isinstance(each, (str, os.PathLike)) for each in given
+    ):
+        paths, given = tuple(os.fspath(each) for each in given), None
+    if given is None:
+        files = find_files(paths, table.format, role=role, kind=kind, guessing=guessing)
+        scan = open_files(files, kind)
+        return Source(_spell_paths(paths), scan.names, scan, None, None, paths)
+    frame, n_rows = open_given(given, role)
+    at = describe_given(given, role)
+    with mapped(at, lambda error: None):
+        names = tuple(frame.collect_schema().names())
+    return Source(at, names, None, frame, n_rows, ())
+
+
+def _spell_paths(paths: Sequence[str], limit: int = 3) -> str:
+    more = f", ... ({len(paths)} paths)" if len(paths) > limit else ""
+    return ", ".join(paths[:limit]) + more
+
+
+def versioned(source: Source) -> tuple[str, ...]:
+    """The paths as given; those of tables with the version that is read."""
+    if not any(file.version for file in source.files):
+        return source.paths
+    return tuple(
+        f"{file.path} ({file.format} version {file.version.number})" if file.version else file.path
+        for file in source.files
+    )
