@@ -12,6 +12,7 @@ from evalkit.cli.isolation import Isolated
 from evalkit.cli.named_runs import JobName, tell_taken
 from evalkit.cli.options import (
     Format,
+    Full,
     Json,
     LogFormat,
     MemoryLimit,
@@ -89,6 +90,7 @@ def compare(
     variables: Variables = None,
     format: Format = None,
     json: Json = False,
+    full: Full = False,
     threads: Threads = None,
     memory_limit: MemoryLimit = None,
     quiet: Quiet = False,
@@ -99,7 +101,7 @@ def compare(
 
     The first one is the baseline. Nothing is written.
     """
-    shown = choose_format(format, json)
+    shown = choose_format(format, json, "screen", full=full)
     limit = memory_limit_of(memory_limit)
     if config is not None and truth:
         raise RequestError(
@@ -155,7 +157,7 @@ def compare(
 
         loaded = list(zip(models, load_together(runs, models, name=name), strict=True))
         for each in loaded:
-            tell_taken(*each, on_stdout=shown == "table" and not quiet)
+            tell_taken(*each, on_stdout=shown in ("screen", "table") and not quiet)
         report = _of_runs(loaded, asked, metric or [], metric_file or [], threads)
         if primary:
             report = replace(report, primary=tuple(map(report.label_of, primary)))
@@ -166,7 +168,7 @@ def compare(
         report = _of_rankings(
             models, config, truth or [], metric or [], settings, variables or [], threads, limit
         )
-    _show(report, shown, power=power)
+    _show(report, "table" if power and shown == "screen" else shown, power=power)
 
 
 def _spelled(value: object) -> str:
@@ -287,13 +289,20 @@ def _show(report: "Report", format: str, *, power: bool) -> None:
     from evalkit.report import render
     from evalkit.report.comparisons import comparison_lines, finding_lines
     from evalkit.report.findings import searches
+    from evalkit.report.screen import MOST_PRIMARY
+    from evalkit.report.shown import as_shown
 
+    if format == "screen":
+        first = report if report.primary else replace(report, primary=report.leading[:MOST_PRIMARY])
+        console.say(render(first, format, width=console.table_width(), color=console.has_color()))
+        return
     if format != "table":
         console.say(render(report, format))
         for warning in report.warnings:
             console.warn(warning.code, warning.message)
         return
     width = console.table_width() or 80
+    report = as_shown(report)
     lines = comparison_lines(report, width=width, power=power)
     if searches(report):
         lines += finding_lines(report, width=width)

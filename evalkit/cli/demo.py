@@ -8,6 +8,7 @@ from typer import Option
 from evalkit.cli import console, result
 from evalkit.cli.options import (
     Format,
+    Full,
     Json,
     LogFormat,
     Overrides,
@@ -26,12 +27,13 @@ def demo(
     overrides: Overrides = None,
     format: Format = None,
     json: Json = False,
+    full: Full = False,
     threads: Threads = None,
     quiet: Quiet = False,
     log_format: LogFormat = "text",
 ) -> int:
     """Evaluate rankings of MovieLens that come with the package."""
-    shown = choose_format(format, json)
+    shown = choose_format(format, json, "screen", full=full)
     set_threads(threads)
     from evalkit.config import load_config
     from evalkit.demo import demo_config

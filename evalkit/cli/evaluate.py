@@ -10,6 +10,7 @@ from evalkit.cli.guess import name_rankings, unnamed_models
 from evalkit.cli.isolation import Isolated
 from evalkit.cli.options import (
     Format,
+    Full,
     Items,
     Json,
     LogFormat,
@@ -69,6 +70,7 @@ def evaluate(
     ] = None,
     format: Format = None,
     json: Json = False,
+    full: Full = False,
     per_user: PerUserPath = None,
     sample: Sample = None,
     threads: Threads = None,
@@ -84,7 +86,7 @@ def evaluate(
     """
     from evalkit.config import evaluate_config, parse_variables
 
-    shown = choose_format(format, json)
+    shown = choose_format(format, json, "screen", full=full)
     limit = memory_limit_of(memory_limit)
     share = check_sample(sample)
     result.check_file_option(per_user, "--per-user")

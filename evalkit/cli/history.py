@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -18,7 +18,7 @@ Name = Annotated[
 RUNS = Path("runs")
 
 history = typer.Typer(
-    help="Past runs: list, show, query, export, tag, prune, rebuild.",
+    help="Past runs: list, show, html, query, export, tag, prune, rebuild.",
     no_args_is_help=False,
     invoke_without_command=True,
     rich_markup_mode=None,
@@ -37,6 +37,67 @@ def begin(context: typer.Context, out: RunsFolder = RUNS) -> None:
         context.default_map = {context.invoked_subcommand: {"out": str(out)}}
 
 
+def _latest_runs(out: Path, name: str | None, limit: int) -> list[tuple[Any, ...]]:
+    """What the index holds of each of the last runs; `first` is a model and a metric."""
+    from evalkit.history import open_index
+
+    sql = """
+        SELECT run_id, name, is_fine, n_warnings, seconds,
+               (SELECT group_concat(tag, ' ') FROM tags WHERE tags.run_id = runs.run_id),
+               (SELECT model || ' ' || metric FROM metrics WHERE metrics.run_id = runs.run_id
+                ORDER BY rowid LIMIT 1),
+               (SELECT value FROM metrics WHERE metrics.run_id = runs.run_id
+                ORDER BY rowid LIMIT 1),
+               started
+        FROM runs WHERE ? IS NULL OR name = ? ORDER BY run_id DESC LIMIT ?
+    """
+    with open_index(out) as (connection, damaged):
+        rows = connection.execute(sql, (name, name, limit)).fetchall()
+    _warn_of_damage(out, damaged)
+    return rows
+
+
+@history.command("html")
+def write_index(
+    out: RunsFolder = RUNS,
+    name: Name = None,
+    limit: Annotated[int, Option("--limit", min=1, metavar="N", help="The last N runs.")] = 1000,
+    file: Annotated[
+        Path | None, Option("--file", metavar="FILE", help="Default: index.html beside the runs.")
+    ] = None,
+    quiet: Quiet = False,
+    log_format: LogFormat = "text",
+) -> None:
+    """Write one page over all runs, with links to their pages."""
+    import os
+
+    from evalkit.report.html import render_index
+    from evalkit.report.trend import PastRun
+    from evalkit.runs import replacing
+
+    page = file or out / "index.html"
+    runs = [
+        PastRun(
+            run_id=run_id,
+            job=job,
+            started=started,
+            is_fine=bool(is_fine),
+            n_warnings=n_warnings,
+            first=first or "",
+            value=value,
+            tags=tuple((tags or "").split()),
+            page=os.path.relpath(found, page.parent) if found.is_file() else None,
+        )
+        for run_id, job, is_fine, n_warnings, _, tags, first, value, started in _latest_runs(
+            out, name, limit
+        )
+        for found in (out / run_id / "report.html",)
+    ]
+    with replacing(page) as target:
+        target.write(render_index(runs).encode("utf-8", "replace"))
+    console.say(str(page))
+
+
 @history.command("list")
 def list_runs(
     out: RunsFolder = RUNS,
@@ -47,25 +108,12 @@ def list_runs(
     log_format: LogFormat = "text",
 ) -> None:
     """List runs, the latest first: verdict, first metric of the first model, tags."""
-    from evalkit.history import open_index
-
-    sql = """
-        SELECT run_id, name, is_fine, n_warnings, seconds,
-               (SELECT group_concat(tag, ' ') FROM tags WHERE tags.run_id = runs.run_id),
-               (SELECT model || ' ' || metric FROM metrics WHERE metrics.run_id = runs.run_id
-                ORDER BY rowid LIMIT 1),
-               (SELECT value FROM metrics WHERE metrics.run_id = runs.run_id
-                ORDER BY rowid LIMIT 1)
-        FROM runs WHERE ? IS NULL OR name = ? ORDER BY run_id DESC LIMIT ?
-    """
-    with open_index(out) as (connection, damaged):
-        rows = connection.execute(sql, (name, name, limit)).fetchall()
+    rows = _latest_runs(out, name, limit)
     keys = ("run_id", "name", "is_fine", "n_warnings", "seconds", "tags", "first", "value")
-    _warn_of_damage(out, damaged)
     if json:
         console.say_json(
             [
-                dict(zip(keys, row, strict=True))
+                dict(zip(keys, row, strict=False))
                 | {"is_fine": bool(row[2]), "tags": (row[5] or "").split()}
                 for row in rows
             ]

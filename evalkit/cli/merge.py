@@ -9,6 +9,7 @@ from evalkit.cli import result
 from evalkit.cli.isolation import Isolated
 from evalkit.cli.options import (
     Format,
+    Full,
     IfNew,
     Json,
     LogFormat,
@@ -38,6 +39,7 @@ def merge(
     ] = None,
     format: Format = None,
     json: Json = False,
+    full: Full = False,
     summary: Summary = False,
     if_new: IfNew = False,
     wait: Wait = 0.0,
@@ -51,7 +53,7 @@ def merge(
     """Write the report of all shares, as run does of a whole log.
 
     Exit status 1 where a gate failed; the report is complete then, too."""
-    shown = choose_format(format, json)
+    shown = choose_format(format, json, "screen", full=full)
     result.check_file_option(per_user, "--per-user")
     result.check_file_option(prometheus, "--prometheus")
     set_threads(threads)

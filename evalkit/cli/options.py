@@ -57,9 +57,10 @@ Sample = Annotated[
     float | None, Option("--sample", metavar="SHARE", help="Measure a share of the users.")
 ]
 Format = Annotated[
-    Literal["table", "json", "csv", "markdown", "latex", "html"] | None,
-    Option("--format", help="What stdout shows. Default: table."),
+    Literal["screen", "table", "json", "csv", "markdown", "latex", "html"] | None,
+    Option("--format", help="What stdout shows. Default: one screen."),
 ]
+Full = Annotated[bool, Option("--full", help="All numbers, not one screen.")]
 Json = Annotated[bool, Option("--json", help="One JSON document on stdout.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress, no notes, no warnings.")]
 LogFormat = Annotated[
@@ -123,13 +124,21 @@ def with_tables(
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
-def choose_format(format: str | None, is_json: bool, known: str = "table") -> str:
-    """The format asked for by `--format` or `--json`."""
+def choose_format(
+    format: str | None, is_json: bool, known: str = "table", *, full: bool = False
+) -> str:
+    """The format asked for by `--format`, `--json` or `--full`."""
     if is_json and format not in (None, "json"):
         raise RequestError(
             f"--json and --format {format} exclude each other", code="bad-option", at="--json"
         )
-    return "json" if is_json else format or known
+    if full and (is_json or format not in (None, "table")):
+        raise RequestError(
+            f"--full and --format {format or 'json'} exclude each other",
+            code="bad-option",
+            at="--full",
+        )
+    return "json" if is_json else format or ("table" if full else known)
 
 
 def parse_size(text: str | None, *, at: str) -> int | None:

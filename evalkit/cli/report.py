@@ -14,7 +14,7 @@ from evalkit.errors import RequestError
 def report(
     run: Annotated[str, Argument(metavar="RUN", help="last, last~1, a tag, an id or a path.")],
     format: Annotated[
-        Literal["table", "json", "csv", "markdown", "latex", "html", "parquet"],
+        Literal["screen", "table", "json", "csv", "markdown", "latex", "html", "parquet"],
         Option("--format", help="What to render."),
     ] = "table",
     file: Annotated[
@@ -47,7 +47,7 @@ def report(
         return
     from evalkit.report import render
 
-    is_table = format == "table" and file is None
+    is_table = format in ("screen", "table") and file is None
     width, color = console.table_width(), is_table and console.has_color()
     text = render(found, format, width=width, color=color)
     if file is None:

@@ -143,27 +143,27 @@ def _write_prometheus(report: "Report", path: Path) -> None:
 
 
 def _show(done: "Done", format: str, *, summary: bool) -> int:
-    """Print the report; a table is followed by the run's path and the verdict.
+    """Print the report; a screen or table is followed by the run's path and the verdict.
 
     In any other format stdout holds that one document, and the rest goes to stderr.
     """
-    from evalkit.report import render
+    from evalkit.report import FORMATS, ON_TERMINALS, render, written_forms
     from evalkit.report.verdict import summarize, verdict_of
 
     report, path = done.report, done.path
     verdict = verdict_of(report)
     status = FINE if verdict.is_fine else GATE_FAILED
+    is_shown = format in ON_TERMINALS
     if not done.is_new:
         console.warn("nothing-new", f"the same work is done already: {path}")
     if summary:
         console.say(summarize(report, path=str(path or "")))
-    elif done.is_new or format != "table":
-        is_table = format == "table"
+    elif done.is_new or not is_shown:
         text = render(
-            report, format, width=console.table_width(), color=is_table and console.has_color()
+            report, format, width=console.table_width(), color=is_shown and console.has_color()
         )
         console.say(text)
-        for warning in () if is_table else report.warnings:  # a table ends with them
+        for warning in () if is_shown else report.warnings:  # a screen ends with them
             where = f"model {warning.model}" if warning.model else ""
             console.warn(warning.code, warning.message, at=where)
     if report.meta.passes > MANY_PASSES:
@@ -172,10 +172,12 @@ def _show(done: "Done", format: str, *, summary: bool) -> int:
             f"the logs were read {report.meta.passes} times to stay below the memory limit",
             hint="give a larger --memory-limit, on a machine with more memory",
         )
-    follow: Callable[[str], None] = console.say if format == "table" else console.note
+    follow: Callable[[str], None] = console.say if is_shown else console.note
     for gate in report.gates if format == "table" and not summary else ():
         console.say(f"gate {gate.outcome}: {clean(gate.message)}")
     if path is not None and not summary:
+        if is_shown and "html" in written_forms(report):
+            follow(f"page: {path}/{FORMATS['html'].file}")
         follow(f"report: {path}")
         follow(f"verdict: {verdict}")
     for gate in report.gates:

@@ -5,6 +5,7 @@ from evalkit.cli.isolation import Isolated
 from evalkit.cli.options import (
     ConfigFile,
     Format,
+    Full,
     IfNew,
     Json,
     LogFormat,
@@ -36,6 +37,7 @@ def run(
     out: Out = None,
     format: Format = None,
     json: Json = False,
+    full: Full = False,
     summary: Summary = False,
     if_new: IfNew = False,
     wait: Wait = 0.0,
@@ -53,7 +55,7 @@ def run(
     Exit status 1 where a gate failed; the report is complete then, too."""
     from evalkit.config import load_config, parse_variables
 
-    shown = choose_format(format, json)
+    shown = choose_format(format, json, "screen", full=full)
     limit = memory_limit_of(memory_limit)
     share = check_sample(sample)
     result.check_file_option(per_user, "--per-user")

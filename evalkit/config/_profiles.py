@@ -1,7 +1,7 @@
 """How a profile, the policies set by hand and the metrics' own conventions come together."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pydantic import ValidationError
@@ -148,7 +148,8 @@ def requests_of(config: Asking, names: Sequence[str]) -> list[Request]:
 
 def _with_policies(request: Request, own: tuple[tuple[str, Value], ...]) -> Request:
     values = dict(request.parameters)
-    return request.metric.follow(request.cutoff, values, dict(own), request.given)
+    followed = request.metric.follow(request.cutoff, values, dict(own), request.given)
+    return replace(followed, asked=request.asked)
 
 
 def _tie_problem(request: Request, policies: Policies, at: str) -> RequestError | None:

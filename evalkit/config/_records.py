@@ -1,6 +1,7 @@
 """The records that a config is made of: its tables, keys, defaults and descriptions."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple
 
@@ -302,6 +303,16 @@ class Config(Record):
         asked = [request.label for request in named or self.requests]
         gated = [gate.metric for gate in self.gates if gate.metric in asked and not named]
         return tuple(asked if named else [*gated, *asked][:1])
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """Labels -> metrics as they were asked for; two that would be alike keep their labels."""
+        requests = self.requests
+        taken = Counter(each for one in requests for each in {one.label, one.asked})
+        return {
+            each.label: each.asked if each.asked and taken[each.asked] == 1 else each.label
+            for each in requests
+        }
 
     def read_metrics(self, names: Sequence[str]) -> tuple[Request, ...]:
         """Metrics by name, as this config understands them.

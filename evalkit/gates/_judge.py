@@ -45,6 +45,11 @@ class _Judge:
         raise AssertionError("the config has checked that a gate has a bound")
 
     @property
+    def _name(self) -> str:
+        """The metric as it was asked for."""
+        return self.report.shown.get(self.rule.metric or "", self.rule.metric or "")
+
+    @property
     def models(self) -> Sequence[str]:
         rule = self.rule
         if rule.model is not None:
@@ -62,14 +67,14 @@ class _Judge:
         where = _where(rule)
         estimate = self.report.estimate(model, rule.metric, *where)
         if estimate is None or math.isnan(estimate.value):
-            what = f"{rule.metric} of {model}{_among(rule)}"
+            what = f"{self._name} of {model}{_among(rule)}"
             reason = "has no value" if estimate is not None else "is not in the report"
             small = None if estimate is not None else self._small()
             return self._gate(model, outcome=UNCLEAR, message=f"{what} {reason}{small or ''}")
         if kind in ("min", "max"):
             return self._fixed(model, estimate, kind, bound)
         if estimate.higher_is_better is None:
-            message = f"nobody knows which way {rule.metric} is better"
+            message = f"nobody knows which way {self._name} is better"
             return self._gate(model, value=estimate.value, outcome=UNCLEAR, message=message)
         return self._drop(model, estimate, bound)
 
@@ -98,7 +103,7 @@ class _Judge:
             outcome = PASS if high <= bound else FAIL if low > bound else UNCLEAR
         side = "at least" if kind == "min" else "at most"
         message = (
-            f"{estimate.metric} of {model}{_among(self.rule)} is {_number(estimate.value)}"
+            f"{self._name} of {model}{_among(self.rule)} is {_number(estimate.value)}"
             f"{_limits(interval)}, {side} {_number(bound)} is asked"
         )
         return self._gate(
@@ -117,12 +122,12 @@ class _Judge:
         if self.baselines.is_run(reference):
             found = self.baselines.report(reference)
             if found is None:
-                message = f"{self.baselines.lack(reference)} to compare {estimate.metric} with"
+                message = f"{self.baselines.lack(reference)} to compare {self._name} with"
                 return self._gate(model, value=estimate.value, outcome=UNCLEAR, message=message)
             old_run, old_model = found, model
         before = old_run.estimate(old_model, rule.metric, *_where(rule))
         if before is None or math.isnan(before.value):
-            message = f"{reference} has no {estimate.metric} of {old_model}{_among(rule)}"
+            message = f"{reference} has no {self._name} of {old_model}{_among(rule)}"
             return self._gate(
                 model,
                 value=estimate.value,
@@ -145,7 +150,7 @@ class _Judge:
             outcome = PASS if low >= -bound else FAIL if high < -bound else UNCLEAR
         word = "better" if better > 0 else "worse" if better < 0 else "different"
         message = (
-            f"{estimate.metric} of {model}{_among(rule)} is {_number(abs(delta))} {word} than "
+            f"{self._name} of {model}{_among(rule)} is {_number(abs(delta))} {word} than "
             f"{reference}{_limits(interval)}, {_number(bound)} worse is allowed"
         )
         if why:

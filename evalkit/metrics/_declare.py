@@ -235,8 +235,8 @@ class Metric:
         given: Iterable[str],
     ) -> "Request":
         """A request with policies of its own; `given`: what somebody wrote by hand."""
-        request = self.request(cutoff, **parameters)
-        return replace(request, policies=tuple(sorted(policies.items())), given=frozenset(given))
+        request, own = self.request(cutoff, **parameters), tuple(sorted(policies.items()))
+        return replace(request, policies=own, given=frozenset(given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +244,8 @@ class Request:
     """A metric with all its parameters, in declared order, and one cutoff or none.
 
     `policies`: those of the run that this metric follows another value of, by name. `given`: the
-    parameters and policies that were written by hand. `label`: the one printed spelling, `nDCG@10`,
-    `precision(over='length')@5`, `F1@10`.
+    parameters and policies that were written by hand; `asked`: the whole of it, as `MAP@10`.
+    `label`: the one printed spelling, `nDCG@10`, `precision(over='length')@5`, `F1@10`.
     """
 
     metric: Metric
@@ -253,6 +253,7 @@ class Request:
     cutoff: int | None
     policies: tuple[tuple[str, Value], ...] = ()
     given: frozenset[str] = field(default=frozenset(), compare=False)
+    asked: str = field(default="", compare=False)
     label: str = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -3,10 +3,10 @@
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import EvalkitError, RequestError, edits, nearest, raise_all
-from ._declare import Metric, Parameter, Request, Value, Values
+from ._declare import Metric, Parameter, Request, Value, Values, write_value
 from ._policies import POLICIES
 from ._registry import fold, known_metrics
 
@@ -103,11 +103,15 @@ def _parse(
     yield from errors
     if not errors:
         for cutoff in cutoffs:
-            yield _request(spelling, cutoff, written, conventions)
+            yield _request(spelling, parts["name"], cutoff, written, conventions)
 
 
 def _request(
-    spelling: _Spelling, cutoff: int | None, written: Values, conventions: Conventions
+    spelling: _Spelling,
+    name: str,
+    cutoff: int | None,
+    written: Values,
+    conventions: Conventions,
 ) -> Request:
     """What was written wins over the conventions, and these over the defaults."""
     metric = spelling.metric
@@ -116,7 +120,26 @@ def _request(
     names = {each.name for each in metric.parameters}
     parameters = {name: value for name, value in values.items() if name in names}
     policies = {name: value for name, value in values.items() if name not in names}
-    return metric.follow(cutoff, parameters, policies, {**spelling.fixed, **written})
+    asked = _as_written(metric, name, cutoff, written, conventions(metric.name, cutoff))
+    request = metric.follow(cutoff, parameters, policies, {**spelling.fixed, **written})
+    return replace(request, asked=asked)
+
+
+def _as_written(
+    metric: Metric, name: str, cutoff: int | None, written: Values, convention: Values
+) -> str:
+    """How a metric was asked for, in the letters of its name and without what is so anyway."""
+    known = [metric.name, *(alias.partition("(")[0] for alias in metric.aliases)]
+    numbered = metric.name + name[len(metric.name) :]  # F2
+    name = next((each for each in known if fold(each) == fold(name)), numbered)
+    usual = {**metric.defaults, **convention}
+    shown = [
+        f"{each}={repr(value) if isinstance(value, str) else write_value(value)}"
+        for each, value in written.items()
+        if usual.get(each) != value or metric.defaults.get(each) != value
+    ]
+    arguments = f"({', '.join(shown)})" if shown else ""
+    return f"{name}{arguments}" + ("" if cutoff is None else f"@{cutoff}")
 
 
 def _spellings(metrics: Mapping[str, Metric]) -> dict[str, _Spelling]:

@@ -58,6 +58,7 @@ def make_report(
         inputs=tuple(inputs),
         counts=found.counts,
         primary=config.primary,
+        shown=config.shown,
         estimates=inference.estimates,
         comparisons=inference.comparisons,
         statistics=inference.used,

@@ -18,7 +18,15 @@ from evalkit.report.entries import (
     TruthCounts,
     Warning_,
 )
-from evalkit.report.formats import FILES, FORMATS, TEXTS, check_format, render
+from evalkit.report.formats import (
+    FILES,
+    FORMATS,
+    ON_TERMINALS,
+    TEXTS,
+    check_format,
+    render,
+    written_forms,
+)
 from evalkit.report.parquet import write_metrics_parquet
 from evalkit.report.per_user import UserWriter
 from evalkit.report.record import PerUser, Report
@@ -26,6 +34,7 @@ from evalkit.report.record import PerUser, Report
 __all__ = [
     "FILES",
     "FORMATS",
+    "ON_TERMINALS",
     "TEXTS",
     "Comparison",
     "Counts",
@@ -49,4 +58,5 @@ __all__ = [
     "check_format",
     "render",
     "write_metrics_parquet",
+    "written_forms",
 ]

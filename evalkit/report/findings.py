@@ -10,7 +10,7 @@ TITLE = "segments that lose or gain"
 NOTE = "limits are widened for having been picked"
 NOTHING = "no segment surely loses or gains"
 HEAD = ("", "metric", "segment", "delta", "low", "high", "users")
-MOST_ON_PAPER = 40  # of one pair of models, in pages and papers
+MOST_ON_PAPER = 10  # of one pair of models, in pages and papers
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +34,37 @@ def searches(report: Report) -> bool:
     return bool(report.findings) or (isinstance(section, dict) and bool(section.get("search")))
 
 
+def standing_out(report: Report) -> list[Finding]:
+    """All findings: of primary metrics first, those that differ most from all users' difference."""
+    deciding = report.primary or report.leading[:1]
+    overall = {
+        (each.baseline, each.candidate, each.metric): each.delta
+        for each in report.comparisons
+        if each.segment is None
+    }
+
+    def apart(each: Finding) -> tuple[bool, float]:
+        beside = overall.get((each.baseline, each.candidate, each.metric), 0.0)
+        off = abs(each.delta - beside)
+        # a loss that is smaller than the whole's comes last
+        is_less = abs(each.delta) < abs(beside) and each.delta * beside > 0
+        return each.metric not in deciding, off if is_less else -off
+
+    return sorted(report.findings, key=apart)
+
+
 def found_by_pair(report: Report, *, most: int | None = None) -> list[Found]:
-    """The findings of every pair of models; at most so many of each, losses and gains alike."""
+    """The findings of every pair of models; at most so many of each, those that stand out."""
     pairs: dict[tuple[str, str], list[Finding]] = {}
-    for each in report.findings:
+    for each in report.findings if most is None else standing_out(report):
         pairs.setdefault((each.candidate, each.baseline), []).append(each)
     listed = []
     for (candidate, baseline), found in pairs.items():
-        shown = found if most is None or len(found) <= most else _leading(found, most)
+        shown = found[:most]
         listed.append(
             Found(f"{candidate} against {baseline}", [*map(_row, shown)], len(found) - len(shown))
         )
     return listed
-
-
-def _leading(found: list[Finding], most: int) -> list[Finding]:
-    losses = [each for each in found if each.kind == "loss"]
-    gains = [each for each in found if each.kind != "loss"]
-    n_gains = min(len(gains), max(most // 2, most - len(losses)))
-    return losses[: most - n_gains] + gains[:n_gains]
 
 
 def _row(each: Finding) -> list[str]:

@@ -7,6 +7,7 @@ from typing import cast
 
 from evalkit.errors import RequestError, nearest
 from evalkit.report.record import Report
+from evalkit.report.shown import as_shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Format:
 
 
 FORMATS = {
+    "screen": Format("", "screen:render_screen"),
     "table": Format("", "terminal:render_table"),
     "json": Format("report.json", "json_:render_json"),
     "parquet": Format("metrics.parquet", ""),
@@ -39,6 +41,8 @@ FORMATS = {
     "latex": Format("report.tex", "latex:render_latex"),
 }
 TEXTS = tuple(name for name, each in FORMATS.items() if each.renderer)
+ON_TERMINALS = ("screen", "table")
+AS_FILED = ("json", "csv")  # which have the labels, and the names beside them
 FILES = tuple(name for name, each in FORMATS.items() if each.file)
 
 
@@ -48,15 +52,23 @@ def render(report: Report, format: str, *, width: int | None = None, color: bool
     Args:
         report: what to show.
         format: one of `TEXTS`.
-        width: columns of the terminal; 80 when None. Only the table looks at it.
-        color: whether the table may use terminal escapes; the caller honours NO_COLOR.
+        width: columns of the terminal; 80 when None. Only what is `ON_TERMINALS` looks at it.
+        color: whether those may use terminal escapes; the caller honours NO_COLOR.
     Raises:
         RequestError: `format` is none of `TEXTS` [unknown-format].
     """
     check_format(format, TEXTS)
-    if format == "table":
-        return FORMATS[format].render(report, width=80 if width is None else width, color=color)
-    return FORMATS[format].render(report)
+    shown = report if format in AS_FILED else as_shown(report)
+    if format in ON_TERMINALS:
+        return FORMATS[format].render(shown, width=80 if width is None else width, color=color)
+    return FORMATS[format].render(shown)
+
+
+def written_forms(report: Report) -> tuple[str, ...]:
+    """The forms that the config of a run asks to be written."""
+    section = (report.config or {}).get("output")
+    forms = section.get("formats") if isinstance(section, dict) else None
+    return tuple(forms) if isinstance(forms, list) else ()
 
 
 def check_format(format: str, known: tuple[str, ...]) -> None:

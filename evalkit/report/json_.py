@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import Any, cast
 
 from evalkit.errors import DataError, EvalkitError
@@ -57,7 +57,7 @@ def render_json(report: Report) -> str:
         ("inputs", lists.pop("inputs")),
         ("counts", _block([("truth", _line(_fields(counts.truth))), ("models", models)], 2)),
         ("primary", _line(report.primary)),
-        ("metrics", _records(report.estimates, _ESTIMATE)),
+        ("metrics", _records(report.estimates, _ESTIMATE, {"label": shown_labels(report)})),
         ("comparisons", lists.pop("comparisons")),
         ("statistics", _line(None if used is None else _fields(used))),
         ("standings", _rows(map(_standing, report.standings))),
@@ -68,7 +68,7 @@ def render_json(report: Report) -> str:
 
 
 _ESTIMATE = (  # the keys of one entry of `metrics`, in the order of the format
-    *("model", "metric", "name", "cutoff", "parameters", "segmentation", "segment"),
+    *("model", "metric", "label", "name", "cutoff", "parameters", "segmentation", "segment"),
     *("value", "low", "high", "std_error", "n_users", "n_undefined", "policies"),
 )
 
@@ -155,13 +155,25 @@ def _rows(rows: Iterable[object]) -> str:
     return "[\n" + ",\n".join(lines) + "\n  ]" if lines else "[]"
 
 
-def _records(records: Sequence[Any], names: Sequence[str] = ()) -> str:
+def shown_labels(report: Report) -> list[str]:
+    """The metric of every estimate as it was asked for."""
+    return [report.shown.get(each.metric, each.metric) for each in report.estimates]
+
+
+def _records(
+    records: Sequence[Any],
+    names: Sequence[str] = (),
+    given: Mapping[str, Sequence[object]] = MappingProxyType({}),
+) -> str:
     """Records of one kind, one a line, written field by field: there may be very many."""
     if not records:
         return "[]"
     names = names or [each.name for each in fields(records[0])]
     form = ", ".join(f"{_line(name)}: %s" for name in names)
-    columns = [dump_column([*map(attrgetter(name), records)]) for name in names]
+    columns = [
+        dump_column(given[name] if name in given else [*map(attrgetter(name), records)])
+        for name in names
+    ]
     lines = [f"    {{{form}}}" % row for row in zip(*columns, strict=True)]
     return "[\n" + ",\n".join(lines) + "\n  ]"
 
@@ -214,6 +226,10 @@ def _read(document: dict[str, Any]) -> Report:
         for each in read_list(document["metrics"])
     )
     found["primary"] = tuple(map(read_text, read_list(document.get("primary", []))))
+    found["shown"] = {
+        read_text(each["metric"]): read_text(each.get("label", each["metric"]))
+        for each in document["metrics"]
+    }
     found["standings"] = tuple(map(_read_standing, read_list(document.get("standings", []))))
     found["statistics"] = None if used is None else read_record(StatisticsUsed, used)
     return Report(**found, meta=read_record(Meta, document["meta"]))

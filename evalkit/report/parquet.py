@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from operator import attrgetter
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
-from evalkit.report.json_ import dump_column
+from evalkit.report.json_ import dump_column, shown_labels
 from evalkit.report.record import Report, finite, readable
 
 if TYPE_CHECKING:
     import polars as pl
 
-TEXT = ("model", "metric", "name", "parameters", "segmentation", "segment", "policies")
+TEXT = ("model", "metric", "label", "name", "parameters", "segmentation", "segment", "policies")
 MAPPINGS = ("parameters", "policies")
 NUMBER = ("value", "low", "high", "std_error")
 COLUMNS = (
     "model",
     "metric",
+    "label",
     "name",
     "cutoff",
     "parameters",
@@ -37,7 +38,9 @@ def tidy_columns(report: Report) -> dict[str, list[str | int | float | None]]:
     """The entries of `metrics`, flat: `parameters` and `policies` are JSON text."""
     found: dict[str, list[str | int | float | None]] = {}
     for name in COLUMNS:
-        values = [*map(attrgetter(name), report.estimates)]
+        values: list[Any] = (
+            shown_labels(report) if name == "label" else [*map(attrgetter(name), report.estimates)]
+        )
         if name in MAPPINGS:
             values = [*dump_column(values)]
         if name in TEXT:

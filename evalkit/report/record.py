@@ -152,6 +152,7 @@ class Report:
     distributions: tuple[Distribution, ...] = ()
     graphs: tuple[Graph, ...] = ()
     primary: tuple[str, ...] = ()  # labels of the metrics that decide
+    shown: Mapping[str, str] = field(default_factory=dict)  # label -> as it was asked for
     schema_version: int = SCHEMA_VERSION
     config: Mapping[str, object] | None = None  # goes into manifest.json
     per_user_values: PerUser | None = field(default=None, compare=False)

@@ -45,12 +45,19 @@ def render_table(report: Report, *, width: int, color: bool) -> str:
     width = max(width, MIN_WIDTH)
     lines = [shorten(f"{clean(report.name)} (profile {clean(report.profile)})", width)]
     for group in groups(report):
-        lines += ["", *_group_lines(group, width=width, color=color)]
+        lines += ["", *group_lines(group, width=width, color=color)]
     if not report.estimates:
         lines += ["", "no numbers"]
     lines += comparison_lines(report, width=width)
     lines += finding_lines(report, width=width) if searches(report) else []
-    lines += ["", *_count_lines(report, width)]
+    lines += ["", *count_lines(report, width)]
+    lines += warning_lines(report, width=width, color=color)
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def warning_lines(report: Report, *, width: int, color: bool) -> list[str]:
+    """Every warning, and the model that it is about."""
+    lines: list[str] = []
     for warning in report.warnings:
         about = f" ({clean(warning.model)})" if warning.model is not None else ""
         words = f"{clean(warning.message)}{about}".split()
@@ -59,10 +66,11 @@ def render_table(report: Report, *, width: int, color: bool) -> str:
         if color:
             wrapped[0] = wrapped[0].replace("warning", f"{YELLOW}warning{RESET}", 1)
         lines += wrapped
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+    return lines
 
 
-def _group_lines(group: Group, *, width: int, color: bool) -> list[str]:
+def group_lines(group: Group, *, width: int, color: bool) -> list[str]:
+    """The numbers of one segment; where there are more columns than a line holds, in blocks."""
     names = shorten_all(group.models, min(NAME_WIDTH, width // 2))
     name_width = max(display_width(each) for each in [*names, "model"])
     room = width - name_width - len(GAP)
@@ -132,7 +140,7 @@ def _block_lines(
     return lines
 
 
-def _count_lines(report: Report, width: int) -> list[str]:
+def count_lines(report: Report, width: int) -> list[str]:
     names = shorten_all(list(report.counts.models), min(NAME_WIDTH, width // 2))
     words = count_words(report)
     truth = truth_notes(report.counts.truth, words)

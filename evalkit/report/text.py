@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from evalkit.errors import clean
-from evalkit.report.entries import Estimate, ModelCounts, TruthCounts
+from evalkit.report.entries import Comparison, Estimate, Finding, ModelCounts, TruthCounts
 from evalkit.report.record import Report
 
 UNDEFINED = "-"
+MOST_DECIMALS = 6
 
 
 def display_width(text: str) -> int:
@@ -84,6 +85,24 @@ def _show_value(value: float, decimals: int) -> str:
     if size >= 1e9 or 0 < size < 10.0 ** (2 - decimals):
         return f"{value:.4e}"
     return f"{value:.{decimals}f}"
+
+
+def decimals_for(half_widths: Sequence[float], values: Sequence[float]) -> int:
+    """Decimals that show two digits of the narrowest interval; four where there is none."""
+    known = [abs(each) for each in half_widths if math.isfinite(each) and each != 0]
+    if known:
+        return min(max(1 - math.floor(math.log10(min(known))), 2), MOST_DECIMALS)
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    return 4 if largest < 100 else 2
+
+
+def half_widths(found: Iterable[Estimate | Comparison | Finding]) -> list[float]:
+    """Half of each interval that is known."""
+    return [
+        (each.high - each.low) / 2
+        for each in found
+        if each.low is not None and each.high is not None
+    ]
 
 
 _BARS = "▁▂▃▄▅▆▇█"

@@ -27,3 +27,18 @@ class Trend:
     segmentation: str | None
     segment: str | None
     points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """One line of the page over all runs; `page` is the way to its own page, where it has one."""
+
+    run_id: str
+    job: str
+    started: str
+    is_fine: bool
+    n_warnings: int
+    first: str  # the first model and metric, which have `value`
+    value: float | None
+    tags: tuple[str, ...]
+    page: str | None

@@ -51,7 +51,7 @@ def test_names_in_gate_lines_cannot_command_a_terminal(evalkit, job, logs):
     text = (logs / "job.toml").read_text()
     (logs / "job.toml").write_text(text.replace('"bad"', r'"bad\n::error::\u001b[31m"'))
 
-    outcomes = [evalkit("run", "job.toml"), evalkit("gate", "last")]
+    outcomes = [evalkit("run", "job.toml", "--full"), evalkit("gate", "last")]
 
     for outcome in outcomes:
         assert outcome.status == 0

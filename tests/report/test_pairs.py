@@ -182,7 +182,7 @@ def test_many_findings_are_cut_and_it_is_said_where_the_others_are(make_report, 
 
     text = render(report, format)
 
-    assert "53 more are in report.json" in text
+    assert "83 more are in report.json" in text
     assert all(f"c{100 + number}" in text for number in range(3))
 
 

@@ -103,7 +103,7 @@ def test_keys_stand_in_the_order_of_the_interface(report):
         *("distributions", "graphs", "gates", "warnings", "meta"),
     ]
     assert list(document["metrics"][0]) == [
-        *("model", "metric", "name", "cutoff", "parameters", "segmentation", "segment"),
+        *("model", "metric", "label", "name", "cutoff", "parameters", "segmentation", "segment"),
         *("value", "low", "high", "std_error", "n_users", "n_undefined", "policies"),
     ]
     assert list(document["counts"]["models"]["als"])[:6] == [

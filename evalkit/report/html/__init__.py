@@ -18,13 +18,13 @@ from evalkit.report.html._overview import (
     verdict_section,
 )
 from evalkit.report.html._style import POLICY, SCRIPT, STYLE
-from evalkit.report.html._trends import trend_body
+from evalkit.report.html._trends import index_body, trend_body
 from evalkit.report.record import Report
-from evalkit.report.trend import Trend
+from evalkit.report.trend import PastRun, Trend
 
 _LINKS = (
-    *(("changes", "Changes"), ("findings", "Findings"), ("models", "Models")),
-    *(("cutoffs", "Cutoffs"), ("graphs", "Curves")),
+    *(("changes", "Changes"), ("models", "Models")),
+    *(("cutoffs", "Cutoffs"), ("graphs", "Curves"), ("findings", "Findings")),
     *(("segments", "Segments"), ("users", "Single users"), ("pairs", "Pairs")),
     *(("data", "Data"), ("origin", "Origin")),
 )
@@ -34,10 +34,10 @@ def render_html(report: Report) -> str:
     """The report as one HTML file: verdict first, then numbers, then where they come from."""
     sections = [
         changes_section(report),
-        findings_section(report),
         models_section(report),
         curves_section(report),
         graphs_section(report),
+        findings_section(report),
         segments_section(report),
         distributions_section(report),
         matrix_section(report),
@@ -49,10 +49,11 @@ def render_html(report: Report) -> str:
     about = f"run {report.run_id} · {report.meta.started} · profile {report.profile}"
     return _page(
         report.name,
+        el("a", "Skip to the numbers", class_="skip", href="#numbers"),
         el("header", el("h1", report.name), el("p", about, class_="soft")),
         verdict_section(report),
         el("nav", links),
-        el("main", body),
+        el("main", body, id="numbers"),
         el("footer", el("p", el("small", f"evalkit {report.evalkit}"))),
     )
 
@@ -65,6 +66,12 @@ def render_trends(trends: Sequence[Trend]) -> str:
         el("header", el("h1", f"{metric} over time")),
         el("main", trend_body(trends)),
     )
+
+
+def render_index(runs: Sequence[PastRun]) -> str:
+    """A page over all runs of a folder."""
+    body = el("main", index_body(runs))
+    return _page("Past runs", el("header", el("h1", "Past runs")), body)
 
 
 def _page(title: str, *body: Html) -> str:
@@ -82,4 +89,4 @@ def _page(title: str, *body: Html) -> str:
     return f"<!doctype html>\n{el('html', head, inside, lang='en')}\n"
 
 
-__all__ = ["render_html", "render_trends"]
+__all__ = ["render_html", "render_index", "render_trends"]

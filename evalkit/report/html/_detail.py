@@ -1,13 +1,13 @@
 """What a person looks at next: curves, segments, distributions, who beats whom."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from evalkit.report.entries import Curve, Graph
+from evalkit.report.answer import answer_of
+from evalkit.report.entries import Comparison, Curve, Graph
 from evalkit.report.html._markup import Html, el, join
-from evalkit.report.html._overview import one_of_each_metric
 from evalkit.report.html._plots import Line, Mark, Row, curve_plot, dot_plot, histogram, swatch
-from evalkit.report.html._scale import decimals_for, show
+from evalkit.report.html._scale import show
 from evalkit.report.html._tables import (
     behind,
     decimals_of,
@@ -17,16 +17,16 @@ from evalkit.report.html._tables import (
     table,
 )
 from evalkit.report.record import Report
-from evalkit.report.text import Group, groups
-from evalkit.report.turning import turned
+from evalkit.report.text import Group, decimals_for, groups, half_widths
+from evalkit.report.turning import against, turned
 
 MOST_CELLS = 1_000  # of segment tables: about 100 kB
 FILES = "metrics.parquet and report.json"
-MOST_POINTS = 32  # of a drawn curve
-MOST_DRAWN = 60  # points of a graph
+MOST_POINTS = 24  # of a drawn curve
+MOST_DRAWN = 28  # points of a graph
 MOST_LISTED = 12  # of them in its table
-MOST_CURVES = 6
-MOST_DISTRIBUTIONS = 12
+MOST_CURVES = 2
+MOST_DISTRIBUTIONS = 6
 
 
 def color_key(report: Report, models: Sequence[str] | None = None) -> Html:
@@ -54,12 +54,20 @@ def curves_section(report: Report) -> Html | None:
         return None
     series = {model: place for place, model in enumerate(report.models)}
     figures = []
-    for metric in list(by_metric)[:MOST_CURVES]:
+    leading = [label.rpartition("@")[0] for label in report.leading]
+    ordered = dict.fromkeys([*(each for each in leading if each in by_metric), *by_metric])
+    for metric in list(ordered)[:MOST_CURVES]:
         of = by_metric[metric]
         lines = [_line(curve, series.get(curve.model, 0)) for curve in of]
         plot = curve_plot(lines, f"{metric} by cutoff", "cutoff")
         figures.append(behind(plot, _curve_table(of), metric))
-    return join(el("h2", "By cutoff", id="cutoffs"), el("div", figures, class_="plots"))
+    left_out = len(by_metric) - len(figures)
+    note = f"{left_out} more metrics by cutoff are in report.json." if left_out > 0 else None
+    return join(
+        el("h2", "By cutoff", id="cutoffs"),
+        el("p", note, class_="soft") if note else None,
+        el("div", figures, class_="plots"),
+    )
 
 
 def _line(curve: Curve, series: int) -> Line:
@@ -92,8 +100,8 @@ def _curves_of_estimates(report: Report) -> Iterator[Curve]:
 
 def _curve_table(curves: Sequence[Curve]) -> Html:
     cutoffs = sorted({cutoff for curve in curves for cutoff in curve.cutoffs})
-    if len(cutoffs) > 12:
-        wanted = {1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, cutoffs[0], cutoffs[-1]}
+    if len(cutoffs) > 8:
+        wanted = {1, 5, 10, 20, 50, 100, 1000, cutoffs[0], cutoffs[-1]}
         cutoffs = [cutoff for cutoff in cutoffs if cutoff in wanted]
     widths = [
         (high - low) / 2
@@ -132,7 +140,8 @@ def graphs_section(report: Report) -> Html | None:
     series = {model: place for place, model in enumerate(report.models)}
     figures = []
     for (kind, _), graphs in by_kind.items():
-        title = f"{'ROC' if kind == 'roc' else kind}: {graphs[0].y_name} by {graphs[0].x_name}"
+        named = "ROC" if kind == "roc" else kind.replace("-", " ").capitalize()
+        title = f"{named}: {graphs[0].y_name} by {graphs[0].x_name}"
         lines = [_thinned(graph, series.get(graph.model, 0)) for graph in graphs]
         plot = curve_plot(lines, title, graphs[0].x_name, diagonal=kind in ("roc", "calibration"))
         figures.append(behind(plot, _graph_table(graphs), title))
@@ -193,40 +202,92 @@ def _limited_cell(
 
 
 def segments_section(report: Report) -> Html | None:
-    """The leading metrics by segment; as many of them as the page has room for."""
+    """The metrics that decide by segment: differences to the reference, or else the values."""
     by_segment = groups(report)
     of_segments = [group for group in by_segment if group.segment is not None]
     if not of_segments:
         return None
     overall = {group.segment: group for group in by_segment}.get(None)
-    labels = report.leading
     drawn = _largest(of_segments, MOST_CELLS)
-    cells_a_metric = sum(len(group.models) for group in drawn)
-    room = max(1, min(MOST_CELLS // max(cells_a_metric, 1), 4))
-    shown = one_of_each_metric(labels)[:room]
-    rules = list(dict.fromkeys(group.segmentation or "" for group in drawn))
+    room = max(1, MOST_CELLS // max(sum(len(group.models) for group in drawn), 1))
+    shown = (report.primary or report.leading[:1])[:room]
     parts: list[Html] = []
     for label in shown:
+        pairs = _pairs_by_segment(report, label)
         figures = []
-        for rule in rules:
+        for rule in dict.fromkeys(group.segmentation or "" for group in drawn):
             of = [group for group in drawn if group.segmentation == rule]
-            figures.append(_segment_figure(report, label, rule, of, overall))
+            if pairs:
+                figures.append(_difference_figure(report, label, rule, of, pairs))
+            else:
+                figures.append(_segment_figure(report, label, rule, of, overall))
         parts += [el("h3", label), el("div", figures, class_="plots")]
-    left_out = len(labels) - len(shown)
     note = ""
     if len(drawn) < len(of_segments):
         n_drawn, n_all = f"{len(drawn):,}", f"{len(of_segments):,}"
         note = (
             f"{n_drawn} of {n_all} segments, those with the most users; the others are in {FILES}. "
         )
-    if left_out:
-        note += f"{left_out} more metrics by segment are in {FILES}."
+    if len(report.labels) > len(shown):
+        note += f"{len(report.labels) - len(shown)} more metrics by segment are in {FILES}."
     return join(
         el("h2", "By segment", id="segments"),
         color_key(report),
         el("p", note, class_="soft") if note else None,
         parts,
     )
+
+
+_Place = tuple[str | None, str | None]
+_Pairs = Mapping[_Place, Mapping[str, Comparison]]
+
+
+def _pairs_by_segment(report: Report, label: str) -> _Pairs:
+    """By segment, candidate -> its comparison with the reference; empty without a reference."""
+    reference = answer_of(report, label).reference
+    pairs = [each for each in report.comparisons if each.metric == label]
+    found: dict[_Place, dict[str, Comparison]] = {}
+    if reference is None or all(each.segment is None for each in pairs):
+        return found
+    for each in against(pairs, reference):
+        found.setdefault((each.segmentation, each.segment), {})[each.candidate] = each
+    return found
+
+
+def _difference_figure(
+    report: Report, label: str, rule: str, of: Sequence[Group], pairs: _Pairs
+) -> Html:
+    """Paired differences of every segment of a rule on one scale, all users on top."""
+    series = {model: place for place, model in enumerate(report.models)}
+    places: list[_Place] = [(None, None), *((rule, group.segment) for group in of)]
+    all_pairs = [each for place in places for each in pairs.get(place, {}).values()]
+    candidates = [model for model in report.models if any(c.candidate == model for c in all_pairs)]
+    reference = all_pairs[0].baseline if all_pairs else ""
+    digits = decimals_for(half_widths(all_pairs), [each.delta for each in all_pairs])
+    rows, lines = [], []
+    for place in places:
+        here = pairs.get(place, {})
+        name = "all users" if place[1] is None else place[1]
+        marks = (
+            Mark(here[model].delta, here[model].low, here[model].high, series[model])
+            for model in candidates
+            if model in here
+        )
+        rows.append(Row(name, tuple(marks)))
+        users = max((each.n_users for each in here.values()), default=0)
+        cells = []
+        for model in candidates:
+            each = here.get(model)
+            kind = each.verdict if each and each.verdict in ("better", "worse") else None
+            shown = "–" if each is None else show(each.delta, digits, signed=True)
+            limits = None
+            if each is not None and each.low is not None and each.high is not None:
+                limits = el("i", f"{show(each.low, digits)} … {show(each.high, digits)}")
+            cells.append(el("td", el("b", shown, class_=kind) if kind else shown, limits))
+        lines.append([name_cell(name), number_cell(f"{users:,}"), *cells])
+    title = f"{label} by {rule}: difference to {reference}"
+    numbers = table([rule, "users", *candidates], lines, pin=True)
+    return behind(dot_plot(rows, title, zero=True), numbers, title)
 
 
 def _largest(of: Sequence[Group], most_cells: int) -> list[Group]:
@@ -289,9 +350,13 @@ def distributions_section(report: Report) -> Html | None:
         key=lambda each: labels.index(each.metric) if each.metric in labels else len(labels),
     )
     figures = []
+    tallest: dict[str, int] = {}
+    for each in found:
+        tallest[each.metric] = max(tallest.get(each.metric, 0), *each.counts)
     for each in found[:MOST_DISTRIBUTIONS]:
         title = f"{each.metric} of {each.model}: users by value"
-        plot = histogram(each.edges, each.counts, title, series=series.get(each.model, 0))
+        color, most = series.get(each.model, 0), tallest[each.metric]
+        plot = histogram(each.edges, each.counts, title, series=color, most=most)
         total = max(sum(each.counts), 1)
         digits = decimals_for([], each.edges)
         rows = [
@@ -308,7 +373,7 @@ def distributions_section(report: Report) -> Html | None:
         )
     return join(
         el("h2", "Single users", id="users"),
-        el("p", "How many users have which value.", class_="soft"),
+        el("p", "How many users have which value; one scale for a metric.", class_="soft"),
         el("div", figures, class_="plots"),
     )
 
@@ -320,7 +385,7 @@ def matrix_section(report: Report) -> Html | None:
         return None
     parts = []
     compared = [label for label in report.leading if any(c.metric == label for c in overall)]
-    for metric in compared[:2]:
+    for metric in compared[:1]:
         pairs = [each for each in overall if each.metric == metric]
         of = {(each.candidate, each.baseline): each for each in map(turned, pairs)}
         of |= {(each.candidate, each.baseline): each for each in pairs}

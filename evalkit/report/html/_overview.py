@@ -1,9 +1,12 @@
 """What a person looks at first: verdict, what changed, the models."""
 
 import math
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 
+from evalkit.report.answer import Answer, answer_of, best_first
 from evalkit.report.entries import Comparison, Estimate, Gate
 from evalkit.report.findings import (
     HEAD,
@@ -16,7 +19,7 @@ from evalkit.report.findings import (
 )
 from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import Mark, Row, dot_plot
-from evalkit.report.html._scale import decimals_for, show
+from evalkit.report.html._scale import show
 from evalkit.report.html._tables import (
     decimals_of,
     estimate_cell,
@@ -26,38 +29,70 @@ from evalkit.report.html._tables import (
     text_cell,
 )
 from evalkit.report.record import Report
-from evalkit.report.text import Group, count_noun, groups
+from evalkit.report.text import Group, count_noun, decimals_for, groups, half_widths
 from evalkit.report.turning import against
 from evalkit.report.verdict import verdict_of
 
 MOST_COLUMNS = 8
 MOST_BASELINES = 3
-MOST_COMPARISONS = 60
+MOST_COMPARISONS = 20
 FEW_COMPARISONS = 12  # stand there at once
 _WORDS = {"pass": "pass", "fail": "fail", "cannot tell": "unclear"}
 _SIGNS = {"pass": "✓", "fail": "✗", "cannot tell": "?"}
 
 
 def verdict_section(report: Report) -> Html:
-    """One line that says how it went, then every gate."""
-    verdict = verdict_of(report)
-    if not report.gates:
-        kind, said = "", "No gate is configured"
-        note = "The numbers below stand for themselves; nothing was judged."
-    elif verdict.is_fine:
-        kind, said = (
-            "pass",
-            f"Fine: {verdict.passed} of {count_noun(len(report.gates), 'gate')} passed",
-        )
-        note = f"{verdict.unclear} cannot tell" if verdict.unclear else "No gate failed."
-    else:
-        kind = "fail"
+    """What is better, worse or undecided; how the gates went, and every one of them."""
+    verdict, answer = verdict_of(report), answer_of(report)
+    said = answer.sentence[:1].upper() + answer.sentence[1:]
+    kind, notes = _KINDS.get(answer.kind, ""), []
+    if report.gates:
+        kind, notes = "fail" if not verdict.is_fine else "pass", [f"{said}."]
         said = f"Failed: {verdict.failed} of {count_noun(len(report.gates), 'gate')}"
-        note = "; ".join(gate.message for gate in report.gates if gate.fails)
+        if verdict.is_fine:
+            said = f"Fine: {verdict.passed} of {count_noun(len(report.gates), 'gate')} passed"
+            said += f", {verdict.unclear} cannot tell" if verdict.unclear else ""
+        notes += [f"{gate.message}." for gate in report.gates if gate.fails]
     if report.warnings:
-        note = f"{note.rstrip('.')}. {count_noun(len(report.warnings), 'warning')}."
-    line = el("p", said, el("small", note), class_=f"verdict {kind}".strip())
-    return join(line, _gate_table(report.gates) if report.gates else None)
+        notes.append(f"{count_noun(len(report.warnings), 'warning')}.")
+    line = el("p", said, el("small", " ".join(notes)), class_=f"verdict {kind}".strip())
+    return join(line, _tiles(report), _gate_table(report.gates) if report.gates else None)
+
+
+_KINDS = {"better": "pass", "worse": "fail", "undecided": "unclear"}
+MOST_TILES = 4
+
+
+def _tiles(report: Report) -> Html | None:
+    """The leading metrics as large numbers: the best model of each, and what it is better by."""
+    tiles = []
+    for label in one_of_each_metric(report.leading)[:MOST_TILES]:
+        answer = answer_of(report, label)
+        best = next(iter(answer.models), "")
+        found = report.estimate(best, label, None, None)
+        if found is None or math.isnan(found.value):
+            continue
+        pair = answer.pairs.get(best)
+        beside = None
+        if pair is not None:
+            digits = decimals_for(half_widths([pair]), [pair.delta])
+            kind = pair.verdict if pair.verdict in ("better", "worse") else None
+            beside = join(
+                f"{show(pair.delta, digits, signed=True)} to {pair.baseline}: ",
+                el("b", pair.verdict, class_=kind),
+            )
+        elif best == answer.reference:
+            beside = join("no other model is ahead of it")
+        tiles.append(
+            el(
+                "li",
+                el("span", label),
+                el("strong", show(found.value, decimals_of([found]))),
+                el("span", best),
+                el("small", beside) if beside is not None else None,
+            )
+        )
+    return el("ul", tiles, class_="tiles") if tiles else None
 
 
 def _gate_table(gates: Sequence[Gate]) -> Html:
@@ -77,13 +112,27 @@ def _gate_table(gates: Sequence[Gate]) -> Html:
                 text_cell(gate.model or "truth"),
                 text_cell(where),
                 text_cell(gate.message, wrap=True),
-                text_cell(_JUDGED.get(gate.judged_by, gate.judged_by)),
+                el(
+                    "td",
+                    _JUDGED.get(gate.judged_by, gate.judged_by),
+                    _run_link(gate),
+                    class_="text",
+                ),
             ]
         )
     head = ["outcome", *(el("th", each, class_="text", scope="col") for each in _GATE_HEAD)]
-    return table(head, rows, sortable=len(rows) > 3)
+    return table(head, rows, sortable=len(rows) > 3, class_="stack")
 
 
+def _run_link(gate: Gate) -> Html | None:
+    """A link to the page of the run that a gate compared with, a neighbour of this one."""
+    run = gate.baseline_run
+    if run is None or not RUN_ID.fullmatch(run) or "/" in (gate.baseline or ""):
+        return None
+    return el("i", el("a", run, href=f"../{run}/report.html"))
+
+
+RUN_ID = re.compile(r"\d{8}-\d{6}-\d{3}-[0-9a-f]{6}")
 _GATE_HEAD = ("metric", "model", "users", "what was found", "judged by")
 _JUDGED = {
     "bound": "interval of the value",
@@ -140,18 +189,29 @@ def findings_section(report: Report) -> Html | None:
             for kind, metric, segment, *numbers in found.rows
         ]
         head = [el("th", each, class_="text", scope="col") for each in HEAD[:3]]
-        parts += [el("h3", found.title), table([*head, *HEAD[3:]], rows)]
-        if found.left_out:
-            parts.append(el("p", f"{found.left_out} more are in report.json.", class_="soft"))
-    return join(el("h2", TITLE.capitalize(), id="findings"), el("p", note, class_="soft"), parts)
+        more = f"{found.left_out} more are in report.json." if found.left_out else None
+        shown = table([*head, *HEAD[3:]], rows)
+        more = el("p", more, class_="soft") if more else None
+        parts.append(el("div", el("h3", found.title), shown, more))
+    return join(
+        el("h2", TITLE.capitalize(), id="findings"),
+        el("p", note, class_="soft"),
+        el("div", parts, class_="plots wide"),
+    )
 
 
 def _changes(report: Report, baseline: str, comparisons: Sequence[Comparison]) -> Html:
     series = {model: place for place, model in enumerate(report.models)}
     plots = []
-    compared = list(dict.fromkeys(each.metric for each in comparisons))
+    measured = {each.metric for each in comparisons}
+    compared = [label for label in report.leading if label in measured]
     for metric in one_of_each_metric(compared)[:4]:
-        of = [each for each in comparisons if each.metric == metric]
+        of = [
+            each
+            for model in answer_of(report, metric).models
+            for each in comparisons
+            if (each.metric, each.candidate) == (metric, model)
+        ]
         rows = [
             Row(
                 each.candidate,
@@ -162,7 +222,7 @@ def _changes(report: Report, baseline: str, comparisons: Sequence[Comparison]) -
         ]
         title = f"{metric}: difference to {baseline}"
         plots.append(el("figure", el("figcaption", title), dot_plot(rows, title, zero=True)))
-    order = {label: place for place, label in enumerate(report.labels)}
+    order = {label: place for place, label in enumerate(report.leading)}
     shown = sorted(comparisons, key=lambda each: order.get(each.metric, len(order)))
     numbers = comparison_table(shown[:MOST_COMPARISONS])
     if len(shown) > FEW_COMPARISONS:
@@ -234,17 +294,21 @@ def models_section(report: Report) -> Html:
     overall = [group for group in groups(report) if group.segment is None]
     if not overall:
         return join(el("h2", "Models", id="models"), el("p", "There are no numbers."))
-    group = overall[0]
+    answer = answer_of(report)
+    group = replace(overall[0], models=answer.models, labels=report.leading)
     users = group.common_n_users
     level = report.statistics.level if report.statistics is not None else None
     note = f"{count_noun(users, 'user')}. " if users is not None else ""
-    note += "Bold is the best of a column"
+    note += "Best first; bold is the best of a column"
     note += f"; small figures are {level:.0%} intervals." if level else "."
     notes = [el("p", each, class_="soft") for each in group.user_notes()]
     return join(
         el("h2", "Models", id="models"),
         el("p", note, class_="soft"),
-        [model_table(group, labels) for labels in _blocks(group.labels)],
+        [
+            model_table(group, labels, answer if place == 0 else None)
+            for place, labels in enumerate(_blocks(group.labels))
+        ],
         notes,
         _leading_plots(report, group),
     )
@@ -261,8 +325,12 @@ def _blocks(labels: Sequence[str]) -> list[list[str]]:
     return blocks
 
 
-def model_table(group: Group, shown: Sequence[str]) -> Html:
-    """Models by metrics; the cutoffs of one metric stand under its name."""
+def model_table(group: Group, shown: Sequence[str], answer: Answer | None = None) -> Html:
+    """Models by metrics; the cutoffs of one metric stand under its name.
+
+    With an answer, each model's difference to the reference follows the metric that decides.
+    """
+    has_delta = answer is not None and answer.reference is not None
     decimals = {label: decimals_of(_column(group, label)) for label in shown}
     named = [(_name_of(label), label) for label in shown]
     has_cutoffs = any("@" in label for label in shown)
@@ -272,9 +340,10 @@ def model_table(group: Group, shown: Sequence[str]) -> Html:
             el("th", name, class_="group", colspan=sum(1 for _ in members), scope="colgroup")
             for name, members in groupby(named, key=lambda each: each[0])
         ]
-        above = el("tr", el("th", ""), cells)
+        above = el("tr", el("th", ""), el("th", "", class_="group") if has_delta else None, cells)
     head = [
         "model",
+        *([f"{answer.metric} to {answer.reference}"] if has_delta and answer is not None else []),
         *(
             f"@{label.rpartition('@')[2]}" if "@" in label else (" " if has_cutoffs else label)
             for label in shown
@@ -288,8 +357,19 @@ def model_table(group: Group, shown: Sequence[str]) -> Html:
             )
             for label in shown
         ]
-        rows.append([name_cell(model), *cells])
+        delta = [_delta_cell(answer, model)] if has_delta and answer is not None else []
+        rows.append([name_cell(model), *delta, *cells])
     return table(head, rows, above=above, pin=True)
+
+
+def _delta_cell(answer: Answer, model: str) -> Html:
+    pair = answer.pairs.get(model)
+    if pair is None:
+        return el("td", "reference" if model == answer.reference else "–")
+    digits = decimals_for(half_widths(answer.pairs.values()), [pair.delta])
+    kind = pair.verdict if pair.verdict in ("better", "worse") else None
+    shown = show(pair.delta, digits, signed=True)
+    return el("td", el("b", shown, class_=kind) if kind else shown, el("i", pair.verdict))
 
 
 def _name_of(label: str) -> str:
@@ -312,9 +392,7 @@ def _leading_plots(report: Report, group: Group) -> Html | None:
     }
     figures = []
     for label in report.leading[:2]:
-        found = [each for each in _column(group, label) if not math.isnan(each.value)]
-        is_down = bool(found) and found[0].higher_is_better is False
-        found.sort(key=lambda each: each.value, reverse=not is_down)
+        found = best_first([each for each in _column(group, label) if not math.isnan(each.value)])
         rows = [
             Row(
                 each.model,

@@ -14,6 +14,7 @@ from evalkit.report.html._style import COLORS
 from evalkit.report.text import display_width, shorten
 
 WIDTH = 340
+MOST_BANDS = 5  # of curves in one plot; more lie upon one another
 LETTER = 6.1  # pixels a letter of 11 px takes, a little generously
 
 
@@ -147,6 +148,7 @@ def dot_plot(
         inside.append(_path(f"M{number(scale(0.0))} 2V{number(bottom)}", "zero"))
     if bound is not None:
         inside.append(_dashed((scale(bound), 2.0), (scale(bound), bottom)))
+    size = 2.8 if most_marks > 1 else 3.6
     intervals: dict[int, str] = {}
     dots: dict[int, str] = {}
     for place, row in enumerate(rows):
@@ -161,12 +163,30 @@ def dot_plot(
                 continue
             y, color = first + n * step, mark.series % COLORS
             intervals[color] = intervals.get(color, "") + _interval(scale, mark, y)
-            dots[color] = dots.get(color, "") + f"M{number(scale(mark.value))} {number(y)}h0"
-    small = " small" if most_marks > 1 else ""
+            dots[color] = dots.get(color, "") + _shape(color, scale(mark.value), y, size)
     inside += [_path(code, f"bar c{color}") for color, code in intervals.items()]
-    inside += [_path(code, f"dot{small} c{color}") for color, code in dots.items()]
+    inside += [_path(code, _drawn(color, small=most_marks > 1)) for color, code in dots.items()]
     about = f"{len(rows)} rows; dots are values, lines their intervals; the table below has them."
     return _svg(width, bottom + 18, title, about, *inside)
+
+
+def _shape(series: int, x: float, y: float, size: float) -> str:
+    """A mark that is told by its shape, too: dot, square, diamond, triangle, in turn."""
+    kind = series % 4
+    if kind < 2:
+        return f"M{number(x)} {number(y)}h0"
+    left, right, top, low = (number(each) for each in (x - size, x + size, y - size, y + size))
+    if kind == 2:
+        return f"M{left} {number(y)}L{number(x)} {top}L{right} {number(y)}L{number(x)} {low}Z"
+    return f"M{left} {low}L{number(x)} {top}L{right} {low}Z"
+
+
+def _drawn(series: int, *, small: bool) -> str:
+    """The classes of such marks."""
+    if series % 4 >= 2:
+        return f"f{series}"
+    square = " square" if series % 4 else ""
+    return f"dot{square}{' small' if small else ''} c{series}"
 
 
 def curve_plot(
@@ -212,7 +232,7 @@ def curve_plot(
     if diagonal and ends_of_both[0] < ends_of_both[1]:
         inside.append(_dashed(*((x(each), y(each)) for each in ends_of_both)))
     for line in lines:
-        inside += _curve(line, x, y)
+        inside += _curve(line, x, y, with_band=len(lines) <= MOST_BANDS)
     ends = sorted(
         (y(_last(line.values)), name, line.series) for line, name in zip(lines, names, strict=True)
     )
@@ -228,7 +248,7 @@ def curve_plot(
     return _svg(width, height, title, about, *inside)
 
 
-def _curve(line: Line, x: Scale, y: Scale) -> list[Html]:
+def _curve(line: Line, x: Scale, y: Scale, *, with_band: bool) -> list[Html]:
     color = line.series % COLORS
     known = [place for place, value in enumerate(line.values) if math.isfinite(value)]
     points = [f"{number(x(line.xs[place]))} {number(y(line.values[place]))}" for place in known]
@@ -238,7 +258,7 @@ def _curve(line: Line, x: Scale, y: Scale) -> list[Html]:
         for place in known
         if _is_known(low := line.low[place]) and _is_known(high := line.high[place])
     ]
-    if len(limits) > 1:
+    if len(limits) > 1 and with_band:
         above = [f"{number(at)} {number(y(high))}" for at, _, high in limits]
         below = [f"{number(at)} {number(y(low))}" for at, low, _ in reversed(limits)]
         marks.append(_path("M" + "L".join([*above, *below]) + "Z", f"band f{color}"))
@@ -253,7 +273,8 @@ def _curve(line: Line, x: Scale, y: Scale) -> list[Html]:
             and (high := line.x_high[place]) is not None
         )
         marks.append(_path(across, f"bar thin c{color}"))
-        marks.append(_path("".join(f"M{point}h0" for point in points), f"dot small c{color}"))
+        shapes = [_shape(color, x(line.xs[at]), y(line.values[at]), 2.8) for at in known]
+        marks.append(_path("".join(shapes), _drawn(color, small=True)))
     return marks
 
 
@@ -262,12 +283,18 @@ def _last(values: Sequence[float]) -> float:
 
 
 def histogram(
-    edges: Sequence[float], counts: Sequence[int], title: str, *, series: int, width: float = WIDTH
+    edges: Sequence[float],
+    counts: Sequence[int],
+    title: str,
+    *,
+    series: int,
+    most: int,
+    width: float = WIDTH,
 ) -> Html:
-    """Counts between edges as one outline; the height is the count."""
+    """Counts between edges as one outline; the height is the count, `most` the axis' end."""
     bottom, top = 84.0, 6.0
     x = Scale(edges[0], edges[-1] if edges[-1] > edges[0] else edges[0] + 1, 34, width - 8)
-    y = Scale(0.0, max(max(counts), 1), bottom, top)
+    y = Scale(0.0, max(most, 1), bottom, top)
     inside = _x_axis(x, bottom, bottom + 3)
     largest = max(counts)
     inside += [
@@ -294,5 +321,6 @@ def _short(count: int) -> str:
 
 def swatch(series: int) -> Html:
     """A dot of a series' colour, for keys."""
-    dot = _path("M5 5h0", f"dot c{series % COLORS}")
+    color = series % COLORS
+    dot = _path(_shape(color, 5, 5, 3.6), _drawn(color, small=False))
     return raw(f'<svg width="10" height="10" aria-hidden="true">{dot}</svg>')

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-MOST_DECIMALS = 6
+from evalkit.report.text import MOST_DECIMALS
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +56,6 @@ def tick_texts(ticks: Sequence[float]) -> list[str]:
         ):
             return [each.replace("-0", "0", 1) if float(each) == 0 else each for each in shown]
     return [f"{tick:.3g}" for tick in ticks]
-
-
-def decimals_for(half_widths: Sequence[float], values: Sequence[float]) -> int:
-    """Decimals that show two digits of the narrowest interval; four where there is none."""
-    known = [abs(each) for each in half_widths if math.isfinite(each) and each != 0]
-    if known:
-        return min(max(1 - math.floor(math.log10(min(known))), 2), MOST_DECIMALS)
-    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
-    return 4 if largest < 100 else 2
 
 
 def show(value: float | None, decimals: int, *, signed: bool = False) -> str:

@@ -33,7 +33,16 @@ font-size:1.12rem;font-weight:600}
 .verdict.pass{border-color:var(--pass)}.verdict.fail{border-color:var(--fail)}
 .verdict.unclear{border-color:var(--unclear)}
 b.pass,b.better{color:var(--pass)}b.fail,b.worse{color:var(--fail)}b.unclear{color:var(--unclear)}
-.scroll{overflow-x:auto;margin:.5rem 0;max-width:100%}
+.scroll{overflow-x:auto;margin:.5rem 0;max-width:100%;background:
+linear-gradient(90deg,var(--paper) 40%,transparent) left/2rem 100% local no-repeat,
+linear-gradient(270deg,var(--paper) 40%,transparent) right/2rem 100% local no-repeat,
+linear-gradient(90deg,var(--line),transparent) left/.7rem 100% no-repeat,
+linear-gradient(270deg,var(--line),transparent) right/.7rem 100% no-repeat}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:.8rem;
+list-style:none;margin:1rem 0 .4rem;padding:0}
+.tiles li{background:var(--wash);border-radius:.35rem;padding:.6rem .8rem;line-height:1.3}
+.tiles span,.tiles small{display:block;font-size:.8rem}.tiles strong{font-size:1.55rem}
+.skip{position:absolute;left:-99rem}.skip:focus{position:static}
 table{border-collapse:collapse;font-size:.86rem;font-variant-numeric:tabular-nums;
 overflow-wrap:normal}
 caption{text-align:left;padding:.2rem 0;font-size:.82rem}
@@ -53,6 +62,7 @@ thead tr:not(:last-child) th{border-bottom:0}
 overflow:hidden;text-overflow:ellipsis}
 .plots{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(20.5rem,100%),1fr));
 gap:.8rem 1.5rem;align-items:start}
+.wide{grid-template-columns:repeat(auto-fill,minmax(min(30rem,100%),1fr))}
 figure{margin:.4rem 0}
 figcaption{font-size:.85rem;font-weight:600;margin-bottom:.15rem}
 svg{display:block;max-width:100%;height:auto;overflow:visible}
@@ -61,7 +71,8 @@ svg text.name{fill:var(--ink)}
 svg .grid{stroke:var(--line);stroke-width:1;fill:none}
 svg .zero{stroke:var(--soft);stroke-width:1;fill:none}
 svg .dot{stroke-width:7;stroke-linecap:round;fill:none}
-svg .small{stroke-width:5.5}
+svg .square{stroke-linecap:square;stroke-width:6}
+svg .small{stroke-width:5.5}svg .square.small{stroke-width:4.6}
 svg .bar{stroke-width:1.6;fill:none}
 svg .bar.thin{stroke-width:.8}
 svg .curve{stroke-width:1.8;fill:none;stroke-linejoin:round}
@@ -83,11 +94,15 @@ border:1px solid var(--line);background:var(--paper);color:inherit;border-radius
 button.sort{all:unset;cursor:pointer}button.sort:focus-visible{outline:2px solid var(--c0)}
 th[aria-sort=ascending] button::after{content:" ↑"}
 th[aria-sort=descending] button::after{content:" ↓"}
+@media(max-width:38rem){.stack thead{display:none}.stack,.stack tbody,.stack tr,.stack td{
+display:block}.stack tr{border-bottom:1px solid var(--line);padding:.4rem 0}.stack td{border:0;
+padding:0;white-space:normal;text-align:left;min-width:0}}
 @media print{:root{color-scheme:light;--ink:#000;--soft:#444;--line:#ccc;--wash:#f4f4f4;
 --paper:#fff;--pass:#1a7f4b;--fail:#b3261e;--unclear:#8a6100;--c0:#0067a5;--c1:#c2500a;
 --c2:#1b8a5a;--c3:#8e44a3;--c4:#b08300;--c5:#b3446c;--c6:#3d8eb9;--c7:#6b7280;--c8:#7a4a1e;
 --c9:#4b6f00}body{max-width:none;padding:0;font-size:10pt}nav,input.filter{display:none}
-.scroll{overflow:visible}figure,tr,.verdict{break-inside:avoid}h2,h3{break-after:avoid}
+.scroll{overflow:visible;background:none}.tiles li{border:1px solid var(--line)}
+figure,tr,.verdict{break-inside:avoid}h2,h3{break-after:avoid}
 .pin th:first-child{position:static}table{font-size:7.5pt}th,td{padding-right:.4rem}
 .plots{grid-template-columns:repeat(2,1fr)}}
 """

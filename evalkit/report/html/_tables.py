@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from evalkit.report.entries import Estimate
 from evalkit.report.html._markup import Child, Html, el, join
-from evalkit.report.html._scale import decimals_for, show
+from evalkit.report.html._scale import show
+from evalkit.report.text import decimals_for, half_widths
 
 
 def table(
@@ -51,15 +52,6 @@ def text_cell(value: str, *, wrap: bool = False) -> Html:
 def number_cell(value: str) -> Html:
     """A cell of digits."""
     return el("td", value)
-
-
-def half_widths(estimates: Sequence[Estimate]) -> list[float]:
-    """Half of each interval that is known."""
-    return [
-        (each.high - each.low) / 2
-        for each in estimates
-        if each.low is not None and each.high is not None
-    ]
 
 
 def decimals_of(estimates: Sequence[Estimate]) -> int:

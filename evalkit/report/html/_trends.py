@@ -1,12 +1,14 @@
 """A page with one metric over the runs of a job."""
 
 from collections.abc import Sequence
+from urllib.parse import quote
 
 from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import Line, curve_plot, swatch
-from evalkit.report.html._scale import decimals_for, show
+from evalkit.report.html._scale import show
 from evalkit.report.html._tables import number_cell, table, text_cell
-from evalkit.report.trend import Trend
+from evalkit.report.text import decimals_for
+from evalkit.report.trend import PastRun, Trend
 
 WIDTH = 1080.0
 
@@ -52,15 +54,12 @@ def _job(job: str, trends: Sequence[Trend]) -> Html:
             if point is not None and point.low is not None and point.high is not None:
                 limits = el("i", f"{show(point.low, digits)}–{show(point.high, digits)}")
             cells.append(el("td", show(None if point is None else point.value, digits), limits))
-        verdict = "fine" if said.is_fine else "failed"
         rows.append(
             [
                 el("th", run_id, scope="row"),
                 number_cell(str(place[run_id] + 1)),
                 text_cell(said.started),
-                el(
-                    "td", el("b", verdict, class_="pass" if said.is_fine else "fail"), class_="text"
-                ),
+                el("td", _verdict(said.is_fine), class_="text"),
                 *cells,
                 text_cell(" ".join(said.tags)),
             ]
@@ -76,3 +75,36 @@ def _job(job: str, trends: Sequence[Trend]) -> Html:
         ),
         table(head, rows),
     )
+
+
+def index_body(runs: Sequence[PastRun]) -> Html:
+    """A table of runs for each job, the latest first, with links to their pages."""
+    parts = []
+    for job in dict.fromkeys(each.job for each in runs):
+        of = [each for each in runs if each.job == job]
+        known = [each.value for each in of if each.value is not None]
+        digits = decimals_for([], known)
+        rows = [
+            [
+                el("th", _linked(each), scope="row"),
+                text_cell(each.started),
+                el("td", _verdict(each.is_fine), class_="text"),
+                number_cell(f"{each.n_warnings:,}"),
+                text_cell(each.first),
+                el("td", show(each.value, digits)),
+                text_cell(" ".join(each.tags)),
+            ]
+            for each in of
+        ]
+        head = ["run", "started", "verdict", "warnings", "first metric", "value", "tags"]
+        parts += [el("h2", job), table(head, rows)]
+    return join(parts) if parts else el("p", "There are no runs.")
+
+
+def _linked(run: PastRun) -> Html | str:
+    return run.run_id if run.page is None else el("a", run.run_id, href=quote(run.page))
+
+
+def _verdict(is_fine: bool) -> Html:
+    word, kind = ("fine", "pass") if is_fine else ("failed", "fail")
+    return el("b", word, class_=kind)

@@ -1,0 +1,146 @@
+"""Which model is better, in a sentence: what the primary metric says, with or without gates."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from evalkit.report.entries import Comparison, Estimate
+from evalkit.report.record import Report
+from evalkit.report.text import decimals_for, half_widths
+from evalkit.report.turning import against
+
+MOST_NAMED = 3
+_GROUPS = {  # of verdicts, in the order of the sentence
+    "better": "better than",
+    "not inferior": "not inferior to",
+    "equivalent": "equivalent to",
+    "different": "different from",
+    "worse": "worse than",
+    "cannot tell": "undecided against",
+    "not tested": "not tested against",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one metric says of the models, over all users.
+
+    Args:
+        metric: its label.
+        models: from best to worst.
+        reference: the model that all others are compared with: the baseline, or the best one where
+            every two were compared. None where there is none.
+        pairs: candidate -> its comparison with the reference, or else with its own baseline.
+        kind: better, worse or undecided, of all that was compared; nothing without comparisons.
+        sentence: all of that, in words.
+    """
+
+    metric: str
+    models: tuple[str, ...]
+    reference: str | None
+    pairs: Mapping[str, Comparison]
+    kind: str
+    sentence: str
+
+
+def answer_of(report: Report, metric: str | None = None) -> Answer:
+    """What a metric says; the one that decides by default."""
+    metric = metric or next(iter(report.leading), "")
+    found = [
+        each
+        for each in report.estimates
+        if each.metric == metric and each.segment is None and not math.isnan(each.value)
+    ]
+    ranked = best_first(found)
+    reference, pairs = _compared(report, metric, [each.model for each in ranked])
+    verdicts = {each.verdict for each in pairs.values()}
+    kind = "undecided" if pairs else ""
+    if "better" in verdicts and reference is not None:
+        kind = "better"
+    elif verdicts == {"worse"}:
+        kind = "worse"
+    return Answer(
+        metric=metric,
+        models=tuple(dict.fromkeys([*(each.model for each in ranked), *report.models])),
+        reference=reference,
+        pairs=pairs,
+        kind=kind,
+        sentence=_sentence(report, metric, ranked, reference, pairs),
+    )
+
+
+def best_first(estimates: Sequence[Estimate]) -> list[Estimate]:
+    """Estimates of one metric from the best to the worst, those without a number last."""
+    is_down = any(each.higher_is_better is False for each in estimates)
+    worst = math.inf if is_down else -math.inf
+    return sorted(
+        estimates,
+        key=lambda each: worst if math.isnan(each.value) else each.value,
+        reverse=not is_down,
+    )
+
+
+def _compared(
+    report: Report, metric: str, ranked: Sequence[str]
+) -> tuple[str | None, dict[str, Comparison]]:
+    pairs = [each for each in report.comparisons if each.metric == metric and each.segment is None]
+    baseline = report.statistics.baseline if report.statistics is not None else None
+    for reference in filter(None, (baseline, *ranked[:1])):
+        found = {each.candidate: each for each in against(pairs, reference)}
+        if found and (len(found) == len(pairs) or len(found) == len(report.models) - 1):
+            return reference, found
+    return None, {each.candidate: each for each in pairs}
+
+
+def _sentence(
+    report: Report,
+    metric: str,
+    ranked: Sequence[Estimate],
+    reference: str | None,
+    pairs: Mapping[str, Comparison],
+) -> str:
+    if not ranked:
+        return "there is no number to go by"
+    if not pairs:
+        best = ranked[0]
+        value = f"{best.value:.{_digits(best)}f}{limits(best)}"
+        if len(ranked) == 1:
+            return f"{metric} of {best.model} is {value}"
+        said = "lowest" if best.higher_is_better is False else "highest"
+        return (
+            f"{best.model} has the {said} {metric}, {value}; whether it is better than the others "
+            "was not tested"
+        )
+    parts = []
+    for verdict, words in _GROUPS.items():
+        of = [pairs[each.model] for each in ranked if each.model in pairs]
+        of = [each for each in of if each.verdict == verdict]
+        parts += [
+            _group([each for each in of if each.baseline == base], words)
+            for base in dict.fromkeys(each.baseline for each in of)
+        ]
+    return f"by {metric}, {'; '.join(parts)}"
+
+
+def _group(pairs: Sequence[Comparison], words: str) -> str:
+    """`ease and als are better than top, ease by +0.052 (+0.040 … +0.065)`."""
+    names = [each.candidate for each in pairs]
+    if len(names) > MOST_NAMED:
+        names = [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED + 1} more"]
+    listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    first, verb = pairs[0], "is" if len(pairs) == 1 else "are"
+    whose = "" if len(pairs) == 1 else f"{first.candidate} "
+    by = f"{first.delta:+.{_digits(first)}f}{limits(first, signed=True)}"
+    return f"{listed} {verb} {words} {first.baseline}, {whose}by {by}"
+
+
+def limits(of: Estimate | Comparison, *, signed: bool = False) -> str:
+    """` (0.113 … 0.138)`; nothing where there is no interval."""
+    if of.low is None or of.high is None:
+        return ""
+    form = f"{'+' if signed else ''}.{_digits(of)}f"
+    return f" ({of.low:{form}} … {of.high:{form}})"
+
+
+def _digits(of: Estimate | Comparison) -> int:
+    return decimals_for(half_widths([of]), [of.value if isinstance(of, Estimate) else of.delta])

@@ -1,0 +1,244 @@
+"""What a terminal shows first: the verdict and what it rests on, in one screen."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from evalkit.errors import clean
+from evalkit.report.answer import Answer, answer_of
+from evalkit.report.comparisons import show_p
+from evalkit.report.entries import Comparison, Estimate
+from evalkit.report.findings import NOTHING, searches, standing_out
+from evalkit.report.record import Report
+from evalkit.report.segmented import worst_segments
+from evalkit.report.shown import definitions
+from evalkit.report.terminal import (
+    BOLD,
+    GAP,
+    MIN_WIDTH,
+    NAME_WIDTH,
+    RESET,
+    group_lines,
+    warning_lines,
+)
+from evalkit.report.text import (
+    Group,
+    count_noun,
+    count_words,
+    decimals_for,
+    display_width,
+    groups,
+    half_widths,
+    model_notes,
+    pad,
+    shorten,
+    shorten_all,
+    show_values,
+    truth_notes,
+    wrap,
+)
+from evalkit.report.verdict import PASS, verdict_of
+
+MOST_PRIMARY = 3
+MOST_MODELS = 12
+MOST_OTHERS = 12  # metrics beside the primary ones
+MOST_SEGMENTS = 5
+MOST_GATES = 8
+ALL = "--full shows all"
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """Head and cells; `rank` says which columns go first where a line is too narrow, 0 none."""
+
+    head: str
+    cells: Sequence[str]
+    rank: int = 0
+    is_text: bool = False
+
+
+def render_screen(report: Report, *, width: int, color: bool) -> str:
+    """The report in one screen of `width` columns (40 at least); `render_table` has all of it."""
+    width = max(width, MIN_WIDTH)
+    answer = answer_of(report)
+    lines = _said(f"{clean(report.name)}: {clean(answer.sentence)}", width)
+    if color:
+        lines = [f"{BOLD}{line}{RESET}" for line in lines]
+    lines += _gate_lines(report, width)
+    overall = next((each for each in groups(report) if each.segment is None), None)
+    if overall is not None:
+        primary = (report.primary or (answer.metric,))[:MOST_PRIMARY]
+        for metric in primary:
+            lines += ["", *_primary_lines(report, overall, answer_of(report, metric), width)]
+        lines += _other_lines(overall, answer, primary, width=width, color=color)
+        lines += _said("; ".join(map(clean, definitions(report))), width)
+    lines += _segment_lines(report, answer, width)
+    lines += ["", *_data_lines(report, width)]
+    lines += warning_lines(report, width=width, color=color)
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _said(sentence: str, width: int, *, indent: str = "") -> list[str]:
+    words = sentence.split()
+    return wrap(words, first=indent, width=width, separator="") if words else []
+
+
+def _gate_lines(report: Report, width: int) -> list[str]:
+    """How gates went, and those that did not pass."""
+    if not report.gates:
+        return []
+    lines = _said(str(replace(verdict_of(report), warnings=0)), width)
+    told = [each for each in report.gates if each.outcome != PASS]
+    told.sort(key=lambda each: not each.fails)
+    for gate in told[:MOST_GATES]:
+        lines += _said(f"gate {gate.outcome}: {clean(gate.message)}", width, indent="  ")
+    if len(told) > MOST_GATES:
+        lines.append(f"  {len(told) - MOST_GATES} more; {ALL}")
+    return lines
+
+
+def _primary_lines(report: Report, overall: Group, answer: Answer, width: int) -> list[str]:
+    """One metric: models from best to worst, each with its interval and its paired verdict."""
+    known = [model for model in answer.models if (model, answer.metric) in overall.cells]
+    models = known[:MOST_MODELS]
+    cells = [overall.cells[model, answer.metric] for model in models]
+    digits = decimals_for(half_widths(cells), [each.value for each in cells])
+    columns = [
+        _Column("value", show_values([each.value for each in cells])),
+        _Column("interval", [_limits(each, digits) for each in cells], rank=2),
+    ]
+    pairs = [answer.pairs.get(model) for model in models]
+    if answer.pairs:
+        columns += _pair_columns(pairs)
+        columns.append(_Column("p", [show_p(each.p_adjusted) if each else "" for each in pairs], 1))
+        verdicts = [each.verdict if each else "" for each in pairs]
+        if answer.reference in models:
+            verdicts[models.index(answer.reference)] = "reference"
+        columns.append(_Column("verdict", verdicts, is_text=True))
+    users = overall.common_n_users
+    level = report.statistics.level if report.statistics is not None else 0.95
+    said = [count_noun(users, "user")] if users is not None else []
+    said.append(f"{level:.0%} intervals")
+    if answer.reference is not None:
+        said.append(f"differences to {clean(answer.reference)}, paired by user")
+    lines = _said("; ".join(said), width)
+    lines += _table(answer.metric, models, columns, width)
+    if len(known) > len(models):
+        lines.append(f"{count_noun(len(known) - len(models), 'more model')}; {ALL}")
+    return lines
+
+
+def _pair_columns(pairs: Sequence[Comparison | None]) -> list[_Column]:
+    known = [each for each in pairs if each is not None]
+    digits = decimals_for(half_widths(known), [each.delta for each in known])
+    return [
+        _Column("delta", [f"{each.delta:+.{digits}f}" if each else "" for each in pairs]),
+        _Column(
+            "interval", [_limits(each, digits, sign="+") if each else "" for each in pairs], rank=3
+        ),
+    ]
+
+
+def _limits(of: Estimate | Comparison, digits: int, *, sign: str = "") -> str:
+    if of.low is None or of.high is None:
+        return "-"
+    return f"{of.low:{sign}.{digits}f} … {of.high:{sign}.{digits}f}"
+
+
+def _table(head: str, names: Sequence[str], columns: Sequence[_Column], width: int) -> list[str]:
+    """Rows by name; names are cut, and columns left out, before a number would be cut."""
+    kept = list(columns)
+
+    def size(column: _Column) -> int:
+        return len(GAP) + max(map(display_width, [column.head, *column.cells]), default=0)
+
+    wanted = max(map(display_width, [head, *map(clean, names)]), default=0)
+    while sum(map(size, kept)) + min(wanted, width // 4) > width and any(c.rank for c in kept):
+        kept.remove(max(kept, key=lambda each: each.rank))
+    room = max(min(wanted, NAME_WIDTH, width - sum(map(size, kept))), 6)
+    first = [shorten(clean(head), room), *_cut(names, room)]
+    lines = [pad(each, room) for each in first]
+    for column in kept:
+        of = size(column) - len(GAP)
+        for place, cell in enumerate([column.head, *column.cells]):
+            lines[place] += GAP + pad(cell, of, right=not column.is_text)
+    return [shorten(line.rstrip(), width) for line in lines]
+
+
+def _cut(names: Sequence[str], width: int) -> list[str]:
+    """Clean names in so many columns; the same name is the same again."""
+    known = list(dict.fromkeys(names))
+    shown = dict(zip(known, shorten_all(known, width), strict=True))
+    return [shown[each] for each in names]
+
+
+def _other_lines(
+    overall: Group, answer: Answer, primary: Sequence[str], *, width: int, color: bool
+) -> list[str]:
+    """The other metrics' points."""
+    others = [label for label in overall.labels if label not in primary]
+    if not others:
+        return []
+    labels, models = others[:MOST_OTHERS], answer.models[:MOST_MODELS]
+    group = replace(overall, labels=tuple(labels), models=tuple(models))
+    lines = ["", *group_lines(group, width=width, color=color)[1:]]
+    if len(others) > len(labels):
+        lines.append(f"{count_noun(len(others) - len(labels), 'more metric')}; {ALL}")
+    return lines
+
+
+def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
+    """What a search found, or else the segments that look worst by the primary metric."""
+    if searches(report):
+        found = standing_out(report)
+        if not found:
+            return ["", f"segments: {NOTHING}"]
+        shown = found[:MOST_SEGMENTS]
+        baselines = {each.baseline for each in found}
+        whom = clean(found[0].baseline) if len(baselines) == 1 else "their baselines"
+        title = f"segments that lose or gain most against {whom}, beside all users"
+        columns = [
+            _Column("", [each.kind for each in shown], is_text=True),
+            _Column("model", _cut([each.candidate for each in shown], 16), is_text=True),
+            _Column("metric", [shorten(clean(each.metric), 16) for each in shown], 2, is_text=True),
+            _Column("delta", [f"{each.delta:+.4f}" for each in shown]),
+            _Column("users", [f"{each.n_users:,}" for each in shown], 1),
+        ]
+        names, total = [f"{each.segmentation} = {each.segment}" for each in shown], len(found)
+    else:
+        worst = worst_segments(report, answer)
+        if not worst:
+            return []
+        title, total = f"segments that look worst by {clean(answer.metric)}", len(worst)
+        shown_ = worst[:MOST_SEGMENTS]
+        columns = [
+            _Column("model", _cut([each.model for each in shown_], 16), is_text=True),
+            _Column("users", [f"{each.n_users:,}" for each in shown_], 1),
+        ]
+        pairs = [each.pair for each in shown_]
+        if any(pairs):
+            columns += _pair_columns(pairs)
+            columns.append(
+                _Column("verdict", [each.verdict if each else "" for each in pairs], is_text=True)
+            )
+        else:
+            cells = [each.estimate for each in shown_]
+            digits = decimals_for(half_widths(cells), [each.value for each in cells])
+            columns.append(_Column("value", show_values([each.value for each in cells])))
+            columns.append(_Column("interval", [_limits(each, digits) for each in cells], 2))
+        names = [f"{each.segmentation} = {each.segment}" for each in shown_]
+    if total > len(names):
+        title += f" ({len(names)} of {total:,}; {ALL})"
+    return ["", *_said(title, width), *_table("segment", names, columns, width)]
+
+
+def _data_lines(report: Report, width: int) -> list[str]:
+    """What the truth holds, and the models whose rows are not all in order."""
+    words = count_words(report)
+    truth = truth_notes(report.counts.truth, words)
+    lines = wrap(truth, first=f"{words.truth}: ", width=width, separator=";")
+    for model, counts in report.counts.models.items():
+        notes = model_notes(counts, words)
+        if len(notes) > 3:  # more than rows, users and depth
+            name = shorten(clean(model), min(NAME_WIDTH, width // 2))
+            lines += wrap(notes, first=f"{name}: ", width=width, separator=";")
+    return lines

@@ -1,0 +1,55 @@
+"""A report with its metrics named as they were asked for, which every text form shows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from evalkit.report.entries import (
+    Comparison,
+    Curve,
+    Distribution,
+    Estimate,
+    Finding,
+    Gate,
+    Macro,
+    Standing,
+)
+from evalkit.report.record import Report
+
+Named = TypeVar("Named", Comparison, Curve, Distribution, Estimate, Finding, Gate, Macro, Standing)
+
+
+def as_shown(report: Report) -> Report:
+    """The report whose metrics are named as they were asked for, `nDCG@10` under any profile."""
+    names = {label: shown for label, shown in report.shown.items() if label != shown}
+    if not names:
+        return report
+    curves = {_whole(label): _whole(shown) for label, shown in names.items()}
+    return replace(
+        report,
+        primary=tuple(names.get(each, each) for each in report.primary),
+        estimates=_named(report.estimates, names),
+        comparisons=_named(report.comparisons, names),
+        findings=_named(report.findings, names),
+        macros=_named(report.macros, names),
+        standings=_named(report.standings, names),
+        distributions=_named(report.distributions, names),
+        gates=_named(report.gates, names),
+        curves=_named(report.curves, curves),
+    )
+
+
+def definitions(report: Report) -> list[str]:
+    """What the names stand for that do not say it themselves: `GAUC: AUC(over='users')`."""
+    return [f"{shown}: {label}" for label, shown in report.shown.items() if label != shown]
+
+
+def _whole(label: str) -> str:
+    return label.rpartition("@")[0] or label
+
+
+def _named(records: Sequence[Named], names: Mapping[str, str]) -> tuple[Named, ...]:
+    return tuple(
+        replace(each, metric=names[each.metric]) if each.metric in names else each
+        for each in records
+    )
