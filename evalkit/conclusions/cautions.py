@@ -19,6 +19,7 @@ FEWEST_USERS = 50
 MOST_SKEWED = 0.35  # skewness / sqrt(users), the k of Hall's correction
 FEWEST_NONZERO = 200  # where no skewness is known, and the interval is Student's
 FEWEST_OF_ROWS = 100  # of numbers over rows (docs/labels.md)
+FEWEST_CLUSTERS = 50
 
 
 def of_small_segments(totals: GrandTotals) -> Iterator[Warning_]:
@@ -99,3 +100,15 @@ def of_few_users(estimates: Sequence[Estimate]) -> Iterator[Warning_]:
     if n_fewest < FEWEST_OF_ROWS:
         message = f"intervals may be too narrow: they stand on {n_fewest:,} users"
         yield Warning_("few-users", message)
+
+
+def of_few_clusters(estimates: Sequence[Estimate]) -> Iterator[Warning_]:
+    """One warning where so few clusters vary that limits held less than they said."""
+    found = [each for each in estimates if each.n_clusters and each.low is not None]
+    n_fewest = min((each.n_clusters or 0 for each in found), default=FEWEST_CLUSTERS)
+    if n_fewest < FEWEST_CLUSTERS:
+        message = (
+            f"intervals stand on {n_fewest:,} clusters at fewest; where 20 varied, 95 % limits "
+            "held 93 to 96 times in 100, and 91 where the largest was ten times the smallest"
+        )
+        yield Warning_("few-clusters", message)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from evalkit.conclusions.ratios import RatioTotal, RatioTotals
 from evalkit.config import Config, StatisticsSection
@@ -20,14 +21,28 @@ from evalkit.sums import GrandTotals, Pair, PairTotal
 from evalkit.values.gather import is_mean_of_users
 
 
+class Spread(NamedTuple):
+    """What the error of a difference stands on.
+
+    Args:
+        n: users, or clusters of them.
+        df: degrees of freedom.
+        skewness: of their differences; NaN where unknown.
+    """
+
+    n: int
+    df: float
+    skewness: float
+
+
 def comparisons_of(
     config: Config,
     totals: GrandTotals,
     resampling: Resampling | None,
     ratios: RatioTotals | None,
     requests: Sequence[Request],
-) -> Iterator[tuple[Comparison, int]]:
-    """Every comparison, and how many users, or clusters of them, its error stands on."""
+) -> Iterator[tuple[Comparison, Spread]]:
+    """Every comparison, and what its error stands on."""
     chosen = config.statistics
     pairs = dict.fromkeys(pair for _, pair in totals.pairs)
     for pair in pairs:
@@ -36,10 +51,18 @@ def comparisons_of(
                 if not is_mean_of_users(request, config.policies):  # nothing to pair
                     continue
                 found = totals.pair_total(segment, pair, column)
-                plain = _comparison(found, chosen, segment, pair, request)
-                n_drawn = found.delta.count
-                if ratios is not None and (sums := ratios.of_pair(segment, pair, column)):
-                    plain, n_drawn = _pair_by_ratio(plain, sums, chosen), sums[0].count
+                n, skewness = (
+                    found.delta.count,
+                    totals.pairs[segment, pair].deltas.skewness_of(column),
+                )
+                spread = Spread(n, n - 1.0, skewness)
+                sums = None if ratios is None else ratios.of_pair(segment, pair, column)
+                if sums is not None:
+                    spread = Spread(sums[0].count, sums[0].df, sums[0].skewness)
+                if not chosen.skewness:
+                    spread = spread._replace(skewness=math.nan)
+                plain = _comparison(found, sums, spread, chosen, segment, pair, request)
+                if ratios is not None and sums is not None:
                     n_users = ratios.users_without_values(segment, pair, column)
                     if n_users is not None:
                         plain = replace(plain, n_users=n_users, wins=None, ties=None, losses=None)
@@ -47,103 +70,98 @@ def comparisons_of(
                     plain = replace(plain, wins=None, ties=None, losses=None)
                 if resampling is not None:
                     plain = _drawn(plain, resampling, segment, chosen)
-                yield plain, n_drawn
+                yield plain, spread
 
 
 def _comparison(
-    found: PairTotal, chosen: StatisticsSection, segment: Segment, pair: Pair, request: Request
+    found: PairTotal,
+    sums: tuple[RatioTotal, RatioTotal, RatioTotal] | None,
+    spread: Spread,
+    chosen: StatisticsSection,
+    segment: Segment,
+    pair: Pair,
+    request: Request,
 ) -> Comparison:
-    delta, baseline, n = found.delta, found.baseline, found.delta.count
-    level, std_error = chosen.level, found.delta.std_error
-    interval = mean_interval(delta.mean, std_error, n, level=level)
+    """The comparison of means of users, or of `sums`: delta, then baseline and candidate."""
+    delta, baseline, candidate = sums or (found.delta, found.baseline, found.candidate)
+    level, mean, std_error, n = chosen.level, delta.mean, delta.std_error, spread.n
+    shape = {"skewness": spread.skewness, "df": spread.df}
+    interval = mean_interval(mean, std_error, n, level=level, **shape)
     relative = relative_interval(
         baseline.mean,
         baseline.std_error,
-        delta.mean,
+        mean,
         std_error,
-        found.candidate.std_error,
+        candidate.std_error,
         n,
         level=level,
+        df=spread.df,
     )
+    is_clustered = sums is not None and chosen.cluster is not None
     return Comparison(
         baseline=pair[0],
         candidate=pair[1],
         metric=request.label,
         segmentation=None if segment == ALL else segment[0],
         segment=None if segment == ALL else segment[1],
-        delta=delta.mean,
-        std_error=std_error,
-        low=interval.low,
-        high=interval.high,
-        relative=delta.mean / baseline.mean if baseline.scaled else math.nan,
-        relative_low=relative.low,
-        relative_high=relative.high,
-        p_value=t_test(delta.mean, std_error, n).p_value,
-        p_adjusted=None,
-        effect_size=effect_size(delta.mean, std_error, n),
-        test="t",
-        n_users=n,
-        wins=found.wins,
-        ties=found.ties,
-        losses=found.losses,
-        margin=chosen.margin,
-        verdict="",
-        smallest_difference=_smallest(std_error, n, chosen),
-        users_needed=_needed(std_error, n, chosen),
-    )
-
-
-def _pair_by_ratio(
-    each: Comparison,
-    totals: tuple[RatioTotal, RatioTotal, RatioTotal],
-    chosen: StatisticsSection,
-) -> Comparison:
-    """The comparison over clusters, or with weights: delta, then baseline and candidate."""
-    delta, baseline, candidate = totals
-    n, mean, error = delta.count, delta.mean, delta.std_error
-    interval = mean_interval(mean, error, n, level=chosen.level)
-    relative = relative_interval(
-        baseline.mean,
-        baseline.std_error,
-        mean,
-        error,
-        candidate.std_error,
-        n,
-        level=chosen.level,
-    )
-    return replace(
-        each,
         delta=mean,
-        std_error=error,
+        std_error=std_error,
         low=interval.low,
         high=interval.high,
         relative=mean / baseline.mean if baseline.mean else math.nan,
         relative_low=relative.low,
         relative_high=relative.high,
-        p_value=t_test(mean, error, n).p_value,
-        effect_size=effect_size(mean, error, n),
-        smallest_difference=_smallest(error, n, chosen),
-        users_needed=_needed(error, n, chosen),
+        p_value=t_test(mean, std_error, n, **shape).p_value,
+        p_adjusted=None,
+        effect_size=_effect_size(found, sums, mean, std_error),
+        test="t",
+        n_users=found.delta.count,
+        n_clusters=n if is_clustered else None,
+        df=spread.df if is_clustered else None,
+        wins=found.wins,
+        ties=found.ties,
+        losses=found.losses,
+        margin=chosen.margin,
+        verdict="",
+        smallest_difference=_smallest(std_error, spread, chosen),
+        users_needed=_needed(std_error, spread, found.delta.count, chosen),
     )
 
 
-def _needed(std_error: float | None, n: int, chosen: StatisticsSection) -> int | None:
-    """The users that would show a difference of the margin, as these vary."""
+def _effect_size(
+    found: PairTotal,
+    sums: tuple[RatioTotal, RatioTotal, RatioTotal] | None,
+    mean: float,
+    std_error: float | None,
+) -> float:
+    """Over the deviation of users, whatever the mean's error stands on, where they have values."""
+    own = found.delta
+    if sums is None or not own.std_error or not math.isclose(own.mean, mean, abs_tol=own.std_error):
+        return effect_size(mean, std_error, sums[0].count if sums else own.count)
+    return effect_size(mean, own.std_error, own.count)
+
+
+def _needed(
+    std_error: float | None, spread: Spread, n_users: int, chosen: StatisticsSection
+) -> int | None:
+    """The users that would show a difference of the margin, as these vary, in clusters as these."""
     if chosen.margin is None or std_error is None:
         return None
-    deviation = std_error * math.sqrt(n)
-    return users_needed(chosen.margin, deviation, level=chosen.level, power=chosen.power)
+    deviation = std_error * math.sqrt(spread.n)
+    needed = users_needed(chosen.margin, deviation, level=chosen.level, power=chosen.power)
+    return None if needed is None else -(-needed * max(n_users, spread.n) // spread.n)
 
 
-def _smallest(std_error: float | None, n: int, chosen: StatisticsSection) -> float | None:
-    """The difference that this many users would show with the power that was asked for."""
+def _smallest(std_error: float | None, spread: Spread, chosen: StatisticsSection) -> float | None:
+    """The difference that these users would show with the power that was asked for."""
     if std_error is None:
         return None
+    n = spread.df + 1.0
     return std_error * math.sqrt(n) * _smallest_effect(n, chosen.level, chosen.power)
 
 
 @lru_cache(maxsize=4096)
-def _smallest_effect(n: int, level: float, power: float) -> float:
+def _smallest_effect(n: float, level: float, power: float) -> float:
     return smallest_difference(1.0, n, level=level, power=power)
 
 

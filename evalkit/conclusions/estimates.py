@@ -90,11 +90,14 @@ def _by_ratio(each: Estimate, total: RatioTotal | None, chosen: StatisticsSectio
     """The estimate over clusters, or with weights, where there are any."""
     if total is None or each.std_error is None:
         return each
-    mean, error = total.mean, total.std_error
-    interval = mean_interval(mean, error, total.count, level=chosen.level)
+    mean, error, n, df = total.mean, total.std_error, total.count, total.df
+    interval = mean_interval(mean, error, n, level=chosen.level, skewness=total.skewness, df=df)
+    each = replace(each, value=mean, std_error=error)
+    if chosen.cluster is not None:
+        each = replace(each, n_clusters=n, df=df)
     if chosen.method == "bootstrap":  # whose draws are by cluster
-        return replace(each, value=mean, std_error=error)
-    return replace(each, value=mean, low=interval.low, high=interval.high, std_error=error)
+        return each
+    return replace(each, low=interval.low, high=interval.high)
 
 
 def _number(

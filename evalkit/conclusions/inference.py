@@ -3,7 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evalkit.conclusions.cautions import of_few_users, of_few_values, of_small_segments, of_ties
+from evalkit.conclusions.cautions import (
+    of_few_clusters,
+    of_few_users,
+    of_few_values,
+    of_small_segments,
+    of_ties,
+)
 from evalkit.conclusions.comparisons import comparisons_of, corrected
 from evalkit.conclusions.estimates import estimates_of, macros_of
 from evalkit.conclusions.ratios import RatioTotals
@@ -60,7 +66,7 @@ class Inference:
         )
         compared = list(comparisons_of(config, totals, resampling, ratios, requests))
         comparisons, n_tests = corrected([each for each, _ in compared], chosen)
-        judged = with_verdicts(comparisons, [n for _, n in compared], chosen, requests)
+        judged = with_verdicts(comparisons, [each for _, each in compared], chosen, requests)
         standings = standings_of(estimates, judged, chosen, requests)
         used = StatisticsUsed(
             level=chosen.level,
@@ -77,6 +83,7 @@ class Inference:
         )
         warnings = (
             *of_small_segments(totals),
+            *of_few_clusters(estimates),
             *(of_few_users(estimates) if known else of_few_values(totals, requests, models)),
             *(() if known else of_ties(config.policies, estimates, totals, measured)),
         )

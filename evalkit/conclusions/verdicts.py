@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from evalkit.conclusions.comparisons import families_of, or_nan
+from evalkit.conclusions.comparisons import Spread, families_of, or_nan
 from evalkit.config import Config, StatisticsSection
 from evalkit.metrics import Request
 from evalkit.report import Comparison, Estimate, Finding, Standing
@@ -21,7 +21,7 @@ FEWEST_SEARCHED = 100  # users of a segment that a search looks at (docs/statist
 
 def with_verdicts(
     comparisons: Sequence[Comparison],
-    n_drawn: Sequence[int],
+    spreads: Sequence[Spread],
     chosen: StatisticsSection,
     requests: Sequence[Request],
 ) -> tuple[Comparison, ...]:
@@ -30,7 +30,7 @@ def with_verdicts(
     Tukey's test knows no margin: Holm's correction stands in for it there.
 
     Args:
-        n_drawn: users, or clusters of them, that each error stands on.
+        spreads: what each error stands on.
     """
     better = {request.label: request.metric.higher_is_better for request in requests}
     correction = "holm" if chosen.correction == "tukey" else chosen.correction
@@ -39,7 +39,7 @@ def with_verdicts(
     if chosen.margin is not None:
         for places in families_of(comparisons, chosen):
             tests = [
-                _margin_tests(comparisons[place], n_drawn[place], chosen.margin, better)
+                _margin_tests(comparisons[place], spreads[place], chosen.margin, better)
                 for place in places
             ]
             for adjusted, p_values in zip((same, not_worse), zip(*tests, strict=True), strict=True):
@@ -63,16 +63,17 @@ def with_verdicts(
 
 
 def _margin_tests(
-    each: Comparison, n: int, margin: float, better: Mapping[str, bool | None]
+    each: Comparison, spread: Spread, margin: float, better: Mapping[str, bool | None]
 ) -> tuple[float, float]:
     """p-values of "they differ by the margin" and of "it is worse by it"; NaN without one."""
-    delta, std_error = each.delta, each.std_error
-    same = equivalence_test(delta, std_error, n, margin=margin).p_value
+    delta, std_error, n = each.delta, each.std_error, spread.n
+    shape = {"skewness": spread.skewness, "df": spread.df}
+    same = equivalence_test(delta, std_error, n, margin=margin, **shape).p_value
     higher_is_better = better[each.metric]
     if higher_is_better is None:
         return same, math.nan
     not_worse = non_inferiority_test(
-        delta, std_error, n, margin=margin, higher_is_better=higher_is_better
+        delta, std_error, n, margin=margin, higher_is_better=higher_is_better, **shape
     )
     return same, not_worse.p_value
 

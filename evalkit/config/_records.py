@@ -103,6 +103,9 @@ class StatisticsSection(Record):
     metrics: Names = Field(
         default=(), description="Metrics to bootstrap or to test by ranks; default: all."
     )
+    skewness: bool = Field(
+        default=True, description="Mend t tests and limits of differences that are skewed."
+    )
     replicates: int = Field(
         default=1000, ge=100, le=100_000, description="Resamples of bootstrap and permutation."
     )

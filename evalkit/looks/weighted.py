@@ -4,70 +4,23 @@ Both are ratios: of sums of weight times value, and of weights. What varies is t
 one user. A second pass over the values, made where it is asked for.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from threading import Lock
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.exact import CellRows, ExactSum, ExactSums
+from evalkit.exact import CellRows, ExactSums
 from evalkit.kernels.threads import ordered_map
 from evalkit.looks.kept import UserRows
 from evalkit.segments import ALL, Segment
+from evalkit.statistics.ratios import N_TERMS, RatioSum, terms_of
 from evalkit.sums import Pair, add_to, pool
 from evalkit.values.blocks import USERS_A_BLOCK, BlockValues, Values, beside
 
 Target: TypeAlias = str | Pair
-
-
-@dataclass(frozen=True, slots=True)
-class RatioSum:
-    """Exact sums over clusters of weight times value, of weight, and of both together.
-
-    Args:
-        values: of the clusters' sums of weight times value.
-        weights: of their sums of weights.
-        both: of these two added up, whose squares give the mixed products.
-        is_whole: every cluster stands in one of the sums; otherwise they have no known error.
-    """
-
-    values: ExactSum
-    weights: ExactSum
-    both: ExactSum
-    is_whole: bool = True
-
-    @property
-    def count(self) -> int:
-        """Clusters with a value."""
-        return self.values.count
-
-    @property
-    def mean(self) -> float:
-        """The weighted mean, rounded once; NaN where no value has a weight."""
-        if self.weights.scaled == 0:
-            return math.nan
-        return float(Fraction(self.values.scaled, self.weights.scaled))
-
-    @property
-    def std_error(self) -> float | None:
-        """Of the ratio, by linearisation; None below two clusters, or where some are cut.
-
-        Source:
-            Cochran 1977, Sampling Techniques, 3rd edition, equation 6.13; Liang and Zeger 1986,
-            Biometrika 73(1), 13-22.
-        """
-        n = self.count
-        if n < 2 or self.weights.scaled == 0 or not self.is_whole:
-            return None
-        mean = Fraction(self.values.scaled, self.weights.scaled)
-        mixed = self.both.squares - self.values.squares - self.weights.squares  # twice
-        spread = self.values.squares - mean * mixed + mean * mean * self.weights.squares
-        variance = Fraction(n, n - 1) * max(Fraction(0), spread) / self.weights.scaled**2
-        return math.sqrt(variance)
 
 
 @dataclass(slots=True)
@@ -75,7 +28,7 @@ class Ratios:
     """Sums over clusters of every model and pair, by segment.
 
     Args:
-        sums: of each segment and target, 3 columns a request.
+        sums: of each segment and target, `N_TERMS` columns a request.
         cut: segments that were put together of parts of clusters.
     """
 
@@ -99,7 +52,7 @@ class Ratios:
         ]
         groupings += [(each.name, each.groups.codes, each.groups.labels) for each in known.segments]
         sums = {
-            (target, name): ExactSums(3 * users.columns.size, len(labels))
+            (target, name): ExactSums(N_TERMS * users.columns.size, len(labels))
             for target in targets
             for name, _, labels in groupings
         }
@@ -146,9 +99,7 @@ class Ratios:
         found = self.sums.get((segment, target))
         if found is None:
             return None
-        first = 3 * column
-        values, weights, both = (found.sum_of(first + place) for place in range(3))
-        return RatioSum(values, weights, both, segment not in self.cut)
+        return RatioSum.of(found, column, is_whole=segment not in self.cut)
 
     def of_pair(
         self, segment: Segment, pair: Pair, column: int
@@ -168,12 +119,12 @@ def _by_cluster(
     clusters: npt.NDArray[np.uint64],
     codes: npt.NDArray[np.int32],
 ) -> tuple[Values, npt.NDArray[np.int32]]:
-    """float64[n_groups, 3 * n_columns] of each cluster and segment, and its segment.
+    """The terms of each cluster and segment, and its segment.
 
     NaN where nobody of the cluster has a value.
     """
     if values.shape[0] == 0:
-        return np.empty((0, 3 * values.shape[1])), np.empty(0, dtype=np.int32)
+        return np.empty((0, N_TERMS * values.shape[1])), np.empty(0, dtype=np.int32)
     local = np.cumsum(np.concatenate(([0], clusters[1:] != clusters[:-1])))
     order = np.lexsort((np.arange(codes.size), codes, local))
     groups = np.stack([local[order], codes[order]])
@@ -185,8 +136,7 @@ def _by_cluster(
     totals = np.add.reduceat(weight, firsts, axis=0)
     absent = ~np.logical_or.reduceat(known, firsts, axis=0)
     sums[absent] = totals[absent] = np.nan
-    rows = np.stack([sums, totals, sums + totals], axis=2).reshape(firsts.size, -1)
-    return rows, codes[order][firsts]
+    return terms_of(sums, totals), codes[order][firsts]
 
 
 def _whole_clusters(

@@ -79,6 +79,8 @@ class Estimate:
     low: float | None = None
     high: float | None = None
     std_error: float | None = None
+    n_clusters: int | None = None
+    df: float | None = None  # of the interval, where users vary together
     policies: Mapping[str, str | float] = field(default_factory=dict)  # other than the defaults
     higher_is_better: bool | None = True  # not in report.json; None: nobody knows any more
 
@@ -107,6 +109,7 @@ class Comparison:
             where neither way is better; not tested, where there is no p-value.
         smallest_difference: that so many users show with the power that was asked for.
         users_needed: to show a difference of `margin` with that power; None without one.
+        n_clusters, df: clusters and degrees of freedom of the error, where users vary together.
     """
 
     baseline: str
@@ -133,6 +136,8 @@ class Comparison:
     verdict: str
     smallest_difference: float | None
     users_needed: int | None
+    n_clusters: int | None = None
+    df: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,8 @@ def render_json(report: Report) -> str:
 
 _ESTIMATE = (  # the keys of one entry of `metrics`, in the order of the format
     *("model", "metric", "label", "name", "cutoff", "parameters", "segmentation", "segment"),
-    *("value", "low", "high", "std_error", "n_users", "n_undefined", "policies"),
+    *("value", "low", "high", "std_error", "n_users", "n_undefined", "n_clusters", "df"),
+    "policies",
 )
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 TEXT = ("model", "metric", "label", "name", "parameters", "segmentation", "segment", "policies")
 MAPPINGS = ("parameters", "policies")
-NUMBER = ("value", "low", "high", "std_error")
+NUMBER = ("value", "low", "high", "std_error", "df")
 COLUMNS = (
     "model",
     "metric",
@@ -30,6 +30,8 @@ COLUMNS = (
     "std_error",
     "n_users",
     "n_undefined",
+    "n_clusters",
+    "df",
     "policies",
 )
 

@@ -10,6 +10,7 @@ from evalkit.ids import Keys
 from evalkit.rows.segments import RowUsers
 from evalkit.rows.spread import Floats
 from evalkit.segments import SegmentTable, hash_clusters, no_cluster, read_user_values
+from evalkit.statistics.ratios import N_TERMS, RatioSum, terms_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,26 +72,24 @@ class Bundles:
     order: npt.NDArray[np.int64]
     starts: npt.NDArray[np.int64]
 
-    def spread(self, moves: Floats) -> tuple[int, float | None]:
-        """How many clusters a number stands on, and its standard error, clusters drawn at random.
-
-        sqrt(n / (n - 1) sum of (move - mean move)^2) over clusters, each of which moves the number
-        by what its users do; None below two clusters.
+    def spread(self, moves: Floats, *, is_mean: bool) -> RatioSum:
+        """What clusters move a number by together, as a mean of which they are parts.
 
         Args:
+            is_mean: a cluster weighs as much as its users; otherwise all clusters weigh alike.
             moves: float64[n_users], what each user moves the number by; NaN of those it does not
                 stand on.
         Source:
             Cochran 1977, Sampling Techniques, 3rd edition, equation 6.13, of means; Deville 1999,
             Variance estimation for complex statistics and estimators, 2, of other numbers.
         """
-        sums = ExactSums(1)
+        sums = ExactSums(N_TERMS)
         if moves.size:
             ordered = moves[self.order]
             is_there = ~np.isnan(ordered)
+            n_users = np.add.reduceat(is_there.astype(np.float64), self.starts)
             together = np.add.reduceat(np.where(is_there, ordered, 0.0), self.starts)
-            together[~np.logical_or.reduceat(is_there, self.starts)] = np.nan
-            sums.add(together.reshape(-1, 1))
-        found = sums.sum_of(0)
-        error = found.std_error
-        return found.count, None if error is None else found.count * error
+            weights = np.where(n_users > 0, n_users if is_mean else 1.0, np.nan)
+            together = np.where(n_users > 0, together * np.nansum(weights), np.nan)
+            sums.add(terms_of(together.reshape(-1, 1), weights.reshape(-1, 1)))
+        return RatioSum.of(sums, 0)

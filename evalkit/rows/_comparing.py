@@ -17,6 +17,7 @@ from evalkit.rows._clusters import Bundles, Clusters
 from evalkit.rows.numbers import NO_NUMBER, Measured, Number
 from evalkit.rows.spread import Floats
 from evalkit.segments import ALL, CellSet, Segment
+from evalkit.statistics.ratios import RatioSum
 from evalkit.sums import GrandTotals, Pair, pairs_among
 from evalkit.values.blocks import GivenValues, measure_models
 from evalkit.values.checks import differing
@@ -65,6 +66,17 @@ class _Total:
     count: int
     mean: float
     std_error: float | None
+    df: float = math.nan
+    skewness: float = math.nan
+
+    @classmethod
+    def of_users(cls, n: int, mean: float, std_error: float | None) -> "_Total":
+        return cls(n, mean, std_error, n - 1.0)
+
+    @classmethod
+    def of_clusters(cls, mean: float, spread: RatioSum, *, is_mean: bool) -> "_Total":
+        skewness = spread.skewness if is_mean else math.nan
+        return cls(spread.count, mean, spread.std_error, spread.df, skewness)
 
 
 _OfPair = tuple[_Total, _Total, _Total]  # a difference, and each of both models
@@ -91,7 +103,7 @@ class RowTotals:
         if self._has_values(segment, column):
             return None
         one = _number(self.measured[segment], model, column)
-        return _Total(one.n_users, one.value, one.std_error)
+        return _Total.of_users(one.n_users, one.value, one.std_error)
 
     def of_pair(self, segment: Segment, pair: Pair, column: int) -> _OfPair | None:
         """The difference of two models, and each of both; None where it is one of users' values."""
@@ -104,7 +116,7 @@ class RowTotals:
         if one.std_error is not None and other.std_error is not None:
             error = self.totals.pairs[segment, pair].deltas.sum_of(column).std_error
         n_users = self.users_without_values(segment, pair, column) or 0
-        return _Total(n_users, other.mean - one.mean, error), one, other
+        return _Total.of_users(n_users, other.mean - one.mean, error), one, other
 
     def users_without_values(self, segment: Segment, pair: Pair, column: int) -> int | None:
         """Of numbers over all rows, of weighted means and of infinite ones; None of others."""
@@ -120,24 +132,28 @@ class RowTotals:
         old, new = (units.values[model] for model in pair)
         for column in range(len(self.requests)):
             found = self.totals.pair_total(segment, pair, column)
+            is_mean = self._has_values(segment, column)
             with np.errstate(invalid="ignore"):  # of infinite values of both
                 deltas = new[:, column] - old[:, column]
 
-            def total(values: Floats, mean: float, deltas: Floats = deltas) -> _Total:
+            def total(
+                values: Floats, mean: float, deltas: Floats = deltas, *, is_mean: bool = is_mean
+            ) -> _Total:
                 n_users = max(1, int(np.count_nonzero(~np.isnan(deltas))))
                 with np.errstate(invalid="ignore"):
                     moves = np.where(np.isnan(deltas), np.nan, (values - mean) / n_users)
-                n_clusters, error = bundles.spread(moves)
-                return _Total(n_clusters, mean, error)
+                return _Total.of_clusters(
+                    mean, bundles.spread(moves, is_mean=is_mean), is_mean=is_mean
+                )
 
             delta = total(deltas, found.delta.mean)
-            if self._has_values(segment, column):
+            if is_mean:
                 one = total(old[:, column], found.baseline.mean)
                 other = total(new[:, column], found.candidate.mean)
                 self.clustered[segment, pair, column] = delta, one, other
             elif plain := self.of_pair(segment, pair, column):
                 error = None if plain[0].std_error is None else delta.std_error
-                of_both = _Total(delta.count, plain[0].mean, error)
+                of_both = replace(delta, mean=plain[0].mean, std_error=error)
                 self.clustered[segment, pair, column] = of_both, *plain[1:]
 
     def _has_values(self, segment: Segment, column: int) -> bool:
@@ -229,9 +245,10 @@ def _by_cluster(
                 moves, number = users.values[:, place], numbers[column]
                 if number.std_error is None:
                     continue
-                if is_plain_mean(requests[column]):
+                if is_mean := is_plain_mean(requests[column]):
                     moves = (moves - number.value) / number.n_users
-                numbers[column] = number.with_error(*bundles.spread(moves), level=level)
+                spread = bundles.spread(moves, is_mean=is_mean)
+                numbers[column] = number.with_error(spread, is_mean=is_mean, level=level)
             found.setdefault(segment, {})[name] = replace(each, numbers=numbers)
     return found
 

@@ -13,6 +13,7 @@ from evalkit.rows.spread import Floats, TermSums
 from evalkit.segments import ALL, Segment
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval
 from evalkit.statistics.means import interval_of
+from evalkit.statistics.ratios import RatioSum
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class Number:
     Args:
         n_users: users, or sessions, that it stands on.
         n_undefined: those without a value.
+        n_clusters, df: clusters and degrees of freedom, where users vary together.
     """
 
     value: float
@@ -29,6 +31,8 @@ class Number:
     interval: Interval
     n_users: int
     n_undefined: int = 0
+    n_clusters: int | None = None
+    df: float | None = None
 
     @classmethod
     def of_mean(cls, request: Request, mean: WeightedMean, *, level: float) -> "Number":
@@ -50,10 +54,12 @@ class Number:
         interval = mean_interval(value, std_error, n_users, level=level)
         return cls(value, std_error, interval, n_users)
 
-    def with_error(self, n: int, std_error: float | None, *, level: float) -> "Number":
-        """The same number with another error, which stands on `n` clusters of users."""
-        interval = mean_interval(self.value, std_error, n, level=level)
-        return replace(self, std_error=std_error, interval=interval)
+    def with_error(self, spread: RatioSum, *, is_mean: bool, level: float) -> "Number":
+        """The same number with another error, which stands on clusters of users."""
+        error, n, df = spread.std_error, spread.count, spread.df
+        skewness = spread.skewness if is_mean else np.nan
+        interval = mean_interval(self.value, error, n, level=level, skewness=skewness, df=df)
+        return replace(self, std_error=error, interval=interval, n_clusters=n, df=df)
 
     def estimate(
         self,
@@ -78,6 +84,8 @@ class Number:
             std_error=self.std_error,
             n_users=self.n_users,
             n_undefined=self.n_undefined,
+            n_clusters=self.n_clusters,
+            df=self.df,
             policies=policies,
             higher_is_better=request.metric.higher_is_better,
         )

@@ -2,6 +2,8 @@
 
 - `distributions`, `studentised_range`: tails and quantiles, by hand because of start-up.
 - `intervals`: confidence limits of means, shares, differences and relative differences.
+- `skewness`: what it does to t, to limits and to p-values alike.
+- `ratios`: ratios of sums over clusters, or with weights.
 - `means`: those of a mean of users, from its exact sum.
 - `paired`: t, superiority, non-inferiority, equivalence, effect size.
 - `corrections`: p-values of a family, adjusted.

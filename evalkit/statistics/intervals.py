@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from evalkit.errors import RequestError
 
 from .distributions import beta_quantile, normal_quantile, t_quantile
+from .skewness import reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,67 +47,46 @@ def check_level(level: float) -> None:
         )
 
 
-def mean_interval(mean: float, std_error: float | None, n: int, *, level: float) -> Interval:
-    """Student's t interval of a mean, with n - 1 degrees of freedom.
+def mean_interval(
+    mean: float,
+    std_error: float | None,
+    n: int,
+    *,
+    level: float,
+    skewness: float = math.nan,
+    df: float | None = None,
+) -> Interval:
+    """The interval of a mean: Student's, mended for skewness (`skewness`) where that is known.
 
-    It serves paired differences as well: their mean, its standard error and their number.
+    It serves paired differences as well: their mean, its standard error, number and skewness.
+    Metrics are 0 for most users and large for a few. Student's interval then lies too low: of
+    1,000 users of whom one in twenty has a hit, its 95 % limits of RR hold 92 times in 100.
 
     Args:
         mean: of the values.
         std_error: s / sqrt(n) with n - 1 in the variance; None below two values.
-        n: how many values.
+        n: how many values, or clusters of them.
         level: above 0 and below 1.
+        skewness: of the values; NaN where unknown, which gives Student's interval.
+        df: degrees of freedom, n - 1 by default.
     Raises:
         RequestError: `level` is not above 0 and below 1 [level-out-of-range].
     Source:
-        Student 1908, Biometrika 6(1), 1-25.
+        Student 1908, Biometrika 6(1), 1-25; Hall 1992, JRSS B 54(1), 221-228.
     Example:
         >>> limits = mean_interval(0.4, 0.05, 30, level=0.95)
         >>> round(limits.low, 6), round(limits.high, 6)
         (0.297739, 0.502261)
+        >>> limits = mean_interval(0.4, 0.05, 30, level=0.95, skewness=2.0)
+        >>> round(limits.low, 6), round(limits.high, 6)
+        (0.307952, 0.558751)
     """
     check_level(level)
     if n < 2 or std_error is None:
         return NO_INTERVAL
-    return _around(mean, std_error, -t_quantile(0.5 * (1.0 - level), n - 1))
-
-
-def skewed_interval(
-    mean: float, std_error: float | None, n: int, skewness: float, *, level: float
-) -> Interval:
-    """The interval of a mean of skewed values: halfway between Student's and Hall's.
-
-    Metrics are 0 for most users and large for a few. Student's interval then lies too low: of
-    1,000 users of whom one in twenty has a hit, its 95 % limits of RR hold 92 times in 100. Hall's
-    turns t by a cubic that takes its skewness away; as the sample's skewness is uncertain itself,
-    Hall's whole correction is too much for few users, and half of it was nearest to the level in
-    simulations (docs/statistics.md). Both have the same limit, and so has what lies between.
-
-    Args:
-        mean: of the values.
-        std_error: s / sqrt(n) with n - 1 in the variance; None below two values.
-        n: how many values.
-        skewness: of the values; NaN where unknown, which gives Student's interval.
-        level: above 0 and below 1.
-    Raises:
-        RequestError: `level` is not above 0 and below 1 [level-out-of-range].
-    Source:
-        Hall 1992, On the Removal of Skewness by Transformation, JRSS B 54(1), 221-228.
-    Example:
-        >>> limits = skewed_interval(0.4, 0.05, 30, 2.0, level=0.95)
-        >>> round(limits.low, 6), round(limits.high, 6)
-        (0.307952, 0.530506)
-    """
-    plain = mean_interval(mean, std_error, n, level=level)
-    if math.isnan(skewness) or not std_error or not plain.exists:
-        return plain
-    k = skewness / math.sqrt(n)
-    if abs(k) < 1e-9:
-        return plain
-    t = -t_quantile(0.5 * (1.0 - level), n - 1)
-    turned = [3.0 / k * (math.cbrt(1.0 + k * (x - k / 6.0)) - 1.0) for x in (t, -t)]
-    low, high = (mean - std_error * each for each in turned)
-    return Interval(0.5 * (plain.low + low), 0.5 * (plain.high + high))
+    t = -t_quantile(0.5 * (1.0 - level), n - 1 if df is None else df)
+    down, up = reach(t, skewness, n), reach(t, -skewness, n)
+    return Interval(mean - down * std_error, mean + up * std_error)
 
 
 def normal_interval(mean: float, std_error: float | None, *, level: float) -> Interval:
@@ -122,12 +102,8 @@ def normal_interval(mean: float, std_error: float | None, *, level: float) -> In
     check_level(level)
     if std_error is None:
         return NO_INTERVAL
-    return _around(mean, std_error, -normal_quantile(0.5 * (1.0 - level)))
-
-
-def _around(mean: float, std_error: float, quantile: float) -> Interval:
-    reach = quantile * std_error
-    return Interval(mean - reach, mean + reach)
+    half = -normal_quantile(0.5 * (1.0 - level)) * std_error
+    return Interval(mean - half, mean + half)
 
 
 def wilson_interval(successes: int, n: int, *, level: float) -> Interval:
@@ -151,9 +127,9 @@ def wilson_interval(successes: int, n: int, *, level: float) -> Interval:
     square = normal_quantile(0.5 * (1.0 - level)) ** 2
     share = successes / n
     centre = (successes + 0.5 * square) / (n + square)
-    reach = math.sqrt(square * (n * share * (1.0 - share) + 0.25 * square)) / (n + square)
-    low = 0.0 if successes == 0 else max(0.0, centre - reach)
-    high = 1.0 if successes == n else min(1.0, centre + reach)
+    half = math.sqrt(square * (n * share * (1.0 - share) + 0.25 * square)) / (n + square)
+    low = 0.0 if successes == 0 else max(0.0, centre - half)
+    high = 1.0 if successes == n else min(1.0, centre + half)
     return Interval(low, high)
 
 
@@ -188,6 +164,7 @@ def relative_interval(
     n: int,
     *,
     level: float,
+    df: float | None = None,
 ) -> Interval:
     """Fieller's interval of delta / baseline, both means over the same users.
 
@@ -201,7 +178,8 @@ def relative_interval(
         delta: mean of candidate - baseline.
         delta_error: its standard error.
         candidate_error: standard error of the candidate's mean.
-        n: users.
+        n: users, or clusters of them.
+        df: degrees of freedom, n - 1 by default.
     Raises:
         RequestError: `level` is not above 0 and below 1 [level-out-of-range].
     Source:
@@ -214,7 +192,7 @@ def relative_interval(
     check_level(level)
     if n < 2 or baseline_error is None or delta_error is None or candidate_error is None:
         return NO_INTERVAL
-    square = t_quantile(0.5 * (1.0 - level), n - 1) ** 2
+    square = t_quantile(0.5 * (1.0 - level), n - 1 if df is None else df) ** 2
     baseline_variance, delta_variance = baseline_error**2, delta_error**2
     covariance = 0.5 * (candidate_error**2 - baseline_variance - delta_variance)
     # the ratios r with (delta - r baseline)^2 <= t^2 var(delta - r baseline)

@@ -2,7 +2,7 @@
 
 from evalkit.exact import SCALE_BITS, ExactSum
 
-from .intervals import Interval, skewed_interval, wilson_interval
+from .intervals import Interval, mean_interval, wilson_interval
 
 
 def interval_of(
@@ -19,7 +19,8 @@ def interval_of(
     """
     if is_share(total, bounds):
         return wilson_interval(total.scaled >> SCALE_BITS, total.count, level=level)
-    return skewed_interval(total.mean, total.std_error, total.count, skewness, level=level)
+    n, error = total.count, total.std_error
+    return mean_interval(total.mean, error, n, level=level, skewness=skewness)
 
 
 def is_share(total: ExactSum, bounds: tuple[float, float]) -> bool:

@@ -52,7 +52,7 @@ def _power(noncentrality: float, df: float, level: float) -> float:
 
 
 def smallest_difference(
-    std_dev: float, n: int, *, level: float, power: float = DEFAULT_POWER
+    std_dev: float, n: float, *, level: float, power: float = DEFAULT_POWER
 ) -> float:
     """The true mean difference that a two-sided paired t test finds with chance `power`.
 
@@ -60,7 +60,7 @@ def smallest_difference(
 
     Args:
         std_dev: of the users' differences, their standard error times sqrt(n).
-        n: users.
+        n: users; or one more than the degrees of freedom, which need not be whole.
     Raises:
         RequestError: `level` is not above 0 and below 1 [level-out-of-range]; `power` is not above
             1 - level and below 1 [power-out-of-range].

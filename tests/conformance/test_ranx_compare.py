@@ -67,7 +67,7 @@ def p_values(report: Report):
 
 @pytest.fixture(scope="module")
 def plain() -> Report:
-    return compare(per_user=True)
+    return compare(per_user=True, skewness=False)
 
 
 def test_paired_t_tests_are_those_of_ranx(plain):

@@ -35,14 +35,17 @@ def evaluate(logs: dict[str, pl.DataFrame], names: list[str], **statistics: obje
 
 
 def by_regression(values: np.ndarray, groups: np.ndarray, weights: np.ndarray):
-    """Mean and standard error of a regression on a constant, as statsmodels gives them."""
+    """Mean and error of a regression on a constant by statsmodels, over 1 - mean leverage."""
     models = pytest.importorskip("statsmodels.api")
     fit = models.WLS(values, np.ones(values.size), weights=weights).fit(
         cov_type="cluster",
         cov_kwds={"groups": groups, "use_correction": False, "df_correction": False},
     )
-    n = np.unique(groups).size
-    return fit.params[0], fit.bse[0] * math.sqrt(n / (n - 1))
+    codes = np.unique(groups, return_inverse=True)[1]
+    residuals = np.bincount(codes, weights * (values - fit.params[0]))
+    shares = np.bincount(codes, weights) / weights.sum()
+    leverage = (residuals**2 * shares).sum() / (residuals**2).sum()
+    return fit.params[0], fit.bse[0] / math.sqrt(1 - leverage)
 
 
 def of_users(report, label: str, model: str) -> pl.DataFrame:
@@ -55,7 +58,8 @@ def of_users(report, label: str, model: str) -> pl.DataFrame:
 
 def test_the_error_of_a_mean_by_hand():
     # losses 1, 3 (one account), 2: mean 2; the accounts move it by (-1 + 1) / 3 = 0 and 0
-    # losses 1, 2, 6: mean 3; by (-2 - 1) / 3 = -1 and 3 / 3 = 1; sqrt(2 / 1 * (1 + 1)) = 2
+    # losses 1, 2, 6: mean 3; by (-2 - 1) / 3 = -1 and 3 / 3 = 1; their shares of the users, 2 / 3
+    # and 1 / 3, are 1 / 2 on average: sqrt((1 + 1) / (1 - 1 / 2)) = 2
     losses = np.array([1.0, 2.0, 6.0])
     log = pl.DataFrame(
         {
@@ -73,7 +77,9 @@ def test_the_error_of_a_mean_by_hand():
     for found in report.estimates:
         assert (found.value, found.std_error) == pytest.approx((3.0, 2.0), rel=1e-12)
         assert found.n_users == 3
-        assert found.high == pytest.approx(3.0 + 2.0 * stats.t.ppf(0.975, 1), rel=1e-9)
+        assert found.n_clusters == 2
+        assert found.df == pytest.approx(1.0)
+        assert found.high >= 3.0 + 2.0 * stats.t.ppf(0.975, found.df) * (1 - 1e-9)
 
 
 def test_means_have_the_robust_errors_of_statsmodels():
@@ -81,7 +87,7 @@ def test_means_have_the_robust_errors_of_statsmodels():
     accounts = logs["good"].group_by("user").agg(pl.col("account").first()).sort("user")
     kept = evalkit.evaluate_labels(logs, metrics=OVER_USERS, per_user=True)
 
-    report = evaluate(logs, OVER_USERS, cluster="account")
+    report = evaluate(logs, OVER_USERS, cluster="account", skewness=False)
 
     label = "AUC(over='users')"
     tables = [of_users(kept, label, model).join(accounts, on="user") for model in logs]
@@ -94,15 +100,19 @@ def test_means_have_the_robust_errors_of_statsmodels():
     sizes = logs["noisy"].group_by("user").len()
     own = own.join(sizes, on="user")
     (gauc,) = [e for e in report.estimates if e.model == "noisy" and "weighting" in e.metric]
-    expected = by_regression(*(own[name].to_numpy() for name in ("value", "account", "len")))
-    assert (gauc.value, gauc.std_error) == pytest.approx(expected, rel=1e-9)
+    values, groups, sizes = (own[name].to_numpy() for name in ("value", "account", "len"))
+    mean = np.average(values, weights=sizes)
+    moves = np.bincount(groups, sizes * (values - mean))[np.unique(groups)] / sizes.sum()
+    error = math.sqrt(moves.size / (moves.size - 1) * (moves**2).sum())  # all clusters weigh alike
+    assert (gauc.value, gauc.std_error) == pytest.approx((mean, error), rel=1e-9)
     (delta,) = [each for each in report.comparisons if each.metric == label]
     both = tables[0].join(tables[1], on="user").drop_nulls()
     deltas = (both["value_right"] - both["value"]).to_numpy()
     expected, error = by_regression(deltas, both["account"].to_numpy(), np.ones(deltas.size))
     assert (delta.delta, delta.std_error) == pytest.approx((expected, error), rel=1e-9)
-    n_clusters = both["account"].n_unique()
-    p_value = 2 * stats.t.sf(abs(expected) / error, n_clusters - 1)
+    assert delta.n_clusters == both["account"].n_unique()
+    assert delta.n_clusters / 2 < delta.df < delta.n_clusters - 1
+    p_value = 2 * stats.t.sf(abs(expected) / error, delta.df)
     assert delta.p_value == pytest.approx(p_value, rel=1e-8)
     assert (delta.n_users, delta.wins) == (deltas.size, (deltas > 0).sum())
 
@@ -125,7 +135,8 @@ def test_clusters_of_one_user_each_change_nothing_but_limits_of_means():
     logs = two_models()
     names = [*POOLED, *OVER_USERS]
 
-    plain, clustered = evaluate(logs, names), evaluate(logs, names, cluster="user")
+    plain = evaluate(logs, names, skewness=False)
+    clustered = evaluate(logs, names, skewness=False, cluster="user")
 
     for one, other in zip(plain.estimates, clustered.estimates, strict=True):
         assert other.std_error == pytest.approx(one.std_error, rel=1e-9), one.metric

@@ -79,7 +79,8 @@ def test_metrics_frame_has_a_row_for_each_number_and_null_for_undefined(report):
 
     assert frame.columns == [
         *("model", "metric", "label", "name", "cutoff", "parameters", "segmentation", "segment"),
-        *("value", "low", "high", "std_error", "n_users", "n_undefined", "policies"),
+        *("value", "low", "high", "std_error", "n_users", "n_undefined", "n_clusters", "df"),
+        "policies",
     ]
     assert frame["value"].to_list() == [0.25, 0.5, 3.5, 0.125, None, 7.25]
     assert frame["cutoff"].dtype == pl.Int64

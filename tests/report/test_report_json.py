@@ -104,7 +104,8 @@ def test_keys_stand_in_the_order_of_the_interface(report):
     ]
     assert list(document["metrics"][0]) == [
         *("model", "metric", "label", "name", "cutoff", "parameters", "segmentation", "segment"),
-        *("value", "low", "high", "std_error", "n_users", "n_undefined", "policies"),
+        *("value", "low", "high", "std_error", "n_users", "n_undefined", "n_clusters", "df"),
+        "policies",
     ]
     assert list(document["counts"]["models"]["als"])[:6] == [
         *("rows", "rows_used", "rows_dropped", "users"),

@@ -13,7 +13,7 @@ from evalkit import street
 from evalkit.config import build_config
 from evalkit.errors import DataError, EvalkitError, RequestError
 from evalkit.segments import quantile_edges
-from evalkit.statistics.intervals import skewed_interval
+from evalkit.statistics.intervals import mean_interval
 
 stats = pytest.importorskip("scipy.stats")
 
@@ -191,7 +191,8 @@ def paired(report, metric):
 @pytest.mark.parametrize("metric", ["nDCG@8", "recall@4", "RR"])
 def test_a_comparison_is_the_paired_t_test_of_scipy(logs, metric):
     folder, _, _ = logs
-    report = run(folder, per_user=True, statistics={"baseline": "a"})
+    plain = {"baseline": "a", "skewness": False}
+    report = run(folder, per_user=True, statistics=plain)
 
     (found,) = [each for each in report.comparisons if each.metric == metric]
     one, other = paired(report, metric)
@@ -240,7 +241,7 @@ def test_intervals_are_those_for_skewed_means_and_for_shares(logs):
     by_metric = {each.metric: each for each in report.estimates if each.model == "a"}
     values = report.per_user("nDCG@8", model="a")["value"].to_numpy()
     mean, error, n = float(values.mean()), float(stats.sem(values)), values.size
-    expected = skewed_interval(mean, error, n, float(stats.skew(values)), level=0.95)
+    expected = mean_interval(mean, error, n, level=0.95, skewness=float(stats.skew(values)))
     found = by_metric["nDCG@8"]
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-7 * error)
     plain = stats.t.interval(0.95, n - 1, mean, error)
@@ -254,7 +255,8 @@ def test_intervals_are_those_for_skewed_means_and_for_shares(logs):
 def test_a_segments_comparison_is_that_of_its_users(logs):
     folder, _, people = logs
     segments = {"kind": table(folder, "kind")}
-    report = run(folder, per_user=True, segments=segments, statistics={"baseline": "a"})
+    chosen = {"baseline": "a", "skewness": False}
+    report = run(folder, per_user=True, segments=segments, statistics=chosen)
 
     (found,) = [each for each in report.comparisons if (each.metric, each.segment) == ("RR", "old")]
     old = people.filter(pl.col("kind") == "old")["who"].to_list()
@@ -545,14 +547,17 @@ def clustered(folder, tmp_path):
 
 
 def by_regression(values, weights, groups):
-    """Mean and standard error of a regression on a constant, as statsmodels gives them."""
+    """Mean and error of a regression on a constant by statsmodels, over 1 - mean leverage."""
     models = pytest.importorskip("statsmodels.api")
     fit = models.WLS(values, np.ones(values.size), weights=weights).fit(
         cov_type="cluster",
         cov_kwds={"groups": groups, "use_correction": False, "df_correction": False},
     )
-    n = np.unique(groups).size
-    return fit.params[0], fit.bse[0] * math.sqrt(n / (n - 1))
+    codes = np.unique(groups, return_inverse=True)[1]
+    residuals = np.bincount(codes, weights * (values - fit.params[0]))
+    shares = np.bincount(codes, weights) / weights.sum()
+    leverage = (residuals**2 * shares).sum() / (residuals**2).sum()
+    return fit.params[0], fit.bse[0] / math.sqrt(1 - leverage)
 
 
 @pytest.mark.parametrize(("weighted", "in_clusters"), [(True, False), (False, True), (True, True)])
@@ -561,7 +566,7 @@ def test_weights_and_clusters_give_the_robust_errors_of_statsmodels(
 ):
     folder, _, _ = logs
     accounts, weights = clustered(folder, tmp_path)
-    chosen = {"baseline": "a"}
+    chosen = {"baseline": "a", "skewness": False}
     if weighted:
         chosen["weight"] = {"by": "weight"}
     if in_clusters:
@@ -578,8 +583,11 @@ def test_weights_and_clusters_give_the_robust_errors_of_statsmodels(
     (delta,) = [each for each in report.comparisons if each.metric == "nDCG@8"]
     expected, error = by_regression(other - one, own, groups)
     assert (delta.delta, delta.std_error) == pytest.approx((expected, error), rel=1e-9)
-    t = abs(expected) / error
-    assert delta.p_value == pytest.approx(2 * stats.t.sf(t, np.unique(groups).size - 1), rel=1e-8)
+    assert delta.n_clusters == (np.unique(groups).size if in_clusters else None)
+    df = delta.df or groups.size - 1
+    p_value = 2 * stats.t.sf(abs(expected) / error, df)
+    assert delta.p_value == pytest.approx(p_value, rel=1e-8 if in_clusters else 0.01)
+    assert delta.effect_size == pytest.approx(expected / np.std(other - one, ddof=1), rel=1e-9)
 
 
 def test_a_margin_is_tested_with_the_degrees_of_freedom_of_clusters(logs):

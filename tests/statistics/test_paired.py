@@ -74,13 +74,21 @@ def test_where_lower_is_better_the_sides_change(differences):
         assert turned == test(-delta, std_error, n, margin=0.01)
 
 
+@pytest.mark.parametrize("skewness", [math.nan, 1e-7, 1e-3, -0.4, 1.5])
 @pytest.mark.parametrize("differences", SAMPLES)
-def test_tests_and_intervals_say_the_same(differences):
+def test_tests_and_intervals_say_the_same(differences, skewness):
     sums = sums_of(differences)
-    p_value = t_test(*sums).p_value
+    p_value = t_test(*sums, skewness=skewness).p_value
+    at_p = mean_interval(*sums, level=1 - p_value, skewness=skewness)
+    margin = abs(sums[0]) + 1.3 * sums[1]
+    less = non_inferiority_test(
+        *sums, margin=margin, higher_is_better=sums[0] < 0, skewness=skewness
+    ).p_value
+    of_margin = mean_interval(*sums, level=1 - 2 * less, skewness=skewness)
 
-    at_p = mean_interval(*sums, level=1 - p_value)
-    assert min(abs(at_p.low), abs(at_p.high)) == pytest.approx(0.0, abs=1e-12)
+    assert min(abs(at_p.low), abs(at_p.high)) == pytest.approx(0.0, abs=1e-9)
+    limit = of_margin.low if sums[0] < 0 else of_margin.high
+    assert abs(limit) == pytest.approx(margin, rel=1e-9)
 
 
 def test_effect_size_is_the_mean_over_the_deviation():

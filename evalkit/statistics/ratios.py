@@ -1,0 +1,136 @@
+"""Ratios of sums over clusters: means over users who vary together, or count differently."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.exact import SCALE_BITS, ExactSum, ExactSums
+
+Values = npt.NDArray[np.float64]
+
+LEAST_SPREAD = Fraction(1, 10**8)
+N_TERMS = 7  # columns of sums that one ratio takes
+
+
+def terms_of(values: Values, weights: Values) -> Values:
+    """What is added up of each cluster: float64[n_clusters, n_columns * N_TERMS].
+
+    Args:
+        values: float64[n_clusters, n_columns], sums of weight times value, NaN of nobody.
+        weights: of the same shape, sums of weights.
+    """
+    squares = weights * weights
+    terms = (
+        values,
+        weights,
+        values + weights,  # whose squares give the mixed products
+        values * values * values,
+        values * values * weights,
+        values * squares,
+        weights * squares,
+    )
+    return np.stack(terms, axis=2).reshape(values.shape[0], -1)
+
+
+@dataclass(frozen=True, slots=True)
+class RatioSum:
+    """A ratio of two sums over clusters, and how it varies when clusters are drawn.
+
+    Args:
+        terms: exact sums of the columns of `terms_of`.
+        is_whole: every cluster stands in one of the sums; otherwise they have no known error.
+    """
+
+    terms: tuple[ExactSum, ...]
+    is_whole: bool = True
+
+    @classmethod
+    def of(cls, sums: ExactSums, column: int, *, is_whole: bool = True) -> "RatioSum":
+        """One of the ratios that stand side by side."""
+        first = N_TERMS * column
+        return cls(tuple(sums.sum_of(first + place) for place in range(N_TERMS)), is_whole)
+
+    @property
+    def count(self) -> int:
+        """Clusters with a value."""
+        return self.terms[0].count
+
+    @property
+    def mean(self) -> float:
+        """The weighted mean, rounded once; NaN where no value has a weight."""
+        values, weights = self.terms[0].scaled, self.terms[1].scaled
+        return float(Fraction(values, weights)) if weights else math.nan
+
+    @property
+    def std_error(self) -> float | None:
+        """Of the ratio, by linearisation; None below two clusters, or where some are cut.
+
+        What is left of a large cluster is too small, as it pulls the mean towards itself. So
+        squares are over 1 - leverage, a cluster's share of the weight, on average over what is
+        left: Bell and McCaffrey's CR2 where all clusters weigh alike.
+
+        Source:
+            Cochran 1977, Sampling Techniques, 3rd edition, equation 6.13; Bell and McCaffrey 2002,
+            Bias Reduction in Standard Errors for Linear Regression, Survey Methodology 28(2).
+        """
+        weights, squares, by_weight, _ = self._residuals()
+        n = self.count
+        if n < 2 or not weights or not self.is_whole:
+            return None
+        leverage = by_weight / (weights * squares) if self._is_spread else Fraction(1, n)
+        return math.sqrt(squares / (1 - leverage)) / float(weights) if leverage < 1 else None
+
+    @property
+    def skewness(self) -> float:
+        """Of what clusters leave; NaN where they hardly differ."""
+        _, squares, _, cubes = self._residuals()
+        if not self._is_spread or self.terms[3].count < self.count:
+            return math.nan
+        return math.copysign(math.sqrt(cubes**2 * self.count / squares**3), cubes)
+
+    @property
+    def _is_spread(self) -> bool:
+        """Whether clusters leave more than the rounding of the products."""
+        return self._residuals()[1] > LEAST_SPREAD * self._square(0)
+
+    @property
+    def df(self) -> float:
+        """Satterthwaite's degrees of freedom, one less than the clusters where all weigh alike.
+
+        With h a cluster's share of the weight, 1 / (sum h^2 + sum over pairs of clusters of
+        a_c a_d), where a = h^2 / (1 - h), if users vary alone.
+
+        Source:
+            Bell and McCaffrey 2002; Imbens and Kolesar 2016, Review of Economics and Statistics
+            98(4), 701-712.
+        """
+        weights = self._total(1)
+        if self.count < 2 or not weights:
+            return math.nan
+        second, third = self._square(1) / weights**2, self._total(6) / weights**3
+        room = 1 - third / second
+        found = second + (second**2 - third**2 / second) / room**2
+        return max(1.0, float(1 / found))
+
+    def _total(self, place: int) -> Fraction:
+        return Fraction(self.terms[place].scaled, 1 << SCALE_BITS)
+
+    def _square(self, place: int) -> Fraction:
+        return Fraction(self.terms[place].squares, 1 << 2 * SCALE_BITS)
+
+    def _residuals(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        """The weight; sums of squares of what clusters leave, of these times weight, of cubes."""
+        weights = self._total(1)
+        if not weights:
+            return weights, weights, weights, weights
+        mean = self._total(0) / weights
+        of_values, of_weights = self._square(0), self._square(1)
+        mixed = self._square(2) - of_values - of_weights  # twice
+        squares = of_values - mean * mixed + mean**2 * of_weights
+        cubes, by_one, by_two, by_three = (self._total(place) for place in range(3, N_TERMS))
+        by_weight = by_one - 2 * mean * by_two + mean**2 * by_three
+        thirds = cubes - 3 * mean * by_one + 3 * mean**2 * by_two - mean**3 * by_three
+        return weights, max(Fraction(0), squares), by_weight, thirds
