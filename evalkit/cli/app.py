@@ -25,6 +25,7 @@ from evalkit.cli.partial import partial
 from evalkit.cli.report import report
 from evalkit.cli.run import run
 from evalkit.cli.schema import schema
+from evalkit.cli.select import select
 from evalkit.cli.synth import synth
 from evalkit.cli.verify import verify
 from evalkit.cli.warm import warm
@@ -51,6 +52,7 @@ COMMANDS = (
     verify,
     report,
     gate,
+    select,
 )
 
 

@@ -44,7 +44,7 @@ def baseline(
     quiet: Quiet = False,
     log_format: LogFormat = "text",
 ) -> None:
-    """Write the rankings of a baseline that is made of train alone.
+    """Write rankings of a baseline, made of train alone.
 
     popular orders items by their rows in train, recent by rows that count less with age, last
     gives users their own items again. In a config: [[rankings]] with builtin = "popular"."""

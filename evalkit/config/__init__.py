@@ -24,6 +24,7 @@ from evalkit.config._records import (
     SegmentsSection,
     StatisticsSection,
 )
+from evalkit.config._selection import Constraint, Screen, SelectionSection
 from evalkit.config._shares import is_laid_out, of_share, refuse_layout, with_paths
 from evalkit.config._tables import (
     Builtin,
@@ -53,6 +54,7 @@ __all__ = [
     "MAX_BYTES",
     "Builtin",
     "Config",
+    "Constraint",
     "Door",
     "Followed",
     "GateRule",
@@ -73,8 +75,10 @@ __all__ = [
     "RankingsTable",
     "RatingsColumns",
     "RatingsTable",
+    "Screen",
     "Segmentation",
     "SegmentsSection",
+    "SelectionSection",
     "StatisticsSection",
     "TrainColumns",
     "TrainTable",

@@ -29,6 +29,7 @@ from evalkit.config._records import (
     GateRule,
     StatisticsSection,
 )
+from evalkit.config._selection import check_selection, with_defaults
 from evalkit.config._shares import check_layout
 from evalkit.config._storage import check_storage
 from evalkit.config._variables import fill_variables, resolve_paths
@@ -90,6 +91,7 @@ def _build(
         if isinstance(tree.get(section), dict):  # [labels] is one table of [[labels]]
             tree[section] = [tree[section]]
             places.make_list(section)
+    with_defaults(tree)
     fill_variables(tree, variables, problems)
     resolve_paths(tree, base)
     tree.setdefault("name", name)
@@ -102,6 +104,7 @@ def _build(
             translate(cast("dict[str, object]", each), tree, problems)
     check_tables(tree, problems)
     check_builtins(tree, problems)
+    check_selection(tree, problems)
     check_names(tree, problems)
     check_metrics(tree, problems)
     check_profile(tree, problems)

@@ -32,6 +32,13 @@ def check_builtins(tree: Mapping[str, object], problems: Problems) -> None:
         builtin = table.get("builtin")
         if builtin is None:
             continue
+        if not isinstance(tree.get("truth"), dict):
+            problems.add(
+                (*key, "builtin"),
+                "missing-key",
+                f"{builtin!r} is made for the users of [truth], and there is none",
+                hint="evalkit baseline writes rankings of any users: give their path",
+            )
         train = tree.get("train")
         if not isinstance(train, dict):
             problems.add(

@@ -107,7 +107,7 @@ def _check_kind(has: set[str], tree: Mapping[str, object], problems: Problems) -
             "there is nothing to evaluate",
             hint="give [truth] and [[rankings]], or [log]; evalkit init writes them",
         )
-    elif kind == "rankings" and "rankings" not in has:
+    elif kind == "rankings" and "rankings" not in has | _of_trials(tree):
         _add_missing("[[rankings]]", problems)
     if kind in ("ratings", "labels"):
         _refuse_of_rankings(kind, tree, problems)
@@ -119,6 +119,12 @@ def _check_kind(has: set[str], tree: Mapping[str, object], problems: Problems) -
 
 def _add_missing(section: str, problems: Problems, hint: str = "or [log] instead of both") -> None:
     problems.add((), "missing-key", f"{section} is not given", hint=hint)
+
+
+def _of_trials(tree: Mapping[str, object]) -> set[str]:
+    """A table of trials stands for their rankings."""
+    section = tree.get("selection")
+    return {"rankings"} if isinstance(section, dict) and "trials" in section else set()
 
 
 _OF_RANKINGS = ("weight", "curves", "distributions")

@@ -11,6 +11,7 @@ from evalkit.config._doors import Door, spell_policy
 from evalkit.config._places import Places
 from evalkit.config._policies import Policies
 from evalkit.config._profiles import requests_of
+from evalkit.config._selection import SelectionSection
 from evalkit.config._tables import (
     _FORMAT,
     _WHERE,
@@ -272,6 +273,9 @@ class Config(Record):
     )
     gates: Annotated[tuple[GateRule, ...], BeforeValidator(tuple_of_list)] = Field(
         default=(), description="What must hold, or the run ends with status 1."
+    )
+    selection: SelectionSection | None = Field(
+        default=None, exclude=True, description="For evalkit select: one of many trials is chosen."
     )
     output: OutputSection = Field(default_factory=OutputSection, description="Where to write.")
     storage: dict[str, str] = Field(

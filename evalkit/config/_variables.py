@@ -179,6 +179,12 @@ def resolve_paths(tree: dict[str, object], base: str) -> None:
     if isinstance(tree["output"], dict):
         tree["output"].setdefault("path", OutputSection.model_fields["path"].default)
     _rewrite_paths(tree, resolve)
+    selection = tree.get("selection")
+    for name in ("trials", "path"):
+        _rewrite(selection, name, ("selection",), resolve)
+    if isinstance(selection, dict):
+        for name in ("path", "rankings"):
+            _rewrite(selection.get("confirm"), name, ("selection", "confirm"), resolve)
     match tree.get("metrics"):
         case {"profile": str() as profile} if is_path(profile):
             _rewrite(tree["metrics"], "profile", ("metrics",), resolve)

@@ -17,7 +17,7 @@ from evalkit.config import (
     refuse_layout,
 )
 from evalkit.credentials import storing
-from evalkit.errors import EvalkitError, note, raise_all
+from evalkit.errors import EvalkitError, RequestError, note, raise_all
 from evalkit.ids import IdPlan, plan_ids
 from evalkit.planning._needs import columns_needed, groups_needed, lacking, naming_metrics
 from evalkit.segments import SegmentTable, open_segments
@@ -116,6 +116,13 @@ class Tables:
 def open_tables(config: Config, given: Given) -> Tables:
     """Open every log; all that is wrong with any of them at once."""
     refuse_layout(config)
+    if config.selection is not None and config.log is None and not config.rankings:
+        raise RequestError(
+            "there are no rankings to measure, but a table of trials",
+            code="missing-key",
+            at=config.at("selection", "trials"),
+            hint="evalkit select CONFIG measures them",
+        )
     with storing(config.storage):
         return _open_tables(config, given)
 

@@ -12,6 +12,7 @@
 - `bootstrap`, `permutation`: resampling in the pass over the users; states that merge.
 - `tails`: p-values of draws, and of what lies beyond them.
 - `search`: where a candidate loses and gains; `change`: why a mean moved between two runs.
+- `selection`: the best of many trials, what it will be worth, who may leave a race.
 - `wilcoxon`: signed ranks, and counts of wins, ties and losses.
 
 Importing any of these loads no numba; tests and intervals of plain sums load no numpy either.

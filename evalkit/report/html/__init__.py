@@ -17,9 +17,11 @@ from evalkit.report.html._overview import (
     models_section,
     verdict_section,
 )
+from evalkit.report.html._selection import selection_body
 from evalkit.report.html._style import POLICY, SCRIPT, STYLE
 from evalkit.report.html._trends import index_body, trend_body
 from evalkit.report.record import Report
+from evalkit.report.selection import Selection
 from evalkit.report.trend import PastRun, Trend
 
 _LINKS = (
@@ -74,6 +76,16 @@ def render_index(runs: Sequence[PastRun]) -> str:
     return _page("Past runs", el("header", el("h1", "Past runs")), body)
 
 
+def render_selection_page(selection: Selection) -> str:
+    """A page with the trials of a selection, the race, and what the winner is worth."""
+    return _page(
+        selection.name,
+        el("header", el("h1", selection.name), el("p", selection.selection_id, class_="soft")),
+        el("main", selection_body(selection)),
+        el("footer", el("p", el("small", f"evalkit {selection.evalkit}"))),
+    )
+
+
 def _page(title: str, *body: Html) -> str:
     head = el(
         "head",
@@ -89,4 +101,4 @@ def _page(title: str, *body: Html) -> str:
     return f"<!doctype html>\n{el('html', head, inside, lang='en')}\n"
 
 
-__all__ = ["render_html", "render_index", "render_trends"]
+__all__ = ["render_html", "render_index", "render_selection_page", "render_trends"]

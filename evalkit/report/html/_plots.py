@@ -282,6 +282,29 @@ def _last(values: Sequence[float]) -> float:
     return next((value for value in reversed(values) if math.isfinite(value)), 0.0)
 
 
+def scatter_plot(xs: Sequence[float], values: Sequence[float], title: str, x_label: str) -> Html:
+    """One dot for each pair of numbers."""
+    height, bottom, top, left = 210.0, 180.0, 8.0, 50.0
+    x, y = spanning(xs, left, WIDTH - 12), spanning(values, bottom, top)
+    ticks = y.ticks(4)
+    grid = "".join(f"M{number(left)} {number(y(tick))}H{number(x.end)}" for tick in ticks)
+    inside: list[Html] = [_path(grid, "grid")]
+    inside += [
+        _text(left - 5, y(tick) + 4, shown, anchor="end")
+        for tick, shown in zip(ticks, tick_texts(ticks), strict=True)
+    ]
+    places = x.ticks(4)
+    inside += [
+        _text(x(tick), bottom + 14, shown, anchor="middle")
+        for tick, shown in zip(places, tick_texts(places), strict=True)
+    ]
+    inside.append(_text(left, height - 2, x_label))
+    dots = "".join(f"M{number(x(a))} {number(y(b))}h0" for a, b in zip(xs, values, strict=True))
+    inside.append(_path(dots, "dot c0"))
+    about = f"{len(xs)} dots; the table below has the numbers."
+    return _svg(WIDTH, height, title, about, *inside)
+
+
 def histogram(
     edges: Sequence[float],
     counts: Sequence[int],

@@ -1,0 +1,136 @@
+"""The section [selection]: which trials are held against one another, and how one is chosen."""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from evalkit.config._places import Key
+from evalkit.config._problems import Problems
+from evalkit.config._tables import RankingsColumns, Record, Texts, Threshold, tuple_of_list
+
+
+class Constraint(Record):
+    """What a trial must reach to be chosen."""
+
+    metric: str = Field(description="A metric of the trials, over all users.")
+    min: Threshold | None = Field(default=None, description="The value is at least that.")
+    max: Threshold | None = Field(default=None, description="The value is at most that.")
+
+
+class Screen(Record):
+    """A race: trials that some of the users say to be worse leave before all are measured."""
+
+    users: Annotated[tuple[float, ...], BeforeValidator(tuple_of_list)] = Field(
+        default=(0.02, 0.1, 1.0),
+        min_length=1,
+        description="Shares of the users, each sample within the next; the last one is 1.",
+    )
+    keep: float = Field(
+        default=0.33, gt=0, le=1, description="At least that share of the trials stays at a rung."
+    )
+
+
+class Confirmation(Record):
+    """The one look at users or rows that nothing was chosen by."""
+
+    path: Texts = Field(description="The test part: held-out interactions.")
+    where: str | None = Field(default=None, description="SQL predicate on its rows.")
+    rankings: str | None = Field(
+        default=None,
+        description="The trials' rankings for test, with a column in braces; default: their own.",
+    )
+
+
+class SelectionSection(Record):
+    """Many trials over validation, one look at test."""
+
+    trials: str | None = Field(
+        default=None,
+        description="Table of trials, CSV or Parquet, as Optuna, MLflow and Ray export it; "
+        "default: the [[rankings]].",
+    )
+    path: str | None = Field(
+        default=None,
+        description="Rankings of a trial, with a column in braces: lists/{number}.parquet; "
+        "default: a column path or rankings.",
+    )
+    columns: RankingsColumns | None = Field(
+        default=None, description="Columns of the trials' rankings; default: guessed."
+    )
+    metric: str = Field(description="What the trials are chosen by.")
+    constraints: Annotated[tuple[Constraint, ...], BeforeValidator(tuple_of_list)] = Field(
+        default=(), description="What a trial must reach: { metric = ..., min = ... }."
+    )
+    rule: Literal["best", "simplest-within"] = Field(
+        default="best",
+        description="The best, or of those that cannot be told from it the one of least cost.",
+    )
+    cost: str | None = Field(default=None, description="Column of trials: what a trial costs.")
+    screen: Screen | None = Field(
+        default=None, description="Drop hopeless trials by samples of the users."
+    )
+    estimate: Literal["bbc", "halves", "none"] = Field(
+        default="bbc", description="What the winner will be worth: by bootstrap, by halves, or not."
+    )
+    replicates: int = Field(
+        default=1000, ge=100, le=100_000, description="Resamples of the corrected estimate."
+    )
+    confirm: Confirmation | None = Field(
+        default=None, description="Measure the winner, and the baseline, once on test."
+    )
+    looks: int = Field(
+        default=1, ge=1, description="Further looks at the test part end with status 1."
+    )
+
+
+def check_selection(tree: Mapping[str, object], problems: Problems) -> None:
+    """Selections that can be made of what is given."""
+    section = tree.get("selection")
+    if not isinstance(section, dict):
+        return
+    key: Key = ("selection",)
+
+    def refuse(name: str, message: str, hint: str, code: str = "conflicting-keys") -> None:
+        problems.add((*key, name), code, message, hint=hint)
+
+    if "trials" in section and tree.get("rankings"):
+        hint = "keep one; [[rankings]] without trials are the trials themselves"
+        refuse("trials", "trials and [[rankings]] exclude each other", hint)
+    for name in ("path", "cost", "columns"):
+        if name in section and "trials" not in section:
+            message = f"{name} is of a table of trials, and there is none"
+            refuse(name, message, 'trials = "trials.csv" under [selection]', "missing-key")
+    if section.get("rule") == "simplest-within" and "cost" not in section:
+        message = "simplest-within needs to know what a trial costs"
+        refuse("rule", message, 'cost = "parameters", a column of trials', "missing-key")
+    constraints = section.get("constraints")
+    for number, each in enumerate(constraints if isinstance(constraints, list) else ()):
+        if isinstance(each, dict) and ("min" in each) == ("max" in each):
+            problems.add(
+                (*key, "constraints", number),
+                "missing-key" if "min" not in each else "conflicting-keys",
+                "the constraint has no bound" if "min" not in each else "two bounds are two",
+                hint='{ metric = "recall@10", min = 0.2 }',
+            )
+    screen = section.get("screen")
+    users = screen.get("users") if isinstance(screen, dict) else None
+    if isinstance(users, list) and all(isinstance(each, int | float) for each in users):
+        rising = all(a < b for a, b in pairwise(users))
+        if users and not (rising and users[0] > 0 and users[-1] == 1):
+            message = f"{users} do not rise from above 0 to 1"
+            refuse("screen", message, "users = [0.02, 0.1, 1.0]", "out-of-range")
+
+
+def with_defaults(tree: dict[str, object]) -> None:
+    """Measure what a selection asks for, where no [metrics] say what is measured."""
+    match tree:
+        case {"metrics": _}:
+            return
+        case {"selection": {"metric": str() as metric, **others}}:
+            listed = others.get("constraints")
+            rules = listed if isinstance(listed, list) else []
+            of_rules = [each.get("metric") for each in rules if isinstance(each, dict)]
+            names = [metric, *(each for each in of_rules if isinstance(each, str))]
+            tree["metrics"] = {"names": list(dict.fromkeys(names))}

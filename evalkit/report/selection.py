@@ -1,0 +1,187 @@
+"""One record of a choice among many trials, as selection.json and on a terminal."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from evalkit.errors import clean
+from evalkit.report.entries import Warning_
+from evalkit.report.text import pad, show_values
+
+SELECTION_SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One trial that was tried.
+
+    Args:
+        state: measured; dropped, by the race; or what the table says: failed, pruned, running.
+        value: the metric over all users, or over those of the rung that it left at.
+        delta: of the best trial; `delta_low`, `delta_high` hold for all trials at once.
+        is_alike: it cannot be told from the best.
+        unmet: constraints that it does not reach.
+        reason: why it was dropped.
+    """
+
+    model: str
+    state: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n_users: int = 0
+    delta: float | None = None
+    delta_low: float | None = None
+    delta_high: float | None = None
+    is_alike: bool = False
+    unmet: tuple[str, ...] = ()
+    cost: float | None = None
+    parameters: Mapping[str, str | float | None] = field(default_factory=dict)
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One look of a race: the share of the users, who was measured, who left."""
+
+    share: float
+    n_users: int
+    measured: tuple[str, ...]
+    dropped: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """What the winner and the baseline are worth on the test part, looked at once."""
+
+    run_id: str
+    content: str
+    value: float
+    low: float | None
+    high: float | None
+    baseline: str | None = None
+    delta: float | None = None
+    delta_low: float | None = None
+    delta_high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Many trials, the order of them, and the one that was chosen.
+
+    Args:
+        trials: the measured ones, the best first, then the others.
+        naive: the winner's own mean, which is too high, for it was chosen by it.
+        corrected: what it is worth on other users; None where nobody asked.
+        run_key: of the winner's run.
+    """
+
+    evalkit: str
+    selection_id: str
+    name: str
+    metric: str
+    rule: str
+    level: float
+    n_tried: int
+    n_measured: int
+    n_users: int
+    winner: str
+    best: str
+    naive: float
+    low: float | None
+    high: float | None
+    estimate: str
+    corrected: float | None
+    corrected_low: float | None
+    corrected_high: float | None
+    optimism: float | None
+    trials: tuple[Trial, ...]
+    rungs: tuple[Rung, ...] = ()
+    confirmed: Confirmed | None = None
+    looks: int | None = None
+    run_id: str | None = None
+    run_key: str | None = None
+    warnings: tuple[Warning_, ...] = ()
+
+    @property
+    def alike(self) -> list[str]:
+        """The trials that cannot be told from the best."""
+        return [trial.model for trial in self.trials if trial.is_alike]
+
+
+def render_selection(selection: Selection) -> str:
+    """The text of selection.json."""
+    found = {"schema_version": SELECTION_SCHEMA, **_plain(asdict(selection))}  # type: ignore[dict-item]
+    return json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def tell_selection(selection: Selection, most: int = 20) -> str:
+    """What a terminal shows: the order, the set, the winner, and what it is worth."""
+    measured = [each for each in selection.trials if each.state == "measured"]
+    head = ("trial", selection.metric, f"{selection.level:.0%} interval", "from best", "")
+    rows = [head]
+    for each in measured[:most]:
+        value, low, high, delta = show_values(
+            [math.nan if x is None else x for x in (each.value, each.low, each.high, each.delta)]
+        )
+        marks = ["chosen"] if each.model == selection.winner else []
+        marks += ["cannot be told from the best"] if each.is_alike and each.delta else []
+        marks += [f"does not reach {each}" for each in each.unmet]
+        rows.append((each.model, value, f"{low} to {high}", delta, "; ".join(marks)))
+    cells = [[clean(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "  ".join(pad(cell, widths[n], right=n in (1, 3)) for n, cell in enumerate(row)).rstrip()
+        for row in cells
+    ]
+    if len(measured) > most:
+        lines.append(f"and {len(measured) - most:,} more in selection.json")
+    dropped = sum(each.state == "dropped" for each in selection.trials)
+    others = selection.n_tried - selection.n_measured - dropped
+    told = f"{selection.n_tried:,} tried; {selection.n_measured:,} measured to the end"
+    told += f"; {dropped:,} dropped by the race" if dropped else ""
+    told += f"; {others:,} failed, pruned or unfinished" if others else ""
+    lines += ["", f"{told}; {selection.n_users:,} users"]
+    lines.append(f"{len(selection.alike):,} cannot be told from the best, {clean(selection.best)}")
+    lines.append(f"winner by {selection.rule}: {clean(selection.winner)}")
+    if selection.corrected is not None:
+        values = (selection.naive, selection.corrected)
+        naive, corrected = show_values(values)
+        line = f"its own mean {naive} is what it was chosen by; on other users about {corrected}"
+        if selection.corrected_low is not None and selection.corrected_high is not None:
+            low, high = show_values([selection.corrected_low, selection.corrected_high])
+            line += f" ({low} to {high})"
+        lines.append(line)
+    lines += _confirmed(selection)
+    lines += [f"warning[{each.code}]: {each.message}" for each in selection.warnings]
+    return "\n".join(lines)
+
+
+def _confirmed(selection: Selection) -> list[str]:
+    found = selection.confirmed
+    if found is None:
+        return []
+    value, low, high = show_values(
+        [math.nan if x is None else x for x in (found.value, found.low, found.high)]
+    )
+    lines = [f"confirmed on test: {value} ({low} to {high})"]
+    if found.delta is not None:
+        delta, low, high = show_values(
+            [math.nan if x is None else x for x in (found.delta, found.delta_low, found.delta_high)]
+        )
+        lines[0] += f"; {delta} from {clean(found.baseline or '')} ({low} to {high})"
+    if selection.looks is not None:
+        lines.append(
+            f"look {selection.looks} at this test part that is known here; "
+            "what other machines did, nobody can know"
+        )
+    return lines

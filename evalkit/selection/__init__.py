@@ -1,0 +1,7 @@
+"""One of many trials is chosen by validation, with what it will be worth, and confirmed on test."""
+
+from evalkit.selection._choose import Choice, choose_trial
+from evalkit.selection._measure import How
+from evalkit.selection._publish import finish, write_selection
+
+__all__ = ["Choice", "How", "choose_trial", "finish", "write_selection"]

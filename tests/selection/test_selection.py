@@ -1,0 +1,200 @@
+"""One of many trials: what is chosen, what it will be worth, and what is refused."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evalkit.config import load_config
+from evalkit.errors import EvalkitError
+from evalkit.report.html import render_selection_page
+from evalkit.selection import How, choose_trial, finish
+from evalkit.statistics._draws import CHUNK, draw_poisson, start_streams
+from evalkit.statistics.selection import (
+    choose_best,
+    corrected_estimate,
+    halved_estimate,
+    hopeless,
+)
+
+N_USERS, N_TRIALS = 60, 5
+
+
+def weights_of(keys, seed, replicates):
+    """The weights that replicates draw, one user at a time."""
+    starts = np.empty(keys.size, dtype=np.uint64)
+    start_streams(keys, np.uint64(seed), starts)
+    rows = np.empty((keys.size, -(-replicates // CHUNK) * CHUNK))
+    for user in range(keys.size):
+        for first in range(0, replicates, CHUNK):
+            drawn = np.empty(CHUNK)
+            draw_poisson(starts[user], first, np.empty(CHUNK, dtype=np.int32), drawn)
+            rows[user, first : first + CHUNK] = drawn
+    return rows[:, :replicates]
+
+
+def test_the_corrected_estimate_is_chosen_in_the_bag_and_measured_out_of_it():
+    random = np.random.default_rng(1)
+    values, keys = (
+        random.random((N_USERS, N_TRIALS)),
+        random.integers(0, 2**63, N_USERS).astype("u8"),
+    )
+    given = {"replicates": 120, "seed": 3, "level": 0.9}
+
+    found = corrected_estimate(values, keys, threads=1, **given)
+    order = random.permutation(N_USERS)
+    again = corrected_estimate(values[order], keys[order], threads=2, **given)
+
+    weights = weights_of(keys, 3, 120)
+    chosen = (weights.T @ values).argmax(axis=1)
+    out = weights.T == 0
+    wanted = [values[out[b], chosen[b]].mean() for b in range(120)]
+    assert found.value == pytest.approx(np.mean(wanted), abs=1e-9)
+    assert found.chosen.tolist() == np.bincount(chosen, minlength=N_TRIALS).tolist()
+    assert found.interval.low < found.value < found.interval.high
+    assert (again.value, again.interval) == (found.value, found.interval)
+
+
+def test_halves_choose_by_one_and_measure_by_the_other():
+    values = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.5], [1.0, 0.0]])
+    halves = np.array([True, False, False, True])
+
+    assert halved_estimate(values, halves, choose_best) == (0.0 + 0.0) / 2
+
+
+def test_a_race_drops_what_is_worse_and_keeps_a_share():
+    random = np.random.default_rng(2)
+    values = random.normal(0, 0.1, (400, 6)) + np.array([0.5, 0.5, 0.1, 0.2, 0.3, 0.499])
+
+    every, _, _ = hopeless(values, level=0.95, n_tests=5, keep=0.1)
+    half, _, _ = hopeless(values, level=0.95, n_tests=5, keep=0.5)
+
+    assert every == [2, 3, 4]
+    assert half == [2, 3, 4]
+    assert hopeless(values, level=0.95, n_tests=5, keep=0.8)[0] == [2]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Trials of growing worth, their table as Optuna writes it, and a config."""
+    random = np.random.default_rng(4)
+    truth = pl.DataFrame({"user": range(80), "item": random.integers(0, 9, 80)})
+    truth.write_parquet(tmp_path / "validation.parquet")
+    test = truth.with_columns(item=pl.Series(random.integers(0, 9, 80)))
+    test.write_parquet(tmp_path / "test.parquet")
+    for number, share in enumerate((0.0, 0.5, 0.55, 0.9)):
+        hits = pl.Series(random.random(80) < share)
+        lists = truth.with_columns(item=pl.when(hits).then("item").otherwise(99), rank=1)
+        lists.write_parquet(tmp_path / f"list-{number}.parquet")
+    rows = [(n, "COMPLETE", 2.0**-n, 0.1) for n in range(4)]
+    rows += [(4, "FAIL", None, None), (5, "PRUNED", 1.0, 0.2)]
+    names = ["number", "state", "params_rate", "value"]
+    pl.DataFrame(rows, schema=names, orient="row").write_csv(tmp_path / "trials.csv")
+    return tmp_path
+
+
+CONFIG = """
+[truth]
+path = "validation.parquet"
+[selection]
+trials = "trials.csv"
+path = "list-{{number}}.parquet"
+metric = "recall@1"
+replicates = 100
+{more}
+"""
+
+
+def written(folder, more="", text=CONFIG):
+    (folder / "select.toml").write_text(text.format(more=more))
+    return load_config(folder / "select.toml")
+
+
+def chosen(folder, more="", text=CONFIG):
+    return choose_trial(written(folder, more, text), How(1), lambda line: None).selection
+
+
+def test_the_best_is_chosen_and_every_trial_is_counted(folder):
+    found = chosen(folder)
+
+    assert (found.winner, found.best, found.n_tried, found.n_measured) == ("trial-3",) * 2 + (6, 4)
+    assert [each.model for each in found.trials[:4]] == [f"trial-{n}" for n in (3, 2, 1, 0)]
+    assert [each.state for each in found.trials[4:]] == ["fail", "pruned"]
+    assert found.alike == ["trial-3"]
+    assert found.trials[0].parameters == {"rate": 0.125}
+    assert found.corrected == pytest.approx(found.naive, abs=0.02)
+
+
+def test_constraints_rules_and_races(folder):
+    capped = chosen(folder, 'constraints = [{ metric = "hit@1", max = 0.8 }]\nestimate = "halves"')
+    simple = chosen(
+        folder,
+        'rule = "simplest-within"\ncost = "rate"\nconstraints = [{ metric = "hit@1", max = 0.8 }]',
+    )
+    raced = chosen(folder, "screen = { users = [0.5, 1.0], keep = 0.5 }")
+
+    assert capped.winner == capped.best in ("trial-1", "trial-2")
+    assert capped.trials[0].unmet == ("hit@1 <= 0.8",)
+    assert simple.winner == "trial-2"  # cheaper than trial-1, which cannot be told from it
+    assert raced.winner == "trial-3"
+    assert [each.model for each in raced.trials if each.state == "dropped"] == [
+        "trial-0",
+        "trial-1",
+    ]
+    assert raced.rungs[1].measured == ("trial-2", "trial-3")
+
+
+def test_the_winner_is_confirmed_on_test_and_named_for_gates(folder):
+    config = written(folder, 'confirm = { path = "test.parquet" }')
+
+    choice = choose_trial(config, How(1), lambda line: None)
+    found, path = finish(choice, folder / "runs", folder / "selections", How(1))
+
+    kept = json.loads((path / "selection.json").read_text())
+    assert kept["winner"] == "trial-3"
+    assert kept["confirmed"]["value"] == found.confirmed.value < found.corrected
+    assert (folder / "runs" / "tags" / "selected").resolve().name == kept["run_id"]
+    assert "trial-3" in (path / "selection.html").read_text()
+    assert render_selection_page(found) == (path / "selection.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ('confirm = { path = "copy.parquet" }', "selection-on-test"),
+        ('constraints = [{ metric = "hit@1", min = 2.0 }]', "no-trial-left"),
+        ('constraints = [{ metric = "hit@1" }]', "missing-key"),
+        ('rule = "simplest-within"', "missing-key"),
+        ('rule = "simplest-within"\ncost = "rats"', "missing-column"),
+        ("screen = { users = [0.5, 0.2] }", "out-of-range"),
+        ('columns = { user = "user", item = "nothing" }', "missing-column"),
+    ],
+)
+def test_bad_selections_are_refused(folder, more, code):
+    rows = pl.read_parquet(folder / "validation.parquet")
+    rows[::-1].write_parquet(folder / "copy.parquet")
+
+    def select():
+        choice = choose_trial(written(folder, more), How(1), lambda line: None)
+        finish(choice, folder / "runs", folder / "selections", How(1))
+
+    with pytest.raises(EvalkitError) as error:
+        select()
+
+    assert code in str(error.value)
+    assert not (folder / "selections").exists()
+
+
+def test_bad_tables_of_trials_are_refused(folder):
+    table = pl.read_csv(folder / "trials.csv")
+    cases = {
+        "duplicate-model": table.with_columns(name=pl.lit("same")),
+        "path-not-found": table.with_columns(number=pl.col("number") + 1),
+        "nothing-to-compare": table.with_columns(state=pl.lit("FAIL")),
+    }
+    for code, rows in cases.items():
+        rows.write_csv(folder / "trials.csv")
+        with pytest.raises(EvalkitError) as error:
+            chosen(folder)
+        assert code in str(error.value)
