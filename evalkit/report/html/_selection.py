@@ -4,9 +4,10 @@ import math
 
 from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import Mark, Row, dot_plot, scatter_plot
-from evalkit.report.html._scale import decimals_for, show
+from evalkit.report.html._scale import show
 from evalkit.report.html._tables import behind, name_cell, number_cell, table, text_cell
 from evalkit.report.selection import Selection, Trial, tell_selection
+from evalkit.report.text import decimals_for
 
 MOST_ROWS = 60
 
