@@ -188,7 +188,7 @@ class Tally:
         present = probe.ranks.present
         if truth.is_extra is not None:  # users whom the rankings alone know
             self.users_without_truth += int((present & truth.is_extra).sum())
-            if config.policies.unknown_users != "count":
+            if config.policies.unknown_users != "count" and not config.is_truthless:
                 self.unknown_rows += int(probe.ranks.lengths[truth.is_extra].sum())
             present = present[~truth.is_extra]
         n_present = int(present.sum())

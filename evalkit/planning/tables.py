@@ -139,13 +139,19 @@ def _open_tables(config: Config, given: Given) -> Tables:
         raise_all(problems)
     problems += lacking(config, opened)
     own = [(interactions, given.truth)]
-    open_segments(config.segments.named, own, given.segments, _noting(segments.append, problems))
+    has_own = not config.is_truthless
+    named = {
+        name: rule
+        for name, rule in config.segments.named.items()
+        if has_own or rule.path is not None
+    }
+    open_segments(named, own, given.segments, _noting(segments.append, problems))
     statistics = config.statistics
     rules = {"weight": statistics.weight}
     if statistics.cluster is not None:
         rules["cluster"] = Segmentation(by=statistics.cluster)
     for name, rule in rules.items():
-        if rule is not None:
+        if rule is not None and (has_own or rule.path is not None):
             held = {name: given.weight} if name == "weight" and given.weight is not None else {}
             note = partial(ratios.__setitem__, name)
             open_segments({name: rule}, own, held, _noting(note, problems))

@@ -98,7 +98,7 @@ def check_whole(task: RankingTask, sums: RankingSums) -> list[Warning_]:
     policies, truth, origin = task.config.policies, sums.truth, sums.origin
     told = _Told()
     empty_hint = 'write empty_input = "warn" under [policies] if that can be'
-    if truth.rows == 0:
+    if truth.rows == 0 and not task.config.is_truthless:
         message = "the truth has no rows"
         told.add(policies.empty_input, "empty-input", message, origin.truth, empty_hint)
     leak = find_leak(truth.truth_counts(), task.config)

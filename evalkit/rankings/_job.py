@@ -260,7 +260,8 @@ class RankingJob(RankingTask):
         if policies.unknown_users == "count":
             return self._build_truth(share, users_of_rankings(rankings, plans[0], tables.threshold))
         truth = self._build_truth(share, None)
-        if self.lists is None or policies.unknown_users == "error":
+        refuses = policies.unknown_users == "error" and not self.config.is_truthless
+        if self.lists is None or refuses:
             return truth
         others = unknown_users(rankings, truth, self.sample_of_users(), share)
         return truth if others is None else self._build_truth(share, others)
