@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from evalkit.conclusions.ratios import RatioTotal, RatioTotals
+from evalkit.conclusions.shown import Delta, ShownNumbers
 from evalkit.config import Config, StatisticsSection
 from evalkit.looks.resampling import Resampling
 from evalkit.metrics import Request
@@ -41,6 +42,7 @@ def comparisons_of(
     resampling: Resampling | None,
     ratios: RatioTotals | None,
     requests: Sequence[Request],
+    shown: ShownNumbers | None = None,
 ) -> Iterator[tuple[Comparison, Spread]]:
     """Every comparison, and what its error stands on."""
     chosen = config.statistics
@@ -48,6 +50,12 @@ def comparisons_of(
     for pair in pairs:
         for segment in totals.segments:
             for column, request in enumerate(requests):
+                if shown is not None and shown.has(request):
+                    both = shown.delta(segment, pair, request)
+                    n = both.delta.count
+                    spread = Spread(n, n - 1.0, math.nan)
+                    yield _comparison(both, None, spread, chosen, segment, pair, request), spread
+                    continue
                 if not is_mean_of_users(request, config.policies):  # nothing to pair
                     continue
                 found = totals.pair_total(segment, pair, column)
@@ -74,7 +82,7 @@ def comparisons_of(
 
 
 def _comparison(
-    found: PairTotal,
+    found: PairTotal | Delta,
     sums: tuple[RatioTotal, RatioTotal, RatioTotal] | None,
     spread: Spread,
     chosen: StatisticsSection,
@@ -129,7 +137,7 @@ def _comparison(
 
 
 def _effect_size(
-    found: PairTotal,
+    found: PairTotal | Delta,
     sums: tuple[RatioTotal, RatioTotal, RatioTotal] | None,
     mean: float,
     std_error: float | None,

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from evalkit.conclusions.ratios import RatioTotal, RatioTotals
+from evalkit.conclusions.shown import ShownNumbers
 from evalkit.config import Config, Policies, StatisticsSection, policies_of
 from evalkit.errors import DataError
 from evalkit.exact import ExactSums
@@ -28,10 +29,14 @@ def estimates_of(
     totals: GrandTotals,
     resampling: Resampling | None,
     ratios: RatioTotals | None,
+    shown: ShownNumbers | None = None,
 ) -> Iterator[Estimate]:
     for model in models:
         for segment in totals.segments:
             for column in range(n_requests):
+                if shown is not None and shown.has(measured[column]):
+                    yield _of_lists(config, measured, totals, shown, segment, model, column)
+                    continue
                 yield _by_ratio(
                     _estimate(config, measured, totals, resampling, segment, model, column),
                     None if ratios is None else ratios.total(segment, model, column),
@@ -82,6 +87,41 @@ def _estimate(
         n_users=total.count,
         n_undefined=sums.n_undefined(column) - n_extra + n_infinite,
         policies=differing(policies),
+        higher_is_better=request.metric.higher_is_better,
+    )
+
+
+def _of_lists(
+    config: Config,
+    measured: Sequence[Request],
+    totals: GrandTotals,
+    shown: ShownNumbers,
+    segment: Segment,
+    model: str,
+    column: int,
+) -> Estimate:
+    """A number of all lists together."""
+    request, sums = measured[column], totals.models[segment, model]
+    number = shown.number(segment, model, request)
+    limits = mean_interval(
+        number.mean, number.std_error, number.count, level=config.statistics.level
+    )
+    least, most = request.metric.bounds
+    return Estimate(
+        model=model,
+        metric=request.label,
+        name=request.metric.name,
+        cutoff=request.cutoff,
+        parameters=dict(request.parameters),
+        segmentation=None if segment == ALL else segment[0],
+        segment=None if segment == ALL else segment[1],
+        value=number.mean,
+        low=None if limits.low is None else max(limits.low, least),
+        high=None if limits.high is None else min(limits.high, most),
+        std_error=number.std_error,
+        n_users=number.count,
+        n_undefined=sums.n_undefined(column) - number.count,
+        policies=differing(policies_of(request, config.policies)),
         higher_is_better=request.metric.higher_is_better,
     )
 

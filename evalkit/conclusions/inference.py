@@ -13,6 +13,7 @@ from evalkit.conclusions.cautions import (
 from evalkit.conclusions.comparisons import comparisons_of, corrected
 from evalkit.conclusions.estimates import estimates_of, macros_of
 from evalkit.conclusions.ratios import RatioTotals
+from evalkit.conclusions.shown import ShownNumbers
 from evalkit.conclusions.verdicts import findings_of, standings_of, with_verdicts
 from evalkit.config import Config
 from evalkit.looks.resampling import Resampling
@@ -43,6 +44,7 @@ class Inference:
         resampling: Resampling | None = None,
         ratios: RatioTotals | None = None,
         estimates: Sequence[Estimate] | None = None,
+        shown: ShownNumbers | None = None,
     ) -> "Inference":
         """Estimates and comparisons of all models, segment by segment.
 
@@ -52,6 +54,7 @@ class Inference:
             ratios: sums over clusters, or with weights, where the config asks for them; or
                 numbers that are no means of users.
             estimates: in place of those of the sums.
+            shown: numbers of all lists together, where metrics of lists are asked for.
 
         Raises:
             DataError: a value is infinite [infinite-value].
@@ -62,9 +65,11 @@ class Inference:
         estimates = tuple(
             estimates
             if estimates is not None
-            else estimates_of(config, measured, len(requests), models, totals, resampling, ratios)
+            else estimates_of(
+                config, measured, len(requests), models, totals, resampling, ratios, shown
+            )
         )
-        compared = list(comparisons_of(config, totals, resampling, ratios, requests))
+        compared = list(comparisons_of(config, totals, resampling, ratios, requests, shown))
         comparisons, n_tests = corrected([each for each, _ in compared], chosen)
         judged = with_verdicts(comparisons, [each for _, each in compared], chosen, requests)
         standings = standings_of(estimates, judged, chosen, requests)
@@ -86,6 +91,7 @@ class Inference:
             *of_few_clusters(estimates),
             *(of_few_users(estimates) if known else of_few_values(totals, requests, models)),
             *(() if known else of_ties(config.policies, estimates, totals, measured)),
+            *(() if shown is None else shown.warnings(models)),
         )
         findings = tuple(findings_of(config, totals, requests)) if chosen.search else ()
         macros = tuple(macros_of(config, estimates))

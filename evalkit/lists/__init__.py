@@ -1,7 +1,16 @@
 """Lists of items as rankings show them: collected, and what stands beside them."""
 
-from evalkit.lists._beside import ListWork, Measure, needs_of
+from evalkit.lists._beside import ListWork, Measure, n_sums_of, needs_of
 from evalkit.lists._codes import ItemCodes
 from evalkit.lists._collect import ListCollector
+from evalkit.lists._facts import ItemFacts
 
-__all__ = ["ItemCodes", "ListCollector", "ListWork", "Measure", "needs_of"]
+__all__ = [
+    "ItemCodes",
+    "ItemFacts",
+    "ListCollector",
+    "ListWork",
+    "Measure",
+    "n_sums_of",
+    "needs_of",
+]

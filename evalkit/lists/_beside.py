@@ -11,6 +11,7 @@ import polars as pl
 from evalkit.ids import ITEM, ITEM_KEY, IdPlan, Keys
 from evalkit.kernels import kernel
 from evalkit.lists._codes import ItemCodes
+from evalkit.lists._facts import ItemFacts
 from evalkit.lists._popularity import Popularity, count_popularity
 from evalkit.metrics import Beside, Items, Lists, Request, Values, measure_lists
 from evalkit.sources import Table
@@ -71,6 +72,11 @@ class ListWork:
             self._meet(truth.item_keys, truth.item_ids)
             relevant, gains = self._rows_of(truth.pairs, truth)
         return Beside(self._items(), history, relevant, gains)
+
+    def measure(self, truth: Truth, train: Train | None) -> "Measure":
+        """What measures the users of a share."""
+        beside = self.beside(truth, train)
+        return Measure(beside, ItemFacts.of(beside.items, self.codes.stable_hashes()))
 
     def _meet(self, keys: Keys, ids: pl.DataFrame) -> None:
         """Learn the items of a log whose ids are hashed."""
@@ -164,6 +170,14 @@ def needs_of(request: Request) -> tuple[str, ...]:
     return () if rules is None else rules.needs(dict(request.parameters))
 
 
+def n_sums_of(request: Request, beside: Beside) -> int:
+    """How many sums a request of the family `sums` is made of."""
+    rules = request.metric.lists
+    assert rules is not None
+    assert rules.n_sums is not None
+    return rules.n_sums(dict(request.parameters), beside)
+
+
 def rows_of(lists: Lists, users: npt.NDArray[np.int64]) -> Lists:
     """The lists of some users."""
     return Lists(lists.starts[users], lists.lengths[users], lists.items)
@@ -178,10 +192,11 @@ class Measure:
 
     Args:
         beside: what stands beside the lists of all users.
+        facts: what is known of the items, whatever their codes.
     """
 
-    def __init__(self, beside: Beside) -> None:
-        self.beside = beside
+    def __init__(self, beside: Beside, facts: ItemFacts) -> None:
+        self.beside, self.facts = beside, facts
         self._tables: dict[Request, tuple[object, ...]] = {}
         self._lock = Lock()
 
@@ -210,6 +225,32 @@ class Measure:
             counted = self.beside.targets
         out[~counted[users]] = np.nan
         return out
+
+    def n_sums(self, requests: Sequence[Request]) -> int:
+        """How many numbers a user adds to the sums of some requests."""
+        return sum(n_sums_of(each, self.beside) for each in requests)
+
+    def sums(
+        self,
+        requests: Sequence[Request],
+        lists: Lists,
+        present: npt.NDArray[np.bool_],
+        users: npt.NDArray[np.int64],
+    ) -> Measured:
+        """float64[n_users, n_sums], what some users add to the sums of requests; NaN without.
+
+        Args:
+            lists, present: of all users, as `values` takes them.
+        """
+        mine, found = rows_of(lists, users), []
+        for each in requests:
+            out = np.full((users.size, 1, n_sums_of(each, self.beside)), np.nan)
+            cutoffs = np.array([each.kernel_cutoff])
+            measure_lists(each, mine, cutoffs, self._tables_of(each, users), out)
+            found.append(out[:, 0])
+        values = np.concatenate(found, axis=1)
+        values[~present[users]] = np.nan
+        return values
 
     def _tables_of(self, request: Request, users: npt.NDArray[np.int64]) -> tuple[object, ...]:
         """What the kernel takes of `Beside`; made once where it is the same for all users."""

@@ -17,6 +17,7 @@ from evalkit.ids import (
     ids_of_keys,
     mix,
     same_ids,
+    stable_hashes,
 )
 from evalkit.kernels import kernel
 
@@ -189,6 +190,12 @@ class ItemCodes:
         if self.plan.hashed:
             return self._ids.to_series()
         return ids_of_keys(self.plan, self.keys).to_series()
+
+    def stable_hashes(self) -> Keys:
+        """uint64[n], hashes of the ids that no version of any library changes."""
+        if not self.plan.hashed:
+            return self.keys.copy()
+        return stable_hashes(self._ids, self.plan)
 
     def orders(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """int64[n], the place of each code when ids are sorted, and when they are as text."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 import polars as pl
 
 from evalkit.conclusions.inference import Inference
+from evalkit.conclusions.shown import ShownNumbers
 from evalkit.looks.curves import precision_recall
 from evalkit.looks.parts import finish_parts
 from evalkit.looks.resampling import Resampling
@@ -51,7 +52,10 @@ def conclude(
     sums.draws.pool(totals.pooled)
     sums.ratios.pool(totals.pooled, in_clusters=statistics.cluster is not None)
     ratios = sums.ratios if task.has_ratios else None
-    inference = Inference.of(config, task.measured, models, totals, resampling, ratios)
+    for each in sums.shown.values():
+        each.pool(totals.pooled)
+    shown = ShownNumbers(sums.shown, task.measured, not task.compares)
+    inference = Inference.of(config, task.measured, models, totals, resampling, ratios, shown=shown)
     conventions = convention_warnings(config, task.requests)
     curves = tuple(sums.curves.curves(models, task.curve_requests, statistics.level))
     task.clock.stop("aggregate")

@@ -141,4 +141,4 @@ def _probe(
 
 def beside(job: RankingJob, truth: Truth, train: Train | None) -> Measure | None:
     """What measures metrics of lists, where there are any; all items must have been met."""
-    return None if job.lists is None else Measure(job.lists.beside(truth, train))
+    return None if job.lists is None else job.lists.measure(truth, train)

@@ -14,6 +14,7 @@ from evalkit.looks.histograms import Histograms
 from evalkit.looks.kept import KeptUsers
 from evalkit.looks.parts import add_parts
 from evalkit.looks.resampling import Draws
+from evalkit.looks.shown import ShownSums
 from evalkit.looks.weighted import Ratios
 from evalkit.planning.ledger import Tally
 from evalkit.planning.tables import Tables
@@ -63,6 +64,7 @@ class RankingSums:
         is_cut: two shares have a user in common.
         together: models that shares with users have rankings of.
         kept: values of users whose sums by share say too little.
+        shown: what metrics of all lists together are made of, as `conclusions.shown` names it.
         ratios: where users count differently, or vary together.
         users: values of each user, by model, where they are kept in memory.
         warnings: of policies that the columns of the rankings leave without effect.
@@ -84,6 +86,7 @@ class RankingSums:
     draws: Draws = field(default_factory=Draws)
     ratios: Ratios = field(default_factory=Ratios)
     kept: KeptUsers = field(default_factory=KeptUsers)
+    shown: dict[str, ShownSums] = field(default_factory=dict)
     seen_values: SeenValues = field(default_factory=SeenValues)
     users: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
     warnings: tuple[Warning_, ...] = ()
@@ -129,6 +132,8 @@ class RankingSums:
         self.draws.merge(other.draws)
         self.ratios.merge(other.ratios)
         self.kept.merge(other.kept)
+        for key, shown in other.shown.items():
+            add_to(self.shown, key, shown)
         self.seen_values.merge(other.seen_values)
         for name, frames in other.users.items():
             self.users.setdefault(name, []).extend(frames)

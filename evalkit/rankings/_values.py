@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evalkit.conclusions.shown import ShownNumbers, key_of
 from evalkit.lists import Measure
 from evalkit.looks.histograms import Histograms, bin_values
 from evalkit.looks.kept import UserRows
 from evalkit.looks.parts import PartSums, add_parts
+from evalkit.looks.shown import Shares, ShownSums
 from evalkit.metrics import Request
 from evalkit.planning.ledger import Tally
 from evalkit.rankings._job import RankingJob
@@ -19,7 +21,7 @@ from evalkit.rankings._splits import Split
 from evalkit.rankings._sums import RankingSums
 from evalkit.ranks import ModelProbe
 from evalkit.segments import CellSet, ItemPart
-from evalkit.sums import Pair, Totals, pairs_among
+from evalkit.sums import Pair, Totals, add_to, pairs_among
 from evalkit.truth import Truth
 from evalkit.values.blocks import Keep, UserValues, Values, measure_models
 from evalkit.values.gather import RankSets
@@ -83,6 +85,7 @@ def add_values(
         job, truth, split, {name: each.ranks for name, each in probed.items()}, pairs, lists
     )
     _add_means(models, sums)
+    _add_shown(models, sums)
     if requests := job.curve_requests:
         sums.curves.add(models.values(requests), models.names, job.threads)
     for segment, part in split.items:
@@ -111,6 +114,37 @@ def _rows_of(truth: Truth, split: Split) -> UserRows:
     clusters = keys if split.clusters is None else split.clusters
     weights = np.ones(keys.size) if split.weights is None else split.weights
     return UserRows(keys, clusters, weights, split.users)
+
+
+def _add_shown(models: _Models, sums: RankingSums) -> None:
+    """What metrics of all lists together are made of."""
+    job, truth, split, measure = models.job, models.truth, models.split, models.lists
+    groups: dict[object, list[Request]] = {}
+    for each in job.measured:
+        if ShownNumbers.has(each):
+            groups.setdefault(each.policies, []).append(each)
+    for requests in groups.values():
+        assert measure is not None
+        held = {
+            name: each.sets[each.rules_of(requests[0], job.config.policies)]
+            for name, each in models.ranks.items()
+        }
+        lists = {name: each.lists for name, each in held.items() if each.lists is not None}
+        present = {name: held[name].present for name in lists}
+        hashes = truth.stable_hashes()
+        for names in [lists] if job.compares else [{name: each} for name, each in lists.items()]:
+            share = Shares(
+                measure,
+                names,
+                {name: present[name] for name in names},
+                hashes,
+                split.users,
+                split.cells,
+                models.pairs,
+                job.threads,
+            )
+            key = key_of(requests[0], "" if job.compares else next(iter(names)))
+            add_to(sums.shown, key, ShownSums.of(share, requests))
 
 
 def _add_means(models: _Models, sums: RankingSums) -> None:

@@ -1,0 +1,485 @@
+"""How often items are shown, by model and segment; sums of lists; and the lists of some users."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.exact import CellRows, ExactSums
+from evalkit.ids import Keys, mix
+from evalkit.kernels import kernel
+from evalkit.kernels.threads import ordered_map
+from evalkit.lists import ItemFacts, Measure
+from evalkit.metrics import Lists, Request, Value, attention
+from evalkit.segments import ALL, CellSet, Segment, UserSegments
+from evalkit.sums import Pair, add_to
+
+SAMPLED = 50_000  # users whose lists are kept, of all and of each segment
+WORD = 31  # bits of the lower of two words that weights are added in
+UNIT = 2.0**62  # weights are whole numbers of its inverse
+USERS_A_PIECE = 1 << 14
+
+Counts = npt.NDArray[np.int64]
+Users = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Attention = tuple[tuple[str, Value], ...]  # parameters
+
+
+class Columns(NamedTuple):
+    """What is counted of each item: one column of counters a cutoff and kind.
+
+    Behind the lists that show the item come, in two words each, sums of attention, and sums of
+    what depends on the length of the list alone.
+
+    Args:
+        cutoffs: ascending.
+        attentions: ways to weigh ranks.
+        lengths: ways to weigh lists.
+    """
+
+    cutoffs: tuple[int, ...]
+    attentions: tuple[Attention, ...]
+    lengths: tuple[str, ...]
+
+    @classmethod
+    def of(cls, requests: Sequence[Request]) -> "Columns":
+        """What requests of the family `counts` look at."""
+        attentions, lengths = dict[Attention, None](), dict[str, None]()
+        for each in requests:
+            assert each.metric.lists is not None
+            weighing = each.metric.lists.weighing
+            if weighing == "attention":
+                attentions[attention_of(each)] = None
+            elif weighing != "lists":
+                lengths[weighing] = None
+        cutoffs = sorted({each.kernel_cutoff for each in requests})
+        return cls(tuple(cutoffs), tuple(attentions), tuple(lengths))
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return len(self.cutoffs) * (1 + 2 * len(self.attentions) + 2 * len(self.lengths))
+
+    def place(self, cutoff: int, number: int = -1) -> int:
+        """Where the lists stand, or the words of a way: of attention first, then of lengths."""
+        n = len(self.cutoffs)
+        column = self.cutoffs.index(cutoff)
+        return column if number < 0 else n + 2 * (number * n + column)
+
+    def weights(self, depth: int) -> tuple[Counts, Counts]:
+        """int64[n_ways, depth + 1] by place from 0, and by length."""
+        ranks = [attention(dict(each), depth + 1) for each in self.attentions]
+        sizes = np.maximum(np.arange(depth + 1), 1)
+        power = {"length": 0.5, "share": 1.0}
+        lists = [sizes ** -power[each] for each in self.lengths]
+        return _whole(ranks, depth), _whole(lists, depth)
+
+
+def attention_of(request: Request) -> Attention:
+    """The parameters by which a request weighs ranks."""
+    values = dict(request.parameters)
+    return tuple((name, values[name]) for name in ("attention", "patience") if name in values)
+
+
+def _whole(weights: Sequence[npt.NDArray[np.float64]], depth: int) -> Counts:
+    found = np.zeros((len(weights), depth + 1), dtype=np.int64)
+    for row, each in zip(found, weights, strict=True):
+        row[:] = np.rint(each * UNIT).astype(np.int64)
+    return found
+
+
+@kernel(allocates=False)
+def count_items(lists, users, cutoffs, by_rank, by_length, counts):  # type: ignore[no-untyped-def]
+    """Count the items of some users' lists.
+
+    Args:
+        cutoffs: int64[n_cutoffs], ascending, of which a list has none behind the first that holds
+            it whole.
+        by_rank: int64[n_ways, depth + 1]; `by_length` the same.
+        counts: int64[n_items, 1 + n_columns], of which the first one is room for the last user;
+            all but those by length must be added up from cutoff to cutoff.
+    """
+    n_cutoffs, n_ranks, n_lengths = cutoffs.size, by_rank.shape[0], by_length.shape[0]
+    mask = (1 << WORD) - 1
+    for user in users:
+        begin, length = lists.starts[user], lists.lengths[user]
+        column = 0
+        for place in range(min(length, cutoffs[n_cutoffs - 1])):
+            while place >= cutoffs[column]:
+                column += 1
+            own = counts[lists.items[begin + place]]
+            is_first = own[0] != user + 1
+            own[0] = user + 1
+            own[1 + column] += is_first
+            into = 1 + n_cutoffs
+            for way in range(n_ranks):
+                weight = by_rank[way, place]
+                own[into + 2 * column] += weight >> WORD
+                own[into + 2 * column + 1] += weight & mask
+                into += 2 * n_cutoffs
+            if not is_first:
+                continue
+            for way in range(n_lengths):
+                for later in range(column, n_cutoffs):
+                    weight = by_length[way, min(length, cutoffs[later])]
+                    own[into + 2 * later] += weight >> WORD
+                    own[into + 2 * later + 1] += weight & mask
+                into += 2 * n_cutoffs
+
+
+@dataclass(slots=True)
+class Counted:
+    """How often the lists of some users show each item.
+
+    Args:
+        items: int32[n], their codes, ascending.
+        counts: int64[n, n_columns], as `Columns` says.
+        n_users: with a list.
+    """
+
+    items: npt.NDArray[np.int32]
+    counts: Counts
+    n_users: int
+
+    @classmethod
+    def of(cls, lists: Lists, users: Users, columns: Columns, n_items: int) -> "Counted":
+        """Count the lists of some users."""
+        n = len(columns.cutoffs)
+        depth = int(lists.lengths[users].max(initial=0))
+        room = np.zeros((n_items, 1 + columns.width), dtype=np.int64)
+        cutoffs = np.array(columns.cutoffs, dtype=np.int64)
+        count_items(lists, users, cutoffs, *columns.weights(min(depth, columns.cutoffs[-1])), room)
+        items = np.flatnonzero(room[:, 0]).astype(np.int32)
+        counts = room[items, 1:]
+        np.cumsum(counts[:, :n], axis=1, out=counts[:, :n])
+        for way in range(len(columns.attentions)):
+            words = counts[:, n + 2 * n * way : n + 2 * n * (way + 1)].reshape(-1, n, 2)
+            counts[:, n + 2 * n * way : n + 2 * n * (way + 1)] = words.cumsum(axis=1).reshape(
+                -1, 2 * n
+            )
+        return cls(items, counts, users.size)
+
+    def merge(self, other: "Counted") -> None:
+        """Add what other users are shown."""
+        self._add(other, 1)
+
+    def without(self, other: "Counted") -> "Counted":
+        """What is left without some of the users."""
+        left = Counted(self.items, self.counts, self.n_users)
+        left._add(other, -1)
+        return left
+
+    def _add(self, other: "Counted", sign: int) -> None:
+        items = np.union1d(self.items, other.items).astype(np.int32)
+        counts = np.zeros((items.size, self.counts.shape[1]), dtype=np.int64)
+        counts[np.searchsorted(items, self.items)] = self.counts
+        counts[np.searchsorted(items, other.items)] += sign * other.counts
+        self.items, self.counts = items, counts
+        self.n_users += sign * other.n_users
+
+    def renamed(self, codes: npt.NDArray[np.int32]) -> "Counted":
+        """The same with other codes of items."""
+        items = codes[self.items]
+        order = np.argsort(items)
+        return Counted(items[order], self.counts[order], self.n_users)
+
+
+@dataclass(slots=True)
+class Sampled:
+    """What a model shows the users whose lists are kept.
+
+    Args:
+        present: bool[n], whether the user has a list.
+        lengths: int64[n], items of each list.
+        items: int32, list after list.
+        values: float64[n, n_sums], what each user adds to the sums.
+    """
+
+    present: npt.NDArray[np.bool_]
+    lengths: Counts
+    items: npt.NDArray[np.int32]
+    values: npt.NDArray[np.float64]
+
+    @property
+    def lists(self) -> Lists:
+        """The lists."""
+        return Lists(np.cumsum(self.lengths) - self.lengths, self.lengths, self.items)
+
+    def at(self, users: Users) -> "Sampled":
+        """What some of the users are shown."""
+        lengths = self.lengths[users]
+        places = _rows(self.lists.starts[users], lengths)
+        return Sampled(self.present[users], lengths, self.items[places], self.values[users])
+
+    @classmethod
+    def joined(cls, parts: Sequence["Sampled"]) -> "Sampled":
+        """What the users of several parts are shown."""
+        return cls(
+            np.concatenate([each.present for each in parts]),
+            np.concatenate([each.lengths for each in parts]),
+            np.concatenate([each.items for each in parts]),
+            np.concatenate([each.values for each in parts]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Lists of some models over one share of the users, to be counted.
+
+    Args:
+        lists: of each model.
+        present: bool[n_users], of each model.
+        hashes: of the users' ids.
+        segmentations: of the users.
+        cells: what their segments are made of.
+        pairs: models that are compared.
+    """
+
+    measure: Measure
+    lists: Mapping[str, Lists]
+    present: Mapping[str, npt.NDArray[np.bool_]]
+    hashes: Keys
+    segmentations: Sequence[UserSegments]
+    cells: Sequence[CellSet]
+    pairs: Sequence[Pair]
+    threads: int
+
+    def segments(self, users: npt.NDArray[np.bool_]) -> Iterator[tuple[Segment, Users]]:
+        """The users of every segment among some, all of them first, in pieces for threads."""
+        chosen = np.flatnonzero(users)
+        size = max(USERS_A_PIECE, -(-chosen.size // self.threads))
+        for begin in range(0, max(chosen.size, 1), size):
+            yield ALL, chosen[begin : begin + size]
+        for each in self.segmentations:
+            codes = each.groups.codes[chosen]
+            order = np.argsort(codes, kind="stable")
+            ends = np.cumsum(np.bincount(codes, minlength=len(each.groups.labels)))
+            parts = np.split(chosen[order], ends[:-1])
+            for label, own in zip(each.groups.labels, parts, strict=True):
+                if own.size:
+                    yield (each.name, label), own
+
+
+@dataclass(slots=True)
+class ShownSums:
+    """What lists leave behind of a share of the users; shares add up in any order.
+
+    Args:
+        items: what is known of the items.
+        counted: by segment and model.
+        sums: of each segment and model, one column a request, cutoff and number of its kernel.
+        lone, lone_sums: by segment, pair and model: users of this one alone.
+        hashes: of the users whose lists are kept.
+        segments: of each segmentation the labels, and int32[n], the place of each user's.
+        sampled: by model.
+    """
+
+    items: ItemFacts = field(default_factory=ItemFacts.nothing)
+    counted: dict[tuple[Segment, str], Counted] = field(default_factory=dict)
+    sums: dict[tuple[Segment, str], ExactSums] = field(default_factory=dict)
+    lone: dict[tuple[Segment, Pair, str], Counted] = field(default_factory=dict)
+    lone_sums: dict[tuple[Segment, Pair, str], ExactSums] = field(default_factory=dict)
+    hashes: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    segments: dict[str, tuple[tuple[str, ...], npt.NDArray[np.int32]]] = field(default_factory=dict)
+    sampled: dict[str, Sampled] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, share: Shares, requests: Sequence[Request]) -> "ShownSums":
+        """What the lists of a share leave behind for requests of the families counts and sums."""
+        found = cls(share.measure.facts)
+        counts = [each for each in requests if family_of(each) == "counts"]
+        chosen = found._sample(share)
+        if counts:
+            found._count(share, Columns.of(counts))
+        sums = [each for each in requests if family_of(each) == "sums"]
+        for name in share.lists:
+            values = found._add_sums(share, name, sums, chosen)
+            found.sampled[name] = _shown_to(chosen, share, name, values)
+        return found
+
+    def _sample(self, share: Shares) -> Users:
+        """Note the users whose hashes are the smallest."""
+        users = np.flatnonzero(np.logical_or.reduce([*share.present.values()]))
+        hashes = mix.interpret(share.hashes[users] ^ np.uint64(0x9E3779B97F4A7C15))
+        segments = {
+            each.name: (each.groups.labels, each.groups.codes[users])
+            for each in share.segmentations
+        }
+        places = smallest(hashes, segments)
+        self.hashes = hashes[places]
+        self.segments = {name: (labels, own[places]) for name, (labels, own) in segments.items()}
+        return users[places]
+
+    def _count(self, share: Shares, columns: Columns) -> None:
+        n_items = share.measure.beside.items.is_listed.size
+        for name, lists in share.lists.items():
+
+            def count(part: tuple[Segment, Users], lists: Lists = lists) -> Counted:
+                return Counted.of(lists, part[1], columns, n_items)
+
+            for pair, users in self._who(share, name):
+                parts = list(share.segments(users))
+                found = ordered_map(count, parts, threads=share.threads)
+                for (segment, _), counted in zip(parts, found, strict=True):
+                    if pair is None:
+                        add_to(self.counted, (segment, name), counted)
+                    else:
+                        add_to(self.lone, (segment, pair, name), counted)
+
+    def _who(self, share: Shares, name: str) -> Iterator[tuple[Pair | None, npt.NDArray[np.bool_]]]:
+        """The users of a model; and those whom the other model of a pair lacks, if any."""
+        present = share.present[name]
+        yield None, present
+        for pair in share.pairs:
+            if name in pair:
+                other = pair[0] if name == pair[1] else pair[1]
+                alone = present & ~share.present[other]
+                if alone.any():
+                    yield pair, alone
+
+    def _add_sums(
+        self, share: Shares, name: str, requests: Sequence[Request], chosen: Users
+    ) -> Floats:
+        """Add up the sums of a model; float64[n, n_sums] of the users whose lists are kept."""
+        n_users, n = share.hashes.size, share.measure.n_sums(requests)
+        kept, places = np.full((chosen.size, n), np.nan), np.full(n_users, -1)
+        places[chosen] = np.arange(chosen.size)
+        if not requests:
+            return kept
+        whose = dict(self._who(share, name))
+        sums = {pair: [ExactSums(n, each.n_cells) for each in share.cells] for pair in whose}
+
+        def measure(users: Users) -> tuple[Users, Floats]:
+            return users, share.measure.sums(
+                requests, share.lists[name], share.present[name], users
+            )
+
+        blocks = (
+            np.arange(begin, min(begin + USERS_A_PIECE, n_users))
+            for begin in range(0, n_users, USERS_A_PIECE)
+        )
+        for users, values in ordered_map(measure, blocks, threads=share.threads):
+            known = places[users] >= 0
+            kept[places[users][known]] = values[known]
+            for pair, them in whose.items():
+                own = values if pair is None else np.where(them[users][:, None], values, np.nan)
+                for each, cells in zip(sums[pair], share.cells, strict=True):
+                    each.add(own, rows=CellRows.of(cells.codes[users], cells.n_cells))
+        for pair, found in sums.items():
+            for each, cells in zip(found, share.cells, strict=True):
+                for segment, members in cells.members.items():
+                    if pair is None:
+                        add_to(self.sums, (segment, name), each.over(members))
+                    else:
+                        add_to(self.lone_sums, (segment, pair, name), each.over(members))
+        return kept
+
+    def merge(self, other: "ShownSums") -> None:
+        """Take over what the lists of other users left behind."""
+        self.items, mine, theirs = self.items.joined(other.items)
+        for table in (self.counted, self.lone):
+            for key, counted in table.items():
+                table[key] = counted.renamed(mine)  # type: ignore[index]
+        for each in self.sampled.values():
+            each.items = mine[each.items]
+        for key, counted in other.counted.items():
+            add_to(self.counted, key, counted.renamed(theirs))
+        for lone, counted in other.lone.items():
+            add_to(self.lone, lone, counted.renamed(theirs))
+        for key, sums in other.sums.items():
+            add_to(self.sums, key, sums)
+        for lone, sums in other.lone_sums.items():
+            add_to(self.lone_sums, lone, sums)
+        self._merge_sample(other, theirs)
+
+    def _merge_sample(self, other: "ShownSums", codes: npt.NDArray[np.int32]) -> None:
+        hashes = np.concatenate([self.hashes, other.hashes])
+        segments = dict(self.segments)
+        for name in self.segments.keys() | other.segments.keys():
+            nobody = ((), np.empty(0, dtype=np.int32))
+            segments[name] = _joined(
+                self.segments.get(name, nobody), other.segments.get(name, nobody)
+            )
+        places = smallest(hashes, segments)
+        for name in self.sampled.keys() | other.sampled.keys():
+            one = self.sampled.get(name) or _nobody(self.hashes.size, other.sampled[name])
+            two = other.sampled.get(name) or _nobody(other.hashes.size, one)
+            two = Sampled(two.present, two.lengths, codes[two.items], two.values)
+            self.sampled[name] = Sampled.joined([one, two]).at(places)
+        self.hashes = hashes[places]
+        self.segments = {name: (labels, own[places]) for name, (labels, own) in segments.items()}
+
+    def pool(self, pooled: Mapping[Segment, Segment]) -> None:
+        """Put small segments together as others."""
+        for table in (self.counted, self.lone, self.sums, self.lone_sums):
+            for key in [each for each in table if each[0] in pooled]:
+                add_to(table, (pooled[key[0]], *key[1:]), table.pop(key))  # type: ignore[arg-type, misc]
+        for name, (labels, codes) in self.segments.items():
+            into = tuple(pooled.get((name, label), (name, label))[1] for label in labels)
+            self.segments[name] = (into, codes)
+
+    def of_segment(self, segment: Segment) -> npt.NDArray[np.bool_]:
+        """bool[n]: the users of a segment, among those whose lists are kept."""
+        order = np.argsort(self.hashes, kind="stable")
+        if segment == ALL:
+            held = np.zeros(self.hashes.size, dtype=np.bool_)
+            held[order[:SAMPLED]] = True
+            return held
+        labels, codes = self.segments[segment[0]]
+        named = np.array([label == segment[1] for label in labels], dtype=np.bool_)
+        held = named[codes]
+        held[order[held[order]][SAMPLED:]] = False
+        return held
+
+
+def family_of(request: Request) -> str:
+    """The family of a request of lists; nothing for others."""
+    return "" if request.metric.lists is None else request.metric.lists.family
+
+
+def smallest(
+    hashes: Keys, segments: Mapping[str, tuple[tuple[str, ...], npt.NDArray[np.int32]]]
+) -> Users:
+    """The places of the users of the smallest hashes, of all and of each segment, in order."""
+    order = np.argsort(hashes, kind="stable")
+    kept = np.zeros(hashes.size, dtype=np.bool_)
+    kept[order[:SAMPLED]] = True
+    if hashes.size > SAMPLED:
+        for labels, codes in segments.values():
+            by_label = order[np.argsort(codes[order], kind="stable")]
+            begins = np.searchsorted(codes[by_label], np.arange(len(labels)))
+            kept[by_label[np.arange(order.size) - begins[codes[by_label]] < SAMPLED]] = True
+    return order[kept[order]]
+
+
+def _shown_to(users: Users, share: Shares, name: str, values: Floats) -> Sampled:
+    """What a model shows some users."""
+    lists = share.lists[name]
+    lengths = lists.lengths[users]
+    rows = _rows(lists.starts[users], lengths)
+    return Sampled(share.present[name][users], lengths, lists.items[rows], values)
+
+
+def _rows(starts: Users, lengths: Counts) -> Users:
+    """The places of ragged rows, one row behind the other."""
+    before = np.cumsum(lengths) - lengths
+    rows: Users = np.arange(lengths.sum()) + np.repeat(starts - before, lengths)
+    return rows
+
+
+def _nobody(n: int, like: Sampled) -> Sampled:
+    nothing = np.zeros(n, dtype=np.int64)
+    values = np.full((n, like.values.shape[1]), np.nan)
+    return Sampled(nothing > 0, nothing, np.empty(0, dtype=np.int32), values)
+
+
+Labelled = tuple[tuple[str, ...], npt.NDArray[np.int32]]
+
+
+def _joined(one: Labelled, other: Labelled) -> Labelled:
+    labels = tuple(dict.fromkeys((*one[0], *other[0])))
+    places = np.array([labels.index(label) for label in other[0]], dtype=np.int32)
+    theirs = places[other[1]] if other[1].size else other[1]
+    return labels, np.concatenate([one[1], theirs])
