@@ -1,6 +1,6 @@
 """What stands beside the lists of the users of a share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evalkit.config import ItemsTable
 from evalkit.ids import ITEM, ITEM_KEY, IdPlan, Keys
 from evalkit.kernels import kernel
 from evalkit.lists._codes import ItemCodes
 from evalkit.lists._facts import ItemFacts
 from evalkit.lists._popularity import Popularity, count_popularity
+from evalkit.lists._table import ItemTable, read_items
 from evalkit.metrics import Beside, Items, Lists, Request, Values, measure_lists
 from evalkit.sources import Table
 from evalkit.truth import Train, Truth, UserItems, item_at, relevance_at
@@ -32,11 +34,13 @@ class ListWork:
         requests: those of lists.
         codes: of the items of all logs.
         popularity: of the training log, where somebody asks.
+        table: of items, where there is one.
     """
 
     requests: tuple[Request, ...]
     codes: ItemCodes
     popularity: Popularity | None = None
+    table: ItemTable | None = None
     needs: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -44,14 +48,26 @@ class ListWork:
 
     @classmethod
     def of(
-        cls, requests: Sequence[Request], train: Table | None, plans: tuple[IdPlan, IdPlan]
+        cls,
+        requests: Sequence[Request],
+        plans: tuple[IdPlan, IdPlan],
+        *,
+        train: Table | None,
+        items: tuple[Table, ItemsTable, Sequence[str]] | None,
     ) -> "ListWork | None":
-        """The work, where metrics of lists are asked for."""
+        """The work, where metrics of lists are asked for.
+
+        Args:
+            items: their table, its section of the config, and the names of its groups.
+        """
         asked = tuple(each for each in requests if each.metric.lists is not None)
         if not asked:
             return None
-        users, items = plans
-        work = cls(asked, ItemCodes(items))
+        users, item_plan = plans
+        work = cls(asked, ItemCodes(item_plan))
+        if items is not None:
+            table, section, groups = items
+            work.table = read_items(table, section, work.codes, groups)
         if train is not None and work.needs & {"train", "history"}:
             work.popularity = count_popularity(train, users, work.codes)
         return work
@@ -62,7 +78,15 @@ class ListWork:
         cutoffs = [each.cutoff for each in self.requests]
         return None if None in cutoffs else max(each for each in cutoffs if each is not None)
 
-    def beside(self, truth: Truth, train: Train | None) -> Beside:
+    @property
+    def depth_beside(self) -> int | None:
+        """How many ranks of other lists are looked at."""
+        others = [int(dict(each.parameters).get("ref_k", 0)) for each in self.requests]
+        return None if self.depth is None else max(self.depth, *others)
+
+    def beside(
+        self, truth: Truth, train: Train | None, targets: npt.NDArray[np.bool_] | None
+    ) -> Beside:
         """What stands beside the lists of all users of a share, in the order of their codes."""
         history = relevant = gains = None
         if "history" in self.needs and train is not None:
@@ -71,12 +95,26 @@ class ListWork:
         if "relevant" in self.needs:
             self._meet(truth.item_keys, truth.item_ids)
             relevant, gains = self._rows_of(truth.pairs, truth)
-        return Beside(self._items(), history, relevant, gains)
+        return Beside(self._items(), history, relevant, gains, targets=targets)
 
-    def measure(self, truth: Truth, train: Train | None) -> "Measure":
-        """What measures the users of a share."""
-        beside = self.beside(truth, train)
-        return Measure(beside, ItemFacts.of(beside.items, self.codes.stable_hashes()))
+    def measure(
+        self,
+        truth: Truth,
+        train: Train | None,
+        *,
+        targets: npt.NDArray[np.bool_] | None,
+        reference: Lists | None,
+        earlier: Mapping[str, tuple[Lists, ...]],
+    ) -> "Measure":
+        """What measures the users of a share.
+
+        Args:
+            targets: bool[n_users], who should have got a list.
+            reference: lists of another model.
+            earlier: of each model its own lists before, the last ones first.
+        """
+        beside = self.beside(truth, train, targets)._replace(reference=reference)
+        return Measure(beside, ItemFacts.of(beside.items, self.codes.stable_hashes()), earlier)
 
     def _meet(self, keys: Keys, ids: pl.DataFrame) -> None:
         """Learn the items of a log whose ids are hashed."""
@@ -84,22 +122,22 @@ class ListWork:
             self.codes.codes_of_rows(ids.select(pl.Series(ITEM_KEY, keys), ITEM))
 
     def _items(self) -> Items:
-        codes, n = self.codes, self.codes.n
+        codes, n, table = self.codes, self.codes.n, self.table
         counts = self.popularity or Popularity()
         order, text_order = codes.orders()
         room = n - counts.users.size
         return Items(
-            is_listed=np.ones(n, dtype=np.bool_),
-            has_table=False,
+            is_listed=np.ones(n, dtype=np.bool_) if table is None else table.listed(n),
+            has_table=table is not None,
             order=order,
             text_order=text_order,
             popularity=np.pad(counts.users, (0, room)),
             interactions=np.pad(counts.rows, (0, room)),
             n_train_users=counts.n_users,
-            ages=np.full(n, np.nan),
-            genres=None,
-            vectors=None,
-            groups={},
+            ages=np.full(n, np.nan) if table is None else table.ages_of(n),
+            genres=None if table is None else table.genres_of(n),
+            vectors=None if table is None else table.vectors_of(n),
+            groups={} if table is None else table.groups_of(n),
         )
 
     def _rows_of(self, pairs: UserItems, truth: Truth) -> tuple[Lists, Measured]:
@@ -193,12 +231,22 @@ class Measure:
     Args:
         beside: what stands beside the lists of all users.
         facts: what is known of the items, whatever their codes.
+        earlier: of each model its own lists before, the last ones first.
     """
 
-    def __init__(self, beside: Beside, facts: ItemFacts) -> None:
-        self.beside, self.facts = beside, facts
+    def __init__(
+        self, beside: Beside, facts: ItemFacts, earlier: Mapping[str, tuple[Lists, ...]]
+    ) -> None:
+        self.beside, self.facts, self.earlier = beside, facts, earlier
         self._tables: dict[Request, tuple[object, ...]] = {}
         self._lock = Lock()
+
+    def of_model(self, model: str) -> "Measure":
+        """What measures one model."""
+        if not self.earlier:
+            return self
+        earlier = self.earlier.get(model, ())
+        return Measure(self.beside._replace(earlier=earlier), self.facts, {})
 
     def values(
         self,

@@ -30,9 +30,7 @@ class Definition(NamedTuple):
 def definitions_of(requests: Sequence[Request]) -> tuple[Definition, ...]:
     """What the metrics of a config are, so that two machines can tell whether they agree."""
     return tuple(
-        Definition(
-            each.label, dict(each.parameters), dict(each.policies), each.metric.kernel.digest
-        )
+        Definition(each.label, dict(each.parameters), dict(each.policies), each.metric.digest)
         for each in requests
     )
 

@@ -84,7 +84,7 @@ def key_of_inputs(config: Config, fingerprints: Sequence[str | None], sample: fl
             request.label,
             dict(request.parameters),
             dict(request.policies),
-            request.metric.kernel.digest,
+            request.metric.digest,
         ]
         for request in config.requests
     ]

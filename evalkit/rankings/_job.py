@@ -73,6 +73,7 @@ class RankingTask:
         """Whether models share users' draws or pairs, so that they are measured at one time."""
         statistics = self.config.statistics
         compares = statistics.baseline is not None or statistics.pairs == "all"
+        compares |= self.config.reference_is_model
         return compares or self.has_ratios or resamples(statistics)
 
     @property
@@ -133,7 +134,11 @@ class RankingJob(RankingTask):
     def begin(self, seed: int) -> None:
         """Start from the first row, with ids hashed by this seed."""
         self.plans = plan_ids_of(self.tables, seed)
-        self.lists = ListWork.of(self.of_lists, self.tables.train, self.plans)
+        tables, section = self.tables, self.config.items
+        items = None
+        if tables.items is not None and section is not None:
+            items = tables.items, section, tables.groups
+        self.lists = ListWork.of(self.of_lists, self.plans, train=tables.train, items=items)
         if self.folder is not None:
             labels = [request.label for request in self.requests]
             self.writer = UserWriter(self.folder, self.tables.truth.user_names, labels)
@@ -263,6 +268,8 @@ class RankingJob(RankingTask):
         refuses = policies.unknown_users == "error" and not self.config.is_truthless
         if self.lists is None or refuses:
             return truth
+        if tables.users is not None:
+            rankings.append(tables.users)
         others = unknown_users(rankings, truth, self.sample_of_users(), share)
         return truth if others is None else self._build_truth(share, others)
 

@@ -405,7 +405,7 @@ class UserValues:
         self.columns = np.argsort([column for group in groups for column in group.columns])
         self.higher_is_better = [bool(group.request.metric.higher_is_better) for group in groups]
         self._measuring = {
-            name: Measuring.of(truth, by_rules, groups, policies, lists)
+            name: Measuring.of(truth, by_rules, groups, policies, lists and lists.of_model(name))
             for name, by_rules in ranks.items()
         }
 
