@@ -126,8 +126,9 @@ def _refuse_copies(frame: pl.DataFrame, table: Table, codes: ItemCodes) -> None:
     copied = frame.filter(pl.col(ITEM_KEY).is_duplicated())
     own = codes.codes_of_rows(copied)
     named: list[object] = codes.ids().gather(own).unique().sort().head(NAMED).to_list()
+    some = ", ".join(map(repr, named))
     raise DataError(
-        f"items stand twice in the table of items, with other values: {', '.join(map(repr, named))}",
+        f"items stand twice in the table of items, with other values: {some}",
         code="conflicting-items",
         at=table.at,
         hint="keep one row of each: where, or a query that groups by item",
