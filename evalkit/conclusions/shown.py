@@ -279,10 +279,12 @@ def add_slopes(  # type: ignore[no-untyped-def]
     """
     for user in users:
         begin, n = lists.starts[user], min(lists.lengths[user], cutoff)
-        total = 0.0
+        total, n_different = 0.0, 0
         for place in range(n):
             item = lists.items[begin + place]
-            if not once or last[item] != user + 1:
+            is_first = last[item] != user + 1
+            n_different += is_first
+            if is_first or not once:
                 total += slopes[item] * by_rank[place]
             last[item] = user + 1
-        influences[user] = total * by_length[n]
+        influences[user] = total * by_length[n_different]

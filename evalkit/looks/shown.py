@@ -91,13 +91,14 @@ def _whole(weights: Sequence[npt.NDArray[np.float64]], depth: int) -> Counts:
 
 
 @kernel(allocates=False)
-def count_items(lists, users, cutoffs, by_rank, by_length, counts):  # type: ignore[no-untyped-def]
+def count_items(lists, users, cutoffs, by_rank, by_length, sizes, counts):  # type: ignore[no-untyped-def]
     """Count the items of some users' lists.
 
     Args:
         cutoffs: int64[n_cutoffs], ascending, of which a list has none behind the first that holds
             it whole.
-        by_rank: int64[n_ways, depth + 1]; `by_length` the same.
+        by_rank: int64[n_ways, depth + 1], by place; `by_length` the same, by different items.
+        sizes: int64[n_cutoffs], room for how many different items each cutoff lets in.
         counts: int64[n_items, 1 + n_columns], of which the first one is room for the last user;
             all but those by length must be added up from cutoff to cutoff.
     """
@@ -105,13 +106,23 @@ def count_items(lists, users, cutoffs, by_rank, by_length, counts):  # type: ign
     mask = (1 << WORD) - 1
     for user in users:
         begin, length = lists.starts[user], lists.lengths[user]
+        column, mark = 0, 2 * user + 2
+        for later in range(n_cutoffs):
+            sizes[later] = 0
+        for place in range(min(length, cutoffs[n_cutoffs - 1]) * (n_lengths > 0)):
+            while place >= cutoffs[column]:
+                column += 1
+            own = counts[lists.items[begin + place]]
+            for later in range(column, n_cutoffs):
+                sizes[later] += own[0] != mark - 1
+            own[0] = mark - 1
         column = 0
         for place in range(min(length, cutoffs[n_cutoffs - 1])):
             while place >= cutoffs[column]:
                 column += 1
             own = counts[lists.items[begin + place]]
-            is_first = own[0] != user + 1
-            own[0] = user + 1
+            is_first = own[0] != mark
+            own[0] = mark
             own[1 + column] += is_first
             into = 1 + n_cutoffs
             for way in range(n_ranks):
@@ -123,7 +134,7 @@ def count_items(lists, users, cutoffs, by_rank, by_length, counts):  # type: ign
                 continue
             for way in range(n_lengths):
                 for later in range(column, n_cutoffs):
-                    weight = by_length[way, min(length, cutoffs[later])]
+                    weight = by_length[way, sizes[later]]
                     own[into + 2 * later] += weight >> WORD
                     own[into + 2 * later + 1] += weight & mask
                 into += 2 * n_cutoffs
@@ -150,7 +161,8 @@ class Counted:
         depth = int(lists.lengths[users].max(initial=0))
         room = np.zeros((n_items, 1 + columns.width), dtype=np.int64)
         cutoffs = np.array(columns.cutoffs, dtype=np.int64)
-        count_items(lists, users, cutoffs, *columns.weights(min(depth, columns.cutoffs[-1])), room)
+        weights = columns.weights(min(depth, columns.cutoffs[-1]))
+        count_items(lists, users, cutoffs, *weights, np.empty_like(cutoffs), room)
         items = np.flatnonzero(room[:, 0]).astype(np.int32)
         counts = room[items, 1:]
         np.cumsum(counts[:, :n], axis=1, out=counts[:, :n])

@@ -86,7 +86,7 @@ from ._lists import (
     list_metric,
     of_items,
 )
-from ._measuring import measure_lists
+from ._measuring import digest_of, measure_lists
 from ._policies import BOUNDS, POLICIES, TIED
 from ._registry import FOLDERS, known_metrics, load_metric_files, registry, registry_of
 from ._rows import at_threshold, of_counts, of_kernel, over_rows_or_groups, over_rows_or_users
@@ -150,6 +150,7 @@ __all__ = [
     "choice",
     "describe",
     "describe_all",
+    "digest_of",
     "explain",
     "has_user_values",
     "intrinsic",

@@ -212,11 +212,6 @@ class Metric:
         return found
 
     @property
-    def digest(self) -> str:
-        """A checksum of what the declaration stands above, be it a kernel or plain Python."""
-        return (self.kernel if isinstance(self.kernel, Kernel) else Kernel(self.function)).digest
-
-    @property
     def direction(self) -> str:
         """Which way is better, in words."""
         if self.higher_is_better is None:

@@ -1,8 +1,9 @@
-"""Kernels of metrics of lists, called."""
+"""Kernels of metrics of lists, called; what a declaration stands above, by its checksum."""
 
 from typing import TYPE_CHECKING, Any
 
-from ._declare import Request, _frozen
+from ..kernels import Kernel
+from ._declare import Metric, Request, _frozen
 from ._lists import Lists
 
 if TYPE_CHECKING:
@@ -32,3 +33,9 @@ def frozen(table: Any) -> Any:
         each = map(frozen, table)
         return type(table)(*each) if hasattr(table, "_fields") else tuple(each)
     return _frozen(table) if hasattr(table, "flags") else table
+
+
+def digest_of(metric: Metric) -> str:
+    """A checksum of what a declaration stands above, be it a kernel or plain Python."""
+    kernel = metric.kernel if isinstance(metric.kernel, Kernel) else Kernel(metric.function)
+    return kernel.digest

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from evalkit.config import Config, is_laid_out
 from evalkit.errors import DataError, EvalkitError, raise_all
-from evalkit.metrics import Request
+from evalkit.metrics import Request, digest_of
 from evalkit.planning.record import key_of_inputs
 from evalkit.report import Input, Warning_
 from evalkit.runs import digest
@@ -30,7 +30,7 @@ class Definition(NamedTuple):
 def definitions_of(requests: Sequence[Request]) -> tuple[Definition, ...]:
     """What the metrics of a config are, so that two machines can tell whether they agree."""
     return tuple(
-        Definition(each.label, dict(each.parameters), dict(each.policies), each.metric.digest)
+        Definition(each.label, dict(each.parameters), dict(each.policies), digest_of(each.metric))
         for each in requests
     )
 

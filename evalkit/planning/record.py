@@ -8,6 +8,7 @@ import polars as pl
 from evalkit import __version__
 from evalkit.conclusions.inference import Inference
 from evalkit.config import Config
+from evalkit.metrics import digest_of
 from evalkit.planning.ledger import Clock
 from evalkit.report import (
     Counts,
@@ -84,7 +85,7 @@ def key_of_inputs(config: Config, fingerprints: Sequence[str | None], sample: fl
             request.label,
             dict(request.parameters),
             dict(request.policies),
-            request.metric.digest,
+            digest_of(request.metric),
         ]
         for request in config.requests
     ]
