@@ -62,7 +62,8 @@ def build(raw: Mapping[str, Any], *, run: str = "run", seed: int | None = None) 
     if seed is not None:
         known = [known[place] for place in np.random.default_rng(seed).permutation(len(known))]
     code = {item: place for place, item in enumerate(known)}
-    users = list(tables[run])
+    named = [row["user"] for row in raw.get("users", ())]
+    users = list(dict.fromkeys([*tables[run], *named]))  # also those without a list
     threshold = raw.get("threshold", 1)
 
     def lists(rows: Mapping[Any, Sequence[Any]], *, is_sorted: bool = False) -> Lists:
@@ -210,9 +211,11 @@ def measure(
     call = metric.kernel if kernel is None else kernel(metric.kernel)
     call(world.lists, within, wanted, *tables, *request.encoded, out)
     if metric.lists.family == "users":
+        if "users" not in metric.lists.needs(values):
+            out[world.lists.lengths == 0] = math.nan
         return out
     assert metric.lists.by is not None
-    is_there = ~np.isnan(out).any(axis=2)
+    is_there = ~np.isnan(out).any(axis=2) & (world.lists.lengths > 0)[:, None]
     return np.array(
         [
             metric.lists.by(values, world.beside, [float(x) for x in out[is_there[:, c], c].sum(0)])

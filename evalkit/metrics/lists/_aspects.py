@@ -1,0 +1,180 @@
+# mypy: disable-error-code="no-untyped-call, no-untyped-def"
+"""Gains of hits by genres that fall with every hit that a genre has had, and their ideal."""
+
+import math
+
+import numpy as np
+
+from evalkit.metrics import choice, kernel, number
+from evalkit.metrics.lists._categories import BY, categories, needs_of, only
+from evalkit.metrics.lists._find import stands_in
+
+GREEDY, OWN, ONES, EVERY, NONE = range(5)
+RELEVANT, HISTORY, OF_RELEVANT = 0, 1, 1
+HITS, SHOWN = 0, 1
+LOG2, RECIPROCAL = 0, 1
+ALPHA = number("alpha", 0.5, above=0.0, below=1.0, doc="What a genre loses by each hit it has had.")
+
+
+def needs(values):
+    """Genres, and right answers or a history."""
+    return (*needs_of(values), "history" if values.get("aspects") == "history" else "relevant")
+
+
+def tables(values, beside):
+    """Categories of items, who wants what, and the order in which equal gains are taken."""
+    is_history = values.get("aspects") == "history"
+    starts, codes, n = categories(only(values, "by"), beside.items)
+    wanted = beside.history if is_history else beside.relevant
+    return starts, codes, n, wanted, beside.items.text_order
+
+
+@kernel(allocates=False)
+def discounted(rank, discount):
+    """What a gain at a rank is worth."""
+    return 1.0 / math.log2(1.0 + rank) if discount == LOG2 else 1.0 / rank
+
+
+@kernel(allocates=False)
+def gain_of(starts, codes, item, wanted, worth):
+    """The sum of what the item's genres are still worth."""
+    total = 0.0
+    for each in range(starts[item], starts[item + 1]):
+        if wanted[codes[each]]:
+            total += worth[codes[each]]
+    return total
+
+
+@kernel(allocates=False)
+def lose(starts, codes, item, alpha, worth):
+    """Every genre of the item is worth less from now on."""
+    for each in range(starts[item], starts[item + 1]):
+        worth[codes[each]] *= 1.0 - alpha
+
+
+@kernel(allocates=False)
+def next_best(relevant, user, starts, codes, wanted, worth, taken, text_order):
+    """The place of the relevant item of most gain; of equal ones the last id as text."""
+    first = relevant.starts[user]
+    best, most, last = -1, -1.0, -1
+    for place in range(relevant.lengths[user]):
+        if taken[place]:
+            continue
+        item = relevant.items[first + place]
+        gain = gain_of(starts, codes, item, wanted, worth)
+        if gain > most or (gain == most and text_order[item] > last):
+            best, most, last = place, gain, text_order[item]
+    return best, most
+
+
+@kernel(allocates=False)
+def sort_descending(gains, n, ordered):
+    """Put the first gains in order, the largest first, into `ordered`."""
+    for place in range(n):
+        gain, at = gains[place], place
+        while at > 0 and ordered[at - 1] < gain:
+            ordered[at] = ordered[at - 1]
+            at -= 1
+        ordered[at] = gain
+
+
+@kernel
+def measure(
+    lists,
+    within,
+    cutoffs,
+    starts,
+    codes,
+    n_categories,
+    relevant,
+    text_order,
+    alpha,
+    discount,
+    aspects,
+    ideal,
+    penalty,
+    out,
+):
+    """Fill `out` with discounted gains over those of the ideal, or over the genres wanted."""
+    wanted = np.zeros(n_categories, dtype=np.bool_)
+    worth, best_worth = np.ones(n_categories), np.ones(n_categories)
+    longest = most = 0
+    for user in range(out.shape[0]):
+        longest = max(longest, within[user, out.shape[1] - 1])
+        most = max(most, relevant.lengths[user])
+    gains, ordered = np.empty(longest), np.empty(longest)
+    taken = np.empty(most, dtype=np.bool_)
+    for user in range(out.shape[0]):
+        first, n_relevant = relevant.starts[user], relevant.lengths[user]
+        wanted[:] = False
+        worth[:] = 1.0
+        best_worth[:] = 1.0
+        n_wanted = 0
+        for place in range(first, first + n_relevant):
+            taken[place - first] = False
+            for each in range(starts[relevant.items[place]], starts[relevant.items[place] + 1]):
+                n_wanted += not wanted[codes[each]]
+                wanted[codes[each]] = True
+        begin, place, n_best, total, best = lists.starts[user], 0, 0, 0.0, 0.0
+        every = float(n_wanted)
+        for column in range(out.shape[1]):
+            while place < within[user, column]:
+                item = lists.items[begin + place]
+                is_hit = aspects == HISTORY or stands_in(relevant, user, item)
+                gains[place] = gain_of(starts, codes, item, wanted, worth) if is_hit else 0.0
+                if is_hit or penalty == SHOWN:
+                    lose(starts, codes, item, alpha, worth)
+                total += gains[place] * discounted(place + 1, discount)
+                place += 1
+            below = 1.0
+            if ideal == GREEDY:
+                while n_best < min(cutoffs[column], n_relevant):
+                    which, gain = next_best(
+                        relevant, user, starts, codes, wanted, best_worth, taken, text_order
+                    )
+                    taken[which] = True
+                    lose(starts, codes, relevant.items[first + which], alpha, best_worth)
+                    n_best += 1
+                    best += gain * discounted(n_best, discount)
+                below = best
+            elif ideal == EVERY:
+                depth = cutoffs[column] if cutoffs[column] < NO_END else place
+                while n_best < depth:
+                    n_best += 1
+                    best += every * discounted(n_best, discount)
+                    every *= 1.0 - alpha
+                below = best
+            elif ideal == OWN:
+                below = 0.0
+                sort_descending(gains, place, ordered)
+                for rank in range(1, place + 1):
+                    below += ordered[rank - 1] * discounted(rank, discount)
+            elif ideal == ONES:
+                depth = cutoffs[column] if cutoffs[column] < NO_END else place
+                below = 0.0
+                for rank in range(1, (depth // max(n_categories, 1)) * n_categories + 1):
+                    below += discounted(rank, discount)
+            elif discount == RECIPROCAL:
+                below = float(n_wanted)
+            if n_wanted == 0:
+                out[user, column] = math.nan
+            else:
+                out[user, column] = total / below if below > 0.0 else 0.0
+
+
+NO_END = 1 << 60
+
+ASPECTS = choice(
+    "aspects",
+    {
+        "relevant": "genres of the relevant items, which alone gain",
+        "history": "genres of the user's train rows; every shown item gains",
+    },
+    doc="Which genres a user wants.",
+)
+PENALTY = choice(
+    "penalty",
+    {"hits": "hits that show it", "shown": "all shown items that have it"},
+    doc="What a genre loses by.",
+)
+__all__ = ["ALPHA", "ASPECTS", "BY", "PENALTY", "measure", "needs", "tables"]

@@ -1,0 +1,216 @@
+# mypy: disable-error-code="no-untyped-call, no-untyped-def"
+"""Distances of the pairs of items that a list shows."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evalkit.metrics import choice, kernel, of_items
+
+COSINE, JACCARD, HAMMING, COSINE_GENRES, HAMMING_GENRES, COLUMNS, COLUMNS_GENRES = range(7)
+LEAVES, NO_RANK, UNLIKE = range(3)
+UNDEFINED, ZERO = 0, 1
+OVER_PAIRS, OVER_N = 0, 1
+AXES = (
+    choice(
+        "distance",
+        {
+            "cosine": "1 less the cosine of the vectors",
+            "jaccard": "genres that one alone has, of those that either has",
+            "hamming": "share of the vectors' numbers that differ",
+            "cosine_genres": "1 less the cosine of the genres, as vectors of 0 and 1",
+            "hamming_genres": "share of all genres that one alone has",
+            "columns": "how many of the vectors' numbers differ",
+            "columns_genres": "how many genres one alone has",
+        },
+        doc="How far two items are from each other.",
+    ),
+    choice(
+        "unknown",
+        {
+            "leaves": "it leaves the pairs",
+            "no_rank": "it takes no rank, and the next item moves up",
+            "unlike": "it is like no other",
+        },
+        doc="An item outside the table of items, or without a vector.",
+    ),
+    choice(
+        "single",
+        {"nan": "undefined", "zero": "distance 0"},
+        doc="A list with fewer than two items that can be held against each other.",
+    ),
+    choice(
+        "zero_vector",
+        {"unlike": "its cosine with all others is 0", "leaves": "it leaves the pairs"},
+        doc="A vector of zeros.",
+    ),
+    choice(
+        "pairs_den",
+        {"pairs": "the pairs", "n": "the items, so that long lists score more"},
+        doc="What the sum over the pairs is divided by.",
+    ),
+)
+
+
+class Features(NamedTuple):
+    """What distances are made of; arrays without rows where a distance needs none.
+
+    `state` int8[n_items]: -1 unknown, 0 a vector of zeros, 1 another one; `rows`, `norms`: vectors;
+    `codes` int32[n_items, columns]: equal numbers of a column share a code, `first` of them the
+    code that its column begins with; `bits` uint64[n_items, words], `sizes`: genres.
+    """
+
+    state: Any
+    rows: Any
+    norms: Any
+    codes: Any
+    n_codes: int
+    bits: Any
+    sizes: Any
+
+
+def needs_of(values):
+    """Vectors or genres."""
+    return ("vector",) if values["distance"] in ("cosine", "hamming", "columns") else ("genres",)
+
+
+@of_items
+def features(values, items):
+    """What the distance asked for needs."""
+    distance = str(values["distance"])
+    size = items.is_listed.size
+    rows, norms = np.zeros((0, 0)), np.zeros(0)
+    bits, sizes = np.zeros((0, 0), dtype=np.uint64), np.zeros(0, dtype=np.int64)
+    codes, n_codes = np.zeros((0, 0), dtype=np.int32), 0
+    state = np.where(items.is_listed, 1, -1).astype(np.int8)
+    if distance in ("cosine", "hamming", "columns"):
+        rows, norms = items.vectors.rows, items.vectors.norms
+        state = np.sign(norms).astype(np.int8)
+    else:
+        bits = items.genres.bits
+        sizes = np.diff(items.genres.starts).astype(np.int64)
+        if distance != "jaccard":
+            rows = np.zeros((size, len(items.genres.names)))
+            rows[np.repeat(np.arange(size), sizes), items.genres.codes] = 1.0
+            norms = np.sqrt(sizes)
+            state[items.is_listed & (sizes == 0)] = 0
+    if distance not in ("cosine", "jaccard", "cosine_genres"):
+        columns = []
+        for column in range(rows.shape[1]):
+            each, places = np.unique(rows[:, column], return_inverse=True)
+            columns.append(places + n_codes)
+            n_codes += each.size
+        codes = np.array(columns, dtype=np.int32).reshape(len(columns), size).T.copy()
+    return Features(state, rows, norms, codes, n_codes, bits, sizes)
+
+
+def tables(values, beside):
+    """The features of items."""
+    return (features({"distance": values["distance"]}, beside.items),)
+
+
+M1, M2, M4 = 0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F
+H01 = 0x0101010101010101
+
+
+@kernel(allocates=False)
+def count_bits(word):
+    """How many bits of a uint64 are 1."""
+    one, two, four = np.uint64(1), np.uint64(2), np.uint64(4)
+    word = word - ((word >> one) & np.uint64(M1))
+    word = (word & np.uint64(M2)) + ((word >> two) & np.uint64(M2))
+    word = (word + (word >> four)) & np.uint64(M4)
+    return np.int64((word * np.uint64(H01)) >> np.uint64(56))
+
+
+@kernel(allocates=False)
+def jaccard_distance(bits, sizes, one, other):
+    """Share of the genres of two items that one of them alone has; 0 of none."""
+    both = 0
+    for word in range(bits.shape[1]):
+        both += count_bits(bits[one, word] & bits[other, word])
+    either = sizes[one] + sizes[other] - both
+    return 1.0 - both / either if either > 0 else 0.0
+
+
+@kernel(allocates=False)
+def cosine(rows, norms, one, other):
+    """Cosine of the vectors of two items; 0 of a vector of zeros."""
+    if norms[one] <= 0.0 or norms[other] <= 0.0:
+        return 0.0
+    total = 0.0
+    for column in range(rows.shape[1]):
+        total += np.float64(rows[one, column]) * np.float64(rows[other, column])
+    return total / (norms[one] * norms[other])
+
+
+@kernel(allocates=False)
+def add_item(item, some, distance, held, n_held, sums, counts):
+    """Sum of the distances of an item to those that are held, and hold it too.
+
+    Of cosines it adds the unit vector to `sums` instead, and gives 0.
+    """
+    total = 0.0
+    if distance == JACCARD:
+        for place in range(n_held):
+            total += jaccard_distance(some.bits, some.sizes, held[place], item)
+    elif distance in (COSINE, COSINE_GENRES):
+        if some.norms[item] > 0.0:
+            for column in range(sums.size):
+                sums[column] += some.rows[item, column] / some.norms[item]
+    else:
+        for column in range(some.codes.shape[1]):
+            code = some.codes[item, column]
+            total += n_held - counts[code]
+            counts[code] += 1
+    held[n_held] = item
+    return total
+
+
+@kernel
+def mean_distance(
+    lists, within, cutoffs, some, distance, unknown, single, zero_vector, pairs_den, out
+):
+    """Fill `out` with the mean distance of the pairs of items up to each cutoff."""
+    longest = 0
+    for user in range(out.shape[0]):
+        longest = max(longest, lists.lengths[user])
+    held = np.empty(longest, dtype=np.int64)
+    counts = np.zeros(some.n_codes, dtype=np.int64)
+    is_cosine = distance in (COSINE, COSINE_GENRES)
+    sums = np.zeros(some.rows.shape[1])
+    for user in range(out.shape[0]):
+        begin, place, n, n_unlike, n_units, total = lists.starts[user], 0, 0, 0, 0, 0.0
+        sums[:] = 0.0
+        for column in range(out.shape[1]):
+            stop = lists.lengths[user] if unknown == NO_RANK else within[user, column]
+            while place < stop and (unknown != NO_RANK or n < cutoffs[column]):
+                item = lists.items[begin + place]
+                place += 1
+                state = some.state[item]
+                if state < 0:
+                    n_unlike += unknown == UNLIKE
+                elif state > 0 or zero_vector == 0 or not is_cosine:
+                    total += add_item(item, some, distance, held, n, sums, counts)
+                    n_units += state > 0
+                    n += 1
+            pairs, all_of_them = n * (n - 1) / 2.0, n + n_unlike
+            distances = total
+            if is_cosine:
+                square = 0.0
+                for each in range(sums.size):
+                    square += sums[each] * sums[each]
+                distances = pairs - (square - n_units) / 2.0
+            elif distance == HAMMING or distance == HAMMING_GENRES:
+                distances = total / max(some.codes.shape[1], 1)
+            more = all_of_them * (all_of_them - 1) / 2.0 - pairs
+            distances, pairs = distances + more, pairs + more
+            if pairs > 0.0:
+                out[user, column] = distances / (pairs if pairs_den == OVER_PAIRS else all_of_them)
+            else:
+                out[user, column] = 0.0 if single == ZERO and lists.lengths[user] > 0 else math.nan
+        if not is_cosine and distance != JACCARD:
+            for each in range(n):
+                for column in range(some.codes.shape[1]):
+                    counts[some.codes[held[each], column]] = 0

@@ -1,0 +1,81 @@
+# mypy: disable-error-code="no-untyped-call, no-untyped-def"
+"""alpha-nDCG: gains of genres that fall with every hit they have had."""
+
+import math
+
+from evalkit.metrics import choice, kernel, list_metric
+from evalkit.metrics.lists._aspects import (
+    ALPHA,
+    ASPECTS,
+    BY,
+    LOG2,
+    PENALTY,
+    measure,
+    needs,
+    tables,
+)
+
+
+@list_metric(
+    name="alpha_ndcg",
+    aliases=("alpha_dcg(ideal='every')",),
+    summary="Discounted gain of genres, each worth less with every hit it has had, of the ideal's.",
+    formula="sum of sum over genres of (1 - alpha)^(earlier hits with it) / log2(1 + rank) / ideal",
+    latex=r"\frac{\sum_{i} \frac{r_i}{\log_2(1 + i)} \sum_{g \in G(i)} (1 - \alpha)^{n_g(i)}}"
+    r"{\text{ideal}}",
+    source="Clarke et al. 2008, Novelty and diversity in information retrieval evaluation, p. 663",
+    bounds=(0.0, math.inf),
+    undefined="where no relevant item has a genre",
+    parameters=(
+        BY,
+        ALPHA,
+        ASPECTS,
+        choice(
+            "ideal",
+            {
+                "greedy": "the relevant items, always the one of most gain next",
+                "own": "the list's own gains, the largest first",
+                "ones": "gain 1 at as many ranks as k holds all genres",
+                "every": "items that have every wanted genre",
+                "none": "nothing: the gain itself",
+            },
+            doc="What the gain is divided by.",
+        ),
+        PENALTY,
+    ),
+    needs=needs,
+    tables=tables,
+)
+@kernel
+def alpha_ndcg(
+    lists,
+    within,
+    cutoffs,
+    starts,
+    codes,
+    n_categories,
+    relevant,
+    text_order,
+    alpha,
+    aspects,
+    ideal,
+    penalty,
+    out,
+):
+    """Gain of the list over that of the ideal."""
+    measure(
+        lists,
+        within,
+        cutoffs,
+        starts,
+        codes,
+        n_categories,
+        relevant,
+        text_order,
+        alpha,
+        LOG2,
+        aspects,
+        ideal,
+        penalty,
+        out,
+    )

@@ -1,0 +1,94 @@
+# mypy: disable-error-code="no-untyped-call, no-untyped-def"
+"""Entropy of the genres of a list."""
+
+import math
+
+import numpy as np
+
+from evalkit.metrics import PATIENCE, choice, kernel, list_metric, number
+from evalkit.metrics.lists._categories import BY, add_masses, categories, needs_of, only
+
+FLAT, LOG2 = 0, 1
+NATS = 1
+
+
+def tables(values, beside):
+    """Categories of items."""
+    return categories(only(values, "by"), beside.items)
+
+
+@kernel(allocates=False)
+def weight_of(rank, weighting, patience):
+    """What an item at a rank weighs."""
+    if weighting == FLAT:
+        return 1.0
+    return 1.0 / math.log2(1.0 + rank) if weighting == LOG2 else patience ** (rank - 1.0)
+
+
+@list_metric(
+    name="genre_entropy",
+    aliases=("category_entropy",),
+    summary="How evenly a list is spread over genres: bits of the share of each.",
+    formula="-sum over genres of p log2 p, an item's mass split evenly over its genres",
+    latex=r"-\sum_g p_g \log_2 p_g",
+    source="Vargas 2014, Novelty and diversity enhancement and evaluation, p. 88; "
+    "Shannon 1948, A mathematical theory of communication",
+    bounds=(0.0, math.inf),
+    undefined="for a list without an item that has a genre",
+    parameters=(
+        BY,
+        choice(
+            "weighting",
+            {
+                "flat": "each item as much",
+                "log2": "1 / log2(1 + rank)",
+                "geometric": "patience ^ (rank - 1)",
+            },
+            doc="What an item at a rank weighs.",
+        ),
+        PATIENCE,
+        choice("log_base", {"2": "bits", "e": "nats"}, doc="The unit of information."),
+        number(
+            "smoothing",
+            0.0,
+            above=-1.0,
+            below=1.0,
+            tried=0.5,
+            doc="Mass that every genre has more.",
+        ),
+    ),
+    needs=needs_of,
+    tables=tables,
+)
+@kernel
+def genre_entropy(
+    lists,
+    within,
+    cutoffs,
+    starts,
+    codes,
+    n_categories,
+    weighting,
+    patience,
+    log_base,
+    smoothing,
+    out,
+):
+    """Entropy of the masses of categories up to each cutoff."""
+    masses = np.zeros(n_categories)
+    for user in range(out.shape[0]):
+        masses[:] = 0.0
+        begin, place, n = lists.starts[user], 0, 0
+        for column in range(out.shape[1]):
+            while place < within[user, column]:
+                weight = weight_of(place + 1, weighting, patience)
+                n += add_masses(starts, codes, lists.items[begin + place], weight, masses)
+                place += 1
+            total = entropy = 0.0
+            for each in range(n_categories):
+                total += masses[each] + smoothing
+            for each in range(n_categories):
+                p = (masses[each] + smoothing) / total if total > 0.0 else 0.0
+                if p > 0.0:
+                    entropy -= p * (math.log(p) if log_base == NATS else math.log2(p))
+            out[user, column] = abs(entropy) if n > 0 else math.nan
