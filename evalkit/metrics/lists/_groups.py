@@ -1,0 +1,28 @@
+# mypy: disable-error-code="no-untyped-call, no-untyped-def"
+"""Groups of items by a column of the items' table."""
+
+import numpy as np
+
+from evalkit.metrics import text
+
+BY = text("by", "provider", doc="The column of the items' table that has the groups.")
+
+
+def group_of(values, beside):
+    """int32[n_items]: the group of each item, -1 for none; and how many groups there are."""
+    group = beside.items.groups[str(values["by"])]
+    return group.codes, len(group.names)
+
+
+def sizes_of(values, items):
+    """int64[n_groups]: items of the table in each group."""
+    group = items.groups[str(values["by"])]
+    return np.bincount(group.codes[group.codes >= 0], minlength=len(group.names))
+
+
+def least_of_most(numbers):
+    """The smallest of some numbers over the largest, and which these are; complex ones by place."""
+    order = sorted(range(len(numbers)), key=lambda at: complex(numbers[at]).real)
+    low, high = order[0], order[-1]
+    most = numbers[high]
+    return (numbers[low] / most if most != 0 else np.nan), low, high
