@@ -64,23 +64,17 @@ GINI = (
         {"m": "the number of items", "m-1": "that less one, so that one item alone gives 1"},
         doc="What the sum is divided by.",
     ),
-    choice(
-        "sign",
-        {"gini": "0 is even", "one_minus": "1 less the index: 1 is even"},
-        doc="Which end is 0.",
-    ),
 )
 
 
 def gini_of(numbers, items, values):
     """The Gini index of numbers of items by its parameters, and its slopes."""
-    number, slopes = concentration(
+    return concentration(
         numbers,
         chosen(values, items, numbers),
         n_more=int(values["items"] == "catalogue_and_one"),
         minus_one=values["over"] == "m-1",
     )
-    return (1.0 - number, -slopes) if values["sign"] == "one_minus" else (number, slopes)
 
 
 def needs_of_items(values):

@@ -3,8 +3,8 @@
 
 import numpy as np
 
-from evalkit.metrics import Lists, choice, kernel, of_items
-from evalkit.metrics.lists._find import stands_in
+from evalkit.metrics import choice, kernel, of_items
+from evalkit.metrics.lists._find import NOBODY, stands_in
 from evalkit.metrics.lists._two_lists import clear, mark
 
 POPULAR = 0
@@ -16,7 +16,6 @@ REFERENCE = choice(
     },
     doc="What is expected; as many items of it are looked at as of the list.",
 )
-NOBODY = Lists(*(np.zeros(0, dtype=kind) for kind in (np.int64, np.int64, np.int32)))
 
 
 def needs_of(values):

@@ -1,7 +1,11 @@
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
 """Whether an item stands among a user's items that are in order of code."""
 
-from evalkit.metrics import kernel
+import numpy as np
+
+from evalkit.metrics import Lists, kernel
+
+NOBODY = Lists(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32))
 
 
 @kernel(allocates=False)

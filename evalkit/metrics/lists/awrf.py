@@ -5,12 +5,12 @@ import math
 
 import numpy as np
 
-from evalkit.metrics import ATTENTION, PATIENCE, Lists, choice, kernel, list_metric
+from evalkit.metrics import ATTENTION, PATIENCE, choice, kernel, list_metric
 from evalkit.metrics.lists._attention import attention_of
+from evalkit.metrics.lists._find import NOBODY
 from evalkit.metrics.lists._groups import BY, group_of, sizes_of
 
 CATALOGUE, NATS = 0, 1
-NOBODY = Lists(*(np.zeros(0, dtype=kind) for kind in (np.int64, np.int64, np.int32)))
 
 
 def needs(values):

@@ -7,7 +7,6 @@ import numpy as np
 
 from evalkit.metrics import NO_CUTOFF, Lists, choice, kernel, list_metric
 from evalkit.metrics.lists._expected import (
-    NOBODY,
     POPULAR,
     REFERENCE,
     begin_user,
@@ -16,7 +15,7 @@ from evalkit.metrics.lists._expected import (
     popular_rank,
 )
 from evalkit.metrics.lists._expected import tables as tables_of
-from evalkit.metrics.lists._find import stands_in
+from evalkit.metrics.lists._find import NOBODY, stands_in
 
 LIST = 0
 

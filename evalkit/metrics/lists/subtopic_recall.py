@@ -5,12 +5,11 @@ import math
 
 import numpy as np
 
-from evalkit.metrics import Lists, choice, kernel, list_metric
+from evalkit.metrics import choice, kernel, list_metric
 from evalkit.metrics.lists._categories import BY, categories, needs_of, only
-from evalkit.metrics.lists._find import stands_in
+from evalkit.metrics.lists._find import NOBODY, stands_in
 
 RELEVANT, ANY = 0, 1
-NONE = Lists(*(np.zeros(0, dtype=kind) for kind in (np.int64, np.int64, np.int32)))
 
 
 def needs(values):
@@ -24,7 +23,7 @@ def tables(values, beside):
     starts, codes, n = categories(only(values, "by"), beside.items)
     is_asked = beside.items.popularity > 0
     of_train = np.unique(codes[np.repeat(is_asked, np.diff(starts))]).size
-    return starts, codes, n, of_train, beside.relevant if beside.relevant is not None else NONE
+    return starts, codes, n, of_train, beside.relevant if beside.relevant is not None else NOBODY
 
 
 @list_metric(

@@ -1,0 +1,119 @@
+# mypy: disable-error-code="no-untyped-call, no-untyped-def"
+"""Expected exposure: the attention that items get in all of a user's lists, and should get."""
+
+import math
+
+import numpy as np
+
+from evalkit.metrics import ATTENTION, PATIENCE, Lists, kernel, number
+from evalkit.metrics.lists._attention import attention_of
+from evalkit.metrics.lists._find import stands_in
+
+SQUARE, PRODUCT, DISTANCE = range(3)
+AXES = (
+    ATTENTION,
+    PATIENCE,
+    number(
+        "stop",
+        0.0,
+        above=-1.0,
+        below=1.0,
+        tried=0.5,
+        doc="Who looks no further behind a relevant item, as ERR has it.",
+    ),
+)
+
+
+def tables(values, beside):
+    """Further lists of the users as one, how many there are, right answers, and items."""
+    n_users = beside.relevant.lengths.size
+    none = Lists(np.zeros(n_users, np.int64), np.zeros(n_users, np.int64), np.zeros(0, np.int32))
+    lists = beside.samples or (none,)
+    begins = np.cumsum([0, *(each.items.size for each in lists[:-1])])
+    stacked = Lists(
+        np.array([each.starts + begin for each, begin in zip(lists, begins, strict=True)]),
+        np.array([each.lengths for each in lists]),
+        np.concatenate([each.items for each in lists]),
+    )
+    return stacked, len(beside.samples), beside.relevant, beside.items.popularity.size
+
+
+@kernel
+def measure(
+    lists,
+    cutoffs,
+    samples,
+    n_samples,
+    relevant,
+    n_items,
+    attention,
+    patience,
+    stop,
+    what,
+    out,
+):
+    """Fill `out` with a sum over items of their attention and of what it should be."""
+    got = np.zeros(n_items)
+    is_noted = np.zeros(n_items, dtype=np.bool_)
+    longest = 0
+    for user in range(out.shape[0]):
+        n = lists.lengths[user] + relevant.lengths[user]
+        for each in range(n_samples):
+            n += samples.lengths[each, user]
+        longest = max(longest, n)
+    noted = np.empty(longest, dtype=np.int64)
+    for user in range(out.shape[0]):
+        first, n_wanted = relevant.starts[user], relevant.lengths[user]
+        for column in range(out.shape[1]):
+            if n_wanted == 0 or lists.lengths[user] == 0:
+                out[user, column] = math.nan
+                continue
+            n, n_others = 0, 0
+            for sample in range(n_samples + 1):
+                items = lists.items if sample == 0 else samples.items
+                begin = lists.starts[user] if sample == 0 else samples.starts[sample - 1, user]
+                end = lists.lengths[user] if sample == 0 else samples.lengths[sample - 1, user]
+                still = 1.0
+                for place in range(min(end, cutoffs[column])):
+                    item = items[begin + place]
+                    is_hit = stands_in(relevant, user, item)
+                    if not is_noted[item]:
+                        is_noted[item] = True
+                        noted[n] = item
+                        n += 1
+                        n_others += not is_hit
+                    got[item] += attention_of(place + 1, attention, patience) * still
+                    if is_hit:
+                        still *= 1.0 - stop
+            for place in range(first, first + n_wanted):
+                if not is_noted[relevant.items[place]]:
+                    is_noted[relevant.items[place]] = True
+                    noted[n] = relevant.items[place]
+                    n += 1
+            of_wanted = of_others = 0.0
+            still = 1.0
+            for rank in range(1, n_wanted + n_others + 1):
+                weight = attention_of(rank, attention, patience) * still
+                if rank <= n_wanted:
+                    of_wanted += weight / n_wanted
+                    still *= 1.0 - stop
+                else:
+                    of_others += weight / n_others
+            total = unseen = 0.0
+            for each in range(n):
+                item = noted[each]
+                is_hit = stands_in(relevant, user, item)
+                goal = of_wanted if is_hit else of_others
+                mean = got[item] / (n_samples + 1)
+                value = (mean - goal) * (mean - goal)
+                if what == SQUARE:
+                    value = mean * mean
+                elif what == PRODUCT:
+                    value = mean * goal
+                if mean == 0.0:
+                    unseen += value  # all the same, so that their order means nothing
+                else:
+                    total += value
+                got[item] = 0.0
+                is_noted[item] = False
+            out[user, column] = total + unseen

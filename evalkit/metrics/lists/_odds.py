@@ -1,0 +1,89 @@
+# mypy: disable-error-code="no-untyped-call, no-untyped-def"
+"""How often items of groups are shown, of how often they could be."""
+
+import numpy as np
+
+from evalkit.metrics import choice, kernel, text
+from evalkit.metrics.lists._find import NOBODY, stands_in
+from evalkit.metrics.lists._groups import group_of, sizes_of
+from evalkit.metrics.lists._head import is_tail
+
+GROUP = text("group", "", doc="The odds of one group by its name; without it how they differ.")
+ITEMS = choice(
+    "items",
+    {"all": "the table of items; what train lacks is tail", "train": "items that train has"},
+    doc="The items that have a group.",
+)
+
+
+def tables(values, beside):
+    """Groups of items, items of the table in each, train rows and right answers."""
+    if "by" in values:
+        codes, sizes = group_of(values, beside)[0], sizes_of(values, beside.items)
+    else:
+        head = {"head": values["head"], "ratio": values["ratio"]}
+        codes = is_tail(head, beside.items).astype(np.int32)
+        has = beside.items.is_listed
+        if values["items"] == "train":
+            has = beside.items.popularity > 0
+        codes = np.where(has, codes, -1).astype(np.int32)
+        sizes = np.bincount(codes[has], minlength=2)
+    return codes, sizes.astype(np.int64), beside.history, beside.relevant or NOBODY
+
+
+def n_sums(values, beside):
+    """Rows that are shown and rows that could be, of each group."""
+    return 2 * group_of(values, beside)[1] if "by" in values else 4
+
+
+def spread(values, beside, sums):
+    """Standard deviation of the groups' odds over their mean, or the odds of one group."""
+    n = len(sums) // 2
+    shown, possible = sums[:n], sums[n:]
+    group = str(values.get("group", ""))
+    if group:
+        names = beside.items.groups[str(values["by"])].names
+        at = names.index(group) if group in names else -1
+        return shown[at] / possible[at] if at >= 0 and possible[at] != 0 else np.nan
+    if any(each == 0 for each in possible):
+        return np.nan
+    odds = [one / other for one, other in zip(shown, possible, strict=True)]
+    mean = sum(odds) / n
+    if mean == 0:
+        return np.nan
+    return (sum((each - mean) ** 2 for each in odds) / n) ** 0.5 / mean
+
+
+@kernel
+def count(lists, within, cutoffs, codes, sizes, history, relevant, of_relevant, out):
+    """Fill `out` float64[n_users, n_cutoffs, 2 * n_groups]: shown rows, then possible ones."""
+    n_groups = sizes.size
+    for user in range(out.shape[0]):
+        begin, place = lists.starts[user], 0
+        n_wanted = relevant.lengths[user] if of_relevant else 1
+        for column in range(out.shape[1]):
+            if history.lengths[user] == 0 or n_wanted == 0:
+                for each in range(2 * n_groups):
+                    out[user, column, each] = np.nan
+                continue
+            for each in range(n_groups):
+                out[user, column, each] = out[user, column - 1, each] if column > 0 else 0.0
+            while place < within[user, column]:
+                item = lists.items[begin + place]
+                place += 1
+                if codes[item] >= 0 and (not of_relevant or stands_in(relevant, user, item)):
+                    out[user, column, codes[item]] += 1.0
+            for each in range(n_groups):
+                possible = 0 if of_relevant else sizes[each]
+                out[user, column, n_groups + each] = possible
+            if of_relevant:
+                first = relevant.starts[user]
+                for each in range(first, first + relevant.lengths[user]):
+                    item = relevant.items[each]
+                    if codes[item] >= 0 and not stands_in(history, user, item):
+                        out[user, column, n_groups + codes[item]] += 1.0
+            else:
+                first = history.starts[user]
+                for each in range(first, first + history.lengths[user]):
+                    if codes[history.items[each]] >= 0:
+                        out[user, column, n_groups + codes[history.items[each]]] -= 1.0

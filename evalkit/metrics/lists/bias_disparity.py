@@ -1,0 +1,82 @@
+# mypy: disable-error-code="no-untyped-call, no-untyped-def"
+"""Bias disparity: how lists change the share of a category that users have in train."""
+
+import math
+
+import numpy as np
+
+from evalkit.metrics import choice, kernel, list_metric, text
+from evalkit.metrics.lists._groups import BY, group_of, sizes_of
+
+
+def tables(values, beside):
+    """1 for the items of the category, and the items of each user's train rows."""
+    codes, _ = group_of(values, beside)
+    names = beside.items.groups[str(values["by"])].names
+    wanted = names.index(str(values["group"])) if values["group"] in names else -2
+    return (codes == wanted).astype(np.int64), beside.history
+
+
+def disparity(values, beside, sums):
+    """How the bias of lists is above that of train; or one of these."""
+    names = beside.items.groups[str(values["by"])].names
+    sizes = sizes_of(values, beside.items)
+    if values["group"] not in names:
+        return np.nan
+    share = sizes[names.index(str(values["group"]))] / beside.items.is_listed.sum()
+    of_list = sums[0] / sums[1] / share if sums[1] != 0 else np.nan
+    of_train = sums[2] / sums[3] / share if sums[3] != 0 else np.nan
+    if values["part"] == "list":
+        return of_list
+    if values["part"] == "train":
+        return of_train
+    return of_list / of_train - 1.0 if of_train != 0 else np.nan
+
+
+@list_metric(
+    name="bias_disparity",
+    aliases=("bias_recommendation(part='list')", "bias_source(part='train')"),
+    summary="How much more of a category lists show than their users have in train.",
+    formula="(B of lists - B of train) / B of train, B = share of the category / that of its items",
+    latex=r"\frac{B_L - B_H}{B_H}",
+    source="Tsintzou et al. 2019, Bias disparity in recommendation systems, 2",
+    bounds=(-1.0, math.inf),
+    undefined="where no train row has the category",
+    higher_is_better=None,
+    parameters=(
+        BY,
+        text("group", "", doc="The category, by its name."),
+        choice(
+            "part",
+            {
+                "disparity": "lists beside train",
+                "list": "the bias of lists alone",
+                "train": "the bias of train alone",
+            },
+            doc="Which number.",
+        ),
+    ),
+    family="sums",
+    n_sums=4,
+    by=disparity,
+    needs=("by", "history"),
+    tables=tables,
+)
+@kernel(allocates=False)
+def bias_disparity(lists, within, cutoffs, is_wanted, history, part, out):
+    """Rows of the category and rows, of the list and of the train rows of each user."""
+    for user in range(out.shape[0]):
+        first, n = history.starts[user], history.lengths[user]
+        had = 0
+        for place in range(first, first + n):
+            had += is_wanted[history.items[place]]
+        begin, place, shown = lists.starts[user], 0, 0
+        for column in range(out.shape[1]):
+            while place < within[user, column]:
+                shown += is_wanted[lists.items[begin + place]]
+                place += 1
+            is_there = n > 0 and place > 0
+            out[user, column, 0] = shown if is_there else math.nan
+            out[user, column, 1] = place if is_there else math.nan
+            out[user, column, 2] = had if is_there else math.nan
+            out[user, column, 3] = n if is_there else math.nan
