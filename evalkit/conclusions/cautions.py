@@ -8,7 +8,7 @@ from evalkit.config import Policies, policies_of
 from evalkit.exact import ExactSums
 from evalkit.metrics import BOUNDS, TIED, Request
 from evalkit.report import Estimate, Warning_
-from evalkit.segments import ALL, SMALL
+from evalkit.segments import ALL, SMALL, Segment
 from evalkit.statistics.means import is_share
 from evalkit.sums import GrandTotals
 from evalkit.values.checks import with_ties
@@ -64,17 +64,22 @@ def of_ties(
 def of_few_values(
     totals: GrandTotals, requests: Sequence[Request], models: Sequence[str]
 ) -> Iterator[Warning_]:
-    """One warning where intervals over all users may hold less than they say."""
+    """One warning where intervals may hold less than they say, of all users first."""
     found = [
-        f"{request.label} of {model!r} {why}"
+        f"{request.label} of {model!r}{_among(segment)} {why}"
+        for segment in totals.segments
         for model in models
         for column, request in enumerate(requests)
         if parts_of(request) is None
-        and (why := too_narrow(totals.models[ALL, model], column, request.metric.bounds))
+        and (why := too_narrow(totals.models[segment, model], column, request.metric.bounds))
     ]
     if found:
         more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
         yield Warning_("few-users", f"intervals may be too narrow: {found[0]}{more}")
+
+
+def _among(segment: Segment) -> str:
+    return "" if segment == ALL else f" among {segment[0]}={segment[1]}"
 
 
 def too_narrow(sums: ExactSums, column: int, bounds: tuple[float, float]) -> str:

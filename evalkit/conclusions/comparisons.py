@@ -9,14 +9,17 @@ from typing import NamedTuple
 from evalkit.conclusions.ratios import RatioTotal, RatioTotals
 from evalkit.conclusions.shown import Delta, ShownNumbers
 from evalkit.config import Config, StatisticsSection
+from evalkit.exact import SCALE_BITS
 from evalkit.looks.resampling import Resampling
 from evalkit.metrics import Request
 from evalkit.report import Comparison
 from evalkit.segments import ALL, Segment
 from evalkit.statistics.corrections import adjust
-from evalkit.statistics.intervals import mean_interval, relative_interval
+from evalkit.statistics.intervals import Interval, mean_interval, relative_interval
+from evalkit.statistics.means import is_share
 from evalkit.statistics.paired import effect_size, t_test
 from evalkit.statistics.power import smallest_difference, users_needed
+from evalkit.statistics.proportions import FEWEST_DIFFERING, mcnemar_p, paired_interval
 from evalkit.statistics.tukey import tukey_test
 from evalkit.sums import GrandTotals, Pair, PairTotal
 from evalkit.values.gather import is_mean_of_users
@@ -29,11 +32,21 @@ class Spread(NamedTuple):
         n: users, or clusters of them.
         df: degrees of freedom.
         skewness: of their differences; NaN where unknown.
+        table: users who are 1 in both, in the candidate alone, the baseline alone, neither; where
+            all are 0 or 1 and few differ.
     """
 
     n: int
     df: float
     skewness: float
+    table: tuple[int, int, int, int] | None = None
+
+    def limits(self, delta: float, std_error: float | None, *, level: float) -> Interval:
+        """Limits of a difference of this spread."""
+        if self.table is not None:
+            return paired_interval(*self.table, level=level)
+        shape = {"skewness": self.skewness, "df": self.df}
+        return mean_interval(delta, std_error, self.n, level=level, **shape)
 
 
 def comparisons_of(
@@ -67,6 +80,8 @@ def comparisons_of(
                 sums = None if ratios is None else ratios.of_pair(segment, pair, column)
                 if sums is not None:
                     spread = Spread(sums[0].count, sums[0].df, sums[0].skewness)
+                else:
+                    spread = spread._replace(table=_differing(found, request.metric.bounds))
                 if not chosen.skewness:
                     spread = spread._replace(skewness=math.nan)
                 plain = _comparison(found, sums, spread, chosen, segment, pair, request)
@@ -93,8 +108,9 @@ def _comparison(
     """The comparison of means of users, or of `sums`: delta, then baseline and candidate."""
     delta, baseline, candidate = sums or (found.delta, found.baseline, found.candidate)
     level, mean, std_error, n = chosen.level, delta.mean, delta.std_error, spread.n
-    shape = {"skewness": spread.skewness, "df": spread.df}
-    interval = mean_interval(mean, std_error, n, level=level, **shape)
+    bounds = request.metric.bounds
+    widest = bounds[1] - bounds[0]
+    interval = spread.limits(mean, std_error, level=level).within((-widest, widest))
     relative = relative_interval(
         baseline.mean,
         baseline.std_error,
@@ -106,6 +122,11 @@ def _comparison(
         df=spread.df,
     )
     is_clustered = sums is not None and chosen.cluster is not None
+    if spread.table is not None:
+        p_value, test = mcnemar_p(*spread.table[1:3]), "mcnemar"
+    else:
+        found_t = t_test(mean, std_error, n, skewness=spread.skewness, df=spread.df)
+        p_value, test = found_t.p_value, "t"
     return Comparison(
         baseline=pair[0],
         candidate=pair[1],
@@ -119,10 +140,10 @@ def _comparison(
         relative=mean / baseline.mean if baseline.mean else math.nan,
         relative_low=relative.low,
         relative_high=relative.high,
-        p_value=t_test(mean, std_error, n, **shape).p_value,
+        p_value=p_value,
         p_adjusted=None,
         effect_size=_effect_size(found, sums, mean, std_error),
-        test="t",
+        test=test,
         n_users=found.delta.count,
         n_clusters=n if is_clustered else None,
         df=spread.df if is_clustered else None,
@@ -134,6 +155,21 @@ def _comparison(
         smallest_difference=_smallest(std_error, spread, chosen),
         users_needed=_needed(std_error, spread, found.delta.count, chosen),
     )
+
+
+def _differing(found: PairTotal, bounds: tuple[float, float]) -> tuple[int, int, int, int] | None:
+    """Users who are 1 in both, in the candidate alone, the baseline alone, neither.
+
+    None where values are not all 0 or 1, or so many users differ that t tests hold.
+    """
+    if not (is_share(found.baseline, bounds) and is_share(found.candidate, bounds)):
+        return None
+    n_differ, more = found.delta.squares >> 2 * SCALE_BITS, found.delta.scaled >> SCALE_BITS
+    gained = (n_differ + more) // 2
+    both = (found.candidate.scaled >> SCALE_BITS) - gained
+    if n_differ >= FEWEST_DIFFERING or found.delta.count < 2:
+        return None
+    return both, gained, n_differ - gained, found.delta.count - both - n_differ
 
 
 def _effect_size(

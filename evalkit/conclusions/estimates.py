@@ -41,6 +41,7 @@ def estimates_of(
                     _estimate(config, measured, totals, resampling, segment, model, column),
                     None if ratios is None else ratios.total(segment, model, column),
                     config.statistics,
+                    measured[column].metric.bounds,
                 )
 
 
@@ -71,7 +72,9 @@ def _estimate(
         interval = resampling.interval(segment, model, request.label, total.mean)
     level = config.statistics.level
     skewness = sums.skewness_of(column)
-    interval = interval or interval_of(total, skewness, request.metric.bounds, level=level)
+    bounds = request.metric.bounds
+    interval = interval or interval_of(total, skewness, bounds, level=level)
+    interval = interval.within(bounds)
     return Estimate(
         model=model,
         metric=request.label,
@@ -126,7 +129,12 @@ def _of_lists(
     )
 
 
-def _by_ratio(each: Estimate, total: RatioTotal | None, chosen: StatisticsSection) -> Estimate:
+def _by_ratio(
+    each: Estimate,
+    total: RatioTotal | None,
+    chosen: StatisticsSection,
+    bounds: tuple[float, float],
+) -> Estimate:
     """The estimate over clusters, or with weights, where there are any."""
     if total is None or each.std_error is None:
         return each
@@ -137,6 +145,7 @@ def _by_ratio(each: Estimate, total: RatioTotal | None, chosen: StatisticsSectio
         each = replace(each, n_clusters=n, df=df)
     if chosen.method == "bootstrap":  # whose draws are by cluster
         return each
+    interval = interval.within(bounds)
     return replace(each, low=interval.low, high=interval.high)
 
 
@@ -164,9 +173,12 @@ def macros_of(config: Config, estimates: Sequence[Estimate]) -> Iterator[Macro]:
     groups: dict[tuple[str, str, str], list[Estimate]] = {}
     for each in estimates:
         if each.segmentation is not None and not math.isnan(each.value):
-            if UNKNOWN not in (each.segment or "").split(" & "):
+            is_cross = " & " in each.segmentation  # which no other segmentation's name holds
+            segment = each.segment or ""
+            if UNKNOWN not in (segment.split(" & ") if is_cross else [segment]):
                 groups.setdefault((each.model, each.metric, each.segmentation), []).append(each)
     named = config.segments.named
+    bounds = {request.label: request.metric.bounds for request in config.requests}
     for (model, metric, segmentation), found in groups.items():
         value = math.fsum(each.value for each in found) / len(found)
         errors = [each.std_error for each in found if each.std_error is not None]
@@ -176,5 +188,6 @@ def macros_of(config: Config, estimates: Sequence[Estimate]) -> Iterator[Macro]:
         if are_apart and len(errors) == len(found):
             error = math.sqrt(math.fsum(each * each for each in errors)) / len(found)
         limits = normal_interval(value, error, level=config.statistics.level)
+        limits = limits.within(bounds[metric])
         low, high = (None, None) if error is None else (limits.low, limits.high)
         yield Macro(model, metric, segmentation, value, error, low, high, len(found))

@@ -11,6 +11,7 @@ from evalkit.report import Comparison, Estimate, Finding, Standing
 from evalkit.segments import ALL
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.paired import equivalence_test, non_inferiority_test
+from evalkit.statistics.proportions import margin_p_values
 from evalkit.statistics.search import SegmentDelta, search_segments
 from evalkit.statistics.tukey import group_letters
 from evalkit.sums import GrandTotals
@@ -68,14 +69,18 @@ def _margin_tests(
     """p-values of "they differ by the margin" and of "it is worse by it"; NaN without one."""
     delta, std_error, n = each.delta, each.std_error, spread.n
     shape = {"skewness": spread.skewness, "df": spread.df}
-    same = equivalence_test(delta, std_error, n, margin=margin, **shape).p_value
     higher_is_better = better[each.metric]
+    if spread.table is not None:
+        above, below = margin_p_values(*spread.table, margin=margin)
+        not_worse = math.nan if higher_is_better is None else above if higher_is_better else below
+        return max(above, below), not_worse
+    same = equivalence_test(delta, std_error, n, margin=margin, **shape).p_value
     if higher_is_better is None:
         return same, math.nan
-    not_worse = non_inferiority_test(
+    test = non_inferiority_test(
         delta, std_error, n, margin=margin, higher_is_better=higher_is_better, **shape
     )
-    return same, not_worse.p_value
+    return same, test.p_value
 
 
 def _verdict(

@@ -14,6 +14,7 @@ SHORTEST_NAME, LONGEST_NAME = 6, 24
 LEFT_OUT_FIRST = (("low", "high"), ("p",), ("users needed",), ("would see",))  # of narrow terminals
 TESTS = {
     "t": "paired t test",
+    "mcnemar": "McNemar's exact test",
     "wilcoxon": "Wilcoxon's signed-rank test",
     "permutation": "sign-flip test",
     "bootstrap": "bootstrap",

@@ -127,7 +127,7 @@ class Comparison:
     p_value: float | None
     p_adjusted: float | None
     effect_size: float | None
-    test: str  # t, wilcoxon, permutation, bootstrap, tukey; "permutation, tail" beyond the draws
+    test: str  # t, mcnemar, wilcoxon, permutation, bootstrap, tukey; "..., tail" beyond draws
     n_users: int
     wins: int | None
     ties: int | None

@@ -69,7 +69,7 @@ class Number:
         policies: Mapping[str, str | float],
     ) -> Estimate:
         """The number as the report has it; `policies` are those other than the defaults."""
-        low, high = self.interval.low, self.interval.high
+        limits = self.interval.within(request.metric.bounds)
         return Estimate(
             model=model,
             metric=request.label,
@@ -79,8 +79,8 @@ class Number:
             segmentation=None if segment == ALL else segment[0],
             segment=None if segment == ALL else segment[1],
             value=self.value,
-            low=low if self.interval.exists else None,
-            high=high if self.interval.exists else None,
+            low=limits.low if limits.exists else None,
+            high=limits.high if limits.exists else None,
             std_error=self.std_error,
             n_users=self.n_users,
             n_undefined=self.n_undefined,

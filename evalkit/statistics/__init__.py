@@ -6,6 +6,7 @@
 - `ratios`: ratios of sums over clusters, or with weights.
 - `means`: those of a mean of users, from its exact sum.
 - `paired`: t, superiority, non-inferiority, equivalence, effect size.
+- `proportions`: two shares of the same users, where few of them differ.
 - `corrections`: p-values of a family, adjusted.
 - `tukey`: all pairs at once; letters for models that cannot be told apart.
 - `power`: what a comparison of so many users can see.

@@ -29,6 +29,11 @@ class Interval:
         """Whether a value is within the limits."""
         return self.low <= value <= self.high
 
+    def within(self, bounds: tuple[float, float]) -> "Interval":
+        """The same limits, none beyond what a value can be."""
+        low, high = (min(max(each, bounds[0]), bounds[1]) for each in (self.low, self.high))
+        return Interval(low, high) if self.exists else self
+
 
 NO_INTERVAL = Interval(math.nan, math.nan)
 

@@ -20,7 +20,7 @@ def interval_of(
     if is_share(total, bounds):
         return wilson_interval(total.scaled >> SCALE_BITS, total.count, level=level)
     n, error = total.count, total.std_error
-    return mean_interval(total.mean, error, n, level=level, skewness=skewness)
+    return mean_interval(total.mean, error, n, level=level, skewness=skewness).within(bounds)
 
 
 def is_share(total: ExactSum, bounds: tuple[float, float]) -> bool:
