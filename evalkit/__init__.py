@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING  # noqa: E402  # a signal may come while it is 
 os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000,muzzy_decay_ms:0")
 
 if TYPE_CHECKING:
-    from evalkit.api import compare, evaluate, evaluate_labels, evaluate_ratings
+    from evalkit.api import compare, evaluate, evaluate_labels, evaluate_ratings, load
     from evalkit.errors import EvalkitError
     from evalkit.jobs.baseline import baseline
     from evalkit.jobs.merge import merge
@@ -58,6 +58,7 @@ __all__ = [
     "evaluate",
     "evaluate_labels",
     "evaluate_ratings",
+    "load",
     "merge",
     "partial",
 ]
@@ -70,6 +71,7 @@ _HOMES = {
     "evaluate": "evalkit.api",
     "evaluate_labels": "evalkit.api",
     "evaluate_ratings": "evalkit.api",
+    "load": "evalkit.api",
     "merge": "evalkit.jobs.merge",
     "partial": "evalkit.jobs.partial",
 }

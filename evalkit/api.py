@@ -2,18 +2,34 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 
 from evalkit.config import build_config
 from evalkit.errors import RequestError
+from evalkit.given import (
+    MEMORY,
+    Columns,
+    Listed,
+    TableColumns,
+    Taken,
+    add_table,
+    columns_of,
+    depth_of,
+    held,
+    is_path,
+    keys_of,
+    listed_of,
+    named_of,
+    named_segments,
+    paths_of,
+    say_of_tables,
+    unnamed_of,
+)
 from evalkit.planning.tables import Given
 from evalkit.report import Report
-from evalkit.sources import open_given
+from evalkit.sources import Ids
 from evalkit.street import run_config
-
-Columns = Mapping[str, str | Sequence[str]]
-MEMORY = "memory"  # stands for a path where a table is in memory
 
 
 def evaluate(
@@ -30,7 +46,11 @@ def evaluate(
     users: object | None = None,
     reference: object | None = None,
     drop_seen: bool = False,
-    columns: Columns | None = None,
+    columns: TableColumns = None,
+    where: Mapping[str, str] | None = None,
+    format: Mapping[str, str] | None = None,
+    user_ids: Ids = None,
+    item_ids: Ids = None,
     segments: Mapping[str, object] | None = None,
     statistics: Mapping[str, object] | None = None,
     per_user: bool = False,
@@ -42,7 +62,9 @@ def evaluate(
     """Metrics of rankings over held-out interactions.
 
     Every table is a path (file, glob, folder, URL, or a list of them) or data in memory: Polars
-    lazy or eager, pandas, Arrow, DuckDB relations, anything with `__arrow_c_stream__`.
+    lazy or eager, pandas, Arrow, DuckDB relations, anything with `__arrow_c_stream__`;
+    `{user: {item: number}}`, `{user: [item, ...]}`, a list of items for each user; a matrix of
+    users by items (NumPy; of SciPy what is stored), whose `-inf` is not ranked; ranx' Qrels, Run.
 
     Args:
         truth: held-out interactions: user, item and, if given, relevance; None for metrics of
@@ -66,6 +88,8 @@ def evaluate(
         columns: our names (user, item, rank, score, relevance, model; genres, vector, published)
             to the tables' columns; those that are left out are guessed, `report.inputs` tells them.
             User may be several.
+        where, format: of a table, `{"truth": "split = 'test'"}`, as under `[truth]` of a config.
+        user_ids, item_ids: of the rows and columns of matrices; their numbers by default.
         segments: users, or relevant items, in groups, as under `[segments]` of a config.
         statistics: intervals and comparisons, as under `[statistics]`.
         per_user: keep the values of every user, for `report.per_user`.
@@ -83,6 +107,10 @@ def evaluate(
         >>> report = evaluate(truth, {"als": als}, metrics=["recall@2", "RR"])
         >>> report.value("recall@2"), report.value("RR")
         (0.75, 1.0)
+        >>> liked = {"ann": ["a", "b"], "bob": ["c"]}
+        >>> ranked = {"ann": {"a": 0.9, "x": 0.8, "b": 0.1}, "bob": {"c": 0.7}}
+        >>> evaluate(liked, {"als": ranked}, metrics=["recall@2"]).value("recall@2")
+        0.75
     """
     if drop_seen and train is None:
         raise RequestError(
@@ -90,11 +118,20 @@ def evaluate(
             code="missing-key",
             hint="pass train=table of user and item, or leave drop_seen out",
         )
+    taken = Taken(user_ids, item_ids, depth_of(metrics, profile, policies))
+    truth, train = taken.table(truth, "truth"), taken.table(train, "train")
     own_of_items = ("genres", "vector", "published")
-    of_logs = ("user", "item", "relevance", "rank", "score", "model")
-    named = _named(columns, (*of_logs, *own_of_items))
-    keys = ("user", "item", "rank", "score", "model")
-    listed = _listed(rankings, keys, named, what="rankings")
+    known = ("user", "item", "relevance", "rank", "score", "model", *own_of_items)
+    keys = {
+        "truth": ("user", "item", "relevance"),
+        "train": ("user", "item"),
+        "items": ("item", *own_of_items),
+        "users": ("user",),
+    }
+    of_tables = {name: columns_of(columns, name, own, known) for name, own in keys.items()}
+    ranking = ("user", "item", "rank", "score", "model")
+    named = columns_of(columns, "rankings", ranking, known)
+    listed = listed_of(taken.rankings(rankings), ranking, named, what="rankings")
     tree: dict[str, object] = {
         "metrics": _metrics_tree(metrics, primary, profile),
         "policies": dict(policies or {}),
@@ -103,33 +140,33 @@ def evaluate(
     segment_tables: dict[str, object] = {}
     if segments is not None:
         tree["segments"] = {
-            name: _named_segments(name, rule, segment_tables) for name, rule in segments.items()
+            name: named_segments(name, rule, segment_tables) for name, rule in segments.items()
         }
     weights: dict[str, object] = {}
     if statistics is not None:
         tree["statistics"] = dict(statistics)
         if "weight" in statistics:
-            weight = _named_segments("weight", statistics["weight"], weights)
+            weight = named_segments("weight", statistics["weight"], weights)
             tree["statistics"] = {**statistics, "weight": weight}
     beside: dict[str, object] = {}
-    _add_table("truth", truth, _of(named, ("user", "item", "relevance")), tree, beside)
-    _add_table("train", train, _of(named, ("user", "item")), tree, beside)
-    _add_table("items", items, _of(named, ("item", *own_of_items)), tree, beside)
-    _add_table("users", users, _of(named, ("user",)), tree, beside)
+    given_tables = {"truth": truth, "train": train, "items": items, "users": users}
+    for section, table in given_tables.items():
+        add_table(section, table, of_tables[section], tree, beside)
+    say_of_tables(tree, "where", where)
+    say_of_tables(tree, "format", format)
     if threshold is not None:
         tree["truth"] = {**cast("dict[str, object]", tree.get("truth", {})), "threshold": threshold}
     if drop_seen:
         tree["train"] = {**cast("dict[str, object]", tree["train"]), "drop_seen": True}
     if reference is not None:
-        is_path = _is_path(reference)
-        beside["reference"] = None if is_path else _held(reference, "reference")
-        text = _paths(reference)[0] if is_path else f"{MEMORY}/"
+        beside["reference"] = held(reference, "reference")
+        text = paths_of(reference)[0] if is_path(reference) else f"{MEMORY}/"
         tree["metrics"] = {**cast("dict[str, object]", tree["metrics"]), "reference": text}
     given = Given(
-        rankings=[_held(each.table, "rankings") for each in listed],
+        rankings=[held(each.table, "rankings") for each in listed],
         segments=segment_tables,
         weight=weights.get("weight"),
-        unnamed=_unnamed(listed),
+        unnamed=unnamed_of(listed),
         **beside,
     )
     return run_config(
@@ -152,7 +189,11 @@ def compare(
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
-    columns: Columns | None = None,
+    columns: TableColumns = None,
+    where: Mapping[str, str] | None = None,
+    format: Mapping[str, str] | None = None,
+    user_ids: Ids = None,
+    item_ids: Ids = None,
     segments: Mapping[str, object] | None = None,
     statistics: Mapping[str, object] | None = None,
     per_user: bool = False,
@@ -162,7 +203,8 @@ def compare(
     """Models compared user by user over the same truth: `report.comparisons`.
 
     Args:
-        truth, metrics, primary, profile, policies, threshold, columns, segments: as `evaluate`.
+        truth, metrics, primary, profile, policies, threshold, columns, where, format, user_ids,
+            item_ids, segments: as `evaluate`.
         rankings: model name -> table, two or more.
         baseline: every other model is compared with it; the first one by default.
         statistics: test, correction, level, margin and so on, as under `[statistics]`.
@@ -198,6 +240,10 @@ def compare(
         policies=policies,
         threshold=threshold,
         columns=columns,
+        where=where,
+        format=format,
+        user_ids=user_ids,
+        item_ids=item_ids,
         segments=segments,
         statistics=chosen,
         per_user=per_user,
@@ -205,6 +251,23 @@ def compare(
         memory_limit=memory_limit,
         name="compare",
     )
+
+
+def load(
+    run: str | os.PathLike[str] = "last", *, folder: str | os.PathLike[str] = "runs"
+) -> Report:
+    """The report of a finished run.
+
+    Args:
+        run: last, last~1, a tag, an id, or the path of a run's directory.
+        folder: of runs.
+    Raises:
+        RequestError: there is no such run [unknown-run, missing-runs].
+        DataError: what is there cannot be read [run-damaged, report-unreadable, report-schema].
+    """
+    from evalkit.history import load_named
+
+    return load_named(Path(folder), os.fspath(run))
 
 
 def _metrics_tree(
@@ -219,76 +282,6 @@ def _metrics_tree(
         )
     leads = primary if isinstance(primary, str) else list(primary)
     return {"names": list(metrics), "primary": leads, "profile": profile}
-
-
-def _named(columns: Columns | None, keys: Sequence[str]) -> dict[str, str | Sequence[str]]:
-    """The columns as named; every one is a key that the tables can have.
-
-    Raises:
-        RequestError: a name stands for nothing [unknown-key].
-    """
-    for key in columns or {}:
-        if key not in keys:
-            raise RequestError(
-                f"no column is called {key!r} here",
-                code="unknown-key",
-                at="columns",
-                hint=f"the keys are our names: {', '.join(keys)}",
-            )
-    return dict(columns or {})
-
-
-def _named_segments(name: str, rule: object, in_memory: dict[str, object]) -> object:
-    """A segmentation as a config has it; a table in memory goes into `in_memory`."""
-    if not isinstance(rule, Mapping) or "path" not in rule:
-        return dict(rule) if isinstance(rule, Mapping) else rule
-    held = _held(rule["path"], "segments")
-    if held is not None:
-        in_memory[name] = held
-    return {**rule, "path": _paths(rule["path"])}
-
-
-def _add_table(
-    section: str,
-    table: object | None,
-    columns: Mapping[str, object],
-    tree: dict[str, object],
-    in_memory: dict[str, object],
-) -> None:
-    """A table as a section of a config; one in memory goes into `in_memory`."""
-    if table is None:
-        return
-    rule: Mapping[str, object] = {"path": table}
-    if section == "items" and isinstance(table, Mapping) and "path" in table:
-        rule = table
-    in_memory[section] = _held(rule["path"], section)
-    tree[section] = {"columns": columns, **rule, "path": _paths(rule["path"])}
-
-
-def _is_path(table: object) -> bool:
-    if isinstance(table, (str, os.PathLike)):
-        return True
-    return (
-        isinstance(table, (list, tuple))
-        and bool(table)
-        and all(isinstance(each, (str, os.PathLike)) for each in table)
-    )
-
-
-def _paths(table: object) -> list[str]:
-    if not _is_path(table):
-        return [MEMORY]
-    if isinstance(table, (str, os.PathLike)):
-        return [os.fspath(table)]
-    return [os.fspath(each) for each in table]  # type: ignore[attr-defined]
-
-
-def _held(table: object, role: str) -> object | None:
-    """A table in memory, taken over once: a stream may not come a second time."""
-    if _is_path(table):
-        return None
-    frame, n_rows = open_given(table, role)
-    return frame if n_rows is None else frame.collect()
 
 
 def evaluate_ratings(
@@ -338,14 +331,14 @@ def evaluate_ratings(
         >>> evaluate_ratings(rated, metrics=["MAE"]).value("MAE")
         0.5
     """
-    named = _named(columns, ("user", "item", "rating", "prediction", "model"))
+    named = named_of(columns, ("user", "item", "rating", "prediction", "model"))
     if predictions is None:
         keys = ("user", "item", "rating", "prediction", "model")
-        sections = {"ratings": _listed(ratings, keys, named)}
+        sections = {"ratings": listed_of(ratings, keys, named)}
     else:
         sections = {
-            "ratings": [_Listed(None, ratings, _of(named, ("user", "item", "rating")))],
-            "predictions": _listed(predictions, ("user", "item", "prediction", "model"), named),
+            "ratings": [Listed(None, ratings, keys_of(named, ("user", "item", "rating")))],
+            "predictions": listed_of(predictions, ("user", "item", "prediction", "model"), named),
         }
     tree = _rows_tree(metrics, primary, profile, policies, statistics)
     return _evaluate_rows(sections, tree, segments, per_user, sample, threads, memory_limit, name)
@@ -401,54 +394,13 @@ def evaluate_labels(
         0.75
     """
     keys = ("user", "session", "item", "time", "score", "label", "weight", "model")
-    sections = {"labels": _listed(labels, keys, _named(columns, keys))}
+    sections = {"labels": listed_of(labels, keys, named_of(columns, keys))}
     own = {"threshold": threshold, "session_every": session_every}
     extra = {name: value for name, value in own.items() if value is not None}
     tree = _rows_tree(metrics, primary, profile, policies, statistics)
     return _evaluate_rows(
         sections, tree, segments, per_user, sample, threads, memory_limit, name, extra=extra
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """One table: its columns as named, and its model where the rows do not name it.
-
-    `is_ours` where nobody named the model, and a column of the table may.
-    """
-
-    model: str | None
-    table: object
-    columns: Columns
-    is_ours: bool = False
-
-    def section(self) -> dict[str, object]:
-        """The table as a config has it."""
-        found: dict[str, object] = {"path": _paths(self.table), "columns": dict(self.columns)}
-        return found if self.model is None else {**found, "model": self.model}
-
-
-def _of(named: Columns, keys: Sequence[str]) -> Columns:
-    return {key: named[key] for key in keys if key in named}
-
-
-def _listed(
-    tables: object, keys: Sequence[str], named: Columns, *, what: str = "tables"
-) -> list[_Listed]:
-    """Tables by model, as the user gave them; one table alone is called `model`."""
-    if isinstance(tables, Mapping):
-        if not tables:
-            code = "no-rankings" if what == "rankings" else "no-tables"
-            raise RequestError(f"there are no {what}", code=code, hint='pass {"name": table}')
-        return [_Listed(str(name), table, _of(named, keys)) for name, table in tables.items()]
-    if "model" in named:
-        return [_Listed(None, tables, _of(named, keys))]
-    return [_Listed("model", tables, _of(named, keys), is_ours=True)]
-
-
-def _unnamed(listed: Sequence[_Listed]) -> frozenset[str]:
-    """The names that a column of a table may replace."""
-    return frozenset(each.model for each in listed if each.model is not None and each.is_ours)
 
 
 def _rows_tree(
@@ -467,7 +419,7 @@ def _rows_tree(
 
 
 def _evaluate_rows(
-    sections: Mapping[str, Sequence[_Listed]],
+    sections: Mapping[str, Sequence[Listed]],
     tree: dict[str, object],
     segments: Mapping[str, object] | None,
     per_user: bool,
@@ -480,14 +432,14 @@ def _evaluate_rows(
 ) -> Report:
     held: list[object | None] = []
     segment_tables: dict[str, object] = {}
-    unnamed = _unnamed([each for listed in sections.values() for each in listed])
+    unnamed = unnamed_of([each for listed in sections.values() for each in listed])
     tree["segments"] = {
-        name: _named_segments(name, rule, segment_tables) for name, rule in (segments or {}).items()
+        name: named_segments(name, rule, segment_tables) for name, rule in (segments or {}).items()
     }
     for section, listed in sections.items():
         tables = []
         for each in listed:
-            held.append(_held(each.table, section))
+            held.append(held(each.table, section))
             tables.append({**each.section(), **(extra or {})})
         tree[section] = tables
     return run_config(

@@ -65,6 +65,8 @@ def _turned(door: Door, found: re.Match[str]) -> str:
     if section.endswith(".columns"):
         return f'columns={{"{key}": {value}}}{found["others"]}'
     table, _, name = section.partition(".")
+    if key == "where" and table in ("truth", "rankings", "train"):
+        return f'where={{"{table}": {value}}}'
     if key == "where":
         return f"frame.filter(pl.sql_expr({value}))"
     if section == "storage":

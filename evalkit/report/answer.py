@@ -130,15 +130,15 @@ def _group(pairs: Sequence[Comparison], words: str) -> str:
     listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     first, verb = pairs[0], "is" if len(pairs) == 1 else "are"
     whose = "" if len(pairs) == 1 else f"{first.candidate} "
-    by = f"{first.delta:+.{_digits(first)}f}{limits(first, signed=True)}"
+    by = f"{first.delta:+.{_digits(first)}f}{limits(first)}"
     return f"{listed} {verb} {words} {first.baseline}, {whose}by {by}"
 
 
-def limits(of: Estimate | Comparison, *, signed: bool = False) -> str:
-    """` (0.113 … 0.138)`; nothing where there is no interval."""
+def limits(of: Estimate | Comparison) -> str:
+    """` (0.113 … 0.138)`, of differences with their signs; nothing where there is no interval."""
     if of.low is None or of.high is None:
         return ""
-    form = f"{'+' if signed else ''}.{_digits(of)}f"
+    form = f"{'+' if isinstance(of, Comparison) else ''}.{_digits(of)}f"
     return f" ({of.low:{form}} … {of.high:{form}})"
 
 

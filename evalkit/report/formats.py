@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import cast
 
 from evalkit.errors import RequestError, nearest
+from evalkit.report.parquet import write_metrics_parquet
 from evalkit.report.record import Report
 from evalkit.report.shown import as_shown
 
@@ -62,6 +64,29 @@ def render(report: Report, format: str, *, width: int | None = None, color: bool
     if format in ON_TERMINALS:
         return FORMATS[format].render(shown, width=80 if width is None else width, color=color)
     return FORMATS[format].render(shown)
+
+
+def save(report: Report, file: Path) -> Path:
+    """Write the form that a file's ending names.
+
+    Raises:
+        RequestError: no form has such an ending [unknown-format].
+    """
+    endings = {Path(each.file).suffix: name for name, each in FORMATS.items() if each.file}
+    endings |= {".json": "json", ".parquet": "parquet"}
+    form = endings.get(file.suffix.lower())
+    if form is None:
+        raise RequestError(
+            f"no form of a report ends in {file.suffix!r}",
+            code="unknown-format",
+            at=str(file),
+            hint=f"write one of {', '.join(endings)}",
+        )
+    if form == "parquet":
+        write_metrics_parquet(report, file)
+    else:
+        file.write_text(render(report, form), encoding="utf-8", errors="replace", newline="")
+    return file
 
 
 def written_forms(report: Report) -> tuple[str, ...]:

@@ -3,18 +3,26 @@
 from html import escape
 
 from evalkit.errors import clean
+from evalkit.report.answer import answer_of, limits
+from evalkit.report.comparisons import show_p
 from evalkit.report.entries import Estimate
 from evalkit.report.findings import HEAD, MOST_ON_PAPER, NOTE, TITLE, found_by_pair
 from evalkit.report.record import Report
 from evalkit.report.text import groups, show_values
 from evalkit.report.verdict import verdict_of
 
+MOST_COMPARISONS = 40
+
 
 def render_notebook(report: Report) -> str:
     """One table for each segment; the best value is bold, intervals stand below their values."""
     parts = []
+    if report.estimates:
+        said = answer_of(report).sentence
+        parts.append(f"<p><b>{_text(said[:1].upper() + said[1:])}.</b></p>")
     if report.gates:
         parts.append(f"<p>{_text(str(verdict_of(report)))}</p>")
+    parts += _comparison_table(report)
     for group in groups(report):
         title = f"{report.name} {group.title}".strip()
         head = "".join(f"<th>{_text(label)}</th>" for label in ("model", *group.labels))
@@ -42,6 +50,28 @@ def render_notebook(report: Report) -> str:
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         )
     return "".join(parts) or f"<p>{_text(report.name)}: no numbers</p>"
+
+
+def _comparison_table(report: Report) -> list[str]:
+    """Every comparison over all users, the metrics that decide first."""
+    found = [each for each in report.comparisons if each.segment is None]
+    if not found:
+        return []
+    places = {label: place for place, label in enumerate(report.leading)}
+    found.sort(key=lambda each: places.get(each.metric, len(places)))
+    names = ("candidate", "baseline", "metric", "difference", "p", "verdict")
+    head = "".join(f"<th>{name}</th>" for name in names)
+    rows = []
+    for each in found[:MOST_COMPARISONS]:
+        shown = (each.candidate, each.baseline, each.metric, f"{each.delta:+.4f}{limits(each)}")
+        cells = (*shown, show_p(each.p_adjusted), each.verdict)
+        rows.append(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in cells)}</tr>")
+    more = len(found) - len(rows)
+    title = "compared user by user" + (f"; {more} more in .comparisons" if more else "")
+    return [
+        f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table>"
+    ]
 
 
 def _limits(estimate: Estimate | None) -> str:

@@ -27,9 +27,12 @@ from evalkit.report.entries import (
     StatisticsUsed,
     Warning_,
 )
+from evalkit.report.frames import Records
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from evalkit.report.html import Plot
 
 
 SCHEMA_VERSION = 1
@@ -159,6 +162,10 @@ class Report:
     parts: pl.DataFrame | None = field(default=None, compare=False)  # exact sums; parts.parquet
     _made: list[Index] = field(default_factory=list, init=False, compare=False)
 
+    def __post_init__(self) -> None:
+        for name, kind in (("comparisons", Comparison), ("findings", Finding)):
+            object.__setattr__(self, name, Records.of(kind, getattr(self, name)))
+
     @property
     def _index(self) -> Index:
         if not self._made:
@@ -198,6 +205,21 @@ class Report:
         from evalkit.report.parquet import metrics_frame
 
         return metrics_frame(self)
+
+    @property
+    def segments(self) -> pl.DataFrame:
+        """The rows of `metrics` that are of segments."""
+        import polars as pl
+
+        return self.metrics.filter(pl.col("segment").is_not_null())
+
+    @property
+    def verdict(self) -> str:
+        """What is better, worse or undecided by the metric that decides, in a sentence."""
+        from evalkit.report.answer import answer_of
+        from evalkit.report.shown import as_shown
+
+        return answer_of(as_shown(self)).sentence
 
     def value(self, metric: str, *, model: str | None = None, segment: str | None = None) -> float:
         """One number of the report; NaN when it is undefined.
@@ -265,6 +287,47 @@ class Report:
         published = import_module("evalkit.runs").publish(self, Path(folder), formats=formats)
         return Path(published)
 
+    def to_markdown(self) -> str:
+        """The text of `report.md`."""
+        return self._as("markdown")
+
+    def to_latex(self) -> str:
+        """Tables for a paper; a dagger marks what a comparison calls better or worse."""
+        return self._as("latex")
+
+    def to_html(self) -> str:
+        """The page, which needs nothing else."""
+        return self._as("html")
+
+    def _as(self, form: str) -> str:
+        from importlib import import_module
+
+        return str(import_module("evalkit.report.formats").render(self, form))
+
+    def save(self, file: str | Path) -> Path:
+        """Write one form of the report, by the file's ending: .html .md .tex .json .csv .parquet.
+
+        Raises:
+            RequestError: no form has such an ending [unknown-format].
+        """
+        from importlib import import_module
+
+        return Path(import_module("evalkit.report.formats").save(self, Path(file)))
+
+    def plot(self, metric: str | None = None) -> Plot:
+        """Models from best to worst by one metric, with their intervals, as SVG.
+
+        Args:
+            metric: any spelling; the one that decides by default.
+        Raises:
+            RequestError: as `value`.
+        """
+        from importlib import import_module
+
+        label = next(iter(self.leading), "") if metric is None else self.label_of(metric)
+        made: Plot = import_module("evalkit.report.html").plot_of(self, label)
+        return made
+
     def to_json(self) -> str:
         """The text of `report.json`."""
         from evalkit.report.json_ import render_json
@@ -284,9 +347,7 @@ class Report:
         return parse_report(text, at=at)
 
     def __str__(self) -> str:
-        from evalkit.report.terminal import render_table
-
-        return render_table(self, width=80, color=False).rstrip("\n")
+        return self._as("screen").rstrip("\n")
 
     def __repr__(self) -> str:
         models = ", ".join(map(repr, self.models))
@@ -294,8 +355,9 @@ class Report:
 
     def _repr_html_(self) -> str:
         from evalkit.report.notebook import render_notebook
+        from evalkit.report.shown import as_shown
 
-        return render_notebook(self)
+        return render_notebook(as_shown(self))
 
     @property
     def kind(self) -> str:

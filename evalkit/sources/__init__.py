@@ -1,5 +1,6 @@
 """Logs of any format, local or in a store, as lazy frames with evalkit's column names."""
 
+from evalkit.sources.given import Ids, frame_of, is_one_ranking
 from evalkit.sources.guess import BY_CONFIG, Chosen, Guessing, Order, guess_columns
 from evalkit.sources.memory import open_given
 from evalkit.sources.paths import FORMATS
@@ -31,14 +32,17 @@ __all__ = [
     "TRAIN",
     "Chosen",
     "Guessing",
+    "Ids",
     "Made",
     "Order",
     "OwnTable",
     "Splitter",
     "Table",
     "flag_part",
+    "frame_of",
     "guess_columns",
     "guess_table",
+    "is_one_ranking",
     "open_given",
     "open_items",
     "open_labels",

@@ -272,7 +272,7 @@ def test_unknown_format_names_the_nearest(report):
 
 
 def test_text_of_a_report_is_its_table(report):
-    assert f"{report}\n" == render(report, "table")
+    assert f"{report}\n" == render(report, "screen")
     assert len(repr(report)) < 200
 
 

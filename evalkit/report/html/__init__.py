@@ -1,6 +1,7 @@
 """One page that needs nothing else: no network, no tracking, and no script to be complete."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from evalkit.report.html._detail import (
     curves_section,
@@ -14,6 +15,7 @@ from evalkit.report.html._origin import data_section, origin_section
 from evalkit.report.html._overview import (
     changes_section,
     findings_section,
+    metric_plot,
     models_section,
     verdict_section,
 )
@@ -86,6 +88,30 @@ def render_selection_page(selection: Selection) -> str:
     )
 
 
+class Plot(str):
+    """SVG that stands by itself: a notebook shows it, and `save` writes it."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+    def save(self, file: str | Path) -> Path:
+        """Write the SVG to a file."""
+        path = Path(file)
+        path.write_text(self, encoding="utf-8", errors="replace")
+        return path
+
+
+def plot_of(report: Report, label: str) -> Plot:
+    """One metric over all users, models from best to worst."""
+    found = [each for each in report.estimates if each.metric == label and each.segment is None]
+    shown = report.shown.get(label, label)
+    drawn = metric_plot(report, found, f"{shown} of every model")
+    head, _, rest = drawn.partition(">")
+    return Plot(f'{head} xmlns="http://www.w3.org/2000/svg">{el("style", raw(STYLE))}{rest}')
+
+
 def _page(title: str, *body: Html) -> str:
     head = el(
         "head",
@@ -101,4 +127,11 @@ def _page(title: str, *body: Html) -> str:
     return f"<!doctype html>\n{el('html', head, inside, lang='en')}\n"
 
 
-__all__ = ["render_html", "render_index", "render_selection_page", "render_trends"]
+__all__ = [
+    "Plot",
+    "plot_of",
+    "render_html",
+    "render_index",
+    "render_selection_page",
+    "render_trends",
+]

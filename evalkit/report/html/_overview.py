@@ -384,39 +384,36 @@ def _leading_plots(report: Report, group: Group) -> Html | None:
     """The first metrics, models from best to worst."""
     if len(group.models) < 2:
         return None
+    figures = [
+        el("figure", el("figcaption", f"{label}, best first"), metric_plot(report, found, title))
+        for label in report.leading[:2]
+        if (found := _column(group, label))
+        for title in (f"{label} of every model",)
+    ]
+    if not figures:
+        return None
+    said = "Models that share a letter cannot be told apart by these users."
+    note = el("p", said, class_="soft") if report.standings else None
+    return join(el("div", figures, class_="plots"), note)
+
+
+def metric_plot(report: Report, found: Sequence[Estimate], title: str) -> Html:
+    """One metric, models from best to worst, with the letters of those that are alike."""
     series = {model: place for place, model in enumerate(report.models)}
     letters = {
         (standing.metric, model): letter
         for standing in report.standings
         for model, _, letter in standing.models
     }
-    figures = []
-    for label in report.leading[:2]:
-        found = best_first([each for each in _column(group, label) if not math.isnan(each.value)])
-        rows = [
-            Row(
-                each.model,
-                (Mark(each.value, each.low, each.high, series[each.model]),),
-                letters.get((label, each.model), ""),
-            )
-            for each in found
-        ]
-        if rows:
-            figures.append(
-                el(
-                    "figure",
-                    el("figcaption", f"{label}, best first"),
-                    dot_plot(rows, f"{label} of every model"),
-                )
-            )
-    if not figures:
-        return None
-    note = None
-    if letters:
-        note = el(
-            "p", "Models that share a letter cannot be told apart by these users.", class_="soft"
+    rows = [
+        Row(
+            each.model,
+            (Mark(each.value, each.low, each.high, series[each.model]),),
+            letters.get((each.metric, each.model), ""),
         )
-    return join(el("div", figures, class_="plots"), note)
+        for each in best_first([each for each in found if not math.isnan(each.value)])
+    ]
+    return dot_plot(rows, title)
 
 
 def one_of_each_metric(labels: Sequence[str]) -> list[str]:

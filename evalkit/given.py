@@ -1,0 +1,212 @@
+"""Tables that Python hands over: as sections of a config, and as frames that are in memory."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+from evalkit.errors import EvalkitError, RequestError
+from evalkit.metrics import parse_metrics
+from evalkit.sources import Ids, frame_of, is_one_ranking, open_given
+
+Columns: TypeAlias = Mapping[str, str | Sequence[str]]
+TableColumns: TypeAlias = Columns | Mapping[str, Columns] | None
+MEMORY = "memory"  # stands for a path where a table is in memory
+TABLES = ("truth", "rankings", "train", "items", "users")
+_FROM_THE_TOP = ("nDCG", "DCG", "CG", "recall", "precision", "hit", "hits", "RR", "AP")
+
+
+def named_of(columns: Columns | None, keys: Sequence[str]) -> dict[str, str | Sequence[str]]:
+    """The columns as named; every one is a key that the tables can have.
+
+    Raises:
+        RequestError: a name stands for nothing [unknown-key].
+    """
+    for key in columns or {}:
+        if key not in keys:
+            raise RequestError(
+                f"no column is called {key!r} here",
+                code="unknown-key",
+                at="columns",
+                hint=f"the keys are our names: {', '.join(keys)}",
+            )
+    return dict(columns or {})
+
+
+def named_segments(name: str, rule: object, in_memory: dict[str, object]) -> object:
+    """A segmentation as a config has it; a table in memory goes into `in_memory`."""
+    if not isinstance(rule, Mapping) or "path" not in rule:
+        return dict(rule) if isinstance(rule, Mapping) else rule
+    table = held(rule["path"], "segments")
+    if table is not None:
+        in_memory[name] = table
+    return {**rule, "path": paths_of(rule["path"])}
+
+
+def add_table(
+    section: str,
+    table: object | None,
+    columns: Mapping[str, object],
+    tree: dict[str, object],
+    in_memory: dict[str, object],
+) -> None:
+    """A table as a section of a config; one in memory goes into `in_memory`."""
+    if table is None:
+        return
+    rule: Mapping[str, object] = {"path": table}
+    if section == "items" and isinstance(table, Mapping) and "path" in table:
+        rule = table
+    in_memory[section] = held(rule["path"], section)
+    tree[section] = {"columns": columns, **rule, "path": paths_of(rule["path"])}
+
+
+def is_path(table: object) -> bool:
+    """Whether a table is named by a path, or by several."""
+    if isinstance(table, (str, os.PathLike)):
+        return True
+    return (
+        isinstance(table, (list, tuple))
+        and bool(table)
+        and all(isinstance(each, (str, os.PathLike)) for each in table)
+    )
+
+
+def paths_of(table: object) -> list[str]:
+    """Where a table lies, for a config; `MEMORY` where it is in memory."""
+    if not is_path(table):
+        return [MEMORY]
+    if isinstance(table, (str, os.PathLike)):
+        return [os.fspath(table)]
+    return [os.fspath(each) for each in table]  # type: ignore[attr-defined]
+
+
+def held(table: object, role: str) -> object | None:
+    """A table in memory, taken over once: a stream may not come a second time."""
+    if is_path(table):
+        return None
+    frame, n_rows = open_given(table, role)
+    return frame if n_rows is None else frame.collect()
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One table: its columns as named, and its model where the rows do not name it.
+
+    `is_ours` where nobody named the model, and a column of the table may.
+    """
+
+    model: str | None
+    table: object
+    columns: Columns
+    is_ours: bool = False
+
+    def section(self) -> dict[str, object]:
+        """The table as a config has it."""
+        found: dict[str, object] = {"path": paths_of(self.table), "columns": dict(self.columns)}
+        return found if self.model is None else {**found, "model": self.model}
+
+
+def keys_of(named: Columns, keys: Sequence[str]) -> Columns:
+    """Those of the named columns that a table may have."""
+    return {key: named[key] for key in keys if key in named}
+
+
+def listed_of(
+    tables: object, keys: Sequence[str], named: Columns, *, what: str = "tables"
+) -> list[Listed]:
+    """Tables by model, as the user gave them; one table alone is called `model`."""
+    if isinstance(tables, Mapping):
+        if not tables:
+            code = "no-rankings" if what == "rankings" else "no-tables"
+            raise RequestError(f"there are no {what}", code=code, hint='pass {"name": table}')
+        return [Listed(str(name), table, keys_of(named, keys)) for name, table in tables.items()]
+    if "model" in named:
+        return [Listed(None, tables, keys_of(named, keys))]
+    return [Listed("model", tables, keys_of(named, keys), is_ours=True)]
+
+
+def unnamed_of(listed: Sequence[Listed]) -> frozenset[str]:
+    """The names that a column of a table may replace."""
+    return frozenset(each.model for each in listed if each.model is not None and each.is_ours)
+
+
+def columns_of(
+    columns: TableColumns, table: str, keys: Sequence[str], known: Sequence[str]
+) -> Columns:
+    """The columns of one table, named for it alone, `{"truth": {...}}`, or for all tables.
+
+    Raises:
+        RequestError: a name stands for nothing [unknown-key].
+    """
+    if columns and all(isinstance(each, Mapping) for each in columns.values()):
+        _check_tables(columns, "columns")
+        return named_of(cast(Columns, columns.get(table)), keys)
+    return keys_of(named_of(cast(Columns, columns), known), keys)
+
+
+def _check_tables(of: Mapping[str, object], argument: str) -> None:
+    for table in of:
+        if table not in TABLES:
+            raise RequestError(
+                f"no table is called {table!r} here",
+                code="unknown-key",
+                at=argument,
+                hint=f"the keys are {', '.join(TABLES)}",
+            )
+
+
+def say_of_tables(tree: dict[str, object], key: str, of: Mapping[str, str] | None) -> None:
+    """Writes `where` or `format` into the sections of their tables.
+
+    Raises:
+        RequestError: there is no such table [unknown-key].
+    """
+    _check_tables(of or {}, key)
+    for table, value in (of or {}).items():
+        found = tree.get(table, [])
+        for section in found if isinstance(found, list) else [found]:
+            cast("dict[str, object]", section)[key] = value
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Dicts, lists and matrices as frames; what is a table already stays as it is.
+
+    Args:
+        user_ids, item_ids: of the rows and columns of matrices.
+        depth: how far matrices of scores are read.
+    """
+
+    user_ids: Ids
+    item_ids: Ids
+    depth: int | None
+
+    def table(self, table: object, role: str) -> object:
+        if table is None or is_path(table):
+            return table
+        ids = {"users": self.user_ids, "items": self.item_ids}
+        found = frame_of(table, role, depth=self.depth, **ids)
+        return table if found is None else found
+
+    def rankings(self, rankings: object) -> object:
+        if isinstance(rankings, Mapping) and not is_one_ranking(rankings):
+            return {name: self.table(each, "rankings") for name, each in rankings.items()}
+        return self.table(rankings, "rankings")
+
+
+def depth_of(
+    metrics: Sequence[str], profile: str, policies: Mapping[str, str | int] | None
+) -> int | None:
+    """How deep a matrix of scores is read: to the deepest cutoff, or all of it, None.
+
+    What lies below the cutoffs is left alone where no metric, profile or policy may look there.
+    """
+    if profile != "evalkit" or policies or isinstance(metrics, str):
+        return None
+    try:
+        requests = parse_metrics(list(metrics))
+    except (EvalkitError, TypeError):
+        return None
+    cutoffs = [each.cutoff for each in requests if each.cutoff is not None]
+    is_plain = all(each.metric.name in _FROM_THE_TOP and not each.given for each in requests)
+    return max(cutoffs) if is_plain and cutoffs and len(cutoffs) == len(requests) else None

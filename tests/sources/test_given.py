@@ -1,0 +1,117 @@
+"""What Python hands over besides frames: dicts, lists, matrices; and what a report gives back."""
+
+import pickle
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evalkit
+from evalkit.errors import EvalkitError
+
+RANDOM = np.random.default_rng(7)
+RELEVANT = (RANDOM.random((30, 40)) < 0.1).astype(int)
+SCORES = np.round(RANDOM.random((30, 40)), 1)  # with many ties
+TOP = ["nDCG@5", "recall@{3,10}", "AP@5", "RR@10", "hit@3", "precision@5", "DCG@4", "hits@2"]
+
+
+class Stored:
+    """A sparse matrix as SciPy has it, as far as it is looked at."""
+
+    def __init__(self, dense: np.ndarray) -> None:
+        self.shape = dense.shape
+        self.row, self.col = np.nonzero(dense)
+        self.data = dense[self.row, self.col]
+
+    def tocoo(self) -> "Stored":
+        return self
+
+
+def long(matrix: np.ndarray, number: str) -> pl.DataFrame:
+    users, items = np.nonzero(np.ones_like(matrix) if number == "score" else matrix)
+    return pl.DataFrame({"user": users, "item": items, number: matrix[users, items]})
+
+
+def values(truth: object, ranked: object, **more: object) -> list[float]:
+    report = evalkit.evaluate(truth, ranked, **{"metrics": TOP, **more})
+    return [report.value(label) for label in report.labels]
+
+
+def test_a_matrix_gives_the_numbers_of_its_long_table():
+    wanted = values(long(RELEVANT, "relevance"), {"a": long(SCORES, "score")})
+
+    assert values(RELEVANT, {"a": SCORES}) == wanted
+    assert values(Stored(RELEVANT), {"a": Stored(SCORES + 1)}) == wanted
+    assert values(RELEVANT, SCORES, metrics=[*TOP, "RR"])[:-1] == wanted  # RR reads all of it
+
+
+def test_what_is_minus_infinity_or_not_stored_is_not_ranked():
+    some = np.where(RANDOM.random(SCORES.shape) < 0.3, SCORES + 1, -np.inf)
+    table = long(some, "score").filter(pl.col("score") != -np.inf)
+    wanted = values(long(RELEVANT, "relevance"), {"a": table}, metrics=["AUC", "recall@10"])
+
+    assert values(RELEVANT, {"a": some}, metrics=["AUC", "recall@10"]) == wanted
+    stored = Stored(np.where(some == -np.inf, 0, some))
+    assert values(RELEVANT, {"a": stored}, metrics=["AUC", "recall@10"]) == wanted
+
+
+def test_dicts_and_lists_are_tables():
+    truth = {"ann": {"a": 1, "b": 2}, "bob": {"c": 1}}
+    scores = {"ann": {"b": 0.1, "x": 0.8, "a": 0.9}, "bob": {"c": 0.7}}
+    lists = {"ann": ["a", "x", "b"], "bob": ["c"]}
+    wanted = values(truth, {"m": scores})
+
+    assert values(truth, scores) == wanted
+    assert values(truth, {"m": lists}) == wanted
+    ids = ["ann", "bob"]
+    assert values([truth["ann"], truth["bob"]], [lists["ann"], ["c"]], user_ids=ids) == wanted
+    binary = {"ann": {"a", "b"}, "bob": ["c"]}
+    assert values(binary, {"m": lists}, metrics=["recall@2"]) == [0.75]
+
+
+def test_columns_and_rows_are_named_for_one_table():
+    truth = {"user": [1, 1, 2], "item": [1, 2, 3], "part": ["test", "train", "test"]}
+    ranked = pl.DataFrame({"who": [1, 1, 2], "item": [2, 5, 3]})
+
+    found = evalkit.evaluate(
+        *(truth, {"m": ranked}),
+        metrics=["recall@2"],
+        where={"truth": "part = 'test'"},
+        columns={"rankings": {"user": "who", "item": "item"}},
+    )
+
+    assert found.value("recall@2") == 0.5
+
+
+@pytest.mark.parametrize(
+    ("truth", "more", "code"),
+    [
+        ({1: 5}, {}, "bad-type"),
+        (np.zeros(3), {}, "bad-matrix"),
+        ({1: ["a"], "x": [2]}, {}, "bad-type"),
+        (RELEVANT, {"user_ids": [1]}, "bad-matrix"),
+        (RELEVANT, {"where": {"truht": "a"}}, "unknown-key"),
+        ([], {}, "unknown-format"),
+    ],
+)
+def test_what_is_no_table_is_told(truth, more, code):
+    with pytest.raises(EvalkitError) as raised:
+        evalkit.evaluate(truth, {"a": SCORES}, metrics=["RR"], **more)
+
+    assert raised.value.code == code
+
+
+def test_a_report_is_frames_forms_and_a_plot(tmp_path):
+    ranked = {"old": SCORES, "new": SCORES + RELEVANT * 0.3}
+    report = evalkit.compare(RELEVANT, ranked, metrics=["nDCG@5", "MAP@10"], primary="MAP@10")
+
+    assert report.verdict.startswith("by MAP@10, new is better than old, by +0.")
+    assert report.comparisons["verdict"].to_list() == ["better", "better"]
+    assert report.comparisons[0].delta == report.comparisons.frame["delta"][0]
+    assert pickle.loads(pickle.dumps(report)).comparisons == report.comparisons
+    assert report.findings.frame.height == report.segments.height == 0
+    assert "MAP@10" in report.plot()._repr_svg_()
+    assert report._repr_html_().startswith("<p><b>By MAP@10, new is better than old")
+    for ending in ("html", "tex", "md", "json", "csv", "parquet"):
+        assert report.save(tmp_path / f"report.{ending}").stat().st_size > 100
+    assert evalkit.load(report.write(tmp_path)) == report
