@@ -16,7 +16,6 @@ from evalkit.given import (
     add_table,
     columns_of,
     depth_of,
-    held,
     is_path,
     keys_of,
     listed_of,
@@ -24,6 +23,7 @@ from evalkit.given import (
     named_segments,
     paths_of,
     say_of_tables,
+    taken_over,
     unnamed_of,
 )
 from evalkit.planning.tables import Given
@@ -159,11 +159,11 @@ def evaluate(
     if drop_seen:
         tree["train"] = {**cast("dict[str, object]", tree["train"]), "drop_seen": True}
     if reference is not None:
-        beside["reference"] = held(reference, "reference")
+        beside["reference"] = taken_over(reference, "reference")
         text = paths_of(reference)[0] if is_path(reference) else f"{MEMORY}/"
         tree["metrics"] = {**cast("dict[str, object]", tree["metrics"]), "reference": text}
     given = Given(
-        rankings=[held(each.table, "rankings") for each in listed],
+        rankings=[taken_over(each.table, "rankings") for each in listed],
         segments=segment_tables,
         weight=weights.get("weight"),
         unnamed=unnamed_of(listed),
@@ -439,7 +439,7 @@ def _evaluate_rows(
     for section, listed in sections.items():
         tables = []
         for each in listed:
-            held.append(held(each.table, section))
+            held.append(taken_over(each.table, section))
             tables.append({**each.section(), **(extra or {})})
         tree[section] = tables
     return run_config(

@@ -9,6 +9,7 @@ from datetime import date, datetime
 from difflib import get_close_matches
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+DISTRIBUTION = "evalkit-recsys"  # on package indexes, where evalkit is somebody else's
 FINE = 0
 GATE_FAILED = 1
 REQUEST_WRONG = 2
@@ -30,6 +31,11 @@ _SECRET = re.compile(
     r"|(?:^|_)(?:key|sig|sas|pass|auth|authorization|authentication|oauth2?)(?:$|_(?!id$))",
 )
 _WORD_ENDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
+
+
+def install_hint(extra: str) -> str:
+    """How one of our extras is installed."""
+    return f'pip install "{DISTRIBUTION}[{extra}]"'
 
 
 def names_secret(name: str) -> bool:

@@ -37,7 +37,7 @@ def named_segments(name: str, rule: object, in_memory: dict[str, object]) -> obj
     """A segmentation as a config has it; a table in memory goes into `in_memory`."""
     if not isinstance(rule, Mapping) or "path" not in rule:
         return dict(rule) if isinstance(rule, Mapping) else rule
-    table = held(rule["path"], "segments")
+    table = taken_over(rule["path"], "segments")
     if table is not None:
         in_memory[name] = table
     return {**rule, "path": paths_of(rule["path"])}
@@ -56,7 +56,7 @@ def add_table(
     rule: Mapping[str, object] = {"path": table}
     if section == "items" and isinstance(table, Mapping) and "path" in table:
         rule = table
-    in_memory[section] = held(rule["path"], section)
+    in_memory[section] = taken_over(rule["path"], section)
     tree[section] = {"columns": columns, **rule, "path": paths_of(rule["path"])}
 
 
@@ -80,7 +80,7 @@ def paths_of(table: object) -> list[str]:
     return [os.fspath(each) for each in table]  # type: ignore[attr-defined]
 
 
-def held(table: object, role: str) -> object | None:
+def taken_over(table: object, role: str) -> object | None:
     """A table in memory, taken over once: a stream may not come a second time."""
     if is_path(table):
         return None

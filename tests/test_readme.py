@@ -1,4 +1,4 @@
-"""Every command and example of the README runs, and the two commands are those that CI runs."""
+"""Every command and example of README and guide runs, and the two commands are those of CI."""
 
 import re
 import shlex
@@ -11,7 +11,8 @@ import evalkit
 from evalkit.config import parse_config
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = ("README.md", "docs/guide.md", "docs/benchmarks.md")
+README = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
 
 
 def blocks(language: str) -> list[str]:
@@ -43,7 +44,7 @@ def test_python_examples_say_the_values(tmp_path: Path, monkeypatch: pytest.Monk
                 assert report.value(name) == float(value), name
                 n_shown += 1
 
-    assert n_shown == 5
+    assert n_shown == 4
 
 
 def test_config_examples_load() -> None:
@@ -71,6 +72,13 @@ def test_ci_calls_the_test_command() -> None:
     assert command.strip() in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.parametrize("link", re.findall(r"\]\(([^)#]+)\)", README))
-def test_links_lead_somewhere(link: str) -> None:
-    assert (ROOT / link).exists()
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 130
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+
+    for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
+        assert ((ROOT / page).parent / link).exists(), link

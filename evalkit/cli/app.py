@@ -15,6 +15,7 @@ from evalkit.cli.baseline import baseline
 from evalkit.cli.check import check
 from evalkit.cli.compare import compare
 from evalkit.cli.demo import demo
+from evalkit.cli.doctor import doctor
 from evalkit.cli.evaluate import evaluate
 from evalkit.cli.gate import gate
 from evalkit.cli.history import history
@@ -47,6 +48,7 @@ COMMANDS = (
     baseline,
     schema,
     demo,
+    doctor,
     synth,
     warm,
     verify,

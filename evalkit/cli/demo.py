@@ -1,6 +1,7 @@
 """`evalkit demo`: real data in one command."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from typer import Option
@@ -32,7 +33,7 @@ def demo(
     quiet: Quiet = False,
     log_format: LogFormat = "text",
 ) -> int:
-    """Evaluate rankings of MovieLens that come with the package."""
+    """Compare four models on real ratings that come with the package, and judge one of them."""
     shown = choose_format(format, json, "screen", full=full)
     set_threads(threads)
     from evalkit.config import load_config
@@ -41,6 +42,14 @@ def demo(
     path = demo_config()
     config = load_config(path, overrides=overrides or ())
     console.note(f"evalkit run {path}")
-    return result.run_and_show(
+    status = result.run_and_show(
         config, folder=out, format=shown, threads=threads, memory_limit=memory_limit_of(None)
     )
+    where = "" if out == Path("runs") else f" --out {quote(str(out))}"
+    for command in (
+        f"evalkit report last{where} --format latex",
+        f"evalkit compare --config {quote(str(path))} als ease",
+        "evalkit init --truth YOUR_TRUTH --rankings NAME=YOUR_RANKINGS",
+    ):
+        console.note(f"next: {command}")
+    return status

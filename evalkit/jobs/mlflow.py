@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from evalkit.errors import MachineError, RequestError
+from evalkit.errors import MachineError, RequestError, install_hint
 from evalkit.report import Report
 from evalkit.report.record import finite, readable
 from evalkit.report.verdict import verdict_of
@@ -28,7 +28,7 @@ def check_tracker() -> None:
             "output.mlflow needs a library that is not installed",
             code="missing-extra",
             at="output.mlflow",
-            hint='pip install "evalkit[mlflow]"',
+            hint=install_hint("mlflow"),
         )
 
 

@@ -105,10 +105,10 @@ def _sentence(
         best = ranked[0]
         value = f"{best.value:.{_digits(best)}f}{limits(best)}"
         if len(ranked) == 1:
-            return f"{metric} of {best.model} is {value}"
+            return f"by {metric}, {best.model} is at {value}"
         said = "lowest" if best.higher_is_better is False else "highest"
         return (
-            f"{best.model} has the {said} {metric}, {value}; whether it is better than the others "
+            f"by {metric}, {best.model} is {said}, {value}; whether it is better than the others "
             "was not tested"
         )
     parts = []

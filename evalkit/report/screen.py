@@ -108,7 +108,7 @@ def _primary_lines(report: Report, overall: Group, answer: Answer, width: int) -
     ]
     pairs = [answer.pairs.get(model) for model in models]
     if answer.pairs:
-        columns += _pair_columns(pairs)
+        columns += _pair_columns(pairs, answer)
         columns.append(_Column("p", [show_p(each.p_adjusted) if each else "" for each in pairs], 1))
         verdicts = [each.verdict if each else "" for each in pairs]
         if answer.reference in models:
@@ -127,9 +127,10 @@ def _primary_lines(report: Report, overall: Group, answer: Answer, width: int) -
     return lines
 
 
-def _pair_columns(pairs: Sequence[Comparison | None]) -> list[_Column]:
-    known = [each for each in pairs if each is not None]
-    digits = decimals_for(half_widths(known), [each.delta for each in known])
+def _pair_columns(pairs: Sequence[Comparison | None], answer: Answer) -> list[_Column]:
+    """Differences and their intervals, with the digits that those of all users deserve."""
+    overall = answer.pairs.values()
+    digits = decimals_for(half_widths(overall), [each.delta for each in overall])
     return [
         _Column("delta", [f"{each.delta:+.{digits}f}" if each else "" for each in pairs]),
         _Column(
@@ -216,7 +217,7 @@ def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
         ]
         pairs = [each.pair for each in shown_]
         if any(pairs):
-            columns += _pair_columns(pairs)
+            columns += _pair_columns(pairs, answer)
             columns.append(
                 _Column("verdict", [each.verdict if each else "" for each in pairs], is_text=True)
             )

@@ -19,7 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from evalkit.credentials import expand
-from evalkit.errors import BusyError, DataError, EvalkitError, MachineError, RequestError
+from evalkit.errors import (
+    BusyError,
+    DataError,
+    EvalkitError,
+    MachineError,
+    RequestError,
+    install_hint,
+)
 from evalkit.runs._keys import hash_name
 from evalkit.runs._manifest import (
     LATEST,
@@ -457,7 +464,7 @@ def open_store(url: str, options: Mapping[str, str]) -> StoreFolder:
             "runs go to a store through obstore, which is not installed",
             code="missing-extra",
             at=url,
-            hint='pip install "evalkit[s3]"',
+            hint=install_hint("s3"),
         ) from error
     given = expand(options)
     of_environment = os.environ.get("AWS_ALLOW_HTTP", "false")

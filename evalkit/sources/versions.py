@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from evalkit.credentials import current_options, reader_options
-from evalkit.errors import DataError, EvalkitError, RequestError
+from evalkit.errors import DataError, EvalkitError, RequestError, install_hint
 from evalkit.sources.failures import describe, is_outage
 
 
@@ -125,7 +125,7 @@ def _missing(extra: str, library: str, path: str) -> RequestError:
         f"the table is read through {library}, which is not installed",
         code="missing-extra",
         at=path,
-        hint=f'pip install "evalkit[{extra}]"',
+        hint=install_hint(extra),
     )
 
 

@@ -52,7 +52,7 @@ assert [each.path for each in client.list_artifacts(run_id)] == ["report.html"]
 
 
 def test_run_reaches_a_real_store(tmp_path):
-    pytest.importorskip("mlflow", reason='pip install "evalkit[mlflow]"')
+    pytest.importorskip("mlflow", reason='pip install "evalkit-recsys[mlflow]"')
     (tmp_path / "report.html").write_text("<!doctype html>")
     environment = {
         **os.environ,
@@ -70,7 +70,7 @@ def test_run_reaches_a_real_store(tmp_path):
 
 
 def test_tracker_that_fails_is_a_warning(tmp_path):
-    pytest.importorskip("mlflow", reason='pip install "evalkit[mlflow]"')
+    pytest.importorskip("mlflow", reason='pip install "evalkit-recsys[mlflow]"')
     config = ROOT / "configs" / "quickstart.toml"
     environment = {
         **os.environ,

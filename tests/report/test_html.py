@@ -131,7 +131,7 @@ def test_sections_without_data_are_left_out(make_report, make_estimate):
 
     found = set(re.findall(r'<h2 id="(\w+)"', text))
     assert found == {"models", "data", "origin"}
-    assert "nDCG@10 of als is 0.25" in text
+    assert "By nDCG@10, als is at 0.25" in text
 
 
 def test_the_first_sentence_says_what_is_better_without_gates():

@@ -21,7 +21,7 @@ from evalkit.errors import BusyError, EvalkitError, MachineError, RequestError
 from evalkit.runs import StoreFolder, open_store, publish, verify
 from evalkit.runs import _store as store_module
 
-obstore = pytest.importorskip("obstore", reason='pip install "evalkit[s3]"')
+obstore = pytest.importorskip("obstore", reason='pip install "evalkit-recsys[s3]"')
 
 ROOT = Path(__file__).parents[2]
 SECRET = "not-to-be-seen-4711"

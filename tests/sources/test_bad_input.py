@@ -201,7 +201,7 @@ def test_the_files_of_a_versioned_table_are_not_read_behind_its_back(
 
     error = fault(lambda: truth_at(folder), "missing-extra", exit_status=2)
 
-    assert error.hint == f'pip install "evalkit[{name.lower()}]"'
+    assert error.hint == f'pip install "evalkit-recsys[{name.lower()}]"'
 
 
 def test_an_object_that_is_no_table_is_refused():

@@ -29,7 +29,7 @@ def config_of(truth, rankings, **more):
 
 @pytest.fixture
 def delta(tmp_path):
-    pytest.importorskip("deltalake", reason='pip install "evalkit[delta]"')
+    pytest.importorskip("deltalake", reason='pip install "evalkit-recsys[delta]"')
     folder = tmp_path / "truth"
     pl.DataFrame(TRUTH).write_delta(folder)
     pl.DataFrame(RANKINGS).write_parquet(tmp_path / "als.parquet")
@@ -71,7 +71,7 @@ def test_folder_that_is_no_delta_table_is_refused(tmp_path):
 
 @pytest.fixture
 def iceberg(tmp_path):
-    pytest.importorskip("pyiceberg", reason='pip install "evalkit[iceberg]"')
+    pytest.importorskip("pyiceberg", reason='pip install "evalkit-recsys[iceberg]"')
     from pyiceberg.catalog.sql import SqlCatalog
 
     warehouse = tmp_path / "warehouse"
