@@ -9,6 +9,7 @@ from evalkit.config import build_config
 from evalkit.errors import RequestError
 from evalkit.given import (
     MEMORY,
+    TABLES,
     Columns,
     Listed,
     TableColumns,
@@ -120,18 +121,8 @@ def evaluate(
         )
     taken = Taken(user_ids, item_ids, depth_of(metrics, profile, policies))
     truth, train = taken.table(truth, "truth"), taken.table(train, "train")
-    own_of_items = ("genres", "vector", "published")
-    known = ("user", "item", "relevance", "rank", "score", "model", *own_of_items)
-    keys = {
-        "truth": ("user", "item", "relevance"),
-        "train": ("user", "item"),
-        "items": ("item", *own_of_items),
-        "users": ("user",),
-    }
-    of_tables = {name: columns_of(columns, name, own, known) for name, own in keys.items()}
-    ranking = ("user", "item", "rank", "score", "model")
-    named = columns_of(columns, "rankings", ranking, known)
-    listed = listed_of(taken.rankings(rankings), ranking, named, what="rankings")
+    named = columns_of(columns, "rankings")
+    listed = listed_of(taken.rankings(rankings), TABLES["rankings"], named, what="rankings")
     tree: dict[str, object] = {
         "metrics": _metrics_tree(metrics, primary, profile),
         "policies": dict(policies or {}),
@@ -149,9 +140,9 @@ def evaluate(
             weight = named_segments("weight", statistics["weight"], weights)
             tree["statistics"] = {**statistics, "weight": weight}
     beside: dict[str, object] = {}
-    given_tables = {"truth": truth, "train": train, "items": items, "users": users}
-    for section, table in given_tables.items():
-        add_table(section, table, of_tables[section], tree, beside)
+    others = {"truth": truth, "train": train, "items": items, "users": users}
+    for section, table in others.items():
+        add_table(section, table, columns_of(columns, section), tree, beside)
     say_of_tables(tree, "where", where)
     say_of_tables(tree, "format", format)
     if threshold is not None:

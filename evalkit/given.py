@@ -12,7 +12,13 @@ from evalkit.sources import Ids, frame_of, is_one_ranking, open_given
 Columns: TypeAlias = Mapping[str, str | Sequence[str]]
 TableColumns: TypeAlias = Columns | Mapping[str, Columns] | None
 MEMORY = "memory"  # stands for a path where a table is in memory
-TABLES = ("truth", "rankings", "train", "items", "users")
+TABLES = {  # and the columns of ours that each may have
+    "truth": ("user", "item", "relevance"),
+    "rankings": ("user", "item", "rank", "score", "model"),
+    "train": ("user", "item"),
+    "items": ("item", "genres", "vector", "published"),
+    "users": ("user",),
+}
 _FROM_THE_TOP = ("nDCG", "DCG", "CG", "recall", "precision", "hit", "hits", "RR", "AP")
 
 
@@ -130,9 +136,7 @@ def unnamed_of(listed: Sequence[Listed]) -> frozenset[str]:
     return frozenset(each.model for each in listed if each.model is not None and each.is_ours)
 
 
-def columns_of(
-    columns: TableColumns, table: str, keys: Sequence[str], known: Sequence[str]
-) -> Columns:
+def columns_of(columns: TableColumns, table: str) -> Columns:
     """The columns of one table, named for it alone, `{"truth": {...}}`, or for all tables.
 
     Raises:
@@ -140,8 +144,9 @@ def columns_of(
     """
     if columns and all(isinstance(each, Mapping) for each in columns.values()):
         _check_tables(columns, "columns")
-        return named_of(cast(Columns, columns.get(table)), keys)
-    return keys_of(named_of(cast(Columns, columns), known), keys)
+        return named_of(cast(Columns, columns.get(table)), TABLES[table])
+    known = list(dict.fromkeys(name for names in TABLES.values() for name in names))
+    return keys_of(named_of(cast(Columns, columns), known), TABLES[table])
 
 
 def _check_tables(of: Mapping[str, object], argument: str) -> None:

@@ -135,6 +135,11 @@ def _config_lines(
     names = [*(METRICS if truth or log else ())]
     names += [metric for section, metric in OF_LISTS.items() if beside[section]]
     yield f"names = [{', '.join(map(_text, names))}]"
+    yield _default(
+        "primary",
+        f"[{_text(names[0].replace('{5,10,20}', '10'))}]",
+        "those that decide; default: the first",
+    )
     for text in beside["reference"]:
         is_path = os.path.exists(text) and re.search(r"[/.]", text)
         yield f"reference = {_text(_relative(text, folder) if is_path else text)}"
@@ -142,6 +147,7 @@ def _config_lines(
         "profile", '"evalkit"', 'a library\'s conventions, as "ranx"; or a file of your own'
     )
     yield _default("files", "[]", "Python files with metrics of your own")
+    yield from _comparison_lines(rankings)
     yield ""
     yield _default("[[gates]]", "", "what must hold, or the run ends with status 1")
     yield _default("metric", '"nDCG@10"', "or data: a count, such as users_without_ranking")
@@ -154,6 +160,24 @@ def _config_lines(
         for key, declared in record.model_fields.items():
             if declared.default is not None:
                 yield _default(key, _toml(declared.default), _comment(declared))
+
+
+def _comparison_lines(rankings: Sequence[str]) -> Iterator[str]:
+    """Segments, and the statistics: live where several models were named."""
+    yield ""
+    yield _default("[segments]", "", "users, or relevant items, in groups")
+    yield _default("activity", '{ by = "n_relevant", quantiles = 4 }', "any name; by a column")
+    yield _default("min_users", "1", "smaller ones are put together as (small)")
+    yield ""
+    if len(rankings) > 1 and all(map(is_named, rankings)):
+        baseline, _ = name_rankings(rankings[:1])[0]
+        yield "[statistics]"
+        yield f"baseline = {_text(baseline)}"
+    else:
+        yield _default("[statistics]", "", "models compared user by user")
+        yield _default("baseline", '"popularity"', "every other model is compared with this one")
+    yield _default("margin", "0.002", "a difference that does not matter; default: none")
+    yield _default("search", "false", "look for the segments that lose or gain most")
 
 
 def _model_lines(text: str, model: str, path: str, role: str, folder: Path) -> Iterator[str]:

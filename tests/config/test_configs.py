@@ -15,7 +15,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+import yaml
 from example_logs import write_example_logs
+
+from evalkit.report import Report
+from evalkit.report.verdict import render_prometheus
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = sorted((ROOT / "configs").glob("*.toml"))
@@ -268,3 +272,27 @@ def test_systemd_accepts_unit_and_timer(tmp_path):
     ours = [line for line in done.stderr.splitlines() if "evalkit-nightly" in line]
     assert ours == []
     assert calendar.returncode == 0, calendar.stderr
+
+
+OPERATIONS = Path(__file__).parents[2] / "configs" / "operations"
+
+
+def test_alerts_speak_of_what_a_run_writes(place):
+    done = shell("evalkit demo --quiet --json --out runs", place)
+    rules = yaml.safe_load((OPERATIONS / "prometheus-rules.yaml").read_text(encoding="utf-8"))
+
+    written = render_prometheus(Report.from_json(done.stdout))
+
+    for rule in rules["groups"][0]["rules"]:
+        names = re.findall(r"evalkit_\w+", rule["expr"])
+        assert names
+        assert all(f"\n{name}{{" in written for name in names), rule["alert"]
+
+
+def test_examples_of_operations_name_commands_that_there_are():
+    texts = [each.read_text(encoding="utf-8") for each in OPERATIONS.iterdir()]
+
+    named = {name for text in texts for name in re.findall(r"(?:run: |RUN )evalkit (\w+)", text)}
+
+    assert named == {"run", "warm", "doctor"}
+    assert yaml.safe_load((OPERATIONS / "github-actions.yml").read_text(encoding="utf-8"))["jobs"]
