@@ -9,6 +9,7 @@ from evalkit.config import build_config
 from evalkit.errors import RequestError
 from evalkit.given import (
     MEMORY,
+    OTHERS,
     TABLES,
     Columns,
     Listed,
@@ -140,11 +141,9 @@ def evaluate(
             weight = named_segments("weight", statistics["weight"], weights)
             tree["statistics"] = {**statistics, "weight": weight}
     beside: dict[str, object] = {}
-    others = {"truth": truth, "train": train, "items": items, "users": users}
-    for section, table in others.items():
+    for section, table in zip(OTHERS, (truth, train, items, users), strict=True):
         add_table(section, table, columns_of(columns, section), tree, beside)
-    say_of_tables(tree, "where", where)
-    say_of_tables(tree, "format", format)
+    say_of_tables(tree, {"where": where, "format": format})
     if threshold is not None:
         tree["truth"] = {**cast("dict[str, object]", tree.get("truth", {})), "threshold": threshold}
     if drop_seen:

@@ -19,6 +19,7 @@ TABLES = {  # and the columns of ours that each may have
     "items": ("item", "genres", "vector", "published"),
     "users": ("user",),
 }
+OTHERS = ("truth", "train", "items", "users")  # of which there is one each
 _FROM_THE_TOP = ("nDCG", "DCG", "CG", "recall", "precision", "hit", "hits", "RR", "AP")
 
 
@@ -160,17 +161,18 @@ def _check_tables(of: Mapping[str, object], argument: str) -> None:
             )
 
 
-def say_of_tables(tree: dict[str, object], key: str, of: Mapping[str, str] | None) -> None:
-    """Writes `where` or `format` into the sections of their tables.
+def say_of_tables(tree: dict[str, object], said: Mapping[str, Mapping[str, str] | None]) -> None:
+    """Writes `where` and `format` into the sections of their tables.
 
     Raises:
         RequestError: there is no such table [unknown-key].
     """
-    _check_tables(of or {}, key)
-    for table, value in (of or {}).items():
-        found = tree.get(table, [])
-        for section in found if isinstance(found, list) else [found]:
-            cast("dict[str, object]", section)[key] = value
+    for key, of in said.items():
+        _check_tables(of or {}, key)
+        for table, value in (of or {}).items():
+            found = tree.get(table, [])
+            for section in found if isinstance(found, list) else [found]:
+                cast("dict[str, object]", section)[key] = value
 
 
 @dataclass(frozen=True, slots=True)
