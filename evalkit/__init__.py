@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from evalkit.jobs.merge import merge
     from evalkit.jobs.partial import partial
     from evalkit.report import Report
+    from evalkit.splits.api import split
 
 __version__ = "0.1.0"
 
@@ -61,6 +62,7 @@ __all__ = [
     "load",
     "merge",
     "partial",
+    "split",
 ]
 
 _HOMES = {
@@ -74,6 +76,7 @@ _HOMES = {
     "load": "evalkit.api",
     "merge": "evalkit.jobs.merge",
     "partial": "evalkit.jobs.partial",
+    "split": "evalkit.splits.api",
 }
 
 

@@ -27,6 +27,7 @@ from evalkit.cli.report import report
 from evalkit.cli.run import run
 from evalkit.cli.schema import schema
 from evalkit.cli.select import select
+from evalkit.cli.split import split
 from evalkit.cli.synth import synth
 from evalkit.cli.verify import verify
 from evalkit.cli.warm import warm
@@ -37,6 +38,7 @@ COMMANDS = (
     run,
     evaluate,
     compare,
+    split,
     partial,
     merge,
     why,

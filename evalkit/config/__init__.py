@@ -3,9 +3,16 @@
 Every mistake is reported at once, each with the line it stands on.
 """
 
-from evalkit.config._building import build_config, build_gates, build_statistics, with_conventions
+from evalkit.config._building import (
+    build_config,
+    build_gates,
+    build_split,
+    build_statistics,
+    with_conventions,
+)
 from evalkit.config._builtins import build_builtin
 from evalkit.config._doors import Door, speaking
+from evalkit.config._parts import SPLIT_FILE, SPLIT_VERSION, find_entry, read_split
 from evalkit.config._places import Key, Places, key_lines, spell
 from evalkit.config._policies import Policies
 from evalkit.config._profiles import Followed, follow_profile, policies_of, requests_of
@@ -14,6 +21,7 @@ from evalkit.config._reading import (
     config_schema,
     evaluate_config,
     load_config,
+    load_split,
     parse_config,
 )
 from evalkit.config._records import (
@@ -22,10 +30,12 @@ from evalkit.config._records import (
     OutputSection,
     Segmentation,
     SegmentsSection,
+    SplitConfig,
     StatisticsSection,
 )
 from evalkit.config._selection import Constraint, Screen, SelectionSection
 from evalkit.config._shares import is_laid_out, of_share, refuse_layout, with_paths
+from evalkit.config._split import Core, SplitColumns, SplitSection
 from evalkit.config._tables import (
     Builtin,
     ItemsColumns,
@@ -52,9 +62,12 @@ from evalkit.config._variables import parse_variables
 
 __all__ = [
     "MAX_BYTES",
+    "SPLIT_FILE",
+    "SPLIT_VERSION",
     "Builtin",
     "Config",
     "Constraint",
+    "Core",
     "Door",
     "Followed",
     "GateRule",
@@ -79,6 +92,9 @@ __all__ = [
     "Segmentation",
     "SegmentsSection",
     "SelectionSection",
+    "SplitColumns",
+    "SplitConfig",
+    "SplitSection",
     "StatisticsSection",
     "TrainColumns",
     "TrainTable",
@@ -89,17 +105,21 @@ __all__ = [
     "build_builtin",
     "build_config",
     "build_gates",
+    "build_split",
     "build_statistics",
     "config_schema",
     "evaluate_config",
+    "find_entry",
     "follow_profile",
     "is_laid_out",
     "key_lines",
     "load_config",
+    "load_split",
     "of_share",
     "parse_config",
     "parse_variables",
     "policies_of",
+    "read_split",
     "refuse_layout",
     "requests_of",
     "speaking",

@@ -21,12 +21,14 @@ from evalkit.config._complaints import translate
 from evalkit.config._doors import Door, speaking
 from evalkit.config._fields import annotation_at, takes_text
 from evalkit.config._gates import check_form, check_gates
+from evalkit.config._parts import fill_parts
 from evalkit.config._places import Key, Places, spell
 from evalkit.config._problems import Problems
 from evalkit.config._profiles import follow_profile
 from evalkit.config._records import (
     Config,
     GateRule,
+    SplitConfig,
     StatisticsSection,
 )
 from evalkit.config._selection import check_selection, with_defaults
@@ -94,6 +96,7 @@ def _build(
     with_defaults(tree)
     fill_variables(tree, variables, problems)
     resolve_paths(tree, base)
+    fill_parts(tree, problems)
     tree.setdefault("name", name)
 
     config: Config | None = None
@@ -117,6 +120,55 @@ def _build(
     if config is None:
         raise AssertionError("a config with no problem is a config")
     return config
+
+
+def build_split(
+    tree: dict[str, object],
+    *,
+    name: str,
+    places: Places | None = None,
+    base: str | os.PathLike[str] = "",
+    overrides: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+    door: Door = "file",
+) -> SplitConfig:
+    """What nested dicts and lists ask `evalkit split` for; arguments as those of `build_config`.
+
+    Raises:
+        RequestError: as `build_config`.
+    """
+    given = places or Places()
+    places = Places(given.source, dict(given.lines), dict(given.options))
+    problems = Problems(places)
+    with speaking(door):
+        for override in overrides:
+            override_key(tree, override, places, problems)
+        fill_variables(tree, variables or {}, problems)
+        resolve_paths(tree, os.fspath(base))
+        tree.setdefault("name", name)
+        for key in tree:
+            if key not in Config.model_fields:
+                each = {"type": "extra_forbidden", "loc": (key,)}
+                translate(cast("dict[str, object]", each), tree, problems)
+        own = {key: each for key, each in tree.items() if key in SplitConfig.model_fields}
+        gates = own.get("gates")
+        if isinstance(gates, list):
+            own["gates"] = [each for each in gates if _is_of_leakage(each)]
+        config: SplitConfig | None = None
+        try:
+            config = SplitConfig.model_validate(own)
+        except ValidationError as error:
+            for found in error.errors(include_url=False):
+                translate(cast("dict[str, object]", found), tree, problems)
+        check_storage(own, problems)
+        problems.raise_all()
+        assert config is not None
+        config._places, config._door = places, door
+        return config
+
+
+def _is_of_leakage(gate: object) -> bool:
+    return isinstance(gate, dict) and str(gate.get("data", "")).startswith("leakage.")
 
 
 def with_conventions(config: Config, *, profile: str | None = None) -> Config:

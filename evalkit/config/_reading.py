@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, cast
 
-from evalkit.config._building import build_config
+from evalkit.config._building import build_config, build_split
 from evalkit.config._places import Key, Places, key_lines
-from evalkit.config._records import (
-    Config,
-)
+from evalkit.config._records import Config, SplitConfig
 from evalkit.errors import RequestError, nearest
 
 MAX_BYTES = 1 << 20
@@ -33,6 +31,36 @@ def load_config(
         RequestError: [missing-config], [config-too-large], [config-encoding], and those of
             `parse_config`.
     """
+    text, file = _read_text(path), Path(path)
+    return parse_config(
+        text, source=str(file), base=file.parent, overrides=overrides, variables=variables
+    )
+
+
+def load_split(
+    path: str | os.PathLike[str],
+    *,
+    overrides: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+) -> SplitConfig:
+    """What the config that a TOML file holds asks `evalkit split` for.
+
+    Raises:
+        RequestError: as `load_config`; sections of other commands are not looked at.
+    """
+    file = Path(path)
+    tree, places = _parse(_read_text(path), str(file))
+    return build_split(
+        tree,
+        name=file.stem,
+        places=places,
+        base=file.parent,
+        overrides=overrides,
+        variables=variables,
+    )
+
+
+def _read_text(path: str | os.PathLike[str]) -> str:
     file = Path(path)
     try:
         if file.is_dir():
@@ -66,9 +94,7 @@ def load_config(
             at=f"{file}:{line}",
             hint="save the file as UTF-8",
         ) from None
-    return parse_config(
-        text, source=str(file), base=file.parent, overrides=overrides, variables=variables
-    )
+    return text
 
 
 def parse_config(
@@ -93,6 +119,18 @@ def parse_config(
             [bad-set], [unknown-variable], [unused-variable], [quoted-variable], and those
             of `evalkit.metrics.parse_metrics`; all of them together.
     """
+    tree, places = _parse(text, source)
+    return build_config(
+        tree,
+        name=Path(source).stem,
+        places=places,
+        base=base,
+        overrides=overrides,
+        variables=variables,
+    )
+
+
+def _parse(text: str, source: str) -> tuple[dict[str, object], Places]:
     try:
         tree: dict[str, object] = tomllib.loads(text)
         lines = key_lines(text)
@@ -102,15 +140,7 @@ def parse_config(
         ) from None
     except ValueError as error:
         raise _syntax_error(str(error), text, source) from None
-    places = Places(source, lines)
-    return build_config(
-        tree,
-        name=Path(source).stem,
-        places=places,
-        base=base,
-        overrides=overrides,
-        variables=variables,
-    )
+    return tree, Places(source, lines)
 
 
 def evaluate_config(
@@ -176,6 +206,10 @@ def config_schema() -> dict[str, object]:
         told = properties[section].pop("description")
         one = properties[section]["items"]
         properties[section] = {"description": told, "anyOf": [one, properties[section]]}
+    defined = cast("dict[str, dict[str, object]]", schema["$defs"])
+    for table in ("TruthTable", "TrainTable"):
+        del defined[table]["required"]
+        defined[table]["oneOf"] = [{"required": ["path"]}, {"required": ["split"]}]
     schema["oneOf"] = [
         {"required": ["rankings"]},
         *({"required": [section]} for section in ("log", "ratings", "labels")),

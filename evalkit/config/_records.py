@@ -12,6 +12,7 @@ from evalkit.config._places import Places
 from evalkit.config._policies import Policies
 from evalkit.config._profiles import requests_of
 from evalkit.config._selection import SelectionSection
+from evalkit.config._split import SplitSection
 from evalkit.config._tables import (
     _FORMAT,
     _WHERE,
@@ -152,6 +153,22 @@ class StatisticsSection(Record):
 
 
 Count = Literal[
+    "leakage.train_after_test",
+    "leakage.train_after_test_share",
+    "leakage.train_after_own_test",
+    "leakage.test_rows_in_train",
+    "leakage.test_pairs_in_train",
+    "leakage.test_users_never_in_train",
+    "leakage.test_items_never_in_train",
+    "leakage.test_boundaries_in_equal_times",
+    "leakage.train_after_validation",
+    "leakage.train_after_validation_share",
+    "leakage.train_after_own_validation",
+    "leakage.validation_rows_in_train",
+    "leakage.validation_pairs_in_train",
+    "leakage.validation_users_never_in_train",
+    "leakage.validation_items_never_in_train",
+    "leakage.validation_boundaries_in_equal_times",
     "rows",
     "users",
     "pairs",
@@ -181,7 +198,7 @@ class GateRule(Record):
     data: Count | None = Field(
         default=None,
         description="A count: rows, users, pairs; or a share: of rows that were dropped or are "
-        "duplicates, of users without ranking or truth.",
+        "duplicates, of users without ranking or truth; or what a split leaks.",
     )
     model: str | None = Field(default=None, description="That model; default: every model.")
     segment: str | None = Field(
@@ -221,6 +238,29 @@ class OutputSection(Record):
     mlflow: str | None = Field(
         default=None, description="Experiment of MLflow that is told of the run."
     )
+
+
+class SplitConfig(Record):
+    """What a config asks `evalkit split` for; its other sections are for other commands."""
+
+    name: str = Field(default="", description="The split is written to splits/NAME.")
+    split: SplitSection = Field(description="How a log is cut into train, validation and test.")
+    gates: Annotated[tuple[GateRule, ...], BeforeValidator(tuple_of_list)] = Field(
+        default=(), description="What must hold of its leakage."
+    )
+    storage: dict[str, str] = Field(default_factory=dict, description="Options of object stores.")
+
+    _places: Places = PrivateAttr(default_factory=Places)
+    _door: Door = PrivateAttr(default="file")
+
+    def at(self, *key: str | int) -> str:
+        """Where a key stands, for errors."""
+        return self._places.at(key)
+
+    @property
+    def door(self) -> Door:
+        """Where the request came from: hints speak its words."""
+        return self._door
 
 
 class ConfigState(NamedTuple):
@@ -282,6 +322,11 @@ class Config(Record):
         default_factory=dict,
         description="Options of object stores, as aws_region; secrets as ${NAME} of the "
         "environment.",
+    )
+    split: SplitSection | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="How a log is cut into train, validation and test.",
     )
 
     _places: Places = PrivateAttr(default_factory=Places)

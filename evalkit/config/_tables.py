@@ -32,6 +32,9 @@ def tuple_of_list(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
+_SPLIT = "Folder that evalkit split wrote, in place of path; columns come from there."
+_PART = "Part of that split: train, validation, test, ..."
+_FOLD = "Fold of that split, from 1."
 Names = Annotated[tuple[str, ...], BeforeValidator(tuple_of_list)]
 
 
@@ -124,6 +127,9 @@ class TruthTable(Record):
     """Held-out interactions: the right answers."""
 
     path: Texts = Field(description=_PATH)
+    split: str | None = Field(default=None, exclude_if=is_none, description=_SPLIT)
+    part: str | None = Field(default=None, exclude_if=is_none, description=_PART)
+    fold: int | None = Field(default=None, ge=1, exclude_if=is_none, description=_FOLD)
     format: str | None = Field(default=None, description=_FORMAT)
     columns: TruthColumns = Field(default_factory=TruthColumns, description=_COLUMNS)
     where: str | None = Field(default=None, description=_WHERE)
@@ -206,6 +212,9 @@ class TrainTable(Record):
     """What the models had seen: ranked items found here are counted."""
 
     path: Texts = Field(description=_PATH)
+    split: str | None = Field(default=None, exclude_if=is_none, description=_SPLIT)
+    part: str | None = Field(default=None, exclude_if=is_none, description=_PART)
+    fold: int | None = Field(default=None, ge=1, exclude_if=is_none, description=_FOLD)
     format: str | None = Field(default=None, description=_FORMAT)
     columns: TrainColumns = Field(default_factory=TrainColumns, description=_COLUMNS)
     where: str | None = Field(default=None, description=_WHERE)

@@ -52,7 +52,7 @@ def parse_variables(texts: Sequence[str]) -> dict[str, str]:
 
 def tables_of(tree: Mapping[str, object]) -> Iterator[tuple[Key, dict[str, object]]]:
     """Every table of rows that the tree holds, whatever else is wrong with it."""
-    for section in SECTIONS:
+    for section in (*SECTIONS, "split"):
         match tree.get(section):
             case dict() as table:
                 yield (section,), table
@@ -94,6 +94,7 @@ def _rewrite_paths(tree: Mapping[str, object], rewrite: Rewrite) -> None:
     for key, table in tables_of(tree):
         if not isinstance(table.get("path"), dict):
             _rewrite(table, "path", key, rewrite)
+        _rewrite(table, "split", key, rewrite)
         if key[0] == "rankings":
             _rewrite(table, "earlier", key, rewrite)
     match tree.get("metrics"):
@@ -102,6 +103,7 @@ def _rewrite_paths(tree: Mapping[str, object], rewrite: Rewrite) -> None:
                 _rewrite(tree["metrics"], "reference", ("metrics",), rewrite)
     _rewrite(tree.get("metrics"), "files", ("metrics",), rewrite)
     _rewrite(tree.get("output"), "path", ("output",), rewrite)
+    _rewrite(tree.get("split"), "out", ("split",), rewrite)
 
 
 def fill_variables(

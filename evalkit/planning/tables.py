@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 import polars as pl
 
@@ -14,6 +15,7 @@ from evalkit.config import (
     Segmentation,
     TruthColumns,
     TruthTable,
+    read_split,
     refuse_layout,
 )
 from evalkit.credentials import storing
@@ -31,6 +33,7 @@ from evalkit.sources import (
     open_truth,
     settle,
 )
+from evalkit.splits.manifest import check_files
 from evalkit.values.checks import by_relevance_rules, order_of
 
 
@@ -130,6 +133,7 @@ def open_tables(config: Config, given: Given) -> Tables:
 def _open_tables(config: Config, given: Given) -> Tables:
     problems: list[EvalkitError] = []
     guessing = given.guessing(config)
+    _check_parts(config)
     opened = _open_logs(config, given, guessing, problems)
     config = settle_columns(config, opened)
     segments: list[SegmentTable] = []
@@ -175,6 +179,13 @@ def _open_tables(config: Config, given: Given) -> Tables:
         next(iter(opened["reference"]), None),
         [opened[f"earlier of {place}"] for place in range(len(config.rankings))],
     )
+
+
+def _check_parts(config: Config) -> None:
+    """Refuse parts of a split that are not as they were written."""
+    for table in (config.truth, config.train):
+        if table is not None and table.split is not None:
+            check_files(Path(table.split), read_split(table.split), table.path)
 
 
 def _open_logs(

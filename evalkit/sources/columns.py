@@ -32,6 +32,7 @@ _SECTIONS = {
     "ratings": "[ratings.columns]",
     "predictions": "[predictions.columns]",
     "labels": "[labels.columns]",
+    "split": "[split.columns]",
 }
 
 

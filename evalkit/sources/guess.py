@@ -56,7 +56,7 @@ _GUESSES: dict[str, tuple[str, ...]] = {
     "weight": ("weight weights sampleweight",),
     "time": (
         "timestamp time ts datetime date",
-        "eventtime eventtimestamp createdat created ratedat clickedat day",
+        "eventtime eventtimestamp createdat created ratedat clickedat unixtime day",
     ),
 }
 ROLE_KEYS = {
@@ -70,9 +70,10 @@ ROLE_KEYS = {
     "predictions": ("user", "item", "prediction", "model"),
     "labels": ("user", "score", "label", "model"),
     "segments": ("user",),
+    "split": ("user", "item", "time", "relevance"),
 }
 OF_ITEMS = ("genres", "vector", "published")  # looked for where a metric needs them
-_OPTIONAL_KEYS = ("relevance", "rank", "score", "model", *OF_ITEMS)
+_OPTIONAL_KEYS = ("relevance", "rank", "score", "model", "time", *OF_ITEMS)
 _ONLY_NAMED = {"labels": ("weight",)}  # read where they are named, and told where they are not
 
 

@@ -14,6 +14,7 @@ from evalkit.config import (
     RankingsTable,
     RatingsTable,
     Segmentation,
+    SplitSection,
     TrainTable,
     TruthTable,
     UsersTable,
@@ -110,6 +111,30 @@ def open_items(
     chosen = _choose("items", table, source, guessing, ("item", *keys))
     named = [Wanted("by", f"group_{place}", text) for place, text in enumerate(groups)]
     return _open("items", source, chosen, table.where, named)
+
+
+def open_split(
+    table: SplitSection, given: object | None = None, guessing: Guessing = BY_CONFIG
+) -> tuple[Table, pl.LazyFrame]:
+    """A log to be cut, lazily, and the same rows with all their own columns.
+
+    Columns `user_0`, ..., `item`, and as present `time`, `relevance`; raises as `open_truth` does.
+    """
+    located = Bare(table.path or (), table.format)
+    source = open_source("split", located, given, guessing, kind="qrels")
+    chosen = _choose("split", table, source, guessing)
+    opened = _open("split", source, chosen, table.where)
+    uses: dict[str, Use] = {
+        **dict.fromkeys(source.names, "any"),
+        **dict.fromkeys(opened._used, "id"),
+    }
+    whole = source.frame(uses).select(source.names)
+    if table.where is not None:
+        plan = plan_columns("split", [], table.where, source.names, at=source.at)
+        plan = typed_plan(plan, whole.collect_schema())
+        assert plan.where is not None
+        whole = whole.filter(plan.where)
+    return opened, whole
 
 
 def open_values(
@@ -222,7 +247,15 @@ def open_labels(
     return replace(opened, frame=with_times(opened.frame, table.session_every))
 
 
-Rows: TypeAlias = OwnTable | RankingsTable | TrainTable | PredictionsTable | ItemsTable | UsersTable
+Rows: TypeAlias = (
+    OwnTable
+    | RankingsTable
+    | TrainTable
+    | PredictionsTable
+    | ItemsTable
+    | UsersTable
+    | SplitSection
+)
 AnyTable = TypeVar(
     "AnyTable",
     TruthTable,

@@ -64,9 +64,14 @@ def content_of(rows: pl.LazyFrame | pl.DataFrame, columns: Sequence[str] | None 
     return content
 
 
-def row_hashes(frame: pl.DataFrame) -> Keys:
-    """uint64[n_rows], hashes of rows that no version of any library changes."""
-    hashes = np.zeros(frame.height, dtype=np.uint64)
+def row_hashes(frame: pl.DataFrame, hashes: Keys | None = None) -> Keys:
+    """uint64[n_rows], hashes of rows that no version of any library changes.
+
+    Args:
+        hashes: of the columns before these, which they go on from.
+    """
+    if hashes is None:
+        hashes = np.zeros(frame.height, dtype=np.uint64)
     for column in frame.get_columns():
         absent = as_array(column.is_null()) if column.has_nulls() else np.zeros(0, dtype=np.bool_)
         words = _words(column)

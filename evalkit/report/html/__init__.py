@@ -1,7 +1,8 @@
 """One page that needs nothing else: no network, no tracking, and no script to be complete."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from evalkit.report.html._detail import (
     curves_section,
@@ -10,6 +11,7 @@ from evalkit.report.html._detail import (
     matrix_section,
     segments_section,
 )
+from evalkit.report.html._leakage import leakage_body
 from evalkit.report.html._markup import Html, el, join, raw
 from evalkit.report.html._origin import data_section, origin_section
 from evalkit.report.html._overview import (
@@ -112,6 +114,12 @@ def plot_of(report: Report, label: str) -> Plot:
     return Plot(f'{head} xmlns="http://www.w3.org/2000/svg">{el("style", raw(STYLE))}{rest}')
 
 
+def render_leakage(title: str, leaks: Mapping[str, Any]) -> str:
+    """A page with what a split gives away, as `leakage.json` tells it, and its plots."""
+    name = f"{title}: leakage"
+    return _page(name, el("header", el("h1", name)), el("main", leakage_body(leaks)))
+
+
 def _page(title: str, *body: Html) -> str:
     head = el(
         "head",
@@ -132,6 +140,7 @@ __all__ = [
     "plot_of",
     "render_html",
     "render_index",
+    "render_leakage",
     "render_selection_page",
     "render_trends",
 ]

@@ -1,0 +1,117 @@
+"""Tables that are parts of a split: paths and columns come from its `split.json`."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from evalkit.config._places import Key
+from evalkit.config._problems import Problems
+from evalkit.config._tables import Record, TrainColumns, TruthColumns
+from evalkit.errors import DataError, EvalkitError, RequestError
+
+SPLIT_FILE = "split.json"
+SPLIT_VERSION = 1
+_MOST_BYTES = 64 << 20
+_OURS: Mapping[str, type[Record]] = {"truth": TruthColumns, "train": TrainColumns}
+_OF_A_PATH = ("path", "format", "where")
+
+
+def read_split(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """What the `split.json` of a split says.
+
+    Raises:
+        DataError: there is none, or it is no such file [bad-manifest-of-split].
+    """
+    path = Path(folder, SPLIT_FILE)
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise ValueError("it is too large")
+        found = json.loads(path.read_bytes())
+        if not isinstance(found, dict) or found.get("schema_version") != SPLIT_VERSION:
+            raise ValueError("it is of another version")
+        if not isinstance(found.get("parts"), list) or not isinstance(found.get("columns"), dict):
+            raise ValueError("it lists no parts")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise DataError(
+            f"no split can be read there: {reason}",
+            code="bad-manifest-of-split",
+            at=str(path),
+            hint="evalkit split writes such a folder",
+        ) from None
+    return found
+
+
+def find_entry(
+    found: Mapping[str, Any], name: str, fold: int | None = None, *, at: str
+) -> dict[str, Any]:
+    """What `split.json` says of a part that has files.
+
+    Raises:
+        RequestError: it has no such part [unknown-part].
+    """
+    parts = [each for each in found["parts"] if isinstance(each, dict) and each.get("files")]
+    for each in parts:
+        if (each.get("name"), each.get("fold")) == (name, fold or 1):
+            return each
+    n_folds = max((each.get("fold", 1) for each in parts), default=1)
+    names = ", ".join(sorted({str(each.get("name")) for each in parts})) or "no rows, only letters"
+    raise RequestError(
+        f"the split has no part {name!r}" + (f" in fold {fold}" if fold else ""),
+        code="unknown-part",
+        at=at,
+        hint=f"it has {names}" + (f" in {n_folds} folds" if n_folds > 1 else ""),
+    )
+
+
+def fill_parts(tree: Mapping[str, object], problems: Problems) -> None:
+    """Write paths and columns into [truth] and [train] that are parts of a split."""
+    seen: dict[tuple[str, str, object], str] = {}
+    for section, default in (("truth", "test"), ("train", "train")):
+        table = tree.get(section)
+        if not isinstance(table, dict) or not isinstance(table.get("split"), str):
+            continue
+        for name in _OF_A_PATH:
+            if name in table:
+                problems.add(
+                    (section, name),
+                    "conflicting-keys",
+                    f"{name} and split exclude each other",
+                    hint="a part of a split brings its path and its columns",
+                )
+        part = table.get("part", default)
+        which = (os.path.abspath(table["split"]), str(part), table.get("fold") or 1)
+        if which in seen:
+            problems.add(
+                (section, "part"),
+                "conflicting-keys",
+                f"{part!r} is read as {seen[which]} and as {section} at once",
+                hint='part = "test" or "validation" under [truth], "train" under [train]',
+            )
+        seen[which] = section
+        try:
+            _fill(section, table, str(part), problems)
+        except EvalkitError as error:
+            problems.add_error((section, "split"), error)
+            table.setdefault("path", [table["split"]])
+
+
+def _fill(section: str, table: dict[str, Any], part: str, problems: Problems) -> None:
+    folder = table["split"]
+    found = read_split(folder)
+    key: Key = (section, "part")
+    entry = find_entry(found, part, table.get("fold"), at=problems.places.at(key))
+    files = list(entry["files"])
+    if section == "train":
+        for each in found["parts"]:
+            if each["name"].endswith("fold_in") and each["fold"] == entry["fold"]:
+                files += each["files"]  # what the models may see of users that are held out
+        if found.get("rule", {}).get("seen") == "drop":
+            table.setdefault("drop_seen", True)
+    table["path"] = [os.path.join(folder, str(each["path"])) for each in files]
+    known = _OURS[section].model_fields
+    columns = {name: each for name, each in found["columns"].items() if name in known}
+    table["columns"] = {**columns, **table.get("columns", {})}
+    table["part"] = part

@@ -1,0 +1,246 @@
+"""The section [split]: which log is cut, by which rule, and what is written."""
+
+import re
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from evalkit.config._tables import (
+    _COLUMNS,
+    _FORMAT,
+    _PATH,
+    _WHERE,
+    Record,
+    Texts,
+    Threshold,
+    tuple_of_list,
+)
+
+Rounding = Literal[
+    "floor",
+    "floor-test",
+    "floor-test, at least 1 where train keeps 1",
+    "floor-train",
+    "ceil-train",
+    "ceil-test",
+    "ceil",
+    "round-test",
+    "round-test, none becomes all",
+    "fraction3",
+    "round-boundaries",
+    "parts-floor, at least 1 where train keeps 1",
+]
+
+
+def _moment(value: object) -> object:
+    return value.isoformat() if isinstance(value, date | datetime) else value
+
+
+Size = Annotated[
+    int | float | str | None,
+    BeforeValidator(_moment),
+    WithJsonSchema({"type": ["integer", "number", "string"]}),
+]
+Shares = Annotated[tuple[float, ...], BeforeValidator(tuple_of_list)]
+
+
+class SplitColumns(Record):
+    """Columns of the log: names, or SQL expressions over its columns."""
+
+    user: Texts = Field(
+        default=("user",), description="User column, or a list of columns together."
+    )
+    item: str = Field(default="item", description="Item column.")
+    time: str | None = Field(
+        default=None, description="Date, datetime, or whole seconds, milliseconds, ..."
+    )
+    relevance: str | None = Field(default=None, description="For threshold, and dedupe by max.")
+
+
+class Core(Record):
+    """Users and items with fewer rows leave, until none has."""
+
+    user: int = Field(default=0, ge=0, description="Least rows of a user.")
+    item: int = Field(default=0, ge=0, description="Least rows of an item.")
+    count: Literal["rows", "pairs"] = Field(
+        default="rows", description="What is counted; pairs: each user and item once."
+    )
+    rounds: int | None = Field(
+        default=None, ge=1, le=1, description="1: one look at each side; default: to the end."
+    )
+    first: Literal["user", "item"] = Field(
+        default="user", description="Which side is looked at first, where that matters."
+    )
+
+
+def _core(value: object) -> object:
+    if isinstance(value, list | tuple) and len(value) == 2:
+        return {"user": value[0], "item": value[1]}
+    return value
+
+
+class Candidates(Record):
+    """Items to rank against the right one: drawn from those that the user never had."""
+
+    negatives: int = Field(ge=1, le=100_000, description="How many for each user of the part.")
+    sampling: Literal["uniform", "popularity"] = Field(
+        default="uniform", description="popularity: in proportion to the rows in train."
+    )
+    seed: int = Field(default=1, ge=0, le=2**63 - 1, description="Of the draw.")
+
+
+# what the records of other libraries' splits call a key, and what it is called here
+_WORDS = {
+    "ratio": "test",
+    "size": "test",
+    "count": "rounding",
+    "validation_ratio": "validation",
+    "keep_train": "min_train",
+}
+
+
+class SplitSection(Record):
+    """A log, cut into train, validation and test."""
+
+    path: Texts | None = Field(default=None, description=_PATH)
+    format: str | None = Field(default=None, description=_FORMAT)
+    columns: SplitColumns = Field(default_factory=SplitColumns, description=_COLUMNS)
+    where: str | None = Field(default=None, description=_WHERE)
+    like: str | None = Field(
+        default=None, description="A library whose rules fill in what is not set, as recbole."
+    )
+    by: Literal[
+        "time",
+        "user",
+        "item",
+        "users",
+        "rows",
+        "time-ratio",
+        "time-quantile",
+        "window",
+        "new-users",
+        "user-span",
+        "percentile-user",
+        "round-robin",
+        "blocks",
+    ] = Field(
+        default="time",
+        description="time: one moment for all; user, item: the latest rows of each; users: whole "
+        "users, by a hash; rows: single rows, by a hash",
+    )
+    test: Size = Field(
+        default=None,
+        description="What is test: a span (7d), a moment (2026-11-01), a share (0.1), or rows (1).",
+    )
+    validation: Size = Field(
+        default=None, description="The same before the test; default: no validation."
+    )
+    ratios: Shares = Field(
+        default=(), description="Shares of train, validation and test together, as [0.8, 0.1, 0.1]."
+    )
+    validation_of_rest: bool = Field(
+        default=False, description="The share of validation is one of what test leaves."
+    )
+    folds: int | None = Field(
+        default=None, ge=1, le=1000, description="So many splits, the oldest first."
+    )
+    train: Literal["expanding", "sliding"] = Field(
+        default="expanding", description="Train of later folds: all before, or as long as the first"
+    )
+    end: Literal["calendar", "last"] = Field(
+        default="calendar", description="Spans end with the unit of the last row, or just after it."
+    )
+    zone: str = Field(default="UTC", description="Time zone of calendar days.")
+    time_unit: Literal["auto", "s", "ms", "us", "ns"] = Field(
+        default="auto", description="Unit of whole-number times."
+    )
+    boundary: Literal["from", "after"] = Field(
+        default="from", description="A row at the moment is test, or before it."
+    )
+    order: Literal["time", "input", "hash"] = Field(
+        default="time", description="What the latest rows are: by time, row order, or a draw."
+    )
+    ties: Literal["input", "first", "item", "together", "unstable"] | None = Field(
+        default=None,
+        description="Of equal times of a user: the later row is later, the first row is, or the "
+        "greater item; of all rows: together, or cut by count (input).",
+    )
+    rounding: Rounding = Field(
+        default="floor", description="How a share of rows becomes a number of rows."
+    )
+    min_train: int = Field(default=1, ge=0, description="Rows of a user that stay in train.")
+    min_rows: int = Field(default=0, ge=0, description="Users with fewer rows: see below_min.")
+    below_min: Literal["train", "drop"] = Field(
+        default="train", description="Where rows of users with fewer than min_rows go."
+    )
+    fold_in: float = Field(
+        default=0.8, gt=0, lt=1, description="by = users: earliest share of a test user's rows."
+    )
+    seed: int = Field(default=1, ge=0, le=2**63 - 1, description="Of everything that is drawn.")
+    dedupe: Literal["none", "first", "last", "max"] = Field(
+        default="none", description="Which of a user's rows of one item stays, before all else."
+    )
+    part_duplicates: Literal["keep", "first", "first by time"] = Field(
+        default="keep", description="Which of them stays within a part, after all else."
+    )
+    core: Annotated[Core | None, BeforeValidator(_core)] = Field(
+        default=None, description="Least rows of users and items, as { user = 5, item = 5 }."
+    )
+    threshold: Threshold | None = Field(
+        default=None, description="Rows of less relevance go to no part."
+    )
+    threshold_in: Literal["all", "test"] = Field(
+        default="all", description="Where the threshold holds; test: in validation and test alone."
+    )
+    cold_users: Literal["keep", "drop", "error"] = Field(
+        default="keep", description="Test rows of users without a train row."
+    )
+    cold_items: Literal["keep", "drop", "error"] = Field(
+        default="keep", description="Test rows of items without a train row."
+    )
+    seen: Literal["keep", "drop", "error"] = Field(
+        default="keep", description="Test rows whose user and item are in train."
+    )
+    mark_cold: bool = Field(
+        default=True, description="Columns cold_user and cold_item in validation and test."
+    )
+    bad_times: Literal["error", "drop", "train"] = Field(
+        default="error", description="Rows without a time."
+    )
+    null_ids: Literal["error", "drop"] = Field(
+        default="error", description="Rows without user or item."
+    )
+    empty: Literal["error", "keep"] = Field(
+        default="error", description="A part that no row is in."
+    )
+    write: Literal["parts", "assignment", "where"] = Field(
+        default="parts", description="Rows, one byte a row, or predicates."
+    )
+    out: str | None = Field(default=None, description="Folder to write; default: splits/NAME.")
+    candidates: Candidates | None = Field(default=None, description="Items to rank against.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_our_words(cls, given: object) -> object:
+        """Take the words that the records of other libraries' splits are written in."""
+        if not isinstance(given, Mapping):
+            return given
+        words = {_WORDS.get(key, key): value for key, value in given.items()}
+        if "cut" in words:
+            cut = words.pop("cut")
+            moments = list(cut) if isinstance(cut, list | tuple) else [cut]
+            words["test"] = moments[-1]
+            if len(moments) == 2:
+                words["validation"] = moments[0]
+        if "seconds" in words:
+            words["test"] = f"{words.pop('seconds')}s"
+        if "train_ratio" in words:
+            ratio = words.pop("train_ratio")
+            words["ratios"] = [ratio, 1 - ratio] if isinstance(ratio, float) else ratio
+        if isinstance(words.get("dedupe"), str):
+            words["dedupe"] = re.sub(" by time$", "", str(words["dedupe"]))
+        if isinstance(words.get("ratios"), list | tuple):
+            words["ratios"] = [float(each) for each in words["ratios"]]
+        return words

@@ -1,0 +1,179 @@
+"""Rows that leave before a split: repeats, small users and items; and after it: cold and seen."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.config import Core
+from evalkit.splits._kernels import count_alive, lay, mark_first
+
+NONE, TRAIN, VALIDATION, TEST, FOLD_IN, VALIDATION_FOLD_IN = range(6)
+PARTS = {
+    "train": TRAIN,
+    "validation": VALIDATION,
+    "test": TEST,
+    "fold_in": FOLD_IN,
+    "validation_fold_in": VALIDATION_FOLD_IN,
+}
+Letters = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class Rows:
+    """The rows that a rule looks at, in input order.
+
+    Args:
+        users, items: int32, codes from 0.
+        times: int64 in the unit of the log; empty without times.
+        relevance: float64; empty without.
+        hashes: uint64 of user, item and time, and of the user alone; empty unless drawn by.
+        ranks: int64 that orders items by id; empty unless ties are by item.
+        places: int64, where each row stands in the log; empty where all rows of it are here.
+        dropped: rows that left, by reason.
+    """
+
+    users: npt.NDArray[np.int32]
+    items: npt.NDArray[np.int32]
+    times: npt.NDArray[np.int64]
+    relevance: npt.NDArray[np.float64]
+    hashes: npt.NDArray[np.uint64]
+    user_hashes: npt.NDArray[np.uint64]
+    ranks: npt.NDArray[np.int64]
+    places: npt.NDArray[np.int64]
+    n_users: int
+    n_items: int
+    dropped: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        """Rows that are left."""
+        return self.users.size
+
+    def keep(self, kept: Mask, reason: str) -> None:
+        """Drop all other rows, and count them."""
+        n_left = kept.size - int(np.count_nonzero(kept))
+        if not n_left:
+            return
+        self.dropped[reason] = self.dropped.get(reason, 0) + n_left
+        for name in (
+            *("users", "items", "times", "relevance", "hashes", "user_hashes", "ranks", "places"),
+        ):
+            values = getattr(self, name)
+            if values.size:
+                setattr(self, name, values[kept])
+
+
+def starts_of(codes: npt.NDArray[np.int32], n_codes: int) -> npt.NDArray[np.int64]:
+    """Where the rows of each code begin, if they lie side by side; one more for the end."""
+    starts = np.zeros(n_codes + 1, dtype=np.int64)
+    np.cumsum(np.bincount(codes, minlength=n_codes), out=starts[1:])
+    return starts
+
+
+def lay_rows(
+    codes: npt.NDArray[np.int32], n_codes: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+    """Starts, and rows side by side by code."""
+    starts = starts_of(codes, n_codes)
+    laid = np.empty(codes.size, dtype=np.int32 if codes.size < 2**31 else np.int64)
+    lay(codes, starts[:-1].copy(), laid)
+    return starts, laid
+
+
+def pairs_of(rows: Rows) -> npt.NDArray[np.int64]:
+    """One number for each user and item."""
+    return rows.users.astype(np.int64) * max(rows.n_items, 1) + rows.items
+
+
+def dedupe(rows: Rows, which: str) -> None:
+    """Keep one of a user's rows of an item: the first or the last by time, or the best."""
+    if which == "none" or not rows.n:
+        return
+    keys: list[npt.NDArray[Any]] = [rows.times] if rows.times.size else []
+    if which == "max":
+        keys = [*keys, rows.relevance]
+    pairs = pairs_of(rows)
+    order = np.lexsort([*keys, pairs])  # stable: of equal ones, as they stand
+    sorted_pairs = pairs[order]
+    edge = np.ones(order.size, dtype=np.bool_)
+    if which == "first":
+        edge[1:] = sorted_pairs[1:] != sorted_pairs[:-1]
+    else:
+        edge[:-1] = sorted_pairs[1:] != sorted_pairs[:-1]
+    kept = np.zeros(rows.n, dtype=np.bool_)
+    kept[order[edge]] = True
+    rows.keep(kept, "dedupe")
+
+
+def keep_core(rows: Rows, core: Core) -> int:
+    """Drop rows of small users and items, once or to the end; the rounds that it took."""
+    users, items, inverse = rows.users, rows.items, None
+    if core.count == "pairs":
+        pairs, inverse = np.unique(pairs_of(rows), return_inverse=True)
+        users = (pairs // max(rows.n_items, 1)).astype(np.int32)
+        items = (pairs % max(rows.n_items, 1)).astype(np.int32)
+    alive = np.ones(users.size, dtype=np.bool_)
+    of_users = np.bincount(users, minlength=rows.n_users).astype(np.int32)
+    of_items = np.bincount(items, minlength=rows.n_items).astype(np.int32)
+    sides = [(core.user, 0), (0, core.item)]
+    if core.rounds is None:
+        sides = [(core.user, core.item)]
+    elif core.first == "item":
+        sides.reverse()
+    n_rounds = 0
+    while core.rounds is None or n_rounds < core.rounds:
+        n_rounds += 1
+        left = [count_alive(users, items, alive, of_users, of_items, *least) for least in sides]
+        if not any(left):
+            break
+    rows.keep(alive if inverse is None else alive[inverse], "core")
+    return n_rounds
+
+
+@dataclass(slots=True)
+class Known:
+    """What train holds: users, items, and whether test rows' pairs are in it."""
+
+    users: Mask
+    items: Mask
+
+    @classmethod
+    def of(cls, rows: Rows, letters: Letters) -> "Known":
+        """What the rows with the letter of train hold, or that of fold-in."""
+        known = cls(np.zeros(rows.n_users, np.bool_), np.zeros(rows.n_items, np.bool_))
+        is_train = letters == TRAIN
+        known.items[rows.items[is_train]] = True
+        known.users[rows.users[is_train | (letters >= FOLD_IN)]] = True
+        return known
+
+
+def seen_in_train(rows: Rows, letters: Letters) -> Mask:
+    """Which rows of validation and test have user and item of a train row."""
+    held = np.flatnonzero((letters == TEST) | (letters == VALIDATION))
+    found = np.zeros(rows.n, dtype=np.bool_)
+    if held.size:
+        pairs = pairs_of(rows)
+        wanted = np.unique(pairs[held])
+        of_train = pairs[(letters == TRAIN) | (letters >= FOLD_IN)]
+        place = np.minimum(np.searchsorted(wanted, of_train), wanted.size - 1)
+        in_train = np.zeros(wanted.size, dtype=np.bool_)
+        in_train[place[wanted[place] == of_train]] = True
+        found[held] = in_train[np.searchsorted(wanted, pairs[held])]
+    return found
+
+
+def drop_repeats(rows: Rows, letters: Letters, which: str) -> int:
+    """Within a part a user's item stands once, the first; how many rows leave."""
+    pairs = pairs_of(rows)
+    keys = [rows.times, pairs] if which == "first by time" and rows.times.size else [pairs]
+    order = np.lexsort(keys)
+    sorted_pairs = pairs[order]
+    edges = np.flatnonzero(np.concatenate([[True], sorted_pairs[1:] != sorted_pairs[:-1], [True]]))
+    drop = np.zeros(rows.n, dtype=np.bool_)
+    mark_first(order, edges, letters, drop)
+    drop &= letters != NONE
+    letters[drop] = NONE
+    return int(np.count_nonzero(drop))

@@ -1,0 +1,194 @@
+"""Kernels of splits: rows laid by user, put in order, and cut."""
+
+# mypy: disable-error-code="no-untyped-def"
+
+import numpy as np
+
+from evalkit.ids import mix
+from evalkit.kernels import kernel
+
+
+@kernel(allocates=False)
+def find_codes(keys, checks, codes, table, known, known_checks, n_known):
+    """Codes 0, 1, 2, ... of keys by first appearance; how many are known, -1 where two ids share.
+
+    Args:
+        checks: another hash of each id; empty where a key is the id itself.
+        table: int32, -1 where free; its size is a power of two, and twice that of what it holds.
+        known, known_checks: key, and other hash, of each code.
+    """
+    mask = np.uint64(table.size - 1)
+    for row in range(keys.size):
+        key = keys[row]
+        place = mix(key) & mask
+        while True:
+            code = table[place]
+            if code < 0:
+                code = n_known
+                table[place] = code
+                known[code] = key
+                if checks.size:
+                    known_checks[code] = checks[row]
+                n_known += 1
+                break
+            if known[code] == key:
+                if checks.size and known_checks[code] != checks[row]:
+                    return -1
+                break
+            place = (place + np.uint64(1)) & mask
+        codes[row] = code
+    return n_known
+
+
+@kernel(allocates=False)
+def refill(known, n_known, table):
+    """Lay known keys into a new, larger table."""
+    mask = np.uint64(table.size - 1)
+    for code in range(n_known):
+        place = mix(known[code]) & mask
+        while table[place] >= 0:
+            place = (place + np.uint64(1)) & mask
+        table[place] = code
+
+
+@kernel(allocates=False)
+def lay(codes, starts, laid):
+    """Rows side by side by code, in their order; `starts` becomes the ends."""
+    for row in range(codes.size):
+        place = starts[codes[row]]
+        laid[place] = row
+        starts[codes[row]] = place + 1
+
+
+@kernel(allocates=False)
+def sort_groups(starts, laid, times, seconds, scratch):
+    """Rows of each group by time, then by `seconds` (empty: none), then as they lie.
+
+    A merge sort from runs that are in order already, so a log in time order is only walked over.
+    """
+    for group in range(starts.size - 1):
+        begin, end = starts[group], starts[group + 1]
+        is_sorted = True
+        for place in range(begin + 1, end):
+            if _is_before(laid[place], laid[place - 1], times, seconds):
+                is_sorted = False
+                break
+        if is_sorted:
+            continue
+        width = 1
+        while width < end - begin:
+            left = begin
+            while left < end:
+                middle = min(left + width, end)
+                right = min(left + 2 * width, end)
+                _merge(laid, left, middle, right, times, seconds, scratch)
+                left = right
+            width *= 2
+
+
+@kernel(allocates=False)
+def _merge(laid, left, middle, right, times, seconds, scratch):
+    if middle >= right or not _is_before(laid[middle], laid[middle - 1], times, seconds):
+        return
+    for place in range(left, right):
+        scratch[place] = laid[place]
+    one, two = left, middle
+    for place in range(left, right):
+        takes_two = two < right and (
+            one >= middle or _is_before(scratch[two], scratch[one], times, seconds)
+        )
+        if takes_two:
+            laid[place] = scratch[two]
+            two += 1
+        else:
+            laid[place] = scratch[one]
+            one += 1
+
+
+@kernel(allocates=False)
+def _is_before(one, two, times, seconds):
+    if times[one] != times[two]:
+        return times[one] < times[two]
+    return seconds.size > 0 and seconds[one] < seconds[two]
+
+
+@kernel(allocates=False)
+def cut_groups(starts, laid, n_latest, letters, parts):
+    """The latest rows of each group get the letters of parts.
+
+    Args:
+        n_latest: int64[n_parts, n_groups], how many rows of each part, the latest part first.
+        letters: uint8[n_rows], written where a part takes a row.
+        parts: uint8[n_parts], the letter of each part.
+    """
+    for group in range(starts.size - 1):
+        end = starts[group + 1]
+        for part in range(parts.size):
+            for place in range(max(end - n_latest[part, group], starts[group]), end):
+                letters[laid[place]] = parts[part]
+            end = max(end - n_latest[part, group], starts[group])
+
+
+@kernel(allocates=False)
+def mark_crossed(starts, laid, times, seconds, letters, by_time, by_order):
+    """Groups with a boundary of parts through equal times, and through rows equal in all."""
+    for group in range(starts.size - 1):
+        for place in range(starts[group] + 1, starts[group + 1]):
+            one, two = laid[place - 1], laid[place]
+            if letters[one] != letters[two] and times[one] == times[two]:
+                by_time[group] = True
+                if not seconds.size or seconds[one] == seconds[two]:
+                    by_order[group] = True
+
+
+@kernel(allocates=False)
+def mark_first(laid, starts, letters, drop):
+    """Rows of one group that stand behind the first one of their part are marked to be dropped."""
+    for group in range(starts.size - 1):
+        seen = np.uint64(0)
+        for place in range(starts[group], starts[group + 1]):
+            row = laid[place]
+            bit = np.uint64(1) << np.uint64(letters[row])
+            if seen & bit:
+                drop[row] = True
+            seen |= bit
+
+
+@kernel(allocates=False)
+def count_alive(users, items, alive, of_users, of_items, by_user, by_item):
+    """One round of a core: rows whose user and item have enough; how many leave."""
+    n_left = 0
+    for row in range(users.size):
+        if alive[row] and (of_users[users[row]] < by_user or of_items[items[row]] < by_item):
+            alive[row] = False
+            n_left += 1
+    if n_left:
+        of_users[:] = 0
+        of_items[:] = 0
+        for row in range(users.size):
+            if alive[row]:
+                of_users[users[row]] += 1
+                of_items[items[row]] += 1
+    return n_left
+
+
+@kernel(allocates=False)
+def look_up_pairs(users, items, n_items, table, known, codes):
+    """The code of each row's user and item in a table that `find_codes` filled; -1: none."""
+    mask = np.uint64(table.size - 1)
+    for row in range(users.size):
+        key = np.uint64(np.int64(users[row]) * n_items + np.int64(items[row]))
+        place = mix(key) & mask
+        code = table[place]
+        while code >= 0 and known[code] != key:
+            place = (place + np.uint64(1)) & mask
+            code = table[place]
+        codes[row] = code
+
+
+@kernel(allocates=False)
+def first_times(codes, times, first):
+    """The least time of each code."""
+    for row in range(codes.size):
+        if times[row] < first[codes[row]]:
+            first[codes[row]] = times[row]

@@ -1,0 +1,192 @@
+"""A rule with every axis written out: what was set, what a library fixes, and defaults."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from evalkit.config import SplitSection
+from evalkit.errors import RequestError, nearest
+
+# by library, and by what is cut: rows of a user, a share of them, all rows by time; "": any
+LIBRARIES: Mapping[str, Mapping[str, Mapping[str, object]]] = {
+    "cornac": {
+        "": {"rounding": "ceil"},
+        "share": {"ties": "input", "part_duplicates": "first by time"},
+        "time": {"ties": "together", "part_duplicates": "first"},
+    },
+    "daisyrec": {
+        "rows": {"ties": "first"},
+        "share": {"ties": "input", "rounding": "ceil-train"},
+        "time": {"ties": "input", "rounding": "ceil-train"},
+    },
+    "datarec": {
+        "": {"rounding": "round-test"},
+        "time": {"ties": "input", "validation_of_rest": True},
+    },
+    "elliot": {
+        "rows": {"ties": "first"},
+        "share": {"ties": "input", "rounding": "floor-train"},
+    },
+    "lenskit": {"": {"rounding": "round-test, none becomes all"}, "time": {"by": "time-quantile"}},
+    "recbole": {
+        "": {
+            "min_train": 1,
+            "ties": "input",
+            "rounding": "parts-floor, at least 1 where train keeps 1",
+        },
+    },
+    "recommenders": {"": {"rounding": "round-boundaries", "ties": "input"}},
+    "recpack": {"": {"ties": "input"}},
+    "rectools": {"": {"ties": "input"}},
+    "replay": {
+        "share": {"ties": "input", "rounding": "fraction3"},
+        "time": {"ties": "together", "rounding": "ceil-test"},
+    },
+    "replay-polars": {
+        "rows": {"ties": "input", "below_min": "train"},
+        "share": {"ties": "input", "rounding": "fraction3"},
+        "time": {"ties": "input", "rounding": "ceil-test"},
+    },
+    "surprise": {"": {"by": "blocks"}},
+}
+# what every library does: nobody keeps a train row unless it says so, and nulls are in no part
+_PLAIN = {"min_train": 0, "null_ids": "drop", "bad_times": "drop", "empty": "keep"}
+_SPAN = re.compile(r"(\d+)\s*([smhdwSMHDW])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A length of time, and the calendar unit that it is counted in."""
+
+    seconds: int
+    unit: int
+
+
+def read_span(value: object) -> Span | None:
+    """The span that a text such as `7d` or `12h` names."""
+    found = _SPAN.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None or not int(found[1]):
+        return None
+    unit = _SECONDS[found[2].lower()]
+    return Span(int(found[1]) * unit, min(unit, 86400))
+
+
+def read_moment(value: object, unit: str, zone: str) -> int | None:
+    """The time of a moment, in the unit of the log; whole numbers are such times already."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if not isinstance(value, str):
+        return None
+    if re.fullmatch(r"-?\d+", value):
+        return int(value)
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=ZoneInfo(zone))
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    micros = (since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds
+    return micros * PER_SECOND[unit] // 1_000_000
+
+
+def settle_rule(section: SplitSection, at: str = "split") -> SplitSection:
+    """The section with every axis filled in, and `by` the rule that is followed.
+
+    Raises:
+        RequestError: an unknown library [unknown-choice], keys that do not go together
+            [bad-split].
+    """
+    rule = _with_library(section, at)
+    by = rule.by
+    if by == "time" and (rule.folds or read_span(rule.test)):
+        by = "window"
+    elif by == "time" and (isinstance(rule.test, float) or rule.ratios):
+        by = "time-ratio"
+    elif by == "user" and read_span(rule.test):
+        by = "user-span"
+    ties = rule.ties
+    if ties is None or ties == "unstable":
+        ties = "together" if by == "time-ratio" and ties is None else "input"
+    rule = rule.model_copy(update={"by": by, "ties": ties})
+    _check(rule, at)
+    return rule
+
+
+def _kind(section: SplitSection) -> Literal["rows", "share", "time"]:
+    if section.by.startswith("time") or section.by == "window":
+        return "time"
+    return "share" if section.ratios or isinstance(section.test, float) else "rows"
+
+
+def axes_of(library: str, section: SplitSection) -> dict[str, object]:
+    """The axes that a library fixes for such a split."""
+    fixed = LIBRARIES[library]
+    axes = {**_PLAIN, **fixed.get("", {}), **fixed.get(_kind(section), {})}
+    if "by" in axes and not isinstance(section.test, float) and not section.folds:
+        del axes["by"]  # which a share is turned into alone
+    rows = section.test
+    if library == "replay-polars" and _kind(section) == "rows" and isinstance(rows, int):
+        axes["min_rows"] = rows
+    return axes
+
+
+def _with_library(section: SplitSection, at: str) -> SplitSection:
+    if section.like is None:
+        return section
+    if section.like not in LIBRARIES:
+        close = nearest(section.like, LIBRARIES)
+        raise RequestError(
+            f"no library is called {section.like!r}",
+            code="unknown-choice",
+            at=at,
+            hint=f"did you mean {close!r}?" if close else f"one of {', '.join(LIBRARIES)}",
+        )
+    axes = axes_of(section.like, section)
+    unset = {key: each for key, each in axes.items() if key not in section.model_fields_set}
+    if "by" in axes:
+        unset["by"] = axes["by"]
+    return section.model_copy(update=unset)
+
+
+def _check(rule: SplitSection, at: str) -> None:
+    """Refuse what cannot be a split."""
+
+    def refuse(message: str, hint: str) -> None:
+        raise RequestError(message, code="bad-split", at=at, hint=hint)
+
+    sizes = [each for each in (rule.test, rule.validation) if isinstance(each, float)]
+    if any(not 0 <= each < 1 for each in sizes) or sum(sizes) >= 1:
+        refuse(
+            f"shares of {' and '.join(map(str, sizes))} leave no train",
+            "test = 0.1 is a share of a tenth; test = 1 is one row",
+        )
+    if rule.ratios and (len(rule.ratios) not in (2, 3) or min(rule.ratios) < 0):
+        refuse(f"ratios are {rule.ratios}", "ratios = [0.8, 0.1, 0.1]: train, validation, test")
+    if rule.ratios and rule.ratios[0] <= 0:
+        refuse("ratios leave no train", "ratios = [0.8, 0.1, 0.1]: train, validation, test")
+    needs_folds = rule.by in ("round-robin", "blocks")
+    if rule.test is None and not rule.ratios and not needs_folds and not rule.folds:
+        refuse("nothing says what is test", 'test = "7d", a moment, a share (0.1), or rows (1)')
+    if needs_folds and (rule.folds or 0) < 2:
+        refuse(f"by = {rule.by!r} has no folds", "folds = 5")
+    if rule.by == "window" and read_span(rule.test) is None:
+        refuse(f"folds of {rule.test!r} have no width", 'test = "7d"')
+    if rule.validation is not None and rule.by == "window" and read_span(rule.validation) is None:
+        refuse(f"validation = {rule.validation!r} is no span, as test is", 'validation = "7d"')
+    negative = [each for each in (rule.test, rule.validation) if isinstance(each, int) and each < 0]
+    if negative and rule.by != "time":
+        refuse(f"{negative[0]} rows are no part", "test = 1")
+    moments = [rule.validation, rule.test] if rule.by == "time" else []
+    for each in moments:
+        if each is not None and read_moment(each, "s", rule.zone) is None:
+            refuse(f"{each!r} is no moment", 'test = "2026-11-01", "2026-11-01 06:00", or "7d"')
+    if rule.dedupe == "max" and rule.columns.relevance is None and rule.path is not None:
+        refuse('dedupe = "max" needs columns.relevance', 'columns = { ..., relevance = "rating" }')
+    if rule.write == "where" and rule.by not in ("time", "window", "time-ratio", "time-quantile"):
+        refuse("write = 'where' needs one moment for all", 'by = "time", or write = "assignment"')

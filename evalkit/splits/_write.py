@@ -1,0 +1,200 @@
+"""The rows of each part as they were, in files that no number of threads changes by a byte."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+import polars as pl
+
+from evalkit.config import SplitSection
+from evalkit.errors import BusyError, RequestError
+from evalkit.splits._cut import Cut, Fold
+from evalkit.splits._describe import Counting
+from evalkit.splits._filters import PARTS, TEST, TRAIN, VALIDATION, Mask
+from evalkit.splits._log import Log, batches_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+GROUP = 1 << 20  # rows of a row group
+MARKS = ("cold_user", "cold_item")
+
+
+class _Sink:
+    """One Parquet file, in row groups of one size, whatever the batches were."""
+
+    def __init__(self, path: Path, stack: ExitStack) -> None:
+        self.path = path
+        self._stack = stack
+        self._writer: pq.ParquetWriter | None = None
+        self._waiting: list[pa.Table] = []
+        self._n_waiting = 0
+        self.n_rows = 0
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Rows behind those that are there."""
+        table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+        self.open(table.schema)
+        self._waiting.append(table)
+        self._n_waiting += table.num_rows
+        self.n_rows += table.num_rows
+        while self._n_waiting >= GROUP:
+            self._flush(GROUP)
+
+    def open(self, schema: "pa.Schema") -> None:
+        """The file, with its columns."""
+        import pyarrow.parquet as pq
+
+        if self._writer is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = self._stack.enter_context(
+                pq.ParquetWriter(self.path, schema, compression="zstd", version="2.6")
+            )
+
+    def _flush(self, n_rows: int) -> None:
+        import pyarrow as pa
+
+        assert self._writer is not None
+        whole = pa.concat_tables(self._waiting)
+        group = whole.slice(0, n_rows).combine_chunks()
+        rest = whole.slice(n_rows)
+        self._waiting, self._n_waiting = ([rest] if rest.num_rows else []), rest.num_rows
+        self._writer.write_table(group, row_group_size=GROUP)
+
+    def close(self) -> None:
+        """Write what waits, and have it on the disk."""
+        if self._n_waiting:
+            self._flush(self._n_waiting)
+        self._stack.close()
+        descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@dataclass(slots=True)
+class Part:
+    """What stands in one part of one fold."""
+
+    fold: int
+    name: str
+    path: str = ""
+    n_rows: int = 0
+
+
+def fold_folder(fold: int, n_folds: int) -> str:
+    """The folder of a fold, with a slash; empty where there is one alone."""
+    return f"fold-{fold + 1}/" if n_folds > 1 else ""
+
+
+def write_parts(
+    log: Log, cut: Cut, rule: SplitSection, folder: Path, counting: Counting | None
+) -> list[Part]:
+    """Every part of every fold as one Parquet file; its rows and columns are those of the log.
+
+    Raises:
+        BusyError: the log has other rows than when it was read [input-changed].
+        RequestError: it has a column of a mark's name [bad-split].
+    """
+    schema = log.whole.collect_schema()
+    taken = [name for name in MARKS if name in schema]
+    if rule.mark_cold and taken:
+        raise RequestError(
+            f"the log has columns {' and '.join(taken)}, which held-out parts would get",
+            code="bad-split",
+            at=log.table.at,
+            hint="mark_cold = false under [split]",
+        )
+    n_folds = len(cut.folds)
+    letters_in = [set(np.unique(fold.letters).tolist()) for fold in cut.folds]
+    sinks: dict[tuple[int, int], tuple[_Sink, Part]] = {}
+    with ExitStack() as stack:
+        for fold, present in enumerate(letters_in):
+            for name, letter in PARTS.items():
+                wanted = letter in present or letter in (TRAIN, TEST)
+                if wanted or (letter == VALIDATION and rule.validation is not None):
+                    path = f"{fold_folder(fold, n_folds)}{name}/part-0.parquet"
+                    inner = stack.enter_context(ExitStack())
+                    part = Part(fold, name, path)
+                    sinks[fold, letter] = (_Sink(folder / path, inner), part)
+        begin = 0
+        for batch in batches_of(log.whole, log):
+            end = begin + batch.height
+            if end > log.n_rows:
+                refuse_changed(log)
+            for (fold, letter), (sink, part) in sinks.items():
+                chosen = _rows_of(batch, cut.folds[fold], letter, begin, rule)
+                sink.add(chosen)
+                part.n_rows += chosen.height
+            if counting is not None:
+                counting.add(batch)
+            begin = end
+        if begin != log.n_rows:
+            refuse_changed(log)
+        for sink, _ in sinks.values():
+            if sink.n_rows == 0:
+                empty = log.whole.head(0).collect()
+                letter = PARTS[sink.path.parent.name]
+                marked = _marked(empty, np.zeros(0, bool), np.zeros(0, bool), letter, rule)
+                sink.open(marked.to_arrow(compat_level=pl.CompatLevel.oldest()).schema)
+            sink.close()
+    return [part for _, part in sinks.values()]
+
+
+def _rows_of(
+    batch: pl.DataFrame, fold: Fold, letter: int, begin: int, rule: SplitSection
+) -> pl.DataFrame:
+    here = slice(begin, begin + batch.height)
+    mask = fold.letters[here] == letter
+    cold_users, cold_items = fold.cold_users[here][mask], fold.cold_items[here][mask]
+    if mask.all():
+        return _marked(batch, cold_users, cold_items, letter, rule)
+    return _marked(batch.filter(pl.Series(mask)), cold_users, cold_items, letter, rule)
+
+
+def _marked(
+    frame: pl.DataFrame, cold_users: Mask, cold_items: Mask, letter: int, rule: SplitSection
+) -> pl.DataFrame:
+    if not rule.mark_cold or letter not in (TEST, VALIDATION):
+        return frame
+    return frame.with_columns(
+        pl.Series("cold_user", cold_users), pl.Series("cold_item", cold_items)
+    )
+
+
+def refuse_changed(log: Log) -> NoReturn:
+    """Tell that the log changed meanwhile.
+
+    Raises:
+        BusyError: always [input-changed].
+    """
+    raise BusyError(
+        "the log has other rows than when it was read",
+        code="input-changed",
+        at=log.table.at,
+        hint="somebody writes to it; try again when it is whole",
+    )
+
+
+def write_assignment(cut: Cut, folder: Path) -> list[str]:
+    """One byte a row in place of rows: the letters of `Split.assignment`."""
+    with ExitStack() as stack:
+        sink = _Sink(folder / "assignment.parquet", stack.enter_context(ExitStack()))
+        n_rows = cut.folds[0].letters.size
+        for begin in range(0, max(n_rows, 1), GROUP):
+            sink.add(pl.DataFrame(list(_columns(cut, begin, begin + GROUP))))
+        sink.close()
+    return ["assignment.parquet"]
+
+
+def _columns(cut: Cut, begin: int, end: int) -> Iterator[pl.Series]:
+    n_folds = len(cut.folds)
+    for number, fold in enumerate(cut.folds):
+        name = "part" if n_folds == 1 else f"part_{number + 1}"
+        yield pl.Series(name, fold.letters[begin:end])

@@ -1,0 +1,293 @@
+"""One door for every split: the config, the command line and Python call `make_split`."""
+
+import hashlib
+import json
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from evalkit import __version__
+from evalkit.config import SPLIT_FILE, SPLIT_VERSION, SplitSection, read_split
+from evalkit.credentials import storing
+from evalkit.errors import RequestError
+from evalkit.runs import digest, machine_errors, private_folder
+from evalkit.sources import Guessing, open_split, reading
+from evalkit.splits import manifest
+from evalkit.splits._cut import Cut, cut_rows
+from evalkit.splits._describe import Counting
+from evalkit.splits._filters import PARTS, TRAIN
+from evalkit.splits._log import BATCH, Log, check_log, find_unit, read_rows
+from evalkit.splits._rule import settle_rule
+from evalkit.splits._write import Part, refuse_changed, write_assignment, write_parts
+from evalkit.splits.leakage import join_folds
+
+LEAKAGE = "leakage.json"
+
+
+@dataclass(slots=True)
+class Split:
+    """A split that was made.
+
+    Args:
+        manifest: what `split.json` holds.
+        path: the folder; None where nothing was written.
+        assignment: a column of letters for each fold: 0 no part, 1 train, 2 validation, 3 test,
+            4 the fold-in of test users, 5 that of validation users; empty where it was there.
+        leakage: what `leakage.json` holds.
+    """
+
+    manifest: dict[str, Any]
+    path: Path | None = None
+    assignment: list[pl.Series] = field(default_factory=list)
+    is_new: bool = True
+    leakage: dict[str, Any] = field(default_factory=dict)
+    _log: Log | None = None
+
+    def part(self, name: str, fold: int = 1) -> pl.LazyFrame:
+        """The rows of a part.
+
+        Raises:
+            RequestError: there is no such part [unknown-part].
+            DataError: its files changed [split-changed].
+        """
+        if self.path is not None and self.manifest["rule"]["write"] == "parts":
+            files = manifest.find_part(self.path, name, fold).files
+            return pl.scan_parquet(list(files), glob=False)
+        if name not in PARTS or self._log is None:
+            raise RequestError(
+                f"the split has no part {name!r}",
+                code="unknown-part",
+                hint=f"one of {', '.join(PARTS)}",
+            )
+        chosen = self.assignment[fold - 1] == PARTS[name]
+        return self._log.whole.collect().filter(chosen).lazy()
+
+
+def make_split(
+    section: SplitSection,
+    *,
+    given: object | None = None,
+    guessing: Guessing | None = None,
+    out: Path | None = None,
+    storage: dict[str, str] | None = None,
+    at: str = "split",
+) -> Split:
+    """Cut a log, and publish the parts in one step.
+
+    Args:
+        given: a table in memory, in place of the paths.
+        out: the folder of the split; None writes nothing.
+    Raises:
+        RequestError: keys that do not go together [bad-split], a folder that is there
+            [file-exists].
+        DataError: the log is wrong, or does not fit the rule [empty-part, null-id, ...].
+        BusyError: the log changed meanwhile [input-changed].
+        MachineError: the disk refuses [disk-full, not-writable, write-failed].
+    """
+    rule = settle_rule(section, at)
+    with storing(storage or {}):
+        table, whole = open_split(section, given, guessing or Guessing())
+        log = Log(table, whole)
+        check_log(log, rule)
+        identity = table.fingerprint()
+        if out is not None and os.path.lexists(out):
+            return _found(out, rule, identity)
+        rows = read_rows(log, rule)
+        log.unit = find_unit(log, rule, rows.times)
+        n_rows_kept = rows.n
+        cut = cut_rows(rows, rule, log.unit, log.n_rows, table.at)
+        for fold in cut.folds:
+            fold.letters[log.train_anyway] = TRAIN
+        told = _told(log, rule, cut, identity)
+        told["rows_looked_at"] = n_rows_kept
+        leaks = join_folds([fold.leaks for fold in cut.folds])
+        told["leakage"] = {"verdict": leaks["verdict"], "counts": leaks["counts"]}
+        if out is None:
+            _describe(log, cut, rule, told, [])
+            return Split(told, None, _series(cut), True, leaks, log)
+        with machine_errors(out), private_folder(out) as folder:
+            counting = Counting.of_own_columns(log, cut) if rule.write == "parts" else None
+            parts = _write(log, cut, rule, folder, counting)
+            _describe(log, cut, rule, told, parts, folder, counting)
+            if table.fingerprint() != identity:
+                refuse_changed(log)
+            _publish(folder, told, out, leaks)
+    return Split(told, out, _series(cut), True, leaks, log)
+
+
+def _series(cut: Cut) -> list[pl.Series]:
+    return [pl.Series("part", fold.letters) for fold in cut.folds]
+
+
+def _found(out: Path, rule: SplitSection, identity: str | None) -> Split:
+    """The split that is there already, where it is this one."""
+    wanted = _split_id(rule, identity)
+    if (out / SPLIT_FILE).is_file():
+        there = read_split(out)
+        if identity is not None and there["split_id"] == wanted:
+            return Split(there, out, is_new=False)
+    raise RequestError(
+        "the folder is there, and holds no such split",
+        code="file-exists",
+        at=str(out),
+        hint=f"--out another folder, or remove it: rm -r {out}",
+    )
+
+
+def _rule_of(rule: SplitSection) -> dict[str, Any]:
+    """Every axis, written out."""
+    return {
+        **rule.model_dump(mode="json", exclude={"path", "format", "out"}),
+        "write": rule.write,
+    }
+
+
+def _split_id(rule: SplitSection, identity: str | None) -> str:
+    return digest({"rule": _rule_of(rule), "inputs": identity, "version": SPLIT_VERSION})
+
+
+def _told(log: Log, rule: SplitSection, cut: Cut, identity: str | None) -> dict[str, Any]:
+    columns = dict(log.table.columns)
+    return {
+        "schema_version": SPLIT_VERSION,
+        "evalkit": __version__,
+        "split_id": _split_id(rule, identity),
+        "inputs": {
+            "paths": list(log.table.paths),
+            "fingerprint": identity,
+            "rows": log.n_rows,
+        },
+        "columns": {
+            key: list(each) if isinstance(each, tuple) else each for key, each in columns.items()
+        },
+        "guessed": list(log.table.guessed),
+        "rule": _rule_of(rule),
+        "hash": "splitmix64 of values, FNV-1a of text",
+        "time_unit": log.unit,
+        "moments": cut.assigned.moments,
+        "dropped": cut.dropped,
+        "core_rounds": cut.rounds,
+        "ties": {
+            "users_with_boundary_in_equal_times": cut.assigned.crossed,
+            "users_that_hang_on_row_order": cut.assigned.by_order,
+        },
+        "users_with_fewer_test_rows": cut.assigned.fewer,
+    }
+
+
+def _write(
+    log: Log, cut: Cut, rule: SplitSection, folder: Path, counting: Counting | None
+) -> list[Part]:
+    if rule.write == "parts":
+        return write_parts(log, cut, rule, folder, counting)
+    if rule.write == "assignment":
+        write_assignment(cut, folder)
+    return []
+
+
+def _describe(
+    log: Log,
+    cut: Cut,
+    rule: SplitSection,
+    told: dict[str, Any],
+    parts: list[Part],
+    folder: Path | None = None,
+    counting: Counting | None = None,
+) -> None:
+    """Counts, times, fingerprints and files of every part."""
+    written = {(part.fold, part.name): part for part in parts}
+    told["parts"] = counting.told() if counting is not None else _described(log, cut)
+    for entry in told["parts"]:
+        part = written.get((entry["fold"] - 1, entry["name"]))
+        entry["files"] = []
+        if part is not None and folder is not None:
+            entry["files"] = [_file(folder, part.path)]
+    told["files"] = []
+    if rule.write == "assignment" and folder is not None:
+        told["files"] = [_file(folder, "assignment.parquet")]
+    if rule.write == "where":
+        _add_predicates(log, told)
+
+
+def _file(folder: Path, path: str) -> dict[str, Any]:
+    with (folder / path).open("rb") as stream:
+        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+    return {"path": path, "sha256": sha256, "bytes": (folder / path).stat().st_size}
+
+
+def _described(log: Log, cut: Cut) -> list[dict[str, Any]]:
+    """What stands in each part, by one more look at the rows' users, items and times."""
+    counting = Counting(log, cut)
+    with reading(log.table):
+        for batch in log.table.stream([pl.all()], most=BATCH):
+            counting.add(batch)
+    return counting.told()
+
+
+def _add_predicates(log: Log, told: dict[str, Any]) -> None:
+    """SQL for each part, where one moment says it all."""
+    column = log.table.columns.get("time")
+    for entry in told["parts"]:
+        moments = told["moments"][entry["fold"] - 1]
+        names = [name for name in ("validation", "test", "end") if name in moments]
+        bounds = {"train": (moments.get("start"), moments[names[0]])}
+        for name, after in zip(names, [*names[1:], None], strict=True):
+            bounds[name] = (moments[name], moments[after] if after else None)
+        low, high = bounds[entry["name"]]
+        dtype = log.table.frame.collect_schema()["time"]
+        said = [
+            f"{column} {sign} {_spelled(value, dtype, log.unit)}"
+            for sign, value in ((">=", low), ("<", high))
+            if value is not None
+        ]
+        entry["where"] = " AND ".join(said) or "true"
+
+
+def _spelled(moment: int, dtype: pl.DataType, unit: str) -> str:
+    if dtype.is_integer():
+        return str(moment)
+    value = pl.Series([moment], dtype=pl.Int64)
+    if unit == "s":
+        value, unit = value * 1_000_000, "us"
+    shown = value.cast(pl.Datetime(unit))  # type: ignore[arg-type]
+    if dtype == pl.Date:
+        return f"date '{shown.dt.date()[0]}'"
+    return f"timestamp '{shown.dt.strftime('%Y-%m-%d %H:%M:%S%.f')[0]}'"
+
+
+def write_leaks(folder: Path, leaks: dict[str, Any], title: str) -> None:
+    """`leakage.json`, and its page."""
+    from evalkit.report.html import render_leakage
+
+    kept = {key: each for key, each in leaks.items() if key != "folds"}
+    kept["folds"] = [
+        {key: each for key, each in fold.items() if key != "plots"} for fold in leaks["folds"]
+    ]
+    _write_text(folder / LEAKAGE, json.dumps(kept, indent=2, sort_keys=True) + "\n")
+    _write_text(folder / "leakage.html", render_leakage(title, leaks))
+
+
+def _write_text(path: Path, text: str) -> None:
+    with path.open("x", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _publish(folder: Path, told: dict[str, Any], out: Path, leaks: dict[str, Any]) -> None:
+    """The manifest last, then the folder under its name, whole or not at all."""
+    write_leaks(folder, leaks, out.name)
+    text = json.dumps(told, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    _write_text(folder / SPLIT_FILE, text)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    os.chmod(folder, stat.S_IMODE(os.stat(out.parent).st_mode) & 0o755 | 0o700)
+    os.rename(folder, out)
+    descriptor = os.open(out.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,175 @@
+"""Splits through every door: parts as they were, a manifest, nothing half done."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evalkit
+from evalkit.cli.app import run_command
+from evalkit.config import load_config
+from evalkit.errors import DataError, RequestError
+
+N = 3_000
+
+
+@pytest.fixture(scope="module")
+def log():
+    draw = np.random.default_rng(7)
+    return pl.DataFrame(
+        {
+            "user": draw.integers(0, 200, N),
+            "item": [f"i{each}" for each in draw.integers(0, 90, N)],
+            "ts": np.sort(draw.integers(1_600_000_000, 1_603_000_000, N)),
+            "note": [["x"] * (each % 3) for each in range(N)],
+        }
+    )
+
+
+def parts_of(made, log):
+    return {
+        name: made.part(name).collect().select(log.columns)
+        for name in ("train", "validation", "test")
+    }
+
+
+def test_parts_hold_input_rows_in_input_order(log, tmp_path):
+    made = evalkit.split(log, by="user", test=1, validation=1, out=tmp_path / "s")
+
+    parts = parts_of(made, log)
+    letters = made.assignment[0]
+    for letter, part in enumerate(parts.values(), 1):
+        assert part.equals(log.filter(letters == letter))
+    assert sum(part.height for part in parts.values()) == N
+    told = json.loads((tmp_path / "s" / "split.json").read_text())
+    assert [each["rows"] for each in told["parts"]] == [part.height for part in parts.values()]
+    assert {"cold_user", "cold_item"} <= set(pl.read_parquet(tmp_path / "s/test").columns)
+
+
+def test_config_command_and_python_make_one_split(log, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    log.drop("note").write_parquet("log.parquet")
+    (tmp_path / "c.toml").write_text('[split]\npath = "log.parquet"\ntest = "7d"\n')
+
+    assert run_command(["split", "c.toml", "--out", "one"]) == 0
+    assert run_command(["split", "log.parquet", "--test", "7d", "--out", "two"]) == 0
+    evalkit.split("log.parquet", test="7d", out="three")
+
+    texts = [(tmp_path / name / "split.json").read_text() for name in ("one", "two", "three")]
+    assert texts[0] == texts[1] == texts[2]
+    assert run_command(["split", "c.toml", "--out", "one"]) == 0
+    assert "nothing was done" in capsys.readouterr().err
+    with pytest.raises(RequestError, match="holds no such split"):
+        run_command(["split", "c.toml", "--set", "split.test=8d", "--out", "one"])
+    assert not list(tmp_path.glob(".evalkit-*"))
+
+
+def test_another_order_and_cut_of_files_give_the_same_contents(log, tmp_path):
+    plain = log.drop("note")
+    whole = evalkit.split(plain, test="7d").manifest["parts"]
+    folder = tmp_path / "many"
+    folder.mkdir()
+    shuffled = plain.sample(fraction=1, shuffle=True, seed=3)
+    for number, part in enumerate(shuffled.iter_slices(N // 37 + 1)):
+        part.write_parquet(folder / f"{number:02}.parquet")
+
+    many = evalkit.split(folder, test="7d").manifest["parts"]
+
+    assert [each["content"] for each in many] == [each["content"] for each in whole]
+    for rule in (
+        {"by": "rows", "test": 0.2},
+        {"by": "users", "test": 0.2},
+        {"by": "user", "test": 1, "ties": "item"},
+    ):
+        one, two = (evalkit.split(each, **rule).manifest["parts"] for each in (plain, folder))
+        assert [each["content"] for each in one] == [each["content"] for each in two]
+
+
+@pytest.mark.parametrize(
+    ("rule", "code", "kind"),
+    [
+        ({"test": 0.6, "validation": 0.5}, "bad-split", RequestError),
+        ({}, "bad-split", RequestError),
+        ({"test": "90d"}, "empty-part", DataError),
+        ({"test": "1999-01-01"}, "empty-part", DataError),
+        ({"by": "user", "test": 1, "like": "recbol"}, "unknown-choice", RequestError),
+        ({"by": "user", "test": 1, "columns": {"time": "absent"}}, "missing-column", DataError),
+        ({"test": 1, "bye": 1}, "unknown-key", RequestError),
+    ],
+)
+def test_what_cannot_be_split_is_refused(log, rule, code, kind):
+    with pytest.raises(kind) as refused:
+        evalkit.split(log, **rule)
+
+    assert refused.value.code == code
+
+
+def test_nulls_are_told_or_counted(log):
+    torn = log.with_columns(ts=pl.when(pl.col("ts") % 7 != 0).then("ts"))
+    n_null = torn["ts"].null_count()
+    with pytest.raises(DataError) as refused:
+        evalkit.split(torn, by="user", test=1)
+    assert refused.value.code == "null-time"
+
+    dropped = evalkit.split(torn, by="user", test=1, bad_times="drop")
+    kept = evalkit.split(torn, by="user", test=1, bad_times="train")
+
+    assert dropped.manifest["dropped"] == {"null_times": n_null}
+    assert (dropped.assignment[0] == 0).sum() == n_null
+    assert ((dropped.assignment[0] == 0) & (kept.assignment[0] == 1)).sum() == n_null
+
+
+RUN = """
+[truth]
+split = "s"
+part = "{part}"
+[train]
+split = "s"
+[[rankings]]
+model = "m"
+path = "log.parquet"
+columns = {{ user = "user", item = "item", score = "ts" }}
+[metrics]
+names = ["hit@1"]
+[policies]
+duplicates = "best"
+"""
+
+
+def test_a_run_reads_parts_by_their_manifest(log, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    log.drop("note").write_parquet("log.parquet")
+    evalkit.split("log.parquet", by="user", test=1, validation=1, out="s")
+    for part in ("validation", "train"):
+        (tmp_path / f"{part}.toml").write_text(RUN.format(part=part))
+
+    config = load_config("validation.toml")
+    assert config.truth.path == ("s/validation/part-0.parquet",)
+    assert config.truth.columns.user == ("user",)
+    assert run_command(["run", "validation.toml", "-q"]) == 0
+    with pytest.raises(RequestError, match="as truth and as train"):
+        load_config("train.toml")
+    (tmp_path / "s/validation/part-0.parquet").write_bytes(
+        (tmp_path / "s/test/part-0.parquet").read_bytes()
+    )
+    with pytest.raises(DataError) as refused:
+        run_command(["run", "validation.toml", "-q"])
+    assert refused.value.code == "split-changed"
+
+
+def test_leaks_end_with_status_1_where_that_is_asked(log, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    log.drop("note").write_parquet("log.parquet")
+    (tmp_path / "c.toml").write_text(
+        '[split]\npath = "log.parquet"\nby = "user"\ntest = 1\n'
+        '[[gates]]\ndata = "leakage.train_after_test"\nmax = 0\n'
+    )
+
+    assert run_command(["split", "c.toml", "--out", "s"]) == 1
+    assert "gate FAIL" in capsys.readouterr().out
+    both = ["split", "--check", "--train", "s/train", "--test", "s/test"]
+    assert run_command(both) == 0
+    assert run_command([*both, "--fail-on", "across-users", "--out", "leaks"]) == 1
+    assert run_command([*both, "--fail-on", "within-users"]) == 0
+    assert "<svg" in (tmp_path / "leaks" / "leakage.html").read_text()

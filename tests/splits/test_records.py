@@ -1,0 +1,93 @@
+"""Splits that other libraries made, row by row: the words of their rules give back every letter."""
+
+import json
+import os
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evalkit.config import SplitSection
+from evalkit.splits._cut import cut_rows
+from evalkit.splits._filters import Rows
+from evalkit.splits._rule import settle_rule
+
+FOLDER = Path(os.environ.get("EVALKIT_TEST_DATA", "absent")) / "conformance" / "splits"
+LETTERS = "-tvx"
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="EVALKIT_TEST_DATA is not set")
+
+
+@cache
+def fixture(name):
+    rows = json.loads((FOLDER / "fixtures" / f"{name}.json").read_text())["rows"]
+    return [row for row in rows if row[1] is not None and row[4] is not None]
+
+
+def as_rows(table):
+    def codes(values):
+        found = {}
+        return np.array([found.setdefault(each, len(found)) for each in values], dtype=np.int32)
+
+    users, items = codes([row[1] for row in table]), codes([row[2] for row in table])
+    none = np.zeros(0, dtype=np.uint64)
+    return Rows(
+        users=users,
+        items=items,
+        times=np.array([row[4] for row in table], dtype=np.int64),
+        relevance=np.array([row[3] or 0 for row in table], dtype=np.float64),
+        hashes=none,
+        user_hashes=none,
+        ranks=np.zeros(0, dtype=np.int64),
+        places=np.arange(len(table)),
+        n_users=int(users.max()) + 1,
+        n_items=int(items.max()) + 1,
+    )
+
+
+def letters_of(record, library):
+    table = fixture(record["fixture"])
+    section = SplitSection.model_validate({"like": library, **record["rule"]})
+    cut = cut_rows(as_rows(table), settle_rule(section), "s", len(table), "record")
+    n_rows = max(row[0] for row in table) + 1
+    folds = []
+    for fold in cut.folds:
+        letters = ["-"] * n_rows
+        for row, letter in zip(table, fold.letters, strict=True):
+            letters[row[0]] = LETTERS[letter]
+        folds.append("".join(letters))
+    return folds
+
+
+def counted(letters, table, by):
+    """How many rows of each user and time are in each part; of all users where they share times."""
+    return Counter((by == "user" and row[1], row[4], letters[row[0]]) for row in table)
+
+
+def records():
+    for path in sorted(FOLDER.glob("*.jsonl")):
+        for line in path.read_text().splitlines()[1:]:
+            record = json.loads(line)
+            rule = record.get("rule")
+            if rule and "folds" in record and rule["by"] != "best-time":
+                if "unexplained" not in record:
+                    yield path.stem, record
+
+
+def test_every_record_is_given_back_letter_by_letter():
+    wrong = []
+    n = 0
+    for library, record in records():
+        n += 1
+        found = letters_of(record, library)
+        wanted = record["folds"]
+        if record["rule"].get("ties") == "unstable":
+            table = fixture(record["fixture"])
+            found = [counted(each, table, record["rule"]["by"]) for each in found]
+            wanted = [counted(each, table, record["rule"]["by"]) for each in wanted]
+        if found != wanted:
+            wrong.append((library, record["fixture"], record["call"], record["rule"]))
+
+    assert n > 700
+    assert not wrong, f"{len(wrong)} of {n}: {wrong[:5]}"
