@@ -10,18 +10,21 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.config import Config
+from evalkit.errors import RequestError
 from evalkit.kernels import kernel
 from evalkit.lists import n_sums_of
 from evalkit.looks.shown import UNIT, WORD, Columns, Counted, ShownSums, attention_of, family_of
 from evalkit.metrics import Beside, Request, Shown, Values
 from evalkit.report import Warning_
-from evalkit.segments import ALL, Segment
-from evalkit.sums import Pair
+from evalkit.segments import ALL, UNKNOWN, Segment
+from evalkit.sums import GrandTotals, Pair
 
 STEP = 1e-100  # of the derivative by a complex number, which rounds nothing
 FEWEST_OF_LISTS = 100  # users behind a number of all lists
 
 Floats = npt.NDArray[np.float64]
+NO_FLOATS: Floats = np.empty(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +40,12 @@ class Number:
     mean: float
     count: int
     influences: Floats
+    error: float | None = None  # where it is known otherwise
 
     @property
     def std_error(self) -> float | None:
         """The standard error; None where fewer than two users say nothing of it."""
-        return _error(self.influences, self.count)
+        return self.error if self.error is not None else _error(self.influences, self.count)
 
     @property
     def scaled(self) -> float:
@@ -55,15 +59,10 @@ class Delta:
 
     baseline: Number
     candidate: Number
+    delta: Number
     wins: None = None
     ties: None = None
     losses: None = None
-
-    @property
-    def delta(self) -> Number:
-        """Candidate less baseline."""
-        influences = self.candidate.influences - self.baseline.influences
-        return Number(self.candidate.mean - self.baseline.mean, self.candidate.count, influences)
 
 
 def _error(influences: Floats, count: int) -> float | None:
@@ -81,18 +80,21 @@ class ShownNumbers:
         sums: by `key_of`.
         requests: all that were measured.
         apart: whether models were measured one by one.
+        totals: sums of values of users.
     """
 
+    config: Config
     sums: Mapping[str, ShownSums]
     requests: Sequence[Request]
     apart: bool
+    totals: GrandTotals
     _kept: dict[object, Number] = field(default_factory=dict)
     _beside: dict[str, Beside] = field(default_factory=dict)
 
     @staticmethod
     def has(request: Request) -> bool:
         """Whether a request is such a number."""
-        return family_of(request) in ("counts", "sums")
+        return family_of(request) in ("counts", "sums", "means")
 
     def number(
         self, segment: Segment, model: str, request: Request, pair: Pair | None = None
@@ -100,14 +102,17 @@ class ShownNumbers:
         """A number of a model; with a pair, over the users of both models."""
         known = (segment, model, request, pair)
         if known not in self._kept:
-            make = self._of_counts if family_of(request) == "counts" else self._of_sums
-            self._kept[known] = make(segment, model, request, pair)
+            make = {"counts": self._of_counts, "sums": self._of_sums, "means": self._of_means}
+            self._kept[known] = make[family_of(request)](segment, model, request, pair)
         return self._kept[known]
 
     def delta(self, segment: Segment, pair: Pair, request: Request) -> Delta:
         """Two numbers, over the users of both models."""
+        if family_of(request) == "means":
+            return self._delta_of_means(segment, pair, request)
         one, other = (self.number(segment, model, request, pair) for model in pair)
-        return Delta(one, other)
+        influences = other.influences - one.influences
+        return Delta(one, other, Number(other.mean - one.mean, other.count, influences))
 
     def _held(self, model: str, request: Request) -> tuple[str, ShownSums]:
         key = key_of(request, model if self.apart else "")
@@ -135,7 +140,7 @@ class ShownNumbers:
         columns = Columns.of(alike)
         counted = sums.counted.get((segment, model))
         if counted is None or model not in sums.sampled:
-            return Number(math.nan, 0, np.empty(0))
+            return Number(math.nan, 0, NO_FLOATS)
         lone = None if pair is None else sums.lone.get((segment, pair, model))
         if lone is not None:
             counted = counted.without(lone)
@@ -165,7 +170,7 @@ class ShownNumbers:
         key, sums = self._held(model, request)
         whole = sums.sums.get((segment, model))
         if whole is None or model not in sums.sampled:
-            return Number(math.nan, 0, np.empty(0))
+            return Number(math.nan, 0, NO_FLOATS)
         rules, beside = request.metric.lists, self._beside_of(key, sums)
         assert rules is not None
         assert rules.by is not None
@@ -176,13 +181,55 @@ class ShownNumbers:
             exact = [each.without(lone.sum_of(n)) for each, n in zip(exact, columns, strict=True)]
         count = max((each.count for each in exact), default=0)
         if not count:
-            return Number(math.nan, 0, np.empty(0))
+            return Number(math.nan, 0, NO_FLOATS)
         totals = np.array([each.total for each in exact])
         value = float(np.real(rules.by(values, beside, totals)))
         slopes = np.array([_slope(rules.by, values, beside, totals, n) for n in range(totals.size)])
         own = sums.sampled[model].values[:, columns]
         influences = np.where(self._users(sums, segment, model, pair), own @ slopes, np.nan)
         return Number(value, count, influences * count)
+
+    def _of_means(
+        self, segment: Segment, model: str, request: Request, pair: Pair | None
+    ) -> Number:
+        column, groups = self._groups(segment, request)
+        sums = [self.totals.models[group, model].sum_of(column) for group in groups]
+        value, slopes = _of_groups(request, [each.mean for each in sums])
+        errors = [each.std_error for each in sums]
+        return Number(value, sum(each.count for each in sums), NO_FLOATS, _joined(slopes, errors))
+
+    def _delta_of_means(self, segment: Segment, pair: Pair, request: Request) -> Delta:
+        column, groups = self._groups(segment, request)
+        found = [self.totals.pair_total(group, pair, column) for group in groups]
+        one, old = _of_groups(request, [each.baseline.mean for each in found])
+        other, new = _of_groups(request, [each.candidate.mean for each in found])
+        variance: float | None = 0.0
+        for each, before, after in zip(found, old, new, strict=True):
+            errors = each.baseline.std_error, each.candidate.std_error, each.delta.std_error
+            if variance is None or None in errors:
+                variance = None
+                continue
+            a, b, d = (float(error or 0.0) ** 2 for error in errors)
+            variance += before * before * a + after * after * b - before * after * (a + b - d)
+        error = None if variance is None or not found else math.sqrt(max(variance, 0.0))
+        n = sum(each.delta.count for each in found)
+        spreads = [
+            _joined(slopes, [getattr(each, side).std_error for each in found])
+            for side, slopes in (("baseline", old), ("candidate", new))
+        ]
+        return Delta(
+            Number(one, n, NO_FLOATS, spreads[0]),
+            Number(other, n, NO_FLOATS, spreads[1]),
+            Number(other - one, n, NO_FLOATS, error),
+        )
+
+    def _groups(self, segment: Segment, request: Request) -> tuple[int, list[Segment]]:
+        """The column of the metric whose means are looked at, and the groups, for all users."""
+        wanted = of_groups(self.config, request)
+        by = str(dict(request.parameters)["by"])
+        segments = self.totals.segments if segment == ALL else []
+        groups = [each for each in segments if each[0] == by and each[1] != UNKNOWN]
+        return self.requests.index(wanted), groups
 
     def _columns(self, request: Request, beside: Beside) -> list[int]:
         first = 0
@@ -214,6 +261,43 @@ class ShownNumbers:
             more = f", and {len(few) - 1:,} more" if len(few) > 1 else ""
             message = f"{label} of {model!r}{more} stands on {count:,} users: limits are rough"
             yield Warning_("few-lists", message)
+
+
+def of_groups(config: Config, request: Request) -> Request:
+    """The metric of users whose means in groups a request of the family `means` is made of.
+
+    Raises:
+        RequestError: there is no such metric [unknown-metric], or none of users
+            [no-metric-of-users]; no segmentation has the groups [unknown-segmentation].
+    """
+    values, at = dict(request.parameters), config.at("metrics", "names")
+    by, of = str(values["by"]), str(values["of"])
+    named = [*config.segments.named, *(f"{one} & {other}" for one, other in config.segments.cross)]
+    rule = config.segments.named.get(by)
+    if by not in named or (rule is not None and rule.item is not None):
+        message = f"{request.label} needs the users in groups, and no segmentation is called {by!r}"
+        hint = f'[segments.{by}] with by = "COLUMN"'
+        raise RequestError(message, code="unknown-segmentation", at=at, hint=hint)
+    found = config.read_metrics([of if request.cutoff is None else f"{of}@{request.cutoff}"])
+    if len(found) != 1 or ShownNumbers.has(found[0]):
+        message = f"{request.label} needs one metric with a value of each user, which {of!r} is not"
+        raise RequestError(message, code="no-metric-of-users", at=at, hint="of='nDCG', or another")
+    return found[0]
+
+
+def _of_groups(request: Request, means: Sequence[float]) -> tuple[float, list[float]]:
+    function: Callable[..., tuple[float, Floats]] = request.metric.function
+    value, slopes = function(means, dict(request.parameters))
+    return float(value), [float(each) for each in slopes]
+
+
+def _joined(slopes: Sequence[float], errors: Sequence[float | None]) -> float | None:
+    """The standard error of a function of means of groups that have no user in common."""
+    if None in errors or not errors:
+        return None
+    return math.sqrt(
+        math.fsum((s * float(e or 0.0)) ** 2 for s, e in zip(slopes, errors, strict=True))
+    )
 
 
 def key_of(request: Request, model: str) -> str:

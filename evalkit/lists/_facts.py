@@ -80,7 +80,8 @@ class ItemFacts:
     def beside(self) -> Beside:
         """What numbers are made of, as metrics take it."""
         n = self.keys.size
-        places = np.arange(n)
+        places = np.empty(n, dtype=np.int64)  # an order that shares have in common
+        places[np.argsort(self.keys, kind="stable")] = np.arange(n)
         groups = {name: Groups(codes, names) for name, (codes, names) in self.groups.items()}
         return Beside(
             Items(

@@ -54,7 +54,7 @@ def conclude(
     ratios = sums.ratios if task.has_ratios else None
     for each in sums.shown.values():
         each.pool(totals.pooled)
-    shown = ShownNumbers(sums.shown, task.measured, not task.compares)
+    shown = ShownNumbers(config, sums.shown, task.measured, not task.compares, totals)
     inference = Inference.of(config, task.measured, models, totals, resampling, ratios, shown=shown)
     conventions = convention_warnings(config, task.requests)
     curves = tuple(sums.curves.curves(models, task.curve_requests, statistics.level))

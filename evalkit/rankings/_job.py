@@ -6,12 +6,14 @@ from pathlib import Path
 
 import polars as pl
 
+from evalkit.conclusions.shown import of_groups
 from evalkit.config import Config
 from evalkit.errors import RequestError
 from evalkit.ids import DrawnShare, IdPlan, PartOfShare, PassShare, Sample, Share
 from evalkit.lists import ListCollector, ListWork
 from evalkit.looks.curves import curve_requests
 from evalkit.looks.resampling import Draws, Resampling, resamples
+from evalkit.looks.shown import family_of
 from evalkit.metrics import Request
 from evalkit.planning.ledger import Clock
 from evalkit.planning.passes import Asked
@@ -60,6 +62,9 @@ class RankingTask:
         config = self.config
         self.requests = tuple(config.requests)
         self.measured = [*self.requests, *helping_requests(self.requests, config.policies)]
+        means = [each for each in self.requests if family_of(each) == "means"]
+        of_means = [of_groups(config, each) for each in means]
+        self.measured += [each for each in dict.fromkeys(of_means) if each not in self.measured]
         self.keep_parts &= config.statistics.weight is None  # parts are of plain means
 
     @property

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.conclusions.shown import ShownNumbers, key_of
+from evalkit.conclusions.shown import key_of
 from evalkit.lists import Measure
 from evalkit.looks.histograms import Histograms, bin_values
 from evalkit.looks.kept import UserRows
 from evalkit.looks.parts import PartSums, add_parts
-from evalkit.looks.shown import Shares, ShownSums
+from evalkit.looks.shown import Shares, ShownSums, family_of
 from evalkit.metrics import Request
 from evalkit.planning.ledger import Tally
 from evalkit.rankings._job import RankingJob
@@ -121,7 +121,7 @@ def _add_shown(models: _Models, sums: RankingSums) -> None:
     job, truth, split, measure = models.job, models.truth, models.split, models.lists
     groups: dict[object, list[Request]] = {}
     for each in job.measured:
-        if ShownNumbers.has(each):
+        if family_of(each) in ("counts", "sums"):
             groups.setdefault(each.policies, []).append(each)
     for requests in groups.values():
         assert measure is not None
