@@ -170,7 +170,14 @@ def say_of_tables(tree: dict[str, object], said: Mapping[str, Mapping[str, str] 
     for key, of in said.items():
         _check_tables(of or {}, key)
         for table, value in (of or {}).items():
-            found = tree.get(table, [])
+            if table not in tree:
+                raise RequestError(
+                    f"{key} speaks of {table}, which is not given",
+                    code="missing-key",
+                    at=key,
+                    hint=f"pass {table}=, or leave it out of {key}",
+                )
+            found = tree[table]
             for section in found if isinstance(found, list) else [found]:
                 cast("dict[str, object]", section)[key] = value
 

@@ -42,6 +42,8 @@ MOST_PRIMARY = 3
 MOST_MODELS = 12
 MOST_OTHERS = 12  # metrics beside the primary ones
 MOST_SEGMENTS = 5
+MOST_ODD = 3  # models whose rows are told
+FEW_MODELS = 6  # of which all those metrics have room
 MOST_GATES = 8
 ALL = "--full shows all"
 
@@ -179,7 +181,8 @@ def _other_lines(
     others = [label for label in overall.labels if label not in primary]
     if not others:
         return []
-    labels, models = others[:MOST_OTHERS], answer.models[:MOST_MODELS]
+    models = answer.models[:MOST_MODELS]
+    labels = others[: MOST_OTHERS if len(models) <= FEW_MODELS else MOST_OTHERS // 2]
     group = replace(overall, labels=tuple(labels), models=tuple(models))
     lines = ["", *group_lines(group, width=width, color=color)[1:]]
     if len(others) > len(labels):
@@ -237,9 +240,12 @@ def _data_lines(report: Report, width: int) -> list[str]:
     words = count_words(report)
     truth = truth_notes(report.counts.truth, words)
     lines = wrap(truth, first=f"{words.truth}: ", width=width, separator=";")
-    for model, counts in report.counts.models.items():
-        notes = model_notes(counts, words)
-        if len(notes) > 3:  # more than rows, users and depth
-            name = shorten(clean(model), min(NAME_WIDTH, width // 2))
-            lines += wrap(notes, first=f"{name}: ", width=width, separator=";")
+    noted = {model: model_notes(each, words) for model, each in report.counts.models.items()}
+    odd = [model for model, notes in noted.items() if len(notes) > 3]  # rows, users and depth
+    for model in odd[:MOST_ODD]:
+        name = shorten(clean(model), min(NAME_WIDTH, width // 2))
+        lines += wrap(noted[model], first=f"{name}: ", width=width, separator=";")
+    if len(odd) > MOST_ODD:
+        more = count_noun(len(odd) - MOST_ODD, "more model")
+        lines += _said(f"{more} with odd rows; {ALL}", width)
     return lines

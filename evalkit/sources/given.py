@@ -114,13 +114,15 @@ def _of_matrix(
         if ids is not None and len(ids) != size:
             raise _other_size(role, what, size, "users" if what == "rows" else "items", len(ids))
     if isinstance(given, np.ndarray):
+        given = np.asarray(given)
         is_there = given != 0 if number == "relevance" else given != -np.inf
         if number == "score" and depth is not None and depth < given.shape[1]:
             is_there &= ~(given < _bar(given, depth))  # NaN stays, and is told
         rows, columns = np.nonzero(is_there)
         values = given[rows, columns]
     else:
-        stored = given.tocoo()
+        # one entry a place: what is stored twice is summed, as SciPy does
+        stored = (given.tocsr() if hasattr(given, "tocsr") else given).tocoo()
         rows, columns, values = stored.row, stored.col, stored.data
         if number == "score":
             kept = values != -np.inf

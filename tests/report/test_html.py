@@ -13,6 +13,7 @@ from pages import page_report
 from evalkit.report import Report, Warning_, render
 from evalkit.report.html import render_html, render_trends
 from evalkit.report.html._plots import Line, Mark, Row, curve_plot, dot_plot
+from evalkit.report.text import display_width
 from evalkit.report.trend import Point, Trend
 from evalkit.report.verdict import render_prometheus, summarize
 
@@ -124,6 +125,22 @@ def test_verdict_comes_first():
     body = text[text.index("<body>") :]
     assert body.index("Failed: 2 of 3 gates") < body.index("<h2")
     assert body.index("<h2") < body.index('id="origin"')
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_a_screen_holds_its_columns_and_says_what_is_better(width):
+    plain = replace(page_report(), gates=(), primary=("nDCG@10",), config={})
+
+    for report in (plain, hostile_report(), page_report(10, 50)):
+        lines = render(report, "screen", width=width).splitlines()
+
+        assert all(display_width(line) <= width for line in lines)
+        assert len(lines) < 70 or width < 80
+        assert "\x1b" not in "".join(lines)
+    said = " ".join(render(plain, "screen", width=width).split())
+    assert "by nDCG@10, ease, als and item-knn are better than popularity, ease by +0." in said
+    assert "popularity" in said
+    assert "--full" in said
 
 
 def test_sections_without_data_are_left_out(make_report, make_estimate):

@@ -91,6 +91,7 @@ def test_columns_and_rows_are_named_for_one_table():
         ({1: ["a"], "x": [2]}, {}, "bad-type"),
         (RELEVANT, {"user_ids": [1]}, "bad-matrix"),
         (RELEVANT, {"where": {"truht": "a"}}, "unknown-key"),
+        (RELEVANT, {"where": {"train": "a"}}, "missing-key"),
         ([], {}, "unknown-format"),
     ],
 )
