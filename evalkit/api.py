@@ -254,6 +254,12 @@ def load(
     Raises:
         RequestError: there is no such run [unknown-run, missing-runs].
         DataError: what is there cannot be read [run-damaged, report-unreadable, report-schema].
+    Example:
+        >>> import tempfile
+        >>> report = evaluate({1: ["a"]}, {"als": {1: ["b", "a"]}}, metrics=["RR"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     load(report.write(folder)).value("RR")
+        0.5
     """
     from evalkit.history import load_named
 
