@@ -2,14 +2,17 @@
 
     python bench/kills.py                           # 300 kills, a quarter of an hour
     python bench/kills.py --kills 20 --signal TERM
+    python bench/kills.py --kills 60 --store        # runs that go to S3, as moto plays it
 
 Runs, comparisons, gates, prunings, reports and configs are written into one folder, and killed by
 SIGKILL (or another signal) after a random part of the time that they take. After each kill every
 directory that looks like a run must verify, every file beside them be whole or missing, and the
-history be listed; after the next run that ends, nothing of the killed ones may be left.
+history be listed; after the next run that ends, nothing of the killed ones may be left, neither
+there nor in the folder of temporary files.
 """
 
 import json
+import os
 import random
 import shlex
 import signal
@@ -18,8 +21,10 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
+from logging import getLogger
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from harness import ROOT, Machine, count, describe_machine, environment, make_parser, table, write
 
@@ -52,6 +57,7 @@ COMMANDS = {
 }
 WEIGHTS = (6, 1, 1, 2, 1, 1, 1)
 LOGS = ("truth.parquet", "a.parquet", "job.toml")
+TO_STORE = {"run": "run job.toml --quiet --out s3://lake/runs --set {setting}"}
 FILES = ("m.prom", "u.parquet", "h.parquet", "r.html", "i.toml")  # that commands write
 
 
@@ -71,11 +77,15 @@ class Record:
 class Folder:
     """A folder of logs and runs, whose commands are killed."""
 
+    commands = COMMANDS
+
     def __init__(self, path: Path, rng: random.Random, number: signal.Signals) -> None:
         import polars as pl
 
         self.path, self.rng, self.number = path, rng, number
         self.findings: list[str] = []
+        (path / "tmp").mkdir()
+        os.environ["TMPDIR"] = str(path / "tmp")
         users = range(5_000)
         truth = {"user": users, "item": [user % 5 for user in users]}
         pl.DataFrame(truth).write_parquet(path / "truth.parquet")
@@ -85,7 +95,7 @@ class Folder:
         (path / "job.toml").write_text(CONFIG)
         for _ in range(2):
             self.run()
-        self.seconds = {name: self._timed(name) for name in COMMANDS}
+        self.seconds = {name: self._timed(name) for name in self.commands}
 
     def start(self, command: str) -> "subprocess.Popen[str]":
         filled = command.format(setting=f"policies.tie_share={self.rng.random() / 2:.9f}")
@@ -98,21 +108,21 @@ class Folder:
             env=environment([ROOT], 1),
         )
 
-    def run(self, command: str = COMMANDS["run"]) -> None:
+    def run(self, command: str | None = None) -> None:
         """A command that nobody kills."""
-        process = self.start(command)
+        process = self.start(command or self.commands["run"])
         _, errors = process.communicate()
         if process.returncode:
             self.findings.append(f"{command}: status {process.returncode}: {errors[-300:]}")
 
     def _timed(self, name: str) -> float:
         began = time.monotonic()
-        self.run(COMMANDS[name])
+        self.run(self.commands[name])
         return time.monotonic() - began
 
     def kill(self, name: str) -> bool:
         """Start a command and kill it; False where it ended before."""
-        process = self.start(COMMANDS[name])
+        process = self.start(self.commands[name])
         time.sleep(self.rng.uniform(0.1, 1.05) * self.seconds[name])
         was_alive = process.poll() is None
         process.send_signal(self.number)
@@ -146,10 +156,68 @@ class Folder:
         """What must hold after a run that nobody killed."""
         self.run()
         self.run("history list")
-        known = {*LOGS, *FILES, "runs"}
+        known = {*LOGS, *FILES, "runs", "tmp"}
         left = [path.name for path in self.path.iterdir() if path.name not in known]
+        left += os.listdir(self.path / "tmp")
         hidden = (path.name for path in (self.path / "runs").glob(".*"))
         left += [each for each in hidden if not each.startswith(".lock-")]
+        if left:
+            self.findings.append(f"left over: {left}")
+
+
+class Lake(Folder):
+    """A folder of logs, whose runs are published to a store."""
+
+    commands = TO_STORE
+
+    def __init__(self, path: Path, rng: random.Random, number: signal.Signals) -> None:
+        import boto3  # type: ignore[import-untyped]
+        from moto.server import ThreadedMotoServer
+
+        getLogger("werkzeug").setLevel("ERROR")
+        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        server.start()
+        host, port = server.get_host_and_port()
+        os.environ |= {
+            "AWS_ACCESS_KEY_ID": "someone",
+            "AWS_SECRET_ACCESS_KEY": "something",
+            "AWS_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+            "AWS_ALLOW_HTTP": "true",
+        }
+        self.client: Any = boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
+        self.client.create_bucket(Bucket="lake")
+        self.verified: set[str] = set()
+        super().__init__(path, rng, number)
+
+    def _keys(self) -> list[str]:
+        found = self.client.list_objects_v2(Bucket="lake", Prefix="runs/")
+        return [each["Key"].removeprefix("runs/") for each in found.get("Contents", ())]
+
+    def check(self) -> None:
+        """Every prefix with a manifest is a whole run, and `latest` names one of them."""
+        from evalkit import runs
+
+        store = runs.open_store("s3://lake/runs", {})
+        whole = {key.partition("/")[0] for key in self._keys() if key.endswith("/manifest.json")}
+        if (latest := store.latest()) not in whole:
+            self.findings.append(f"latest is {latest}")
+        for run_id in whole - self.verified:
+            with TemporaryDirectory(dir=self.path) as copy:
+                if problems := runs.verify(store.fetch(run_id, Path(copy))):
+                    self.findings.append(f"{run_id}: {problems}")
+            self.verified.add(run_id)
+        for key in self._keys():  # as if two minutes had passed
+            if key.startswith(".lock-"):
+                self.client.put_object(Bucket="lake", Key=f"runs/{key}", Body=b'{"ends": 0}')
+
+    def check_sweeping(self) -> None:
+        """What must hold after a run that nobody killed."""
+        self.run()
+        keys = self._keys()
+        whole = {key.partition("/")[0] for key in keys if key.endswith("/manifest.json")}
+        left = [key for key in keys if key.partition("/")[0] not in (*whole, "latest")]
+        left += os.listdir(self.path / "tmp")
         if left:
             self.findings.append(f"left over: {left}")
 
@@ -159,15 +227,18 @@ def main() -> int:
     parser = make_parser(__doc__)
     parser.add_argument("--kills", type=count, default=300)
     parser.add_argument("--signal", default="KILL", choices=["KILL", "TERM", "INT"])
+    parser.add_argument("--store", action="store_true", help="Publish to S3, as moto plays it.")
     asked = parser.parse_args()
     rng = random.Random(asked.seed)
     killed: Counter[str] = Counter()
     ended: Counter[str] = Counter()
     machine, began = describe_machine(), time.monotonic()
     with TemporaryDirectory(prefix="evalkit-kills-") as name:
-        folder = Folder(Path(name), rng, signal.Signals[f"SIG{asked.signal}"])
+        kind = Lake if asked.store else Folder
+        folder = kind(Path(name), rng, signal.Signals[f"SIG{asked.signal}"])
         while sum(killed.values()) < asked.kills:
-            (command,) = rng.choices(list(COMMANDS), WEIGHTS)
+            weights = WEIGHTS[: len(folder.commands)]
+            (command,) = rng.choices(list(folder.commands), weights)
             (killed if folder.kill(command) else ended)[command] += 1
             folder.check()
             if sum(killed.values()) % 25 == 24:
