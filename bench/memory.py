@@ -1,6 +1,6 @@
 """Whether `--memory-limit` is held, on logs that are hard to hold: peaks, times, what is refused.
 
-    python bench/memory.py                          # five logs, without a limit, then below some
+    python bench/memory.py                          # seven logs, without a limit, then below some
     python bench/memory.py --only repeats --scale 0.2
 
 Every run is a fresh process, its peak is the operating system's. A limit is a share of the peak
@@ -47,6 +47,14 @@ RANKINGS = """
 path = "{folder}/{name}.parquet"
 columns = {{ user = "user", item = "item", {column} }}
 {model}
+"""
+ROWS = """
+{table}
+path = "{folder}/{name}.parquet"
+columns = {{ {columns} }}
+{more}
+[metrics]
+names = [{metrics}]
 """
 METRICS = ("nDCG", "recall", "AP", "RR")
 MOST_NAMED = 1.25  # of what is named, to the peak then measured
@@ -252,12 +260,64 @@ def large_truth(folder: Path, scale: float) -> str:
     return config(folder, relevance=True)
 
 
+def ratings(folder: Path, scale: float) -> str:
+    """True ratings and predictions of the same pairs, in two orders; errors over users too."""
+    import numpy as np
+    import polars as pl
+
+    rng = np.random.default_rng(6)
+    rows = int(10_000_000 * scale)
+    pairs = pl.DataFrame({"user": rng.permutation(rows) // 50, "item": np.arange(rows) % 9973})
+    pairs = pairs.unique(["user", "item"], keep="first", maintain_order=True)
+    rated = pairs.with_columns(rating=pl.Series(rng.integers(1, 11, pairs.height) / 2))
+    rated.write_parquet(folder / "ratings.parquet", row_group_size=1 << 18)
+    predicted = pairs.with_columns(prediction=pl.Series(rng.normal(3, 1, pairs.height)))
+    predicted.reverse().write_parquet(folder / "predictions.parquet", row_group_size=1 << 18)
+    more = f'''
+[[predictions]]
+model = "svd"
+path = "{folder}/predictions.parquet"
+columns = {{ user = "user", item = "item", prediction = "prediction" }}
+'''
+    return ROWS.format(
+        folder=folder,
+        table="[ratings]",
+        name="ratings",
+        columns='user = "user", item = "item", rating = "rating"',
+        metrics='"RMSE", "MAE", "R2", "RMSE(over=\'users\')"',
+        more=more,
+    )
+
+
+def labels(folder: Path, scale: float) -> str:
+    """Scored rows whose users lie apart; areas within users too."""
+    import numpy as np
+    import polars as pl
+
+    rng = np.random.default_rng(7)
+    rows = int(20_000_000 * scale)
+    scores = rng.random(rows)
+    scored = pl.DataFrame({"user": rng.permutation(rows) // 40, "score": scores})
+    scored = scored.with_columns(label=pl.Series(rng.random(rows) < scores))
+    scored.write_parquet(folder / "labels.parquet", row_group_size=1 << 18)
+    return ROWS.format(
+        folder=folder,
+        table="[[labels]]",
+        name="labels",
+        columns='user = "user", score = "score", label = "label"',
+        metrics='"AUC", "GAUC", "log-loss"',
+        more='model = "ctr"',
+    )
+
+
 LOGS = {
     "copies": Hard(scattered_copies),
     "repeats": Hard(repeats),
     "long-ids": Hard(long_ids),
     "segments": Hard(models_by_segments, (0.95, 0.5)),
     "large-truth": Hard(large_truth),
+    "ratings": Hard(ratings),
+    "labels": Hard(labels),
 }
 
 

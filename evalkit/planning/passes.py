@@ -34,6 +34,7 @@ KEPT = 100 * MIB  # by Polars' allocator, where it was loaded before a limit was
 NOISE, LEAST_NOISE = 1.03, 8 * MIB  # from run to run, from machine to machine
 STREAMED_ROW = 60  # a ranked row, decoded and being probed
 STREAMED, STREAMED_A_CORE = 90 * MIB, 25 * MIB  # of integer ids: what waits, and room to probe in
+STREAMED_TRUTH, STREAMED_TRUTH_ROW = 24 * MIB, 12  # what waits, where nothing is probed yet
 STREAMED_TEXTS, STREAMED_TEXTS_OF_A_SHARE = 1 << 21, 1 << 18  # rows with texts at a time
 
 # -- of a truth row: half a key, code, rank; the key's other half where ids are no small integers
@@ -119,7 +120,7 @@ def _bound(tables: Tables, asked: Asked) -> int:
         truth += (n_models - 1) * (RANK + RANKED_USER)
     known = [table.n_rows_hint() for _, table in tables.rankings if not table.is_list]
     n_rows = [rows, seen, *(each or _MANY for each in known)] if known else [_MANY]
-    streamed = _streamed(max(n_rows), text, in_shares=False)
+    streamed = _streamed(0, max(n_rows), text, in_shares=False)
     n_segments = sum(map(_most_segments, tables.segments))
     sums = _sums(n_models, n_segments, asked) if tables.segments else 0
     held = int(asked.sample * (rows * truth + train))
@@ -165,12 +166,14 @@ def _n_buckets(rule: Segmentation) -> int:
     return rule.quantiles or len(rule.edges or ()) + 1
 
 
-def _streamed(n_rows: int, text: float, *, in_shares: bool) -> int:
+def _streamed(n_truth: int, n_rows: int, text: float, *, in_shares: bool) -> int:
     """What is decoded and on its way, of rows with so many bytes of text."""
     most, n_texts = STREAMED + usable_cores() * STREAMED_A_CORE, STREAMED_TEXTS
     if text and in_shares:  # rows with texts come a quarter at a time
         most, n_texts = 3 * most // 5, STREAMED_TEXTS_OF_A_SHARE
-    return min(most, STREAMED_ROW * n_rows) + int(min(n_rows, n_texts) * text)
+    of_truth = min(most, STREAMED_TRUTH + STREAMED_TRUTH_ROW * n_truth)
+    of_texts = int(min(max(n_truth, n_rows), n_texts) * text)
+    return max(of_truth, min(most, STREAMED_ROW * n_rows)) + of_texts
 
 
 def _sums(n_models: int, n_segments: int, asked: Asked) -> int:
@@ -228,7 +231,7 @@ class _Needs:
         cells *= asked.sample
         ranked = [_count_rows(table) for _, table in tables.rankings]
         n_listed = asked.sample * max([ranked[number] for number in asked.listed], default=0)
-        n_rows = max([int(survey.rows.sum()), *ranked])
+        n_truth, n_rows = int(survey.rows.sum()), max(ranked)
         if tables.train is not None:
             n_seen = _count_rows(tables.train)
             n_rows = max(n_rows, n_seen)
@@ -239,8 +242,8 @@ class _Needs:
         return cls(
             at_rest() + sums,
             compiling(),
-            _streamed(n_rows, text, in_shares=True),
-            _streamed(n_rows, text, in_shares=False),
+            _streamed(n_truth, n_rows, text, in_shares=True),
+            _streamed(n_truth, n_rows, text, in_shares=False),
             cells,
             (LISTED_ROW + 2.0 * text) * n_listed,
             (COLLECTED_ROW + text) * n_listed,

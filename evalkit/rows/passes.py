@@ -16,12 +16,18 @@ import numpy.typing as npt
 
 from evalkit.errors import MachineError
 from evalkit.kernels.threads import ordered_map
+from evalkit.planning.machine import default_limit, polars_gives_back
 from evalkit.rows.store import Batch, Column, Store, by_hash, parts_for
 from evalkit.rows.tally import Grouping, Rows, RowTally
 
-BYTES_AT_REST = 420 << 20  # interpreter, libraries, kernels, row groups on the way
-BYTES_OF_WORK = 400  # of a row of a part, while the part is sorted and measured
+BYTES_AT_REST = 280 << 20  # interpreter, libraries, kernels, row groups on the way
+LEAST_AT_REST, MANY_ROWS = 0.8, 10_000_000  # of it where there are few rows, and where all of it
+KEPT = 1.36  # times it, where Polars was loaded before a limit was known, and gives back late
+BYTES_OF_WORK = 200  # of a row of a part, while the part is sorted and measured
 LEAST_ROOM = 32 << 20
+MOST_PASSES = 16  # more would take many times as long as one
+NAMED_PASSES = 8  # that the limit is named for where one is refused
+LAST_PASSES = 256  # where the machine has no more memory to give
 
 Columns = Mapping[str, Column]
 Counts = npt.NDArray[np.int64]
@@ -94,10 +100,10 @@ class Room:
     copies: int = 1
     kept: int = 0
 
-    @property
-    def taken(self) -> int:
-        """Bytes that no row may take."""
-        return BYTES_AT_REST + self.kept
+    def taken(self, n_rows: int = MANY_ROWS) -> int:
+        """Bytes that none of so many rows may take."""
+        part = LEAST_AT_REST + (1 - LEAST_AT_REST) * min(1.0, n_rows / MANY_ROWS)
+        return int(part * BYTES_AT_REST * (1.0 if polars_gives_back() else KEPT)) + self.kept
 
     def passes(self, n_groups: int, bytes_a_group: int) -> int:
         """In how many passes groups are looked at, while no rows are held."""
@@ -111,25 +117,32 @@ class Room:
         if self.limit is None:
             return True
         return n_rows is not None and (
-            self.taken + n_rows * bytes_a_row * self.copies <= self.limit
+            self.taken(n_rows) + n_rows * bytes_a_row * self.copies <= self.limit
         )
 
     def cut(self, rows: Counts, bytes_a_row: int, what: str) -> list[range]:
         """Neighbouring parts, of so many rows each, that fit at a time.
 
         Raises:
-            MachineError: the largest part does not [memory-limit].
+            MachineError: the largest part does not, or too little does [memory-limit].
         """
         assert self.limit is not None
         bytes_a_row *= self.copies
-        largest = int(rows.max(initial=0))
+        largest, n_rows = int(rows.max(initial=0)), int(rows.sum())
         at_work = int(np.sort(rows)[-self.threads :].sum()) * BYTES_OF_WORK
-        room = self.limit - self.taken - at_work
-        if room < largest * bytes_a_row or self.limit < self.taken:
-            needed = (self.taken + at_work + largest * bytes_a_row >> 20) + 1
+        taken = self.taken(n_rows) + at_work
+        room = self.limit - taken
+        named = taken + max(largest, n_rows // NAMED_PASSES) * bytes_a_row
+        most = MOST_PASSES if named <= default_limit() else LAST_PASSES
+        if room < max(largest, n_rows // most) * bytes_a_row:
+            needed = (named >> 20) + 1
+            told = (
+                f"{largest:,} rows of {what}"
+                if largest > n_rows // NAMED_PASSES
+                else f"{n_rows:,} rows"
+            )
             raise MachineError(
-                f"{largest:,} rows of {what} need about {needed:,} MiB at a time, the limit is "
-                f"{self.limit >> 20:,} MiB",
+                f"{told} need about {needed:,} MiB, the limit is {self.limit >> 20:,} MiB",
                 code="memory-limit",
                 hint=f"give --memory-limit {needed}MiB",
             )

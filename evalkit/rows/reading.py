@@ -12,6 +12,7 @@ import polars as pl
 from evalkit.errors import CountedError, DataError
 from evalkit.ids import USER_KEY, Sample, as_keys
 from evalkit.kernels.threads import ordered_map
+from evalkit.planning.machine import give_back_early
 from evalkit.rows.job import RowJob
 from evalkit.rows.passes import Counts, HeldRows, ModelRows, Room, StreamedRows, bytes_of
 from evalkit.rows.store import MOST_BITS, Store, by_hash, count_by_hash, parts_for
@@ -195,6 +196,7 @@ class Reading:
             counts = [count_by_hash(rows.columns[each.key], smallest) for each in self.groupings]
             return rows.tally, counts
 
+        give_back_early()
         dtypes = {each.name: self.dtypes_of(table, each) for each in self.groupings}
         hashed = {each.name: np.zeros(smallest, dtype=np.int64) for each in self.groupings}
         tally = RowTally()

@@ -50,7 +50,7 @@ def room_beside(
     if job.keeps:
         beside += n_sets * (n_users * values + n_largest * COPIES_OF_TERMS * terms)
         at_end += (n_sets + COPIES_OF_VALUES) * n_users * values
-    needed = Room(limit, threads, copies, kept=max(beside, at_end)).taken
+    needed = Room(limit, threads, copies, kept=max(beside, at_end)).taken()
     if needed > limit:
         raise MachineError(
             f"what is kept of about {n_users:,} users needs {needed >> 20:,} MiB, the limit is "

@@ -314,3 +314,14 @@ print(int(peak.split()[1]) >> 10)
     found = subprocess.run(command, capture_output=True, text=True, check=True)
 
     assert int(found.stdout) < limit
+
+
+def test_a_limit_that_needs_many_passes_is_refused_and_names_that_of_eight(small_parts):
+    rows = np.full(1 << 10, 1 << 10)  # a MiB of bytes
+    work = _passes.BYTES_OF_WORK << 10
+
+    with pytest.raises(MachineError) as caught:
+        _passes.Room(work + (1 << 20) // 20, threads=1).cut(rows, 1, "a user")
+
+    assert caught.value.hint == "give --memory-limit 1MiB"
+    assert len(_passes.Room(work + (1 << 20) // 8, threads=1).cut(rows, 1, "a user")) == 8
