@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Argument, Option
 
 from evalkit.cli import console
+from evalkit.cli.across import show_across
 from evalkit.cli.guess import name_rankings
 from evalkit.cli.isolation import Isolated
 from evalkit.cli.named_runs import JobName, tell_taken
@@ -82,6 +83,9 @@ def compare(
         list[str] | None,
         Option("--metric-file", metavar="FILE", help="Metrics of your own, of finished runs."),
     ] = None,
+    across: Annotated[
+        bool, Option("--across", help="Runs of several data sets: mean ranks of their models.")
+    ] = False,
     runs: RunsFolder = Path("runs"),
     name: JobName = None,
     primary: Primary = None,
@@ -113,6 +117,15 @@ def compare(
             code="nothing-to-compare",
             hint="evalkit compare last~1 last",
         )
+    if across:
+        if config is not None or truth:
+            raise RequestError(
+                "--across compares finished runs",
+                code="bad-option",
+                at="--across",
+                hint="evalkit compare --across runs/a runs/b runs/c",
+            )
+        return show_across(models, metric or [], runs, name, shown, level)
     asked: dict[str, object] = {
         key: value
         for key, value in (

@@ -263,6 +263,54 @@ def export(
 
 
 @history.command()
+def looks(
+    truth: Annotated[
+        list[str] | None,
+        Option("--truth", metavar="PATH", help="A test part. Default: those that are known here."),
+    ] = None,
+    out: RunsFolder = RUNS,
+    json: Json = False,
+    quiet: Quiet = False,
+    log_format: LogFormat = "text",
+) -> None:
+    """List the runs that looked at a test part, found by what it holds.
+
+    What ran in other folders and on other machines cannot be known."""
+    from dataclasses import asdict
+
+    from evalkit.history.looks import Part, find_looks, known_parts
+
+    if truth:
+        from evalkit.config import TruthTable
+        from evalkit.sources import Guessing, open_truth
+
+        table = open_truth(TruthTable(path=tuple(truth)), None, Guessing("options"))
+        parts = [Part.of(table)]
+    else:
+        parts = known_parts(out)
+    found = [(part, find_looks(out, part)) for part in parts]
+    if json:
+        listed = [
+            {
+                "content": part.content,
+                "name": part.name,
+                "looks": [asdict(each) for each in each_of],
+            }
+            for part, each_of in found
+        ]
+        console.say_json(listed)
+        return
+    if not found:
+        console.say("no test part is known here: --truth PATH names one")
+    for part, each_of in found:
+        console.say(f"{clean(part.name)} ({part.content}): {len(each_of):,} looks here")
+        rows = [(each.run_id, each.job, each.started, ", ".join(each.models)) for each in each_of]
+        if rows:
+            console.say(_table(("run", "job", "started", "models"), rows))
+    console.note("what ran in other folders and on other machines cannot be known")
+
+
+@history.command()
 def tag(
     run: Annotated[str, Argument(metavar="RUN", help="last, last~1, a tag, an id or a path.")],
     tag: Annotated[str, Argument(metavar="TAG", help="As prod; it moves if it is there.")],

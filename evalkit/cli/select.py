@@ -31,6 +31,9 @@ def select(
         Path | None,
         Option("--out", "-o", metavar="DIR", help="Default: selections, beside the runs."),
     ] = None,
+    again: Annotated[
+        bool, Option("--again", help="Look at test, however often that was done.")
+    ] = False,
     json: Json = False,
     threads: Threads = None,
     memory_limit: MemoryLimit = None,
@@ -50,12 +53,13 @@ def select(
     set_threads(threads)
     from evalkit.kernels.threads import usable_cores
     from evalkit.report.selection import render_selection, tell_selection
-    from evalkit.selection import How, choose_trial, finish
+    from evalkit.selection import How, choose_trial, finish, look_ahead
 
     folder = runs or Path(request.output.path)
     how = How(threads or usable_cores(), limit)
+    ahead = look_ahead(request, folder, again=again)
     choice = choose_trial(request, how, console.note)
-    selection, path = finish(choice, folder, out or folder.parent / "selections", how)
+    selection, path = finish(choice, ahead, folder, out or folder.parent / "selections", how)
     console.say(render_selection(selection).rstrip() if json else tell_selection(selection))
     tell = console.note if json else console.say
     tell(f"selection: {path}")

@@ -35,7 +35,9 @@ class Screen(Record):
 class Confirmation(Record):
     """The one look at users or rows that nothing was chosen by."""
 
-    path: Texts = Field(description="The test part: held-out interactions.")
+    path: Texts = Field(default=(), description="The test part: held-out interactions.")
+    split: str | None = Field(default=None, description="Instead of path: folder of a split.")
+    part: str = Field(default="test", description="Which part of the split.")
     where: str | None = Field(default=None, description="SQL predicate on its rows.")
     rankings: str | None = Field(
         default=None,
@@ -114,6 +116,12 @@ def check_selection(tree: Mapping[str, object], problems: Problems) -> None:
                 "the constraint has no bound" if "min" not in each else "two bounds are two",
                 hint='{ metric = "recall@10", min = 0.2 }',
             )
+    confirm = section.get("confirm")
+    if isinstance(confirm, dict) and ("path" in confirm) == ("split" in confirm):
+        both = "path" in confirm
+        message = "path and split exclude each other" if both else "there is no test part"
+        code = "conflicting-keys" if both else "missing-key"
+        refuse("confirm", message, 'confirm = { split = "splits/NAME", part = "test" }', code)
     screen = section.get("screen")
     users = screen.get("users") if isinstance(screen, dict) else None
     if isinstance(users, list) and all(isinstance(each, int | float) for each in users):

@@ -185,7 +185,7 @@ def resolve_paths(tree: dict[str, object], base: str) -> None:
     for name in ("trials", "path"):
         _rewrite(selection, name, ("selection",), resolve)
     if isinstance(selection, dict):
-        for name in ("path", "rankings"):
+        for name in ("path", "split", "rankings"):
             _rewrite(selection.get("confirm"), name, ("selection", "confirm"), resolve)
     match tree.get("metrics"):
         case {"profile": str() as profile} if is_path(profile):

@@ -57,6 +57,7 @@ class Confirmed:
 
     run_id: str
     content: str
+    level: float
     value: float
     low: float | None
     high: float | None

@@ -2,6 +2,6 @@
 
 from evalkit.selection._choose import Choice, choose_trial
 from evalkit.selection._measure import How
-from evalkit.selection._publish import finish, write_selection
+from evalkit.selection._publish import finish, look_ahead, write_selection
 
-__all__ = ["Choice", "How", "choose_trial", "finish", "write_selection"]
+__all__ = ["Choice", "How", "choose_trial", "finish", "look_ahead", "write_selection"]

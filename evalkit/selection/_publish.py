@@ -1,35 +1,102 @@
 """A finished selection: the winner's run, the look at test, selection.json and its page."""
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evalkit import history
-from evalkit.config import Config, RankingsTable, TruthTable
-from evalkit.errors import RequestError
+from evalkit.config import Config, Confirmation, RankingsTable, TruthTable
+from evalkit.credentials import storing
+from evalkit.errors import GATE_FAILED, EvalkitError, RequestError
+from evalkit.history.looks import Part, columns_of_split, content_of_table, find_looks, known_parts
 from evalkit.jobs.job import Job
-from evalkit.planning.tables import Given, open_tables
-from evalkit.report import Report
+from evalkit.planning.tables import Given
+from evalkit.report import Report, Warning_
 from evalkit.report.html import render_selection_page
 from evalkit.report.selection import Confirmed, Selection, render_selection
 from evalkit.runs import machine_errors, private_folder
 from evalkit.selection._choose import Choice
 from evalkit.selection._measure import How
-from evalkit.splits.content import content_of
+from evalkit.sources import Table, open_truth
 
 TAG = "selected"
 FILE, PAGE = "selection.json", "selection.html"
 
 
-def test_config(config: Config, winner: RankingsTable, baseline: RankingsTable | None) -> Config:
-    """What confirms a winner: the config over the test part."""
+class LookedError(EvalkitError):
+    """The test part is used up; as a gate that failed, with its data and its request in order."""
+
+    exit_status = GATE_FAILED
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What is known of the test part before anything is measured.
+
+    Args:
+        truth: the part as a truth; None where nothing is confirmed.
+        content: the fingerprint of its users and items.
+        n_looks: those before, and this one.
+    """
+
+    truth: TruthTable | None = None
+    content: str = ""
+    n_looks: int = 0
+
+
+def look_ahead(config: Config, folder: Path, *, again: bool) -> Ahead:
+    """The test part of a selection, and how often it was looked at.
+
+    Args:
+        folder: of runs.
+        again: look at it however often that was.
+    Raises:
+        RequestError: the trials would be chosen by a test part [selection-on-test].
+        LookedError: it was looked at as often as the config allows [looks-used-up].
+    """
     section = config.selection
-    assert section is not None
-    assert section.confirm is not None
-    assert config.truth is not None
-    own = {"path": section.confirm.path, "where": section.confirm.where}
-    truth = TruthTable.model_validate({**config.truth.model_dump(exclude_unset=True), **own})
-    return winner_config(config, winner, baseline).model_copy(update={"truth": truth})
+    if section is None or config.truth is None:
+        return Ahead()  # told where trials are measured
+    by = content_of_table(_opened(config, config.truth))
+    aside = [each.content for each in known_parts(folder, config.truth.path)]
+    truth, content, n_looks = None, "", 0
+    if section.confirm is not None:
+        truth = _test_truth(config, config.truth, section.confirm)
+        part = Part.of(_opened(config, truth))
+        content, n_looks = part.content, len(find_looks(folder, part)) + 1
+        aside.append(content)
+    if by in aside:
+        raise RequestError(
+            "the trials would be chosen by a test part",
+            code="selection-on-test",
+            at=config.at("truth", "path"),
+            hint="[truth] is the validation part; confirm names the test part",
+        )
+    if n_looks > section.looks and not again:
+        raise LookedError(
+            f"{n_looks - 1:,} runs looked at this test part, and looks = {section.looks}",
+            code="looks-used-up",
+            at=config.at("selection", "confirm"),
+            hint="evalkit history looks lists them; --again looks once more",
+        )
+    return Ahead(truth, content, n_looks)
+
+
+def _test_truth(config: Config, truth: TruthTable, confirm: Confirmation) -> TruthTable:
+    """The test part as a truth, by the rules of the config's own."""
+    own: dict[str, object] = {"path": confirm.path, "where": confirm.where}
+    if confirm.split is not None:
+        own["path"] = (f"{confirm.split}/{confirm.part}",)
+        columns = columns_of_split(Path(confirm.split))
+        own |= {"columns": columns} if columns else {}
+    return TruthTable.model_validate({**truth.model_dump(exclude_unset=True), **own})
+
+
+def _opened(config: Config, truth: TruthTable) -> Table:
+    """A truth without its `where`."""
+    whole = truth.model_copy(update={"where": None})
+    with storing(config.storage):
+        return open_truth(whole, None, Given().guessing(config))
 
 
 def winner_config(config: Config, winner: RankingsTable, baseline: RankingsTable | None) -> Config:
@@ -48,37 +115,13 @@ def winner_config(config: Config, winner: RankingsTable, baseline: RankingsTable
     )
 
 
-def content_of_truth(config: Config) -> str:
-    """The content fingerprint of the users and items of a config's truth, without its `where`."""
-    assert config.truth is not None
-    whole = config.truth.model_copy(update={"where": None})
-    tables = open_tables(config.model_copy(update={"truth": whole}), Given())
-    frame = tables.truth.frame
-    ids = [name for name in frame.collect_schema() if name.startswith("user_")]
-    return content_of(frame, [*ids, "item"]).fingerprint
-
-
-def refuse_test_as_truth(config: Config, test: Config) -> str:
-    """The content fingerprint of the test part, which the trials are not chosen by.
-
-    Raises:
-        RequestError: they are [selection-on-test].
-    """
-    content = content_of_truth(test)
-    if content_of_truth(config.model_copy(update={"rankings": test.rankings})) == content:
-        raise RequestError(
-            "the trials would be chosen by the test part",
-            code="selection-on-test",
-            at=config.at("truth", "path"),
-            hint="[truth] is the validation part; confirm names the test part",
-        )
-    return content
-
-
-def finish(choice: Choice, folder: Path, out: Path, how: How) -> tuple[Selection, Path]:
+def finish(
+    choice: Choice, ahead: Ahead, folder: Path, out: Path, how: How
+) -> tuple[Selection, Path]:
     """Measure the winner, on test where that is asked for, and write all of it.
 
     Args:
+        ahead: what was known of the test part before.
         folder: of runs; the winner's run is tagged `selected` there.
         out: folder of selections, in which this one gets a directory of its own.
     """
@@ -96,26 +139,33 @@ def finish(choice: Choice, folder: Path, out: Path, how: How) -> tuple[Selection
     own = [tried[name] if name is not None else None for name in names]
     if own[1] is own[0]:
         own[1] = None
-    if section.confirm is not None:
-        tables = [None if each is None else each.confirm or each.table for each in own]
-        assert tables[0] is not None
-        run_as = test_config(config, tables[0], tables[1])
-        content = refuse_test_as_truth(config, run_as)
-    else:
-        tables = [None if each is None else each.table for each in own]
-        assert tables[0] is not None
-        run_as, content = winner_config(config, tables[0], tables[1]), ""
+    is_test = ahead.truth is not None
+    tables = [
+        None if each is None else (each.confirm if is_test else None) or each.table for each in own
+    ]
+    assert tables[0] is not None
+    run_as = winner_config(config, tables[0], tables[1])
+    if is_test:
+        level = 1 - (1 - config.statistics.level) / ahead.n_looks
+        statistics = run_as.statistics.model_copy(update={"level": level})
+        run_as = run_as.model_copy(update={"truth": ahead.truth, "statistics": statistics})
     done = Job(run_as, folder, threads=how.threads, memory_limit=how.memory_limit).run()
     assert isinstance(done.path, Path)
     history.tag_run(folder, done.path, TAG)
     report = done.report
     selection = replace(selection, run_id=report.run_id, run_key=report.run_key)
-    if content:
-        selection = replace(selection, confirmed=_confirmed(report, selection, content))
+    if is_test:
+        confirmed = _confirmed(report, selection, ahead.content, run_as.statistics.level)
+        selection = replace(selection, confirmed=confirmed, looks=ahead.n_looks)
+    if ahead.n_looks > 1:
+        message = f"look {ahead.n_looks} at this test part: intervals on test are of "
+        message += f"{run_as.statistics.level:.2%}, so that those of all looks hold together"
+        told = Warning_("looked-before", message)
+        selection = replace(selection, warnings=(*selection.warnings, told))
     return selection, write_selection(selection, out)
 
 
-def _confirmed(report: Report, selection: Selection, content: str) -> Confirmed:
+def _confirmed(report: Report, selection: Selection, content: str, level: float) -> Confirmed:
     own = next(
         each
         for each in report.estimates
@@ -123,7 +173,7 @@ def _confirmed(report: Report, selection: Selection, content: str) -> Confirmed:
         and each.metric == selection.metric
         and each.segment is None
     )
-    found = Confirmed(report.run_id, content, own.value, own.low, own.high)
+    found = Confirmed(report.run_id, content, level, own.value, own.low, own.high)
     for each in report.comparisons:
         if each.metric == selection.metric and each.segment is None:
             limits = (each.delta, each.low, each.high)

@@ -13,6 +13,7 @@
 - `bootstrap`, `permutation`: resampling in the pass over the users; states that merge.
 - `tails`: p-values of draws, and of what lies beyond them.
 - `search`: where a candidate loses and gains; `change`: why a mean moved between two runs.
+- `friedman`: models over several data sets, by mean ranks.
 - `selection`: the best of many trials, what it will be worth, who may leave a race.
 - `wilcoxon`: signed ranks, and counts of wins, ties and losses.
 

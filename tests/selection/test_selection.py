@@ -8,8 +8,9 @@ import pytest
 
 from evalkit.config import load_config
 from evalkit.errors import EvalkitError
+from evalkit.history.looks import find_looks, known_parts
 from evalkit.report.html import render_selection_page
-from evalkit.selection import How, choose_trial, finish
+from evalkit.selection import How, choose_trial, finish, look_ahead
 from evalkit.statistics._draws import CHUNK, draw_poisson, start_streams
 from evalkit.statistics.selection import (
     choose_best,
@@ -111,6 +112,12 @@ def written(folder, more="", text=CONFIG):
     return load_config(folder / "select.toml")
 
 
+def select(folder, config, *, again=False):
+    ahead = look_ahead(config, folder / "runs", again=again)
+    choice = choose_trial(config, How(1), lambda line: None)
+    return finish(choice, ahead, folder / "runs", folder / "selections", How(1))
+
+
 def chosen(folder, more="", text=CONFIG):
     return choose_trial(written(folder, more, text), How(1), lambda line: None).selection
 
@@ -148,8 +155,7 @@ def test_constraints_rules_and_races(folder):
 def test_the_winner_is_confirmed_on_test_and_named_for_gates(folder):
     config = written(folder, 'confirm = { path = "test.parquet" }')
 
-    choice = choose_trial(config, How(1), lambda line: None)
-    found, path = finish(choice, folder / "runs", folder / "selections", How(1))
+    found, path = select(folder, config)
 
     kept = json.loads((path / "selection.json").read_text())
     assert kept["winner"] == "trial-3"
@@ -175,12 +181,8 @@ def test_bad_selections_are_refused(folder, more, code):
     rows = pl.read_parquet(folder / "validation.parquet")
     rows[::-1].write_parquet(folder / "copy.parquet")
 
-    def select():
-        choice = choose_trial(written(folder, more), How(1), lambda line: None)
-        finish(choice, folder / "runs", folder / "selections", How(1))
-
     with pytest.raises(EvalkitError) as error:
-        select()
+        select(folder, written(folder, more))
 
     assert code in str(error.value)
     assert not (folder / "selections").exists()
@@ -198,3 +200,25 @@ def test_bad_tables_of_trials_are_refused(folder):
         with pytest.raises(EvalkitError) as error:
             chosen(folder)
         assert code in str(error.value)
+
+
+def test_looks_are_counted_by_content_and_limited(folder):
+    config = written(folder, 'confirm = { path = "test.parquet" }')
+    first, _ = select(folder, config)
+    rows = pl.read_parquet(folder / "test.parquet")
+    (folder / "elsewhere").mkdir()
+    rows[::-1].write_csv(folder / "elsewhere" / "rows.csv")
+    moved = written(folder, 'confirm = { path = "elsewhere/rows.csv" }')
+
+    with pytest.raises(EvalkitError) as error:
+        select(folder, moved)
+    again, _ = select(folder, moved, again=True)
+
+    assert (error.value.code, error.value.exit_status) == ("looks-used-up", 1)
+    assert (first.looks, again.looks) == (1, 2)
+    assert again.confirmed.level == pytest.approx(0.975)
+    assert [each.code for each in again.warnings] == ["looked-before"]
+    parts = {part.content for part in known_parts(folder / "runs")}
+    assert parts == {first.confirmed.content}
+    for part in known_parts(folder / "runs"):
+        assert len(find_looks(folder / "runs", part)) == 2

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from evalkit.report.across import Across
+from evalkit.report.html._across import across_body
 from evalkit.report.html._detail import (
     curves_section,
     distributions_section,
@@ -80,6 +82,12 @@ def render_index(runs: Sequence[PastRun]) -> str:
     return _page("Past runs", el("header", el("h1", "Past runs")), body)
 
 
+def render_across_page(across: Across) -> str:
+    """A page of models over several data sets, with the critical-difference diagram."""
+    title = f"{across.metric} over {len(across.sets)} data sets"
+    return _page(title, el("header", el("h1", title)), el("main", across_body(across)))
+
+
 def render_selection_page(selection: Selection) -> str:
     """A page with the trials of a selection, the race, and what the winner is worth."""
     return _page(
@@ -138,6 +146,7 @@ def _page(title: str, *body: Html) -> str:
 __all__ = [
     "Plot",
     "plot_of",
+    "render_across_page",
     "render_html",
     "render_index",
     "render_leakage",

@@ -1,0 +1,54 @@
+"""`evalkit compare --across`: models over several data sets."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from evalkit.cli import console
+from evalkit.errors import RequestError
+
+
+def show_across(
+    names: Sequence[str],
+    metrics: Sequence[str],
+    folder: Path,
+    job: str | None,
+    format: str,
+    level: float | None,
+) -> None:
+    """Compare finished runs of different data sets by the mean ranks of their models.
+
+    Raises:
+        RequestError: options of other comparisons are given [bad-option].
+    """
+    from evalkit.history import load_together
+    from evalkit.history.across import compare_across
+
+    if len(metrics) > 1:
+        raise RequestError(
+            "data sets are compared by one metric",
+            code="bad-option",
+            at="-m",
+            hint=f"-m {metrics[0]}",
+        )
+    loaded = list(zip(names, load_together(folder, names, name=job), strict=True))
+    chosen = {} if level is None else {"level": level}
+    found = compare_across(loaded, metrics[0] if metrics else None, **chosen)
+    if format == "json":
+        from evalkit.report.across import render_across
+
+        console.say(render_across(found))
+    elif format == "html":
+        from evalkit.report.html import render_across_page
+
+        console.say(render_across_page(found))
+    elif format in ("table", "screen"):
+        from evalkit.report.across import tell_across
+
+        console.say(tell_across(found))
+    else:
+        raise RequestError(
+            f"models over data sets have no form {format}",
+            code="bad-option",
+            at=f"--format {format}",
+            hint="--format html has the diagram; table and json are there, too",
+        )

@@ -1,0 +1,53 @@
+"""A page of models over several data sets: the critical-difference diagram, and its numbers."""
+
+from evalkit.report.across import Across, tell_across
+from evalkit.report.html._markup import Html, el, join, number
+from evalkit.report.html._plots import LETTER, _path, _svg, _text
+from evalkit.report.html._scale import Scale
+from evalkit.report.text import display_width
+
+WIDTH = 640.0
+
+
+def across_body(across: Across) -> Html:
+    """The diagram, then what a terminal shows."""
+    title = f"mean ranks of {across.metric} over {len(across.sets)} data sets"
+    return join(
+        el("figure", el("figcaption", title), difference_diagram(across, title)),
+        el("pre", tell_across(across)),
+    )
+
+
+def difference_diagram(across: Across, title: str) -> Html:
+    """Mean ranks on an axis, 1 the best; a bar joins models that cannot be told apart."""
+    n = len(across.models)
+    longest = max(map(display_width, across.models)) * LETTER + 44
+    left, right = longest, WIDTH - longest
+    x = Scale(1.0, float(n), left, right)
+    top, step = 46.0, 18.0
+    bars = across.groups
+    below = top + 10.0 + 7.0 * len(bars)
+    half = (n + 1) // 2
+    inside = [_path(f"M{number(left)} {number(top)}H{number(right)}", "axis")]
+    for tick in range(1, n + 1):
+        inside.append(_path(f"M{number(x(tick))} {number(top - 5)}V{number(top)}", "axis"))
+        inside.append(_text(x(tick), top - 9, str(tick), anchor="middle"))
+    if across.critical is not None:
+        end = left + (x(2.0) - x(1.0)) * across.critical
+        inside.append(_path(f"M{number(left)} 10H{number(min(end, WIDTH - 4))}", "bar c1"))
+        inside.append(_text(left, 26, f"critical difference {across.critical:.3f}"))
+    for place, (model, rank) in enumerate(zip(across.models, across.mean_ranks, strict=True)):
+        is_left = place < half
+        y = below + step * (place + 1 if is_left else n - place)
+        edge = left - 8 if is_left else right + 8
+        line = f"M{number(x(rank))} {number(top)}V{number(y)}H{number(edge)}"
+        inside.append(_path(line, "grid"))
+        label = f"{model} {rank:.2f}"
+        inside.append(_text(edge - 4 if is_left else edge + 4, y + 4, label, "name",
+                            anchor="end" if is_left else "start"))  # fmt: skip
+    for number_of, (first, last) in enumerate(bars):
+        y = top + 8.0 + 7.0 * number_of
+        ends = x(across.mean_ranks[first]) - 3, x(across.mean_ranks[last]) + 3
+        inside.append(_path(f"M{number(ends[0])} {number(y)}H{number(ends[1])}", "bar c0"))
+    about = f"{n} models; bars join those that cannot be told apart; the text below has the ranks."
+    return _svg(WIDTH, below + step * (half + 1), title, about, *inside)
