@@ -15,11 +15,11 @@ from evalkit.metrics import Request
 from evalkit.report import Comparison
 from evalkit.segments import ALL, Segment
 from evalkit.statistics.corrections import adjust
-from evalkit.statistics.intervals import Interval, mean_interval, relative_interval
+from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval, relative_interval
 from evalkit.statistics.means import is_share
 from evalkit.statistics.paired import effect_size, t_test
 from evalkit.statistics.power import smallest_difference, users_needed
-from evalkit.statistics.proportions import FEWEST_DIFFERING, mcnemar_p, paired_interval
+from evalkit.statistics.proportions import FEWEST_DIFFERING, NEAREST, mcnemar_p, paired_interval
 from evalkit.statistics.tukey import tukey_test
 from evalkit.sums import GrandTotals, Pair, PairTotal
 from evalkit.values.gather import is_mean_of_users
@@ -32,6 +32,7 @@ class Spread(NamedTuple):
         n: users, or clusters of them.
         df: degrees of freedom.
         skewness: of their differences; NaN where unknown.
+        widest: the largest difference that there can be.
         table: users who are 1 in both, in the candidate alone, the baseline alone, neither; where
             all are 0 or 1 and few differ.
     """
@@ -39,6 +40,7 @@ class Spread(NamedTuple):
     n: int
     df: float
     skewness: float
+    widest: float = math.inf
     table: tuple[int, int, int, int] | None = None
 
     def limits(self, delta: float, std_error: float | None, *, level: float) -> Interval:
@@ -46,7 +48,8 @@ class Spread(NamedTuple):
         if self.table is not None:
             return paired_interval(*self.table, level=level)
         shape = {"skewness": self.skewness, "df": self.df}
-        return mean_interval(delta, std_error, self.n, level=level, **shape)
+        found = mean_interval(delta, std_error, self.n, level=level, **shape)
+        return found.within((-self.widest, self.widest))
 
 
 def comparisons_of(
@@ -82,6 +85,8 @@ def comparisons_of(
                     spread = Spread(sums[0].count, sums[0].df, sums[0].skewness)
                 else:
                     spread = spread._replace(table=_differing(found, request.metric.bounds))
+                bounds = request.metric.bounds
+                spread = spread._replace(widest=bounds[1] - bounds[0])
                 if not chosen.skewness:
                     spread = spread._replace(skewness=math.nan)
                 plain = _comparison(found, sums, spread, chosen, segment, pair, request)
@@ -108,9 +113,7 @@ def _comparison(
     """The comparison of means of users, or of `sums`: delta, then baseline and candidate."""
     delta, baseline, candidate = sums or (found.delta, found.baseline, found.candidate)
     level, mean, std_error, n = chosen.level, delta.mean, delta.std_error, spread.n
-    bounds = request.metric.bounds
-    widest = bounds[1] - bounds[0]
-    interval = spread.limits(mean, std_error, level=level).within((-widest, widest))
+    interval = spread.limits(mean, std_error, level=level)
     relative = relative_interval(
         baseline.mean,
         baseline.std_error,
@@ -152,8 +155,8 @@ def _comparison(
         losses=found.losses,
         margin=chosen.margin,
         verdict="",
-        smallest_difference=_smallest(std_error, spread, chosen),
-        users_needed=_needed(std_error, spread, found.delta.count, chosen),
+        smallest_difference=None,
+        users_needed=None,
     )
 
 
@@ -185,23 +188,26 @@ def _effect_size(
     return effect_size(mean, own.std_error, own.count)
 
 
-def _needed(
-    std_error: float | None, spread: Spread, n_users: int, chosen: StatisticsSection
-) -> int | None:
-    """The users that would show a difference of the margin, as these vary, in clusters as these."""
-    if chosen.margin is None or std_error is None:
-        return None
-    deviation = std_error * math.sqrt(spread.n)
-    needed = users_needed(chosen.margin, deviation, level=chosen.level, power=chosen.power)
-    return None if needed is None else -(-needed * max(n_users, spread.n) // spread.n)
+def _with_power(
+    each: Comparison, spread: Spread, chosen: StatisticsSection, size: int
+) -> Comparison:
+    """What these users would show, and how many would show the margin, as these vary.
 
-
-def _smallest(std_error: float | None, spread: Spread, chosen: StatisticsSection) -> float | None:
-    """The difference that these users would show with the power that was asked for."""
-    if std_error is None:
-        return None
+    At the level of one of `size` tests where the chance of a single false one is bounded.
+    """
+    if each.std_error is None:
+        return each
+    is_bounded = chosen.correction in ("holm", "bonferroni", "tukey")
+    level = 1.0 - (1.0 - chosen.level) / (max(1, size) if is_bounded else 1)
     n = spread.df + 1.0
-    return std_error * math.sqrt(n) * _smallest_effect(n, chosen.level, chosen.power)
+    smallest = each.std_error * math.sqrt(n) * _smallest_effect(n, level, chosen.power)
+    needed = None
+    if chosen.margin is not None:
+        deviation = each.std_error * math.sqrt(spread.n)
+        needed = users_needed(chosen.margin, deviation, level=level, power=chosen.power)
+    if needed is not None:  # in clusters as these, where users vary together
+        needed = -(-needed * max(each.n_users, spread.n) // spread.n)
+    return replace(each, smallest_difference=smallest, users_needed=needed)
 
 
 @lru_cache(maxsize=4096)
@@ -227,32 +233,95 @@ def _drawn(
 
 
 def corrected(
-    comparisons: Sequence[Comparison], chosen: StatisticsSection
+    compared: Sequence[tuple[Comparison, Spread]],
+    chosen: StatisticsSection,
+    primary: Sequence[str],
+    resampling: Resampling | None,
 ) -> tuple[list[Comparison], int]:
-    """Comparisons with adjusted p-values, and the number of tests over all users.
+    """Comparisons with adjusted p-values and limits, and the number of tests that decide.
 
-    Segments are families of their own, one a segmentation: who looks at them asks another
-    question.
+    Where primary metrics are named, their comparisons over all users are one family, all else is
+    another; otherwise segments are families of their own, one a segmentation: who looks at them
+    asks another question.
     """
+    comparisons = [each for each, _ in compared]
+    families = families_of(comparisons, chosen, primary)
     if chosen.correction == "tukey":
-        return _by_tukey(comparisons, chosen)
-    adjusted = list(comparisons)
-    n_tests = 0
-    for places in families_of(comparisons, chosen):
+        adjusted, n_tests = _by_tukey(comparisons, chosen)
+        for places in families:
+            for place in places:
+                spread = compared[place][1]
+                adjusted[place] = _with_power(adjusted[place], spread, chosen, len(places))
+        return adjusted, n_tests
+    adjusted, n_tests = list(comparisons), 0
+    for places in families:
         p_values = [or_nan(comparisons[place].p_value) for place in places]
-        family = adjust(p_values, chosen.correction)
-        n_tests += family.size if comparisons[places[0]].segmentation is None else 0
-        for place, p_value in zip(places, family.p_adjusted, strict=True):
-            adjusted[place] = replace(comparisons[place], p_adjusted=p_value)
+        family = adjust(p_values, chosen.correction, error=1.0 - chosen.level)
+        first = comparisons[places[0]]
+        is_decisive = first.metric in primary if primary else True
+        n_tests += family.size if first.segmentation is None and is_decisive else 0
+        for place, p_value, error in zip(places, family.p_adjusted, family.errors, strict=True):
+            each, spread = compared[place]
+            each = _with_power(each, spread, chosen, family.size)
+            limits = NO_INTERVAL
+            if not math.isnan(error):
+                limits = _limits_at(each, spread, 1.0 - error, resampling)
+                limits = _agreeing(limits, each.delta, differs=p_value <= 1.0 - chosen.level)
+            adjusted[place] = replace(
+                each,
+                p_adjusted=p_value,
+                low_adjusted=limits.low if limits.exists else None,
+                high_adjusted=limits.high if limits.exists else None,
+            )
+    if primary:
+        for places in families:
+            for place in places:
+                is_primary = _is_primary(comparisons[place], primary)
+                name = "primary" if is_primary else "exploratory"
+                adjusted[place] = replace(adjusted[place], family=name)
     return adjusted, n_tests
 
 
-def families_of(comparisons: Sequence[Comparison], chosen: StatisticsSection) -> list[list[int]]:
+def _limits_at(
+    each: Comparison, spread: Spread, level: float, resampling: Resampling | None
+) -> Interval:
+    """Limits as the plain ones are, at another level."""
+    found = None
+    if resampling is not None and math.isfinite(each.delta):
+        segment = ALL if each.segmentation is None else (each.segmentation, each.segment or "")
+        pair = (each.baseline, each.candidate)
+        found = resampling.interval(segment, pair, each.metric, each.delta, level=level)
+    return found or spread.limits(each.delta, each.std_error, level=level)
+
+
+def _agreeing(limits: Interval, delta: float, *, differs: bool) -> Interval:
+    """Limits that hold 0 exactly where the test cannot tell, be the test another than theirs."""
+    if not limits.exists or limits.holds(0.0) != differs:
+        return limits
+    if not differs:
+        return Interval(min(limits.low, 0.0), max(limits.high, 0.0))
+    nearest = NEAREST * delta
+    return (
+        Interval(max(limits.low, nearest), limits.high)
+        if delta > 0.0
+        else (Interval(limits.low, min(limits.high, nearest)))
+    )
+
+
+def _is_primary(each: Comparison, primary: Sequence[str]) -> bool:
+    return each.segmentation is None and each.metric in primary
+
+
+def families_of(
+    comparisons: Sequence[Comparison], chosen: StatisticsSection, primary: Sequence[str]
+) -> list[list[int]]:
     """The places of comparisons that are corrected together."""
-    families: dict[tuple[str | None, str | None], list[int]] = {}
+    families: dict[tuple[object, ...], list[int]] = {}
     for place, each in enumerate(comparisons):
-        metric = each.metric if chosen.family == "metric" else None
-        families.setdefault((each.segmentation, metric), []).append(place)
+        key: tuple[object, ...] = (_is_primary(each, primary),)
+        if not primary:
+            key = (each.segmentation, each.metric if chosen.family == "metric" else None)
+        families.setdefault(key, []).append(place)
     return list(families.values())
 
 
@@ -284,6 +353,8 @@ def _by_tukey(
                 p_adjusted=pair.p_value,
                 low=pair.interval.low,
                 high=pair.interval.high,
+                low_adjusted=pair.interval.low,
+                high_adjusted=pair.interval.high,
                 test="tukey",
             )
     n_tests = sum(each.segmentation is None for each in comparisons)

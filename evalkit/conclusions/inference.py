@@ -70,8 +70,11 @@ class Inference:
             )
         )
         compared = list(comparisons_of(config, totals, resampling, ratios, requests, shown))
-        comparisons, n_tests = corrected([each for each, _ in compared], chosen)
-        judged = with_verdicts(comparisons, [each for _, each in compared], chosen, requests)
+        primary = config.primary if config.metrics.primary else ()
+        comparisons, n_tests = corrected(compared, chosen, primary, resampling)
+        judged = with_verdicts(
+            comparisons, [each for _, each in compared], chosen, requests, primary
+        )
         standings = standings_of(estimates, judged, chosen, requests)
         used = StatisticsUsed(
             level=chosen.level,

@@ -10,6 +10,7 @@ from evalkit.metrics import Request
 from evalkit.report import Comparison, Estimate, Finding, Standing
 from evalkit.segments import ALL
 from evalkit.statistics.corrections import adjust
+from evalkit.statistics.intervals import NO_INTERVAL
 from evalkit.statistics.paired import equivalence_test, non_inferiority_test
 from evalkit.statistics.proportions import margin_p_values
 from evalkit.statistics.search import SegmentDelta, search_segments
@@ -25,6 +26,7 @@ def with_verdicts(
     spreads: Sequence[Spread],
     chosen: StatisticsSection,
     requests: Sequence[Request],
+    primary: Sequence[str] = (),
 ) -> tuple[Comparison, ...]:
     """Comparisons with verdicts; tests against the margin are corrected as the others are.
 
@@ -38,7 +40,7 @@ def with_verdicts(
     same = [math.nan] * len(comparisons)
     not_worse = [math.nan] * len(comparisons)
     if chosen.margin is not None:
-        for places in families_of(comparisons, chosen):
+        for places in families_of(comparisons, chosen, primary):
             tests = [
                 _margin_tests(comparisons[place], spreads[place], chosen.margin, better)
                 for place in places
@@ -48,9 +50,19 @@ def with_verdicts(
                 for place, p_value in zip(places, family, strict=True):
                     adjusted[place] = p_value
     error = 1.0 - chosen.level
+    of_margin = [
+        NO_INTERVAL
+        if chosen.margin is None
+        else spread.limits(each.delta, each.std_error, level=1.0 - 2.0 * error)
+        for each, spread in zip(comparisons, spreads, strict=True)
+    ]
     return tuple(
         replace(
             each,
+            p_equivalent=_or_none(same[place]),
+            p_not_inferior=_or_none(not_worse[place]),
+            low_margin=_or_none(of_margin[place].low),
+            high_margin=_or_none(of_margin[place].high),
             verdict=_verdict(
                 each,
                 higher_is_better=better[each.metric],
@@ -61,6 +73,10 @@ def with_verdicts(
         )
         for place, each in enumerate(comparisons)
     )
+
+
+def _or_none(number: float) -> float | None:
+    return None if math.isnan(number) else number
 
 
 def _margin_tests(

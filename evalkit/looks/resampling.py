@@ -282,7 +282,13 @@ class Resampling:
             add_to(self.draws.flips, segment, drawn.flips.over(members))
 
     def interval(
-        self, segment: Segment, target: str | Pair, label: str, mean: float
+        self,
+        segment: Segment,
+        target: str | Pair,
+        label: str,
+        mean: float,
+        *,
+        level: float | None = None,
     ) -> Interval | None:
         """Limits of a model's value, or of a pair's delta; None where sums give them."""
         column = self._column(target, label)
@@ -294,7 +300,8 @@ class Resampling:
             return None
         chosen = self.chosen
         found = self.draws.resamples[segment]
-        return found.interval(column, level=chosen.level, kind=chosen.limits, estimate=mean)
+        level = chosen.level if level is None else level
+        return found.interval(column, level=level, kind=chosen.limits, estimate=mean)
 
     def test(self, segment: Segment, pair: Pair, label: str) -> PairedTest | None:
         """The test of no difference that was asked for; None where it is the t test."""

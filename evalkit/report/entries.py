@@ -110,6 +110,10 @@ class Comparison:
         smallest_difference: that so many users show with the power that was asked for.
         users_needed: to show a difference of `margin` with that power; None without one.
         n_clusters, df: clusters and degrees of freedom of the error, where users vary together.
+        family: primary or exploratory, where primary metrics are named; corrected together.
+        low_adjusted, high_adjusted: hold 0 exactly where the corrected test cannot tell.
+        p_equivalent, p_not_inferior: of the tests against the margin, corrected.
+        low_margin, high_margin: limits at 1 - 2 (1 - level), that these two tests go with.
     """
 
     baseline: str
@@ -138,6 +142,13 @@ class Comparison:
     users_needed: int | None
     n_clusters: int | None = None
     df: float | None = None
+    family: str | None = None
+    low_adjusted: float | None = None
+    high_adjusted: float | None = None
+    p_equivalent: float | None = None
+    p_not_inferior: float | None = None
+    low_margin: float | None = None
+    high_margin: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,15 +16,18 @@ class Family:
     Args:
         p_adjusted: one for each p-value as given, NaN for those left out.
         size: how many p-values the family has.
+        errors: the p at which each was judged, at `error` of the whole family: p_adjusted <= error
+            exactly where p <= errors. Limits at 1 - errors say the same as the corrected test.
         left_out: places of the p-values that were NaN; they are no tests and count for nothing.
     """
 
     p_adjusted: tuple[float, ...]
     size: int
     left_out: tuple[int, ...]
+    errors: tuple[float, ...]
 
 
-def adjust(p_values: Sequence[float], correction: str) -> Family:
+def adjust(p_values: Sequence[float], correction: str, *, error: float = 0.05) -> Family:
     """The family of these p-values, each compared with the level as if it stood alone.
 
     Args:
@@ -33,11 +36,13 @@ def adjust(p_values: Sequence[float], correction: str) -> Family:
             family; "bh" (Benjamini and Hochberg, for independent or positively dependent tests)
             and "by" (Benjamini and Yekutieli, for any) bound the expected share of false ones
             among the discoveries; "none" leaves them.
+        error: at which the family is judged.
     Raises:
         RequestError: no correction has that name [unknown-correction].
     Source:
         Holm 1979, Scandinavian Journal of Statistics 6(2), 65-70; Benjamini and Hochberg 1995,
-        JRSS B 57(1), 289-300; Benjamini and Yekutieli 2001, Annals of Statistics 29(4), 1165-1188.
+        JRSS B 57(1), 289-300; Benjamini and Yekutieli 2001, Annals of Statistics 29(4), 1165-1188;
+        and 2005, JASA 100(469), 71-81 (limits of what was picked).
     Example:
         >>> adjust([0.01, 0.04, 0.03], "holm").p_adjusted
         (0.03, 0.06, 0.06)
@@ -64,7 +69,27 @@ def adjust(p_values: Sequence[float], correction: str) -> Family:
         scaled = [-p for p in reversed(_rising([-p for p in reversed(scaled)]))]
     for (_, place), p in zip(tests, scaled, strict=True):
         adjusted[place] = min(1.0, p)
-    return Family(tuple(adjusted), n, left_out)
+    n_found = sum(min(1.0, p) <= error for p in scaled)
+    errors = [math.nan] * len(p_values)
+    for rank, (_, place) in enumerate(tests):
+        errors[place] = error * _share(correction, rank, n_found, n)
+    return Family(tuple(adjusted), n, left_out, tuple(errors))
+
+
+def _share(correction: str, rank: int, n_found: int, n: int) -> float:
+    """The share of the family's error at which the p of a rank, from 0, was judged.
+
+    Holm stops at the first that it does not find, and judges no other. Procedures of false
+    discoveries judge what they find by how many they find, all else by one more.
+    """
+    if correction == "none":
+        return 1.0
+    if correction == "bonferroni":
+        return 1.0 / n
+    if correction == "holm":
+        return 1.0 / (n - min(rank, n_found))
+    factor = 1.0 if correction == "bh" else math.fsum(1.0 / each for each in range(1, n + 1))
+    return min(n, n_found if rank < n_found else n_found + 1) / (factor * n)
 
 
 def _rising(values: list[float]) -> list[float]:

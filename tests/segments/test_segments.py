@@ -393,11 +393,12 @@ def test_the_smallest_difference_would_be_seen_with_the_power_asked_for(logs):
     power = pytest.importorskip("statsmodels.stats.power")
     folder, _, _ = logs
     report = run(folder, statistics={"baseline": "a", "power": 0.9})
+    alpha = 0.05 / report.statistics.n_tests  # of Bonferroni's correction, for Holm's
 
     for each in report.comparisons:
         deviation = each.std_error * math.sqrt(each.n_users)
         found = power.TTestPower().power(
-            each.smallest_difference / deviation, each.n_users, 0.05, alternative="two-sided"
+            each.smallest_difference / deviation, each.n_users, alpha, alternative="two-sided"
         )
         assert found == pytest.approx(0.9, abs=1e-6)
 
@@ -696,7 +697,7 @@ def test_an_item_may_be_in_several_segments(tmp_path):
 def test_the_users_needed_would_show_the_margin(logs):
     power = pytest.importorskip("statsmodels.stats.power")
     folder, _, _ = logs
-    report = run(folder, statistics={"baseline": "a", "margin": 0.01})
+    report = run(folder, statistics={"baseline": "a", "margin": 0.01, "correction": "none"})
 
     for each in report.comparisons:
         effect = 0.01 / (each.std_error * math.sqrt(each.n_users))
@@ -848,3 +849,42 @@ def test_a_truth_without_rows_is_told_also_with_segments_of_items():
         evalkit.evaluate(rows.clear(), rows, metrics=["RR"], segments={"genre": items})
 
     assert caught.value.code == "empty-input"
+
+
+@pytest.mark.parametrize(
+    ("correction", "test"),
+    [("holm", "t"), ("bh", "t"), ("bonferroni", "permutation"), ("holm", "wilcoxon")],
+)
+def test_adjusted_limits_say_what_the_corrected_tests_say(logs, correction, test):
+    folder, _, _ = logs
+    segments = {"kind": table(folder, "kind"), "country": {"by": "country"}}
+    chosen = {"baseline": "a", "correction": correction, "test": test, "replicates": 200}
+    report = run(folder, segments=segments, statistics={**chosen, "level": 0.8, "margin": 0.05})
+
+    for each in report.comparisons:
+        differs = each.p_adjusted <= 1 - report.statistics.level
+        assert (each.low_adjusted <= 0 <= each.high_adjusted) != differs
+        if each.test == "t":
+            assert each.low_adjusted <= each.low <= each.high <= each.high_adjusted
+            assert each.low_margin > each.low
+            is_inside = -0.05 < each.low_margin and each.high_margin < 0.05
+            assert is_inside or each.p_equivalent > 0.2 - 1e-9
+            assert each.p_not_inferior <= each.p_equivalent
+
+
+def test_primary_metrics_are_a_family_of_their_own(logs):
+    folder, _, _ = logs
+    metrics = {"names": ["RR", "nDCG@8", "recall@4"], "primary": ["nDCG@8"]}
+    report = run(folder, metrics=metrics, segments={"country": {"by": "country"}},
+                 statistics={"baseline": "a", "correction": "bonferroni"})  # fmt: skip
+
+    first = [each for each in report.comparisons if each.family == "primary"]
+    others = [each for each in report.comparisons if each.family == "exploratory"]
+    (found,) = first
+    assert (found.metric, found.segmentation) == ("nDCG@8", None)
+    assert found.p_adjusted == found.p_value
+    assert (found.low_adjusted, found.high_adjusted) == (found.low, found.high)
+    assert report.statistics.n_tests == 1
+    assert len(first) + len(others) == len(report.comparisons)
+    for each in others:
+        assert each.p_adjusted == pytest.approx(min(1, each.p_value * len(others)))

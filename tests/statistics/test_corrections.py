@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
 from evalkit.errors import RequestError
-from evalkit.statistics.corrections import adjust
+from evalkit.statistics.corrections import CORRECTIONS, adjust
 
 PEERS = {"holm": "holm", "bonferroni": "bonferroni", "bh": "fdr_bh", "by": "fdr_by"}
 P_VALUES = st.lists(st.floats(0.0, 1.0) | st.sampled_from([0.0, 0.01, 0.05, 1.0]), min_size=1)
@@ -77,3 +77,14 @@ def test_an_unknown_correction_is_refused():
         adjust([0.1], "sidak")
 
     assert caught.value.code == "unknown-correction"
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS)
+def test_each_is_judged_at_the_error_that_its_limits_go_with(correction):
+    rng = np.random.default_rng(9)
+    for n in (1, 2, 7, 60):
+        p_values = np.append(rng.beta(0.3, 3, n), math.nan)
+        family = adjust(list(p_values), correction, error=0.1)
+        for p, adjusted, error in zip(p_values, family.p_adjusted, family.errors, strict=True):
+            assert (p <= error) == (adjusted <= 0.1)
+            assert math.isnan(error) == math.isnan(p)
