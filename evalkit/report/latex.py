@@ -6,6 +6,7 @@ import re
 from evalkit.errors import clean
 from evalkit.report.findings import HEAD, MOST_ON_PAPER, NOTE, TITLE, Found, found_by_pair
 from evalkit.report.record import Report
+from evalkit.report.shown import definitions
 from evalkit.report.text import Group, groups, show_values
 from evalkit.report.turning import against
 
@@ -35,7 +36,8 @@ def render_latex(report: Report) -> str:
         for group in groups(report)
     ]
     tables += [_finding_table(found) for found in found_by_pair(report, most=MOST_ON_PAPER)]
-    return "\n".join(tables) if tables else "% no numbers\n"
+    defined = "".join(f"% {clean(each)}\n" for each in definitions(report))
+    return defined + "\n".join(tables) if tables else "% no numbers\n"
 
 
 def escape(text: str) -> str:

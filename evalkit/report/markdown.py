@@ -14,6 +14,7 @@ from evalkit.report.findings import (
     searches,
 )
 from evalkit.report.record import Report
+from evalkit.report.shown import definitions
 from evalkit.report.text import (
     Group,
     count_noun,
@@ -38,6 +39,8 @@ def render_markdown(report: Report) -> str:
         lines += _group_lines(group)
     if not report.estimates:
         lines += ["No numbers.", ""]
+    defined = [f"- {escape(each)}" for each in definitions(report)]
+    lines += [*defined, ""] if defined else []
     lines += _comparison_lines(report)
     lines += _finding_lines(report) if searches(report) else []
     lines += ["## Counts", "", "| log | counts |", "| :-- | :-- |"]

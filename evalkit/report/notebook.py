@@ -8,6 +8,7 @@ from evalkit.report.comparisons import show_p
 from evalkit.report.entries import Estimate
 from evalkit.report.findings import HEAD, MOST_ON_PAPER, NOTE, TITLE, found_by_pair
 from evalkit.report.record import Report
+from evalkit.report.shown import definitions
 from evalkit.report.text import groups, show_values
 from evalkit.report.verdict import verdict_of
 
@@ -23,6 +24,7 @@ def render_notebook(report: Report) -> str:
     if report.gates:
         parts.append(f"<p>{_text(str(verdict_of(report)))}</p>")
     parts += _comparison_table(report)
+    parts += [f"<p><small>{_text(each)}</small></p>" for each in definitions(report)]
     for group in groups(report):
         title = f"{report.name} {group.title}".strip()
         head = "".join(f"<th>{_text(label)}</th>" for label in ("model", *group.labels))

@@ -6,6 +6,7 @@ from evalkit.errors import clean
 from evalkit.report.comparisons import comparison_lines, finding_lines
 from evalkit.report.findings import searches
 from evalkit.report.record import Report
+from evalkit.report.shown import definitions
 from evalkit.report.text import (
     Group,
     count_noun,
@@ -48,6 +49,8 @@ def render_table(report: Report, *, width: int, color: bool) -> str:
         lines += ["", *group_lines(group, width=width, color=color)]
     if not report.estimates:
         lines += ["", "no numbers"]
+    for each in definitions(report):
+        lines += wrap(clean(each).split(), first="", width=width, separator="")
     lines += comparison_lines(report, width=width)
     lines += finding_lines(report, width=width) if searches(report) else []
     lines += ["", *count_lines(report, width)]

@@ -113,6 +113,8 @@ def test_a_report_is_frames_forms_and_a_plot(tmp_path):
     assert report.findings.frame.height == report.segments.height == 0
     assert "MAP@10" in report.plot()._repr_svg_()
     assert report._repr_html_().startswith("<p><b>By MAP@10, new is better than old")
+    for form in (report.to_html, report.to_markdown, report.to_latex, report._repr_html_):
+        assert "MAP@10: AP@10" in form()  # shown as asked, and what that is
     for ending in ("html", "tex", "md", "json", "csv", "parquet"):
         assert report.save(tmp_path / f"report.{ending}").stat().st_size > 100
     assert evalkit.load(report.write(tmp_path)) == report

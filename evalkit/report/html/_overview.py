@@ -29,6 +29,7 @@ from evalkit.report.html._tables import (
     text_cell,
 )
 from evalkit.report.record import Report
+from evalkit.report.shown import definitions
 from evalkit.report.text import Group, count_noun, decimals_for, groups, half_widths
 from evalkit.report.turning import against
 from evalkit.report.verdict import verdict_of
@@ -301,7 +302,8 @@ def models_section(report: Report) -> Html:
     note = f"{count_noun(users, 'user')}. " if users is not None else ""
     note += "Best first; bold is the best of a column"
     note += f"; small figures are {level:.0%} intervals." if level else "."
-    notes = [el("p", each, class_="soft") for each in group.user_notes()]
+    said = [*group.user_notes(), *definitions(report)]
+    notes = [el("p", each, class_="soft") for each in said]
     return join(
         el("h2", "Models", id="models"),
         el("p", note, class_="soft"),
