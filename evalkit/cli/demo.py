@@ -33,7 +33,7 @@ def demo(
     quiet: Quiet = False,
     log_format: LogFormat = "text",
 ) -> int:
-    """Compare four models on real ratings that come with the package, and judge one of them."""
+    """Compare four models on real ratings, and judge one of them."""
     shown = choose_format(format, json, "screen", full=full)
     set_threads(threads)
     from evalkit.config import load_config

@@ -6,7 +6,7 @@ from evalkit.errors import FINE, MACHINE_FAILED, clean
 
 
 def doctor(json: Json = False, quiet: Quiet = False, log_format: LogFormat = "text") -> int:
-    """Look at versions, machine, cache and extras, and test a small run.
+    """Look at versions, machine and cache, and test a small run.
 
     Exit status 4 where something is wrong.
     """
