@@ -89,12 +89,18 @@ def explain(
     quiet: Quiet = False,
     log_format: LogFormat = "text",
 ) -> None:
-    """Explain a metric, or what an error or a warning means.
+    """Explain a metric, the splits of libraries (split), or what an error or a warning means.
 
     A metric: its formula, parameters, source and an example; with --profile as that library
     computes it. An error: the code in its brackets, such as few-users.
     """
     shown = choose_format(format, json)
+    if name == "split":
+        from evalkit.splits.libraries import explain_libraries
+
+        for line in explain_libraries(profile):
+            console.say(line)
+        return
     if name in all_codes():
         explain_code(all_codes()[name], as_json=shown == "json")
         return

@@ -159,8 +159,11 @@ class SplitSection(Record):
     boundary: Literal["from", "after"] = Field(
         default="from", description="A row at the moment is test, or before it."
     )
-    order: Literal["time", "input", "hash"] = Field(
+    order: Literal["time", "input", "reversed", "hash"] = Field(
         default="time", description="What the latest rows are: by time, row order, or a draw."
+    )
+    left_out: Literal["drop", "train"] = Field(
+        default="drop", description="Where rows go that folds of a user's last rows leave out."
     )
     ties: Literal["input", "first", "item", "together", "unstable"] | None = Field(
         default=None,

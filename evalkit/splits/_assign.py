@@ -90,7 +90,8 @@ def _of_groups(rows: Rows, rule: SplitSection, unit: str) -> Assigned:
             n_validation, n_test = by_size[rest]
             counts[:, place] = n_left, n_test, n_validation
         latest[:] = counts[:, inverse]
-        parts = np.array([NONE, TEST, VALIDATION], dtype=np.uint8)
+        left = TRAIN if rule.left_out == "train" else NONE
+        parts = np.array([left, TEST, VALIDATION], dtype=np.uint8)
         cut_groups(starts, laid, latest, letters, parts)
         if rule.min_rows and rule.below_min == "drop":
             letters[(sizes < rule.min_rows)[codes]] = NONE
@@ -110,7 +111,9 @@ def _in_order(
     """Rows of each group in order, the latest at the end; times and what settles equal ones."""
     starts, laid = lay_rows(codes, n_codes)
     none = np.zeros(0, dtype=np.int64)
-    if rule.order == "input":
+    if rule.order == "reversed":
+        starts, laid = _turned_back((rows.n - starts)[::-1].copy(), laid[::-1])
+    if rule.order in ("input", "reversed"):
         return starts, laid, np.arange(rows.n, dtype=np.int64), none
     times, seconds = rows.times, none
     if rule.order == "hash":

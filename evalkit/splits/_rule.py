@@ -1,7 +1,6 @@
 """A rule with every axis written out: what was set, what a library fixes, and defaults."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -9,51 +8,8 @@ from zoneinfo import ZoneInfo
 
 from evalkit.config import SplitSection
 from evalkit.errors import RequestError, nearest
+from evalkit.splits.libraries import LIBRARIES, PLAIN
 
-# by library, and by what is cut: rows of a user, a share of them, all rows by time; "": any
-LIBRARIES: Mapping[str, Mapping[str, Mapping[str, object]]] = {
-    "cornac": {
-        "": {"rounding": "ceil"},
-        "share": {"ties": "input", "part_duplicates": "first by time"},
-        "time": {"ties": "together", "part_duplicates": "first"},
-    },
-    "daisyrec": {
-        "rows": {"ties": "first"},
-        "share": {"ties": "input", "rounding": "ceil-train"},
-        "time": {"ties": "input", "rounding": "ceil-train"},
-    },
-    "datarec": {
-        "": {"rounding": "round-test"},
-        "time": {"ties": "input", "validation_of_rest": True},
-    },
-    "elliot": {
-        "rows": {"ties": "first"},
-        "share": {"ties": "input", "rounding": "floor-train"},
-    },
-    "lenskit": {"": {"rounding": "round-test, none becomes all"}, "time": {"by": "time-quantile"}},
-    "recbole": {
-        "": {
-            "min_train": 1,
-            "ties": "input",
-            "rounding": "parts-floor, at least 1 where train keeps 1",
-        },
-    },
-    "recommenders": {"": {"rounding": "round-boundaries", "ties": "input"}},
-    "recpack": {"": {"ties": "input"}},
-    "rectools": {"": {"ties": "input"}},
-    "replay": {
-        "share": {"ties": "input", "rounding": "fraction3"},
-        "time": {"ties": "together", "rounding": "ceil-test"},
-    },
-    "replay-polars": {
-        "rows": {"ties": "input", "below_min": "train"},
-        "share": {"ties": "input", "rounding": "fraction3"},
-        "time": {"ties": "input", "rounding": "ceil-test"},
-    },
-    "surprise": {"": {"by": "blocks"}},
-}
-# what every library does: nobody keeps a train row unless it says so, and nulls are in no part
-_PLAIN = {"min_train": 0, "null_ids": "drop", "bad_times": "drop", "empty": "keep"}
 _SPAN = re.compile(r"(\d+)\s*([smhdwSMHDW])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -127,7 +83,7 @@ def _kind(section: SplitSection) -> Literal["rows", "share", "time"]:
 def axes_of(library: str, section: SplitSection) -> dict[str, object]:
     """The axes that a library fixes for such a split."""
     fixed = LIBRARIES[library]
-    axes = {**_PLAIN, **fixed.get("", {}), **fixed.get(_kind(section), {})}
+    axes = {**PLAIN, **fixed.get("", {}), **fixed.get(_kind(section), {})}
     if "by" in axes and not isinstance(section.test, float) and not section.folds:
         del axes["by"]  # which a share is turned into alone
     rows = section.test
