@@ -42,6 +42,9 @@ def init(
     items: Items = None,
     users: Users = None,
     reference: Reference = None,
+    split: Annotated[
+        str | None, Option("--split", metavar="LOG", help="A raw log, to be cut and then judged.")
+    ] = None,
     out: Annotated[
         Path, Option("--out", "-o", metavar="FILE", help="The config; - for stdout.")
     ] = Path("evalkit.toml"),
@@ -58,7 +61,16 @@ def init(
     beside: dict[str, Sequence[str]] = {"train": train or (), "items": items or ()}
     beside |= {"users": users or (), "reference": [reference] if reference else ()}
     has_lists = any(beside[name] for name in OF_LISTS)
-    if bool(log) == bool(truth or models) or (not log and not (models and (truth or has_lists))):
+    if split and (truth or log or train):
+        raise RequestError(
+            "--split makes truth and train of one log",
+            code="bad-option",
+            at="--split",
+            hint="leave --truth, --train and --log out",
+        )
+    if not split and (
+        bool(log) == bool(truth or models) or (not log and not (models and (truth or has_lists)))
+    ):
         raise RequestError(
             "there is nothing to write a config for" if not log else "--log excludes the others",
             code="missing-option",
@@ -71,7 +83,8 @@ def init(
             "the file exists", code="file-exists", at=str(out), hint="--force overwrites it"
         )
     folder = Path() if to_stdout else out.parent
-    text = "\n".join(_config_lines(truth or [], models, log, beside, folder, out))
+    lines = _config_lines(truth or [], models, log, beside, folder, out)
+    text = "\n".join(_split_lines(split, models, folder, out) if split else lines)
     if to_stdout:
         console.say(text)
         return
@@ -81,6 +94,29 @@ def init(
         file.write(f"{text}\n".encode())
     console.say(str(out))
     console.note(f"evalkit check {out} looks for mistakes, evalkit run {out} runs it")
+
+
+def _split_lines(log: str, rankings: Sequence[str], folder: Path, out: Path) -> Iterator[str]:
+    """One file for both commands: evalkit split cuts the log, evalkit run reads its parts."""
+    name = out.stem if str(out) != "-" else "evaluation"
+    yield f"# evalkit split {out} cuts the log; evalkit run {out} measures models on its parts."
+    yield "# Paths are relative to this file."
+    yield ""
+    yield "[split]"
+    yield from _table_lines([log], "split", folder)
+    yield 'by = "time"                           # or user, users, rows: docs/splits.md'
+    yield 'test = "7d"                           # a span, a moment, a share (0.1) or rows (1)'
+    yield _default("validation", '"7d"', "the same before the test")
+    yield f"out = {_text(f'splits/{name}')}"
+    for section in ("truth", "train"):
+        yield from ("", f"[{section}]", f"split = {_text(f'splits/{name}')}")
+    for text, (model, path) in zip(rankings, name_rankings(rankings), strict=True):
+        yield from ("", "[[rankings]]")
+        yield from _model_lines(text, model, path, "rankings", folder)
+    for model in ("popular", "random"):
+        yield from ("", "[[rankings]]", f"model = {_text(model)}", f"builtin = {_text(model)}")
+        yield "k = 50"
+    yield from ("", "[metrics]", f"names = [{', '.join(map(_text, METRICS))}]")
 
 
 def _config_lines(
