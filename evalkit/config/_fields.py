@@ -4,6 +4,7 @@ from types import UnionType
 from typing import Annotated, Literal, Union, get_args, get_origin
 
 from evalkit.config._places import Key
+from evalkit.config._policies import OneOf
 from evalkit.config._records import (
     Config,
 )
@@ -20,7 +21,9 @@ def annotation_at(key: Key) -> object:
         if record is None:
             return None
         if step in record.model_fields:
-            annotation = record.model_fields[step].annotation
+            field = record.model_fields[step]
+            chosen = (each.annotation for each in field.metadata if isinstance(each, OneOf))
+            annotation = next(chosen, field.annotation)
         elif (annotation := entry_of(record)) is None:
             return None
     return annotation

@@ -1,75 +1,64 @@
 """Choices at edges: what is done with ties, copies, users without lists, and so on."""
 
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from pydantic_core import core_schema
 
 from evalkit.config._tables import Record
+from evalkit.metrics import EXACT, POLICIES
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """A policy that single metrics may have too: its values and meanings stand there."""
+
+    name: str
+
+    @property
+    def annotation(self) -> object:
+        return Literal[POLICIES[self.name].choices]
+
+    def __get_pydantic_core_schema__(self, source: object, handler: object) -> Any:
+        return core_schema.literal_schema(list(POLICIES[self.name].choices))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, object]:
+        return {**handler(schema), "description": POLICIES[self.name].doc}
+
+
+def default_of(name: str) -> str:
+    """The value that a policy has where nobody says."""
+    return str(POLICIES[name].default)
 
 
 class Policies(Record):
     """What to do at each edge of the data."""
 
-    missing_ranking: Literal["zero", "skip", "nan"] = Field(
-        default="zero", description="A truth user without a ranking; nan: the mean is undefined."
-    )
-    empty_ranking: Literal["zero", "skip", "nan"] = Field(
-        default="zero", description="A truth user whose ranking has no row."
-    )
-    no_relevant: Literal["skip", "zero", "one", "nan"] = Field(
-        default="skip", description="A truth user without relevant items."
-    )
-    zeros: Literal["count", "skip", "survivors", "nan"] = Field(
-        default="count", description="A user whose value is 0."
-    )
+    missing_ranking: Annotated[str, OneOf("missing_ranking")] = default_of("missing_ranking")
+    empty_ranking: Annotated[str, OneOf("empty_ranking")] = default_of("empty_ranking")
+    no_relevant: Annotated[str, OneOf("no_relevant")] = default_of("no_relevant")
+    zeros: Annotated[str, OneOf("zeros")] = default_of("zeros")
     unknown_users: Literal["skip", "count", "error"] = Field(
         default="skip",
         description="A ranked user that the truth lacks; always counted in the report. count: as "
         "a user without relevant items.",
     )
-    seen: Literal["all", "shown"] = Field(
-        default="all",
-        description="Relevant items that the whole list lacks; all: missed, shown: not there.",
-    )
-    duplicates: Literal["error", "best", "first", "last", "once", "count", "multiply"] = Field(
-        default="error", description="An item twice in a ranking."
-    )
-    rel_size: Literal["items", "rows"] = Field(
-        default="items",
-        description="How often a relevant item counts among the relevant ones; rows: as often as "
-        "the list shows it.",
-    )
+    seen: Annotated[str, OneOf("seen")] = default_of("seen")
+    duplicates: Annotated[str, OneOf("duplicates")] = default_of("duplicates")
+    rel_size: Annotated[str, OneOf("rel_size")] = default_of("rel_size")
     truth_duplicates: Literal["max", "error", "sum", "last"] = Field(
         default="max", description="An item twice in a user's truth."
     )
-    ties: Literal[
-        "item",
-        "item-desc",
-        "item-text",
-        "item-text-desc",
-        "input",
-        "numba",
-        "numba-reversed",
-        "expected",
-        "mean-rank",
-        "last-rank",
-        "best",
-        "worst",
-    ] = Field(
-        default="item",
-        description="Order of equal scores; item: smaller item id first, expected: the mean over "
-        "all orders.",
-    )
+    ties: Annotated[str, OneOf("ties")] = default_of("ties")
     tie_share: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
         default=0.01,
         description="Ties that can move a number by more than this share of it are warned of, "
         "where ties is expected, best or worst.",
     )
-    score_type: Literal["float64", "float32"] = Field(
-        default="float64", description="The type in which scores are compared."
-    )
-    nonpositive_scores: Literal["hit", "miss"] = Field(
-        default="hit", description="A relevant item whose score is 0 or below."
+    score_type: Annotated[str, OneOf("score_type")] = default_of("score_type")
+    nonpositive_scores: Annotated[str, OneOf("nonpositive_scores")] = default_of(
+        "nonpositive_scores"
     )
     bad_scores: Literal["error", "last", "drop"] = Field(
         default="error", description="NaN or null scores; infinities order as numbers."
@@ -104,12 +93,8 @@ class Policies(Record):
     threshold_rule: Literal["as-given", "floor"] = Field(
         default="as-given", description="The threshold; floor: rounded down to a whole number."
     )
-    round_users: int = Field(
-        default=17, ge=0, le=17, description="Decimals of a user's value; 17 rounds nothing."
-    )
-    round_mean: int = Field(
-        default=17, ge=0, le=17, description="Decimals of a mean; 17 rounds nothing."
-    )
+    round_users: int = Field(default=EXACT, ge=0, le=EXACT, description=POLICIES["round_users"].doc)
+    round_mean: int = Field(default=EXACT, ge=0, le=EXACT, description=POLICIES["round_mean"].doc)
     beyond_depth: Literal["warn", "error"] = Field(
         default="warn", description="A cutoff deeper than any ranking."
     )

@@ -87,7 +87,7 @@ from ._lists import (
     of_items,
 )
 from ._measuring import digest_of, measure_lists
-from ._policies import BOUNDS, POLICIES, TIED
+from ._policies import BOUNDS, EXACT, POLICIES, TIED
 from ._registry import FOLDERS, known_metrics, load_metric_files, registry, registry_of
 from ._rows import at_threshold, of_counts, of_kernel, over_rows_or_groups, over_rows_or_users
 from ._sums import (
@@ -108,6 +108,7 @@ from .sampling import most_likely
 __all__ = [
     "ATTENTION",
     "BOUNDS",
+    "EXACT",
     "FOLDERS",
     "KINDS",
     "NEGATIVES",
