@@ -38,6 +38,7 @@ class Confirmation(Record):
     path: Texts = Field(default=(), description="The test part: held-out interactions.")
     split: str | None = Field(default=None, description="Instead of path: folder of a split.")
     part: str = Field(default="test", description="Which part of the split.")
+    fold: int | None = Field(default=None, ge=1, description="Of which fold; default: the first.")
     where: str | None = Field(default=None, description="SQL predicate on its rows.")
     rankings: str | None = Field(
         default=None,

@@ -102,13 +102,8 @@ def known_parts(folder: Path, paths: Sequence[str] = ()) -> list[Part]:
     above = [place for path in paths for place in list(Path(path).absolute().parents)[:2]]
     splits = [*sorted((folder.parent / "splits").glob(f"*/{SPLIT}"))]
     splits += [place / SPLIT for place in above if (place / SPLIT).is_file()]
-    return list(dict.fromkeys([*_of_splits(splits), *_of_selections(folder)]))
-
-
-def columns_of_split(folder: Path) -> dict[str, object]:
-    """The columns of a split's parts that a truth has, as its manifest says."""
-    found = next(iter(_listed(folder / SPLIT, "columns")), {})
-    return {key: each for key, each in found.items() if key in TruthColumns.model_fields}
+    found = [*_of_selections(folder), *_of_splits(splits)]  # a split names its part best
+    return list({part.content: part for part in found}.values())
 
 
 def _of_splits(splits: Sequence[Path]) -> Iterator[Part]:

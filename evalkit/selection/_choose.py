@@ -67,12 +67,20 @@ def choose_trial(config: Config, how: How, tell: Callable[[str], None]) -> Choic
     """
     section = _section_of(config)
     tried = {each.model: each for each in read_trials(config)}
+    baseline = config.statistics.baseline
+    if baseline is not None and (baseline not in tried or tried[baseline].table is None):
+        raise RequestError(
+            f"the baseline {baseline!r} is none of the finished trials",
+            code="unknown-model",
+            at=config.at("statistics", "baseline"),
+            hint="name one of them, or leave baseline out",
+        )
     names = [section.metric, *(each.metric for each in section.constraints)]
     labels = [_label_of(config, name) for name in names]
     plain = plain_config(config, list(dict.fromkeys(names)))
     tables = {name: each.table for name, each in tried.items() if each.table is not None}
-    estimates_of: dict[str, Trial] = {}
-    found, rungs = _race(plain, section, tables, how, tell, estimates_of)
+    left: dict[str, Trial] = {}
+    found, rungs = _race(plain, section, tables, how, tell, left)
     better = found.estimates[found.models[0]][labels[0]].higher_is_better
     if better is None:
         raise RequestError(
@@ -124,11 +132,16 @@ def choose_trial(config: Config, how: How, tell: Callable[[str], None]) -> Choic
         corrected_low=limits[0],
         corrected_high=limits[1],
         optimism=None if value is None else naive.value - value,
-        trials=(*trials, *estimates_of.values(), *listed),
+        trials=(*trials, *(_as_listed(each, tried) for each in left.values()), *listed),
         rungs=tuple(rungs),
         warnings=tuple(warnings),
     )
     return Choice(selection, tried, config)
+
+
+def _as_listed(trial: Trial, tried: Mapping[str, Tried]) -> Trial:
+    own = tried[trial.model]
+    return replace(trial, cost=own.cost, parameters=own.parameters)
 
 
 def _section_of(config: Config) -> SelectionSection:

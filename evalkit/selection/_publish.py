@@ -5,10 +5,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evalkit import history
-from evalkit.config import Config, Confirmation, RankingsTable, TruthTable
+from evalkit.config import (
+    Config,
+    Confirmation,
+    RankingsTable,
+    TruthColumns,
+    TruthTable,
+    find_entry,
+    read_split,
+)
 from evalkit.credentials import storing
 from evalkit.errors import GATE_FAILED, EvalkitError, RequestError
-from evalkit.history.looks import Part, columns_of_split, content_of_table, find_looks, known_parts
+from evalkit.history.looks import Part, content_of_table, find_looks, known_parts
 from evalkit.jobs.job import Job
 from evalkit.planning.tables import Given
 from evalkit.report import Report, Warning_
@@ -84,12 +92,17 @@ def look_ahead(config: Config, folder: Path, *, again: bool) -> Ahead:
 
 def _test_truth(config: Config, truth: TruthTable, confirm: Confirmation) -> TruthTable:
     """The test part as a truth, by the rules of the config's own."""
-    own: dict[str, object] = {"path": confirm.path, "where": confirm.where}
+    kept = truth.model_dump(exclude_unset=True, exclude={"split", "part", "fold"})
+    own: dict[str, object] = {**kept, "path": confirm.path, "where": confirm.where}
     if confirm.split is not None:
-        own["path"] = (f"{confirm.split}/{confirm.part}",)
-        columns = columns_of_split(Path(confirm.split))
-        own |= {"columns": columns} if columns else {}
-    return TruthTable.model_validate({**truth.model_dump(exclude_unset=True), **own})
+        found = read_split(confirm.split)
+        at = config.at("selection", "confirm")
+        files = find_entry(found, confirm.part, confirm.fold, at=at)["files"]
+        columns = {k: v for k, v in found["columns"].items() if k in TruthColumns.model_fields}
+        own["path"] = [os.path.join(confirm.split, str(each["path"])) for each in files]
+        own["columns"] = {**columns, **kept.get("columns", {})}
+        own |= {"split": confirm.split, "part": confirm.part, "fold": confirm.fold}
+    return TruthTable.model_validate({key: each for key, each in own.items() if each is not None})
 
 
 def _opened(config: Config, truth: TruthTable) -> Table:
@@ -129,13 +142,6 @@ def finish(
     section, selection = config.selection, choice.selection
     assert section is not None
     names = [selection.winner, config.statistics.baseline]
-    if names[1] is not None and names[1] not in tried:
-        raise RequestError(
-            f"the baseline {names[1]!r} is none of the trials",
-            code="unknown-model",
-            at=config.at("statistics", "baseline"),
-            hint="name one of them, or leave baseline out",
-        )
     own = [tried[name] if name is not None else None for name in names]
     if own[1] is own[0]:
         own[1] = None

@@ -66,7 +66,7 @@ def corrected_estimate(
     trial is chosen by the weighted means, and measured over the users of weight 0. The estimate is
     the mean over replicates. Its limits lie halfway between their percentiles, too far off since
     only 37 % of the users measure in each, and those of the winner's own mean moved there, too
-    near since they know of no choice (`bench/select.py` counts how often each holds).
+    near since they know of no choice (`bench/selection.py` counts how often each holds).
 
     Args:
         values: float64[n_users, n_trials], none undefined, the larger the better; ties are won by
