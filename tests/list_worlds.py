@@ -108,6 +108,7 @@ def build(raw: Mapping[str, Any], *, run: str = "run", seed: int | None = None) 
         ),
         genres=_genres([table.get(item, {}).get("genres", ()) for item in known]),
         vectors=_vectors([table.get(item, {}).get("vector") for item in known]),
+        first_rows=_first_rows(known, [i for row in history.values() for i in row]),
         groups={"provider": _groups([table.get(item, {}).get("provider") for item in known])},
     )
     beside = Beside(
@@ -121,6 +122,13 @@ def build(raw: Mapping[str, Any], *, run: str = "run", seed: int | None = None) 
         targets=np.ones(len(users), dtype=bool),
     )
     return World(users, ranked(run), beside, raw)
+
+
+def _first_rows(known: Sequence[Any], rows: Sequence[Any]) -> Any:
+    first: dict[Any, int] = {}
+    for place, item in enumerate(rows):
+        first.setdefault(item, place)
+    return np.array([first.get(item, len(rows)) for item in known], dtype=np.int64)
 
 
 def _places(known: Sequence[Any], key: Any) -> Any:

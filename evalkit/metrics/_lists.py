@@ -101,7 +101,7 @@ class Items(NamedTuple):
     the same of ids as text; `popularity` int64[n_items]: distinct users of train; `interactions`
     int64[n_items]: rows of train; `n_train_users`; `ages` float64[n_items]: `now` minus published,
     in days, NaN without a date; `genres`, `vectors`: None where nothing needs them; `groups`: by
-    column.
+    column; `first_rows`: place of its first row in train, where rows have an order.
     """
 
     is_listed: "NDArray[bool_]"
@@ -115,6 +115,7 @@ class Items(NamedTuple):
     genres: Genres | None
     vectors: Vectors | None
     groups: Mapping[str, Groups]
+    first_rows: "NDArray[int64] | None" = None
 
 
 class Beside(NamedTuple):

@@ -139,6 +139,8 @@ def measure(
                 below = best
             elif ideal == EVERY:
                 depth = cutoffs[column] if cutoffs[column] < NO_END else place
+                if depth < n_best:  # the whole list is shorter than a cutoff
+                    n_best, best, every = 0, 0.0, float(n_wanted)
                 while n_best < depth:
                     n_best += 1
                     best += every * discounted(n_best, discount)
@@ -152,8 +154,10 @@ def measure(
             elif ideal == ONES:
                 depth = cutoffs[column] if cutoffs[column] < NO_END else place
                 below = 0.0
-                for rank in range(1, (depth // max(n_categories, 1)) * n_categories + 1):
-                    below += discounted(rank, discount)
+                for rank in range(1, depth + 1):
+                    below += discounted(rank, discount) * (1.0 - alpha) ** (
+                        (rank - 1) // n_categories
+                    )
             elif discount == RECIPROCAL:
                 below = float(n_wanted)
             if n_wanted == 0:

@@ -8,9 +8,9 @@ from evalkit.metrics import choice
 ITEMS = choice(
     "items",
     {
-        "catalogue": "all of the table of items",
-        "catalogue_and_one": "all of the table of items, and one more that is never shown",
-        "train": "those that train has",
+        "catalogue": "all of the table of items, and no others",
+        "catalogue_and_one": "as many as the table of items has, and one; all shown ones count",
+        "train": "as many as train has; all shown ones count",
         "shown": "those that are shown",
     },
     doc="The items that the number is taken over.",
@@ -18,12 +18,16 @@ ITEMS = choice(
 
 
 def chosen(values, items, numbers):
-    """bool[n_items]: the items over which `numbers` of items are looked at."""
-    if values["items"] == "train":
-        return items.popularity > 0
-    if values["items"] == "shown":
-        return items.is_listed & (numbers > 0.0)
-    return items.is_listed
+    """bool[n_items]: items whose `numbers` are looked at; and how many more are never shown."""
+    if values["items"] == "catalogue":
+        return items.is_listed, 0
+    is_shown = numbers > 0
+    n_items = {
+        "catalogue_and_one": int(items.is_listed.sum()) + 1,
+        "train": int((items.popularity > 0).sum()),
+        "shown": int(is_shown.sum()),
+    }[str(values["items"])]
+    return is_shown, n_items - int(is_shown.sum())
 
 
 def concentration(numbers, is_chosen, *, n_more=0, minus_one=False):
@@ -69,14 +73,10 @@ GINI = (
 
 def gini_of(numbers, items, values):
     """The Gini index of numbers of items by its parameters, and its slopes."""
-    return concentration(
-        numbers,
-        chosen(values, items, numbers),
-        n_more=int(values["items"] == "catalogue_and_one"),
-        minus_one=values["over"] == "m-1",
-    )
+    is_chosen, n_more = chosen(values, items, numbers)
+    return concentration(numbers, is_chosen, n_more=n_more, minus_one=values["over"] == "m-1")
 
 
 def needs_of_items(values):
     """What the choice of items needs."""
-    return ("train",) if values["items"] == "train" else ("items",)
+    return {"train": ("train",), "shown": ()}.get(str(values["items"]), ("items",))

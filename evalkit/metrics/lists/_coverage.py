@@ -14,7 +14,7 @@ CATALOGUE = choice(
     {
         "items": "the table of items",
         "items_open": "the table of items; shown ones outside it count too, so that it can pass 1",
-        "items_and_one": "the table of items, and one more",
+        "items_and_one": "the table of items, and one more; all that is shown counts",
         "train": "the items that train has",
         "train_open": "the items that train has; shown ones outside it count too",
     },
@@ -42,7 +42,7 @@ def coverage_of(shown, items, values):
     at_users = int(values.get("at_users", 0)) or n_users
     if n_items == 0 or at_users > n_users or n_users == 0:
         return np.nan, slopes
-    counted = (shown.lists > 0) & (own | catalogue.endswith("_open"))
+    counted = (shown.lists > 0) & (own | catalogue.endswith(("_open", "_one")))
     counts = shown.lists[counted]
     below = 1.0 if scale == "count" else float(n_items)
     above = 100.0 if scale == "percent" else 1.0

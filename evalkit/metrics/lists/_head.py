@@ -11,12 +11,12 @@ HEAD = (
         {
             "interactions": "the most popular ones that together have a share of the interactions, "
             "and all that are tied with the last one",
-            "first": "the same, but of tied items those with the smaller id",
+            "first": "the same, but of tied items those that train has first",
             "items": "all but a share of the items of train, the least popular, of tied ones those "
             "with the smaller id",
             "count": "those with more users than a number",
         },
-        doc="Which items are the head; the tail is what is left, and items that train lacks.",
+        doc="Which items are the head. Items that train lacks are tail of 'interactions' alone.",
     ),
     number("ratio", 0.8, above=0.0, doc="The share, or the number, that `head` speaks of."),
 )
@@ -27,14 +27,15 @@ def is_tail(values, items):
     """float64[n_items]: 1 for the items of the tail."""
     counts, ratio = items.popularity, float(values["ratio"])
     if values["head"] == "count":
-        return (counts <= ratio).astype(np.float64)
+        return ((counts <= ratio) & (counts > 0)).astype(np.float64)
     if values["head"] == "items":
         seen = np.flatnonzero(counts > 0)
         ascending = seen[np.lexsort((items.order[seen], counts[seen]))]
-        tail = (counts == 0).astype(np.float64)
+        tail = np.zeros(counts.size)
         tail[ascending[: int(ratio * ascending.size)]] = 1.0
         return tail
-    order = np.lexsort((items.order, -counts))
+    is_first = values["head"] == "first" and items.first_rows is not None
+    order = np.lexsort((items.first_rows if is_first else items.order, -counts))
     so_far = np.cumsum(counts[order])
     whole = float(so_far[-1]) if order.size else 0.0
     reached = int(np.searchsorted(so_far, ratio * whole, "left"))
@@ -43,6 +44,7 @@ def is_tail(values, items):
         return ((counts < counts[order[last]]) | (counts == 0)).astype(np.float64)
     tail = np.ones(counts.size)
     tail[order[: last + 1]] = 0.0
+    tail[counts == 0] = 0.0
     return tail
 
 

@@ -10,7 +10,7 @@ from evalkit.metrics import choice, kernel, of_items
 
 COSINE, JACCARD, HAMMING, COSINE_GENRES, HAMMING_GENRES, COLUMNS, COLUMNS_GENRES = range(7)
 LEAVES, NO_RANK, UNLIKE = range(3)
-UNDEFINED, ZERO = 0, 1
+ZERO, EMPTY, UNDEFINED = 1, 2, 1
 OVER_PAIRS, OVER_N = 0, 1
 AXES = (
     choice(
@@ -37,12 +37,12 @@ AXES = (
     ),
     choice(
         "single",
-        {"nan": "undefined", "zero": "distance 0"},
+        {"nan": "undefined", "zero": "distance 0 of one item", "empty": "distance 0, of none too"},
         doc="A list with fewer than two items that can be held against each other.",
     ),
     choice(
         "zero_vector",
-        {"unlike": "its cosine with all others is 0", "leaves": "it leaves the pairs"},
+        {"unlike": "its cosine with all others is 0", "nan": "the list has no value"},
         doc="A vector of zeros.",
     ),
     choice(
@@ -191,7 +191,7 @@ def mean_distance(
                 state = some.state[item]
                 if state < 0:
                     n_unlike += unknown == UNLIKE
-                elif state > 0 or zero_vector == 0 or not is_cosine:
+                else:
                     total += add_item(item, some, distance, held, n, sums, counts)
                     n_units += state > 0
                     n += 1
@@ -206,10 +206,14 @@ def mean_distance(
                 distances = total / max(some.codes.shape[1], 1)
             more = all_of_them * (all_of_them - 1) / 2.0 - pairs
             distances, pairs = distances + more, pairs + more
-            if pairs > 0.0:
+            if pairs > 0.0 and is_cosine and zero_vector == UNDEFINED and n_units < n:
+                out[user, column] = math.nan
+            elif pairs > 0.0:
                 out[user, column] = distances / (pairs if pairs_den == OVER_PAIRS else all_of_them)
             else:
-                out[user, column] = 0.0 if single == ZERO and lists.lengths[user] > 0 else math.nan
+                is_zero = single == ZERO and all_of_them > 0
+                is_zero = is_zero or (single == EMPTY and lists.lengths[user] > 0)
+                out[user, column] = 0.0 if is_zero else math.nan
         if not is_cosine and distance != JACCARD:
             for each in range(n):
                 for column in range(some.codes.shape[1]):

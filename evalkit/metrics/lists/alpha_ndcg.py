@@ -35,7 +35,7 @@ from evalkit.metrics.lists._aspects import (
             {
                 "greedy": "the relevant items, always the one of most gain next",
                 "own": "the list's own gains, the largest first",
-                "ones": "gain 1 at as many ranks as k holds all genres",
+                "ones": "gain 1 at as many ranks as there are genres, then 1 - alpha, and so on",
                 "every": "items that have every wanted genre",
                 "none": "nothing: the gain itself",
             },

@@ -10,11 +10,11 @@ from evalkit.metrics.lists._groups import BY, group_of, sizes_of
 
 
 def tables(values, beside):
-    """1 for the items of the category, and the items of each user's train rows."""
+    """1 for the items of the category, -1 for those of none; the items of users' train rows."""
     codes, _ = group_of(values, beside)
     names = beside.items.groups[str(values["by"])].names
     wanted = names.index(str(values["group"])) if values["group"] in names else -2
-    return (codes == wanted).astype(np.int64), beside.history
+    return np.where(codes < 0, -1, codes == wanted).astype(np.int64), beside.history
 
 
 def disparity(values, beside, sums):
@@ -23,7 +23,7 @@ def disparity(values, beside, sums):
     sizes = sizes_of(values, beside.items)
     if values["group"] not in names:
         return np.nan
-    share = sizes[names.index(str(values["group"]))] / beside.items.is_listed.sum()
+    share = sizes[names.index(str(values["group"]))] / sizes.sum()
     of_list = sums[0] / sums[1] / share if sums[1] != 0 else np.nan
     of_train = sums[2] / sums[3] / share if sums[3] != 0 else np.nan
     if values["part"] == "list":
@@ -67,16 +67,17 @@ def bias_disparity(lists, within, cutoffs, is_wanted, history, part, out):
     """Rows of the category and rows, of the list and of the train rows of each user."""
     for user in range(out.shape[0]):
         first, n = history.starts[user], history.lengths[user]
-        had = 0
-        for place in range(first, first + n):
-            had += is_wanted[history.items[place]]
-        begin, place, shown = lists.starts[user], 0, 0
+        had, n_had, begin, place, shown, n_shown = 0, 0, lists.starts[user], 0, 0, 0
+        for each in range(first, first + n):
+            had += is_wanted[history.items[each]] > 0
+            n_had += is_wanted[history.items[each]] >= 0
         for column in range(out.shape[1]):
             while place < within[user, column]:
-                shown += is_wanted[lists.items[begin + place]]
+                shown += is_wanted[lists.items[begin + place]] > 0
+                n_shown += is_wanted[lists.items[begin + place]] >= 0
                 place += 1
             is_there = n > 0 and place > 0
             out[user, column, 0] = shown if is_there else math.nan
-            out[user, column, 1] = place if is_there else math.nan
+            out[user, column, 1] = n_shown if is_there else math.nan
             out[user, column, 2] = had if is_there else math.nan
-            out[user, column, 3] = n if is_there else math.nan
+            out[user, column, 3] = n_had if is_there else math.nan

@@ -8,7 +8,7 @@ import numpy as np
 from evalkit.metrics import NO_CUTOFF, choice, kernel, list_metric
 from evalkit.metrics.lists._categories import BY, categories, needs_of
 
-COUNT = 0
+COUNT, OWN = 0, 1
 
 
 def tables(values, beside):
@@ -28,14 +28,19 @@ def tables(values, beside):
     parameters=(
         BY,
         choice("scale", {"count": "how many", "share": "over the cutoff"}, doc="The unit."),
+        choice(
+            "unknown",
+            {"nothing": "adds nothing", "category": "is of a category of its own"},
+            doc="An item without a category.",
+        ),
     ),
     needs=needs_of,
     tables=tables,
 )
 @kernel
-def category_count(lists, within, cutoffs, starts, codes, n_categories, scale, out):
+def category_count(lists, within, cutoffs, starts, codes, n_categories, scale, unknown, out):
     """Different categories up to each cutoff."""
-    found = np.zeros(n_categories, dtype=np.bool_)
+    found = np.zeros(n_categories + 1, dtype=np.bool_)
     for user in range(out.shape[0]):
         found[:] = False
         begin, place, n = lists.starts[user], 0, 0
@@ -43,6 +48,9 @@ def category_count(lists, within, cutoffs, starts, codes, n_categories, scale, o
             while place < within[user, column]:
                 item = lists.items[begin + place]
                 place += 1
+                if unknown == OWN and starts[item] == starts[item + 1]:
+                    n += not found[n_categories]
+                    found[n_categories] = True
                 for each in range(starts[item], starts[item + 1]):
                     n += not found[codes[each]]
                     found[codes[each]] = True

@@ -37,14 +37,14 @@ from evalkit.metrics.lists._counts import ITEMS, chosen, needs_of_items, shares
 def entropy(shown, items, values):
     """The entropy, and its slope by each item's count."""
     slopes = np.zeros(shown.lists.size)
-    is_chosen = chosen(values, items, shown.lists)
+    is_chosen, n_more = chosen(values, items, shown.lists)
     p, total = shares(shown.lists, is_chosen)
     if total == 0.0:
         return np.nan, slopes
     unit = 1.0 if values["log_base"] == "2" else math.log(2.0)
     below = {
         "bits": 1.0,
-        "share": math.log2(max(int(is_chosen.sum()), 1)) * unit,
+        "share": math.log2(max(int(is_chosen.sum()) + n_more, 1)) * unit,
         "per_item": float(p.size),
     }[values["scale"]]
     if below == 0.0:

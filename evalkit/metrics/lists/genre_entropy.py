@@ -13,8 +13,8 @@ NATS = 1
 
 
 def tables(values, beside):
-    """Categories of items."""
-    return categories(only(values, "by"), beside.items)
+    """Categories of items, and which items the table has."""
+    return *categories(only(values, "by"), beside.items), beside.items.is_listed
 
 
 @kernel(allocates=False)
@@ -68,6 +68,7 @@ def genre_entropy(
     starts,
     codes,
     n_categories,
+    is_listed,
     weighting,
     patience,
     log_base,
@@ -82,7 +83,9 @@ def genre_entropy(
         for column in range(out.shape[1]):
             while place < within[user, column]:
                 weight = weight_of(place + 1, weighting, patience)
-                n += add_masses(starts, codes, lists.items[begin + place], weight, masses)
+                item = lists.items[begin + place]
+                n += add_masses(starts, codes, item, weight, masses)
+                n += smoothing > 0.0 and is_listed[item]
                 place += 1
             total = entropy = 0.0
             for each in range(n_categories):

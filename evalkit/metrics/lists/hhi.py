@@ -10,7 +10,7 @@ from evalkit.metrics.lists._counts import ITEMS, chosen, needs_of_items, shares
 def herfindahl(shown, items, values):
     """The sum of squared shares, and its slope by each item's count."""
     slopes = np.zeros(shown.lists.size)
-    is_chosen = chosen(values, items, shown.lists)
+    is_chosen, _ = chosen(values, items, shown.lists)
     p, total = shares(shown.lists, is_chosen)
     if total == 0.0:
         return np.nan, slopes

@@ -24,7 +24,7 @@ COLD = choice(
         "one_user": "counts as of one user",
         "left_out": "is left out",
         "zero": "carries no information",
-        "tiny": "counts as of 1e-10 users",
+        "tiny": "counts as of 1e-10 users, and so many more has every item",
     },
     doc="An item that train lacks.",
 )
@@ -38,8 +38,10 @@ def self_information(values, items):
     if values["pop_of"] == "interactions":
         whole = counts.sum()
     is_cold = counts == 0.0
-    least = COLD_USERS if values["cold"] == "tiny" else 1.0
-    found = -np.log2(np.where(is_cold, least, counts) / whole)
+    if values["cold"] == "tiny":
+        found = -np.log2((counts + COLD_USERS) / whole)
+    else:
+        found = -np.log2(np.maximum(counts, 1.0) / whole)
     if values["pop_of"] == "scaled":
         found /= math.log2(whole) if whole > 1.0 else math.nan
     if values["cold"] in ("left_out", "zero"):

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from evalkit.metrics import choice, kernel, list_metric, number
+from evalkit.metrics import NO_CUTOFF, choice, kernel, list_metric, number
 
 EXTRAPOLATED, PREFIX, NORMALIZED, AVERAGE = 0, 1, 2, 3
 
@@ -49,13 +49,15 @@ def rbo(lists, within, cutoffs, reference, n_items, p, tail, out):
         begin, n = lists.starts[user], lists.lengths[user]
         other, m = reference.starts[user], reference.lengths[user]
         short, common, at_short, depth = min(n, m), 0, 0, 0
-        total = behind = plain = weights = 0.0
+        total = behind = plain = weights = whole = 0.0
         weight = 1.0 if tail != EXTRAPOLATED else p  # of depth 1, without 1 - p
         for column in range(out.shape[1]):
             if n == 0 or m == 0:
                 out[user, column] = math.nan
                 continue
             end = min(max(n, m), cutoffs[column])
+            if tail == NORMALIZED and cutoffs[column] != NO_CUTOFF:
+                end = cutoffs[column]
             while depth < end:
                 if depth < n:
                     item = lists.items[begin + depth]
@@ -77,6 +79,8 @@ def rbo(lists, within, cutoffs, reference, n_items, p, tail, out):
                     total += common / depth * weight
                 weights += weight
                 weight *= p
+                if depth == max(n, m):
+                    whole = total / weights
             if tail == EXTRAPOLATED:
                 s = min(short, end)
                 shown = (total + behind) * (1.0 - p) / p
@@ -85,7 +89,7 @@ def rbo(lists, within, cutoffs, reference, n_items, p, tail, out):
             elif tail == PREFIX:
                 out[user, column] = total * (1.0 - p)
             elif tail == NORMALIZED:
-                out[user, column] = total / weights
+                out[user, column] = whole if cutoffs[column] == NO_CUTOFF else total / weights
             else:
                 out[user, column] = plain / min(short, end)
         for place in range(n):

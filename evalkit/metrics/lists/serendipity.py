@@ -16,13 +16,14 @@ from evalkit.metrics.lists._expected import (
 )
 from evalkit.metrics.lists._expected import tables as tables_of
 from evalkit.metrics.lists._find import NOBODY, stands_in
+from evalkit.metrics.lists._pairs import features
 
 LIST = 0
 
 
 def needs(values):
     """Right answers, and a reference or vectors."""
-    more = ("vector", "history") if values["of"] == "content" else needs_of(values)
+    more = (str(values["features"]), "history") if values["of"] == "content" else needs_of(values)
     return ("relevant", *more)
 
 
@@ -37,9 +38,11 @@ def tables(values, beside):
     rows = np.repeat(history.starts - begins, history.lengths) + np.arange(user.size)
     items = history.items[rows]
     ordered = Lists(begins, history.lengths, items[np.lexsort((beside.items.order[items], user))])
-    vectors = beside.items.vectors
+    is_genres = values["features"] == "genres"
+    some = features({"distance": "cosine_genres" if is_genres else "cosine"}, beside.items)
     places = np.zeros(beside.items.order.size, dtype=np.int64)
-    return beside.relevant, NOBODY, ordered, places, vectors.rows, vectors.norms
+    norms = np.where(some.state < 0, -1.0, some.norms)
+    return beside.relevant, NOBODY, ordered, places, some.rows, norms
 
 
 @kernel(allocates=False)
@@ -86,6 +89,11 @@ def mean_cosine(rows, norms, item, sums, n):
             doc="What is not expected.",
         ),
         REFERENCE,
+        choice(
+            "features",
+            {"vector": "vectors", "genres": "genres, as vectors of 0 and 1"},
+            doc="What the cosine is taken of.",
+        ),
     ),
     needs=needs,
     tables=tables,
@@ -103,6 +111,7 @@ def serendipity(
     norms,
     of,
     reference,
+    features,
     out,
 ):
     """Mean over the first items of what each hit counts."""
