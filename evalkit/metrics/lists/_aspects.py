@@ -96,6 +96,7 @@ def measure(
     out,
 ):
     """Fill `out` with discounted gains over those of the ideal, or over the genres wanted."""
+    # Long: one walk down the list beside one along its ideal, which share their state.
     wanted = np.zeros(n_categories, dtype=np.bool_)
     worth, best_worth = np.ones(n_categories), np.ones(n_categories)
     longest = most = 0
