@@ -6,14 +6,17 @@
 Users' values are drawn as metrics have them: 0 for most users, and for a share of them the value
 of one hit at a random rank. The true mean is known; an interval either holds it or not. `report`
 is what a report shows: Wilson's interval of hits and where nobody has any, of all else Student's
-moved by the skewness; `warned` how often it warns (`few-users`) that this may be too narrow.
-`difference` is a candidate's nDCG less the baseline's, in three of five users better, with the
-Student's interval that the paired t test goes with. A share of 4,000 draws that should be 95.0 is
-within 1.0 of it 99.6 times in 100.
+mended for skewness; `warned` how often it warns (`few-users`) that this may be too narrow.
+`difference` is a candidate's nDCG less the baseline's, in three of five users better. A share
+of 4,000 draws that should be 95.0 is within 1.0 of it 99.6 times in 100.
+
+`clusters`: users of as many clusters as stand under `users`, equal ones of 20 users, or from 5 to
+50; shares of users with a hit that differ by cluster, or skewed effects of clusters.
 
 Below, tests of differences whose mean is 0: how often p is at most 0.05 and 0.01. `skewed`: one
 differing user in five loses 0.8, four gain 0.2; only the t test and the bootstrap, which ask for
-the mean, have anything to say there. `any of 60`: the smallest p of 60 metrics, corrected by Holm.
+the mean, have anything to say there. `margin`: the same differences, the mean being the margin,
+tested for not being worse by it. `any of 60`: the smallest p of 60 metrics, corrected by Holm.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,8 +32,9 @@ from evalkit.statistics.bootstrap import Resamples
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.intervals import Interval, mean_interval
 from evalkit.statistics.means import interval_of
-from evalkit.statistics.paired import t_test
+from evalkit.statistics.paired import non_inferiority_test, t_test
 from evalkit.statistics.permutation import SignFlips
+from evalkit.statistics.ratios import N_TERMS, RatioSum, terms_of
 from evalkit.statistics.wilcoxon import wilcoxon_test
 from harness import Machine, count, describe_machine, make_parser, write
 
@@ -141,7 +145,8 @@ def intervals_of(name: str, sums: ExactSums) -> dict[str, Interval]:
     mean, error, n = total.mean, total.std_error, total.count
     student = mean_interval(mean, error, n, level=LEVEL)
     if name == "difference":
-        return {"report": student}
+        shape = {"skewness": sums.skewness_of(0)}
+        return {"Student": student, "report": mean_interval(mean, error, n, level=LEVEL, **shape)}
     report = interval_of(total, sums.skewness_of(0), (0.0, 1.0), level=LEVEL)
     return {"Student": student, "report": report}
 
@@ -181,6 +186,58 @@ def measure_coverage(
     ]
 
 
+def measure_clusters(n_clusters: int, draws: int, seed: int) -> list[Coverage]:
+    """Intervals over clusters, by what a report knows of them."""
+    rng = np.random.default_rng([seed, n_clusters])
+    found = []
+    for sizes_name, sizes in (
+        ("equal", np.full(n_clusters, 20)),
+        ("5 to 50", np.round(5 * 10 ** np.linspace(0, 1, n_clusters)).astype(int)),
+    ):
+        for effects in ("hits", "skewed"):
+            held: dict[str, list[bool]] = {"Student": [], "report": []}
+            for _ in range(draws):
+                if effects == "hits":
+                    totals, truth = (
+                        rng.binomial(sizes, rng.beta(1, 4, n_clusters)).astype(float),
+                        0.2,
+                    )
+                else:
+                    size = 0.1 * np.exp(rng.normal(0, 0.8, n_clusters))
+                    totals, truth = size * rng.binomial(sizes, 0.3), 0.03 * np.exp(0.32)
+                sums = ExactSums(N_TERMS)
+                sums.add(terms_of(totals.reshape(-1, 1), sizes.astype(float).reshape(-1, 1)))
+                ratio = RatioSum.of(sums, 0)
+                shape = {"skewness": ratio.skewness, "df": ratio.df}
+                for kind, more in (("Student", {}), ("report", shape)):
+                    limits = mean_interval(
+                        ratio.mean, ratio.std_error, ratio.count, level=LEVEL, **more
+                    )
+                    held[kind].append(limits.holds(truth))
+            name = f"{sizes_name} clusters, {effects}"
+            found += [
+                Coverage(name, n_clusters, 1.0, kind, draws, 100.0 * sum(each) / draws)
+                for kind, each in held.items()
+            ]
+    return found
+
+
+def measure_margins(n: int, draws: int, seed: int) -> list[Level]:
+    """How often a candidate that is worse by just the margin is called not inferior."""
+    rng = np.random.default_rng([seed, n])
+    found: dict[str, list[float]] = {}
+    for _ in range(draws):
+        for name, draw in (("symmetric", draw_symmetric), ("skewed", draw_skewed)):
+            sums = sums_of(draw(rng, n))
+            total, skewness = sums.sum_of(0), sums.skewness_of(0)
+            for kind, known in (("Student", np.nan), ("report", skewness)):
+                p_value = non_inferiority_test(
+                    total.mean - 0.1, total.std_error, n, margin=0.1, skewness=known
+                ).p_value
+                found.setdefault(f"{name}, {kind}", []).append(p_value)
+    return _levels("margin", n, found)
+
+
 def p_values_of(
     name: str, values: Values, keys: npt.NDArray[np.uint64], replicates: int, seed: int
 ) -> dict[str, float]:
@@ -196,7 +253,7 @@ def p_values_of(
     for drawn in (plain, studentised):
         drawn.add(keys, column)
     found = {
-        "t": t_test(total.mean, total.std_error, total.count).p_value,
+        "t": t_test(total.mean, total.std_error, total.count, skewness=sums.skewness_of(0)).p_value,
         "bootstrap": plain.test(0).p_value,
         "bootstrap, studentised": studentised.test(0).p_value,
     }
@@ -311,6 +368,9 @@ def main() -> None:
         record.levels.extend(
             measure_families(n, asked.resampled_draws, asked.replicates, asked.seed)
         )
+        record.levels.extend(measure_margins(n, asked.draws, asked.seed))
+    for n_clusters in (20, 50, 100):
+        record.coverage.extend(measure_clusters(n_clusters, asked.draws, asked.seed))
     stamp = record.machine.when.replace(":", "").replace("-", "")
     write(asked.out, f"simulate-{stamp}", record, show(record))
 

@@ -174,7 +174,7 @@ class _Judge:
         if old_run is self.report:
             pair = _comparison(self.report, old_model, model, now)
             if pair is not None and pair.std_error is not None:
-                interval = mean_interval(pair.delta, pair.std_error, pair.n_users, level=self.level)
+                interval = self._limits_of(pair)
                 return pair.delta, interval, pair.n_users, "paired", ""
         why = "values by segment are not kept"
         if now.segment is None:
@@ -191,6 +191,14 @@ class _Judge:
         joint = math.hypot(*(error for error in errors if error is not None))
         interval = normal_interval(delta, None if None in errors else joint, level=self.level)
         return delta, interval, min(now.n_users, before.n_users), "independent", why
+
+    def _limits_of(self, pair: Comparison) -> Interval:
+        """Those that the report shows, where it shows them for this one pair at this level."""
+        used = self.report.statistics
+        if used is None or used.level != self.level or pair.test == "tukey" or pair.low is None:
+            n, df = pair.n_clusters or pair.n_users, pair.df
+            return mean_interval(pair.delta, pair.std_error, n, level=self.level, df=df)
+        return Interval(pair.low, math.nan if pair.high is None else pair.high)
 
     def _too_few(self, n_users: int) -> str:
         least = self.rule.min_users
