@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from evalkit.config import GateRule
+from evalkit.config import GateRule, read_split
 from evalkit.gates._baseline import Baselines
 from evalkit.report import Comparison, Estimate, Gate, Report
 from evalkit.report.turning import against
@@ -13,6 +13,7 @@ from evalkit.segments import SMALL
 from evalkit.statistics.intervals import Interval, mean_interval, normal_interval
 
 SHARES = ("rows_dropped", "users_without_ranking", "users_without_truth", "duplicates")
+LEAKAGE = "leakage."
 OF_TRUTH = ("rows", "users", "pairs", "rows_dropped")
 OF_MODELS = ("rows", "users", *SHARES)
 
@@ -208,10 +209,31 @@ class _Judge:
 
     def counts(self) -> Iterator[Gate]:
         rule = self.rule
+        if str(rule.data).startswith(LEAKAGE):
+            yield self._leak()
+            return
         if rule.model is None and rule.data in OF_TRUTH:
             yield self._count(None)
         for model in self.models if rule.data in OF_MODELS else ():
             yield self._count(model)
+
+    def _leak(self) -> Gate:
+        """A count of the split that the truth is a part of."""
+        kind, bound = self.kind_and_bound
+        what = str(self.rule.data).replace("_", " ")
+        truth = (self.report.config or {}).get("truth")
+        folder = truth.get("split") if isinstance(truth, dict) else None
+        if folder is None or kind not in ("min", "max"):
+            told = "the truth is no part of a split" if folder is None else "min or max judges it"
+            return self._gate(None, outcome=UNCLEAR, message=f"{what}: {told}")
+        counts = read_split(folder).get("leakage", {}).get("counts", {})
+        now = counts.get(str(self.rule.data).removeprefix(LEAKAGE))
+        if now is None:
+            return self._gate(None, outcome=UNCLEAR, message=f"{what}: the split does not say")
+        holds = now >= bound if kind == "min" else now <= bound
+        side = "at least" if kind == "min" else "at most"
+        message = f"{what}: {now:g}, {side} {bound:g} is asked"
+        return self._gate(None, value=now, outcome=PASS if holds else FAIL, message=message)
 
     def _count(self, model: str | None) -> Gate:
         rule, (kind, bound) = self.rule, self.kind_and_bound

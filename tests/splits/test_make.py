@@ -148,6 +148,15 @@ def test_a_run_reads_parts_by_their_manifest(log, tmp_path, monkeypatch):
     assert config.truth.path == ("s/validation/part-0.parquet",)
     assert config.truth.columns.user == ("user",)
     assert run_command(["run", "validation.toml", "-q"]) == 0
+    gate = '\n[[gates]]\ndata = "leakage.train_after_test"\nmax = {}\n'
+    text = RUN.format(part="validation")
+    for most, status in ((0, 1), (N, 0)):
+        (tmp_path / "gated.toml").write_text(text + gate.format(most))
+        assert run_command(["run", "gated.toml", "-q"]) == status
+    (tmp_path / "gated.toml").write_text(
+        text.replace('split = "s"\npart = "validation"', 'path = "s/test"') + gate.format(N)
+    )
+    assert run_command(["run", "gated.toml", "-q"]) == 1
     with pytest.raises(RequestError, match="as truth and as train"):
         load_config("train.toml")
     (tmp_path / "s/validation/part-0.parquet").write_bytes(
