@@ -81,16 +81,6 @@ def _core(value: object) -> object:
     return value
 
 
-class Candidates(Record):
-    """Items to rank against the right one: drawn from those that the user never had."""
-
-    negatives: int = Field(ge=1, le=100_000, description="How many for each user of the part.")
-    sampling: Literal["uniform", "popularity"] = Field(
-        default="uniform", description="popularity: in proportion to the rows in train."
-    )
-    seed: int = Field(default=1, ge=0, le=2**63 - 1, description="Of the draw.")
-
-
 # what the records of other libraries' splits call a key, and what it is called here
 _WORDS = {
     "ratio": "test",
@@ -222,7 +212,6 @@ class SplitSection(Record):
         default="parts", description="Rows, one byte a row, or predicates."
     )
     out: str | None = Field(default=None, description="Folder to write; default: splits/NAME.")
-    candidates: Candidates | None = Field(default=None, description="Items to rank against.")
 
     @model_validator(mode="before")
     @classmethod

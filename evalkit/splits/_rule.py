@@ -110,6 +110,13 @@ def _with_library(section: SplitSection, at: str) -> SplitSection:
     return section.model_copy(update=unset)
 
 
+def _is_zone(name: str) -> bool:
+    try:
+        return bool(ZoneInfo(name))
+    except (ValueError, OSError, KeyError):
+        return False
+
+
 def _check(rule: SplitSection, at: str) -> None:
     """Refuse what cannot be a split."""
 
@@ -131,6 +138,19 @@ def _check(rule: SplitSection, at: str) -> None:
         refuse("nothing says what is test", 'test = "7d", a moment, a share (0.1), or rows (1)')
     if needs_folds and (rule.folds or 0) < 2:
         refuse(f"by = {rule.by!r} has no folds", "folds = 5")
+    if rule.by in ("new-users", "time-quantile") and not isinstance(rule.test, float):
+        refuse(f"by = {rule.by!r} takes a share", "test = 0.1")
+    if rule.by == "percentile-user" and not rule.ratios:
+        refuse("by = 'percentile-user' takes ratios", "ratios = [0.8, 0.1, 0.1]")
+    counted = ("user", "item", "users", "rows", "time-ratio")
+    texts = [each for each in (rule.test, rule.validation) if isinstance(each, str)]
+    if rule.by in counted and texts:
+        refuse(f"{texts[0]!r} is no number of rows for by = {rule.by!r}", "test = 1, or 0.1")
+    sized = [each for each in (rule.test, rule.validation) if each is not None]
+    if rule.by == "user-span" and not all(map(read_span, sized)):
+        refuse(f"{' and '.join(map(str, sized))} are not spans, both of them", 'test = "7d"')
+    if not _is_zone(rule.zone):
+        refuse(f"no time zone is called {rule.zone!r}", 'zone = "Europe/Berlin"')
     if rule.by == "window" and read_span(rule.test) is None:
         refuse(f"folds of {rule.test!r} have no width", 'test = "7d"')
     if rule.validation is not None and rule.by == "window" and read_span(rule.validation) is None:

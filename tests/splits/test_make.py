@@ -96,6 +96,11 @@ def test_another_order_and_cut_of_files_give_the_same_contents(log, tmp_path):
         ({"by": "user", "test": 1, "like": "recbol"}, "unknown-choice", RequestError),
         ({"by": "user", "test": 1, "columns": {"time": "absent"}}, "missing-column", DataError),
         ({"test": 1, "bye": 1}, "unknown-key", RequestError),
+        ({"by": "user", "test": "2026-01-01"}, "bad-split", RequestError),
+        ({"by": "user", "test": "1d", "validation": 1}, "bad-split", RequestError),
+        ({"by": "new-users", "test": 1}, "bad-split", RequestError),
+        ({"by": "percentile-user", "test": 0.1}, "bad-split", RequestError),
+        ({"test": "2026-01-01", "zone": "Mars"}, "bad-split", RequestError),
     ],
 )
 def test_what_cannot_be_split_is_refused(log, rule, code, kind):
