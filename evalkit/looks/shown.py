@@ -2,200 +2,23 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from evalkit.exact import CellRows, ExactSums
 from evalkit.ids import Keys, mix
-from evalkit.kernels import kernel
 from evalkit.kernels.threads import ordered_map
 from evalkit.lists import ItemFacts, Measure
-from evalkit.metrics import Lists, Request, Value, attention
+from evalkit.looks.counting import Columns, Counted, Counts, Users
+from evalkit.metrics import Lists, Request
 from evalkit.segments import ALL, CellSet, Segment, UserSegments
 from evalkit.sums import Pair, add_to
 
 SAMPLED = 50_000  # users whose lists are kept, of all and of each segment
-WORD = 31  # bits of the lower of two words that weights are added in
-UNIT = 2.0**62  # weights are whole numbers of its inverse
 USERS_A_PIECE = 1 << 14
 
-Counts = npt.NDArray[np.int64]
-Users = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Attention = tuple[tuple[str, Value], ...]  # parameters
-
-
-class Columns(NamedTuple):
-    """What is counted of each item: one column of counters a cutoff and kind.
-
-    Behind the lists that show the item come, in two words each, sums of attention, and sums of
-    what depends on the length of the list alone.
-
-    Args:
-        cutoffs: ascending.
-        attentions: ways to weigh ranks.
-        lengths: ways to weigh lists.
-    """
-
-    cutoffs: tuple[int, ...]
-    attentions: tuple[Attention, ...]
-    lengths: tuple[str, ...]
-
-    @classmethod
-    def of(cls, requests: Sequence[Request]) -> "Columns":
-        """What requests of the family `counts` look at."""
-        attentions, lengths = dict[Attention, None](), dict[str, None]()
-        for each in requests:
-            assert each.metric.lists is not None
-            weighing = each.metric.lists.weighing
-            if weighing == "attention":
-                attentions[attention_of(each)] = None
-            elif weighing != "lists":
-                lengths[weighing] = None
-        cutoffs = sorted({each.kernel_cutoff for each in requests})
-        return cls(tuple(cutoffs), tuple(attentions), tuple(lengths))
-
-    @property
-    def width(self) -> int:
-        """How many columns there are."""
-        return len(self.cutoffs) * (1 + 2 * len(self.attentions) + 2 * len(self.lengths))
-
-    def place(self, cutoff: int, number: int = -1) -> int:
-        """Where the lists stand, or the words of a way: of attention first, then of lengths."""
-        n = len(self.cutoffs)
-        column = self.cutoffs.index(cutoff)
-        return column if number < 0 else n + 2 * (number * n + column)
-
-    def weights(self, depth: int) -> tuple[Counts, Counts]:
-        """int64[n_ways, depth + 1] by place from 0, and by length."""
-        ranks = [attention(dict(each), depth + 1) for each in self.attentions]
-        sizes = np.maximum(np.arange(depth + 1), 1)
-        power = {"length": 0.5, "share": 1.0}
-        lists = [sizes ** -power[each] for each in self.lengths]
-        return _whole(ranks, depth), _whole(lists, depth)
-
-
-def attention_of(request: Request) -> Attention:
-    """The parameters by which a request weighs ranks."""
-    values = dict(request.parameters)
-    return tuple((name, values[name]) for name in ("attention", "patience") if name in values)
-
-
-def _whole(weights: Sequence[npt.NDArray[np.float64]], depth: int) -> Counts:
-    found = np.zeros((len(weights), depth + 1), dtype=np.int64)
-    for row, each in zip(found, weights, strict=True):
-        row[:] = np.rint(each * UNIT).astype(np.int64)
-    return found
-
-
-@kernel(allocates=False)
-def count_items(lists, users, cutoffs, by_rank, by_length, sizes, counts):  # type: ignore[no-untyped-def]
-    """Count the items of some users' lists.
-
-    Args:
-        cutoffs: int64[n_cutoffs], ascending, of which a list has none behind the first that holds
-            it whole.
-        by_rank: int64[n_ways, depth + 1], by place; `by_length` the same, by different items.
-        sizes: int64[n_cutoffs], room for how many different items each cutoff lets in.
-        counts: int64[n_items, 1 + n_columns], of which the first one is room for the last user;
-            all but those by length must be added up from cutoff to cutoff.
-    """
-    n_cutoffs, n_ranks, n_lengths = cutoffs.size, by_rank.shape[0], by_length.shape[0]
-    mask = (1 << WORD) - 1
-    for user in users:
-        begin, length = lists.starts[user], lists.lengths[user]
-        column, mark = 0, 2 * user + 2
-        for later in range(n_cutoffs):
-            sizes[later] = 0
-        for place in range(min(length, cutoffs[n_cutoffs - 1]) * (n_lengths > 0)):
-            while place >= cutoffs[column]:
-                column += 1
-            own = counts[lists.items[begin + place]]
-            for later in range(column, n_cutoffs):
-                sizes[later] += own[0] != mark - 1
-            own[0] = mark - 1
-        column = 0
-        for place in range(min(length, cutoffs[n_cutoffs - 1])):
-            while place >= cutoffs[column]:
-                column += 1
-            own = counts[lists.items[begin + place]]
-            is_first = own[0] != mark
-            own[0] = mark
-            own[1 + column] += is_first
-            into = 1 + n_cutoffs
-            for way in range(n_ranks):
-                weight = by_rank[way, place]
-                own[into + 2 * column] += weight >> WORD
-                own[into + 2 * column + 1] += weight & mask
-                into += 2 * n_cutoffs
-            if not is_first:
-                continue
-            for way in range(n_lengths):
-                for later in range(column, n_cutoffs):
-                    weight = by_length[way, sizes[later]]
-                    own[into + 2 * later] += weight >> WORD
-                    own[into + 2 * later + 1] += weight & mask
-                into += 2 * n_cutoffs
-
-
-@dataclass(slots=True)
-class Counted:
-    """How often the lists of some users show each item.
-
-    Args:
-        items: int32[n], their codes, ascending.
-        counts: int64[n, n_columns], as `Columns` says.
-        n_users: with a list.
-    """
-
-    items: npt.NDArray[np.int32]
-    counts: Counts
-    n_users: int
-
-    @classmethod
-    def of(cls, lists: Lists, users: Users, columns: Columns, n_items: int) -> "Counted":
-        """Count the lists of some users."""
-        n = len(columns.cutoffs)
-        depth = int(lists.lengths[users].max(initial=0))
-        room = np.zeros((n_items, 1 + columns.width), dtype=np.int64)
-        cutoffs = np.array(columns.cutoffs, dtype=np.int64)
-        weights = columns.weights(min(depth, columns.cutoffs[-1]))
-        count_items(lists, users, cutoffs, *weights, np.empty_like(cutoffs), room)
-        items = np.flatnonzero(room[:, 0]).astype(np.int32)
-        counts = room[items, 1:]
-        np.cumsum(counts[:, :n], axis=1, out=counts[:, :n])
-        for way in range(len(columns.attentions)):
-            words = counts[:, n + 2 * n * way : n + 2 * n * (way + 1)].reshape(-1, n, 2)
-            counts[:, n + 2 * n * way : n + 2 * n * (way + 1)] = words.cumsum(axis=1).reshape(
-                -1, 2 * n
-            )
-        return cls(items, counts, users.size)
-
-    def merge(self, other: "Counted") -> None:
-        """Add what other users are shown."""
-        self._add(other, 1)
-
-    def without(self, other: "Counted") -> "Counted":
-        """What is left without some of the users."""
-        left = Counted(self.items, self.counts, self.n_users)
-        left._add(other, -1)
-        return left
-
-    def _add(self, other: "Counted", sign: int) -> None:
-        items = np.union1d(self.items, other.items).astype(np.int32)
-        counts = np.zeros((items.size, self.counts.shape[1]), dtype=np.int64)
-        counts[np.searchsorted(items, self.items)] = self.counts
-        counts[np.searchsorted(items, other.items)] += sign * other.counts
-        self.items, self.counts = items, counts
-        self.n_users += sign * other.n_users
-
-    def renamed(self, codes: npt.NDArray[np.int32]) -> "Counted":
-        """The same with other codes of items."""
-        items = codes[self.items]
-        order = np.argsort(items)
-        return Counted(items[order], self.counts[order], self.n_users)
 
 
 @dataclass(slots=True)

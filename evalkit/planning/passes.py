@@ -47,6 +47,8 @@ USER = 130  # table entry, run, state
 
 # -- of a further model whose ranks are held, by truth row and by user
 RANK, RANKED_USER = 4, 16
+SHOWN = 4  # a rank of a list, for metrics of lists
+HISTORY = 16  # a training row of a measured user, while its item is found
 LISTED_ROW = 230  # of a whole list: its columns, sorted, cleaned and looked at
 COLLECTED_ROW = 60  # of a whole list, while others are still read
 SUM = 8 * (N_LIMBS + N_POWERS + N_WAITING + 5)  # an exact sum, of a cell or of a segment
@@ -79,6 +81,8 @@ class Asked:
         has_baseline, all_pairs: which models are compared.
         listed: tables of rankings whose lists are held whole, by their number.
         sample: share of the users.
+        depth: ranks of each list that are kept, for metrics of lists.
+        has_history: items of the users' own training rows are kept, for metrics of lists.
     """
 
     n_columns: int
@@ -87,6 +91,8 @@ class Asked:
     all_pairs: bool
     listed: frozenset[int]
     sample: float
+    depth: int = 0
+    has_history: bool = False
 
 
 def count_shares(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
@@ -112,10 +118,13 @@ def _bound(tables: Tables, asked: Asked) -> int:
     text = USUAL_TEXT if users.hashed or items.hashed else 0
     truth = ROW + WIDE_KEY + RUN + MOVED_ROW + USER + (text and HASHED_ROW + 2 * text)
     lists = (LISTED_ROW + text) * sum(ranked)
-    train = (_SEEN_ROW + (text and HASHED_ROW + text)) * seen
+    train = (_SEEN_ROW + (text and HASHED_ROW + text) + HISTORY * asked.has_history) * seen
     n_models = len(tables.rankings)
     if any("model" in table.frame.collect_schema() for _, table in tables.rankings):
         n_models = USUAL_MODELS
+    if asked.depth:  # at worst every row is a user's
+        n_lists = n_models if asked.holds_all else 1
+        lists += asked.depth * SHOWN * n_lists * max(_most_rows(t) for _, t in tables.rankings)
     if asked.holds_all:
         truth += (n_models - 1) * (RANK + RANKED_USER)
     known = [table.n_rows_hint() for _, table in tables.rankings if not table.is_list]
@@ -236,7 +245,12 @@ class _Needs:
             n_seen = _count_rows(tables.train)
             n_rows = max(n_rows, n_seen)
             seen_row = _SEEN_ROW + (HASHED_ROW + text if text else 0)
+            seen_row += HISTORY * asked.has_history
             cells += asked.sample * seen_row * n_seen / CELLS
+        if asked.depth:
+            ranked_users = max(_Survey.of(table, users).n_users for _, table in tables.rankings)
+            shown = asked.depth * SHOWN * (n_models if asked.holds_all else 1)
+            cells += asked.sample * (shown + user) * ranked_users / CELLS
         n_segments = sum(map(_count_segments, tables.segments))
         sums = _sums(n_models, n_segments, asked) if tables.segments else 0
         return cls(

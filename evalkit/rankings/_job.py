@@ -10,7 +10,7 @@ from evalkit.conclusions.shown import of_groups
 from evalkit.config import Config
 from evalkit.errors import RequestError
 from evalkit.ids import DrawnShare, IdPlan, PartOfShare, PassShare, Sample, Share
-from evalkit.lists import ListCollector, ListWork
+from evalkit.lists import ListCollector, ListWork, needs_of
 from evalkit.looks.curves import curve_requests
 from evalkit.looks.resampling import Draws, Resampling, resamples
 from evalkit.looks.shown import family_of
@@ -204,6 +204,8 @@ class RankingJob(RankingTask):
             statistics.pairs == "all",
             frozenset(listed),
             (1.0 if self.sample is None else self.sample) / n_drawn,
+            max([each.cutoff or 0 for each in self.of_lists], default=0),
+            any("history" in needs_of(each) for each in self.of_lists),
         )
 
     @property
