@@ -490,11 +490,15 @@ def _check_ratios(
 
 def labels_of(names: list[object], tree: Mapping[str, object] | None = None) -> list[str]:
     """The labels of metric names, as the kind of thing that `tree` evaluates understands them."""
+    return [request.label for request in requests_named(names, tree or {})]
+
+
+def requests_named(names: list[object], tree: Mapping[str, object]) -> list[Request]:
+    """What metric names ask for; none where one is wrong, or of a file of the user's."""
     texts = [name for name in names if isinstance(name, str)]
-    kind = kind_of({section for section in SECTIONS if (tree or {}).get(section, []) != []})
+    kind = kind_of({section for section in SECTIONS if tree.get(section, []) != []})
     metrics = known_metrics(kind) if kind in ("ratings", "labels") else None
     try:
-        found = parse_metrics(texts, metrics=metrics, policies=policies_of_kind(kind))
-        return [request.label for request in found]
+        return parse_metrics(texts, metrics=metrics, policies=policies_of_kind(kind))
     except EvalkitError:
         return []  # told elsewhere, or a metric of the user's own

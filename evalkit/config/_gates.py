@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from evalkit.config._checks import known_models, labels_of
+from evalkit.config._checks import known_models, labels_of, requests_named
 from evalkit.config._places import Key
 from evalkit.config._problems import Problems
 from evalkit.errors import nearest
@@ -97,6 +97,14 @@ def _check_metric(
             else f"{found[0]} is not among metrics.names",
             hint=f"did you mean {close!r}?" if close else "add it there",
         )
+    for each in requests_named([metric], tree) if "max_drop" in gate else ():
+        if each.metric.higher_is_better is None:
+            problems.add(
+                (*key, "max_drop"),
+                "conflicting-keys",
+                f"{each.label} has no better direction, so that it cannot drop",
+                hint="give min and max, in two gates",
+            )
 
 
 def _check_model(

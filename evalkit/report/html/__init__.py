@@ -25,13 +25,14 @@ from evalkit.report.html._overview import (
 )
 from evalkit.report.html._selection import selection_body
 from evalkit.report.html._style import POLICY, SCRIPT, STYLE
+from evalkit.report.html._trade import trade_section
 from evalkit.report.html._trends import index_body, trend_body
 from evalkit.report.record import Report
 from evalkit.report.selection import Selection
 from evalkit.report.trend import PastRun, Trend
 
 _LINKS = (
-    *(("changes", "Changes"), ("models", "Models")),
+    *(("changes", "Changes"), ("models", "Models"), ("trade", "What it costs")),
     *(("cutoffs", "Cutoffs"), ("graphs", "Curves"), ("findings", "Findings")),
     *(("segments", "Segments"), ("users", "Single users"), ("pairs", "Pairs")),
     *(("data", "Data"), ("origin", "Origin")),
@@ -43,6 +44,7 @@ def render_html(report: Report) -> str:
     sections = [
         changes_section(report),
         models_section(report),
+        trade_section(report),
         curves_section(report),
         graphs_section(report),
         findings_section(report),

@@ -6,6 +6,7 @@ Marks of one model are one path, so that a plot of hundreds of intervals stays s
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeGuard
 
 from evalkit.report.html._markup import Html, el, number, raw
@@ -302,6 +303,55 @@ def scatter_plot(xs: Sequence[float], values: Sequence[float], title: str, x_lab
     dots = "".join(f"M{number(x(a))} {number(y(b))}h0" for a, b in zip(xs, values, strict=True))
     inside.append(_path(dots, "dot c0"))
     about = f"{len(xs)} dots; the table below has the numbers."
+    return _svg(WIDTH, height, title, about, *inside)
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A model by two numbers, each with its limits; whether it is on the front."""
+
+    name: str
+    series: int
+    x: tuple[float, float | None, float | None]
+    y: tuple[float, float | None, float | None]
+    is_best: bool
+
+
+def trade_plot(spots: Sequence[Spot], title: str, x_label: str) -> Html:
+    """Models by two numbers, with their names, their intervals and a line along the front."""
+    height, bottom, top, left = 230.0, 196.0, 12.0, 50.0
+    names = max((display_width(shorten(spot.name, 14)) for spot in spots), default=0) * LETTER
+    xs, ys = ([limit for spot in spots for limit in getattr(spot, axis)] for axis in "xy")
+    x = spanning([each for each in xs if _is_known(each)], left, WIDTH - 14 - names)
+    y = spanning([each for each in ys if _is_known(each)], bottom, top)
+    ticks, places = y.ticks(4), x.ticks(3)
+    grid = "".join(f"M{number(left)} {number(y(tick))}H{number(x.end)}" for tick in ticks)
+    inside: list[Html] = [_path(grid, "grid")]
+    inside += [
+        _text(left - 5, y(tick) + 4, shown, anchor="end")
+        for tick, shown in zip(ticks, tick_texts(ticks), strict=True)
+    ]
+    inside += [
+        _text(x(tick), bottom + 14, shown, anchor="middle")
+        for tick, shown in zip(places, tick_texts(places), strict=True)
+    ]
+    inside.append(_text(left, height - 2, x_label))
+    front = sorted((x(spot.x[0]), y(spot.y[0])) for spot in spots if spot.is_best)
+    inside += [_dashed(*pair) for pair in pairwise(front)]
+    taken: list[float] = []
+    for spot in sorted(spots, key=lambda each: -each.y[0]):
+        color, (at, low, high), (above, floor, ceiling) = spot.series % COLORS, spot.x, spot.y
+        lines = _interval(x, Mark(at, low, high), y(above))
+        if _is_known(floor) and _is_known(ceiling):
+            lines += f"M{number(x(at))} {number(y(floor))}V{number(y(ceiling))}"
+        inside.append(_path(lines, f"bar thin c{color}"))
+        inside.append(_path(_shape(color, x(at), y(above), 3.6), _drawn(color, small=False)))
+        place = y(above) - 5
+        while any(abs(place - other) < 12 for other in taken):
+            place += 1
+        taken.append(place)
+        inside.append(_text(x(at) + 7, place, shorten(spot.name, 14), f"f{color}"))
+    about = f"{len(spots)} models; lines are intervals; the table below has the numbers."
     return _svg(WIDTH, height, title, about, *inside)
 
 
