@@ -111,7 +111,7 @@ class ItemsColumns(Record):
         default=None, description="Vector: a list column, or a list of columns of numbers."
     )
     published: str | None = Field(
-        default=None, description="Date, datetime or whole seconds: for ages, with now."
+        default=None, description="Date, datetime or a whole number of days: for ages, with now."
     )
 
 

@@ -21,7 +21,7 @@ from evalkit.truth import Train, Truth, UserItems, item_at, relevance_at
 
 NO_COUNTS = np.zeros(0, dtype=np.int64)
 OF_USERS = frozenset({"history", "relevant", "reference", "earlier", "users"})
-USERS_A_PIECE = 1 << 16
+NAMED = 3  # items that a warning names
 
 Measured = npt.NDArray[np.float64]
 
@@ -116,6 +116,13 @@ class ListWork:
         beside = self.beside(truth, train, targets)._replace(reference=reference)
         return Measure(beside, ItemFacts.of(beside.items, self.codes.stable_hashes()), earlier)
 
+    def unknown_rows(self, items: Items, lists: Lists) -> tuple[int, int, tuple[str, ...]]:
+        """Rows of lists, rows of items that their table lacks, and the first of these items."""
+        strange = np.zeros(items.is_listed.size, dtype=np.bool_)
+        n_unknown = find_unknown(lists, items.is_listed, strange)
+        named = self.codes.ids().filter(pl.Series(strange)).sort().head(NAMED)
+        return int(lists.lengths.sum()), int(n_unknown), tuple(map(str, named))
+
     def _meet(self, keys: Keys, ids: pl.DataFrame) -> None:
         """Learn the items of a log whose ids are hashed."""
         if keys.size:
@@ -159,6 +166,19 @@ class ListWork:
         codes = self.codes.codes_of_keys(keys)
         sort_rows(starts, lengths, codes, gains)
         return Lists(starts, lengths, codes), gains
+
+
+@kernel(allocates=False)
+def find_unknown(lists, is_listed, strange):  # type: ignore[no-untyped-def]
+    """Mark the items of lists that the table of items lacks; how many rows have one."""
+    n = 0
+    for user in range(lists.starts.size):
+        for place in range(lists.starts[user], lists.starts[user] + lists.lengths[user]):
+            item = lists.items[place]
+            if not is_listed[item]:
+                strange[item] = True
+                n += 1
+    return n
 
 
 @kernel(allocates=False)

@@ -109,6 +109,9 @@ def read_items(
     frame = frame.unique(maintain_order=True)
     if frame[ITEM_KEY].n_unique() < frame.height:
         _refuse_copies(frame, table, codes)
+    if not frame.height:
+        hint = "it holds all items that there are: look at path and where under [items]"
+        raise DataError("the items have no rows", code="empty-input", at=table.at, hint=hint)
     own = codes.codes_of_rows(frame)
     genres = _genres(frame["genres"], config.separator) if "genres" in schema else None
     return ItemTable(
@@ -142,6 +145,7 @@ def _genres(column: pl.Series, separator: str | None) -> pl.Series:
         )
     texts = column.cast(pl.String)
     parts = texts.str.split(separator) if separator is not None else texts.cast(pl.List(pl.String))
+    parts = parts.list.eval(pl.element().str.strip_chars())
     return parts.list.eval(pl.element().filter(pl.element().is_not_null() & (pl.element() != "")))
 
 
@@ -192,7 +196,13 @@ def _ages(column: pl.Series, now: str | int, table: Table) -> npt.NDArray[np.flo
     else:
         moment = _moment(now, table)
         if dtype == pl.String:
-            column = column.str.to_datetime(strict=False, time_zone="UTC", time_unit="us")
+            texts = column
+            column = texts.str.to_datetime(strict=False, time_zone="UTC", time_unit="us")
+            bad = texts.filter(column.is_null() & texts.is_not_null())
+            if len(bad):
+                message = f"published is text, and {bad[0]!r} is no date as ISO 8601 writes it"
+                hint = "write 2026-01-31, or strptime(...) in its place"
+                raise DataError(message, code="bad-time", at=table.at, hint=hint)
         seconds = column.cast(pl.Datetime("us")).dt.epoch("us").cast(pl.Float64) / 1e6
         ages = (moment.timestamp() - seconds.fill_null(np.nan).to_numpy()) / DAY
     if n_later := int((ages < 0.0).sum()):

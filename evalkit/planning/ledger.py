@@ -145,6 +145,9 @@ class Tally:
     score_disagreements: int = 0
     depth: int = 0
     searched: str = "relevant"
+    listed_rows: int = 0
+    unknown_items: int = 0
+    unknown_named: tuple[str, ...] = ()
 
     def merge(self, other: "Tally") -> None:
         """Add the counts of other shares of the users."""
@@ -152,6 +155,8 @@ class Tally:
             mine, theirs = getattr(self, each.name), getattr(other, each.name)
             if each.name == "depth":
                 setattr(self, each.name, max(mine, theirs))
+            elif each.name == "unknown_named":
+                setattr(self, each.name, tuple(sorted({*mine, *theirs})[:3]))
             elif each.name == "searched":
                 setattr(self, each.name, min(mine, theirs))
             elif theirs is not None:
@@ -201,6 +206,12 @@ class Tally:
         self.depth = max(self.depth, probe.ranks.depth)
         self.searched = probe.searched
 
+    def note_unknown(self, n_rows: int, n_unknown: int, named: tuple[str, ...]) -> None:
+        """Rows of one share's lists, and those of items that the table of items lacks."""
+        self.listed_rows += n_rows
+        self.unknown_items += n_unknown
+        self.unknown_named = tuple(sorted({*self.unknown_named, *named})[:3])
+
     def truth_counts(self) -> TruthCounts:
         """The report's record of the truth."""
         dropped = {
@@ -245,6 +256,7 @@ class Tally:
             bad_ranks=self.users_with_bad_ranks,
             ties=self.ties,
             depth=self.depth,
+            unknown_items=self.unknown_items,
         )
 
     def warnings(self, model: str, config: Config) -> list[Warning_]:
@@ -256,6 +268,13 @@ class Tally:
         if self.duplicates:
             message = f"{self.duplicates:,} rows list an item a second time"
             found.append(Warning_("duplicate-item", message, model))
+        if self.unknown_items:
+            share = self.unknown_items / self.listed_rows
+            message = (
+                f"{self.unknown_items:,} rows of lists ({share:.2%}) show items that [items] "
+                f"lacks, as {', '.join(self.unknown_named)}"
+            )
+            found.append(Warning_("unknown-items", message, model))
         if self.score_disagreements:
             message = (
                 f"{self.score_disagreements:,} hits have a higher score than the hit ranked "

@@ -84,6 +84,7 @@ def add_values(
     models = _Models(
         job, truth, split, {name: each.ranks for name, each in probed.items()}, pairs, lists
     )
+    _note_unknown(models, sums)
     _add_means(models, sums)
     _add_shown(models, sums)
     if requests := job.curve_requests:
@@ -114,6 +115,17 @@ def _rows_of(truth: Truth, split: Split) -> UserRows:
     clusters = keys if split.clusters is None else split.clusters
     weights = np.ones(keys.size) if split.weights is None else split.weights
     return UserRows(keys, clusters, weights, split.users)
+
+
+def _note_unknown(models: _Models, sums: RankingSums) -> None:
+    """Rows of items that the table of items lacks."""
+    work, measure = models.job.lists, models.lists
+    if work is None or measure is None or not measure.beside.items.has_table:
+        return
+    for name, by_rules in models.ranks.items():
+        lists = next((each.lists for each in by_rules.sets.values() if each.lists), None)
+        if lists is not None:
+            sums.models[name].note_unknown(*work.unknown_rows(measure.beside.items, lists))
 
 
 def _add_shown(models: _Models, sums: RankingSums) -> None:

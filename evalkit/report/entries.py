@@ -52,6 +52,7 @@ class ModelCounts:
     bad_ranks: int  # users with gaps or repeats
     ties: int
     depth: int  # the longest list
+    unknown_items: int = 0  # rows of the lists that metrics look at, of items that [items] lacks
 
 
 @dataclass(frozen=True, slots=True)

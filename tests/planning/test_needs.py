@@ -149,3 +149,29 @@ def test_init_writes_what_check_finds_fine(folder):
     checked = run_program(["check", "lists.toml", "--users", "truth.parquet"], folder)
 
     assert "0 wrong" in checked.out
+
+
+def test_items_that_their_table_lacks_are_counted_and_three_are_named():
+    report = evaluate(None, {"als": RANKED}, metrics=["item_coverage@2"], items=ITEMS.head(2))
+
+    (told,) = (each for each in report.warnings if each.code == "unknown-items")
+    assert told.message == "3 rows of lists (75.00%) show items that [items] lacks, as 3, 4, 9"
+    assert report.counts.models["als"].unknown_items == 3
+
+
+def test_an_age_is_of_a_date_that_can_be_read():
+    items = pl.DataFrame({"item": [1, 3, 4], "published": ["2025-12-31", "2025-12-30", "soon"]})
+    with pytest.raises(EvalkitError) as raised:
+        evaluate(
+            None, {"als": RANKED}, metrics=["age@2"], items={"path": items, "now": "2026-01-01"}
+        )
+
+    assert raised.value.code == "bad-time"
+
+
+def test_a_gate_of_a_drop_needs_a_direction():
+    gate = '[[gates]]\nmetric = "overlap@2"\nmax_drop = 0.1\nbaseline = "last"\n'
+    with pytest.raises(RequestError) as raised:
+        parse_config(WHOLE.replace("novelty@2", "overlap@2") + gate, source="lists.toml")
+
+    assert raised.value.message == "overlap@2 has no better direction, so that it cannot drop"

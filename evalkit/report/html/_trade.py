@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from evalkit.metrics import registry_of
 from evalkit.report.entries import Estimate
-from evalkit.report.html._markup import Html, el
+from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import Spot, trade_plot
 from evalkit.report.html._tables import behind, decimals_of, estimate_cell, name_cell, table
 from evalkit.report.record import Report
@@ -35,12 +35,10 @@ def trade_section(report: Report) -> Html | None:
     if not drawn:
         return None
     note = "On the dashed line no other model is at least as good in both, and better in one."
-    return el(
-        "section",
-        el("h2", "What it costs"),
+    return join(
+        el("h2", "What it costs", id="trade"),
         el("p", note, class_="soft"),
         el("div", drawn, class_="plots"),
-        id="trade",
     )
 
 
