@@ -108,17 +108,14 @@ def _check_kind(has: set[str], tree: Mapping[str, object], problems: Problems) -
             hint="give [truth] and [[rankings]], or [log]; evalkit init writes them",
         )
     elif kind == "rankings" and "rankings" not in has | _of_trials(tree):
-        _add_missing("[[rankings]]", problems)
+        both = "or [log] instead of both"
+        problems.add((), "missing-key", "[[rankings]] is not given", hint=both)
     if kind in ("ratings", "labels"):
         _refuse_of_rankings(kind, tree, problems)
     if kind == "ratings":
         _check_ratings(has, tree, problems)
     if kind == "labels":
         _check_times(tree["labels"], problems)
-
-
-def _add_missing(section: str, problems: Problems, hint: str = "or [log] instead of both") -> None:
-    problems.add((), "missing-key", f"{section} is not given", hint=hint)
 
 
 def _of_trials(tree: Mapping[str, object]) -> set[str]:
@@ -232,10 +229,9 @@ def check_metrics(tree: Mapping[str, object], problems: Problems) -> None:
     has = {section for section in SECTIONS if tree.get(section, []) != []}
     if "rankings" in has and kind_of(has) == "rankings" and "truth" not in has:
         others = [each.label for each in found if each.metric.kind != "lists"]
-        if others:
-            _add_missing("[truth]", problems, f"{others[0]} is held against right answers")
-        elif not found:
-            _add_missing("[truth]", problems)
+        if others or not found:
+            hint = f"{others[0]} is held against right answers" if others else "or [log] for both"
+            problems.add((), "missing-key", "[truth] is not given", hint=hint)
 
 
 def _metrics_of(tree: Mapping[str, object], problems: Problems) -> list[Request]:
