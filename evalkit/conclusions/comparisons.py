@@ -47,8 +47,15 @@ class Spread(NamedTuple):
         """Limits of a difference of this spread."""
         if self.table is not None:
             return paired_interval(*self.table, level=level)
-        shape = {"skewness": self.skewness, "df": self.df}
-        found = mean_interval(delta, std_error, self.n, level=level, **shape)
+        found = mean_interval(
+            delta,
+            std_error,
+            self.n,
+            level=level,
+            skewness=self.skewness,
+            df=self.df,
+            is_difference=True,
+        )
         return found.within((-self.widest, self.widest))
 
 

@@ -2,8 +2,9 @@
 
 Where few values are large, mean and variance go wrong together, and t leans. Hall turns it by a
 cubic that takes the lean away. The sample's skewness is uncertain itself, so where that would bring
-a limit nearer, a share of it that falls with n is not done: limits of skewed values hold as often
-as they say, and one-sided tests find as seldom as they say (docs/statistics.md).
+a limit nearer, a share of it that falls with n is not done, and nothing of it for differences: most
+users differ by 0, the others to both sides, and their skewness may be chance alone. Limits hold as
+often as they say, and one-sided tests find as seldom as they say (docs/statistics.md).
 
 Source:
     Hall 1992, On the Removal of Skewness by Transformation, JRSS B 54(1), 221-228.
@@ -17,13 +18,14 @@ LEAST = 1e-9  # skewness / sqrt(n) below which Student's t stands as it is
 HELD, MOST_HELD = 15.0, 0.9
 
 
-def reach(t: float, skewness: float, n: int) -> float:
+def reach(t: float, skewness: float, n: int, *, is_difference: bool = False) -> float:
     """How many standard errors the lower limit is below the mean, for Student's quantile `t`.
 
     The upper limit is above it by as many for the opposite skewness.
 
     Args:
         skewness: of the `n` values, NaN where unknown.
+        is_difference: the values are paired differences.
     """
     k = skewness / math.sqrt(n)
     if not abs(k) >= LEAST:
@@ -32,33 +34,24 @@ def reach(t: float, skewness: float, n: int) -> float:
     near = turn > -0.5  # where the difference of cubic roots would lose digits
     root = math.expm1(math.log1p(turn) / 3.0) if near else math.cbrt(1.0 + turn) - 1.0
     hall = 3.0 / k * root
-    return max(hall, hall + min(MOST_HELD, HELD / n) * (t - hall))
+    held = 1.0 if is_difference else min(MOST_HELD, HELD / n)
+    return max(hall, hall + held * (t - hall))
 
 
 def quantile_of(reached: float, skewness: float, n: int) -> float:
-    """Student's quantile with that reach."""
+    """Student's quantile with that reach, of differences."""
     k = skewness / math.sqrt(n) if n else math.nan
     if not abs(k) >= LEAST or not math.isfinite(reached):
         return reached
-    hall = reached + k * reached**2 / 3.0 + k**2 * reached**3 / 27.0 + k / 6.0
-    # of what is held: the root of v^3 + 3 v^2 + 3 v / held = constant, by a sinh and two steps
-    held = min(MOST_HELD, HELD / n)
-    constant = k * reached / held - k * k / 6.0
-    size = math.sqrt(1.0 / held - 1.0)
-    root = 2.0 * size * math.sinh(math.asinh((constant + 3.0 / held - 2.0) / (2 * size**3)) / 3.0)
-    root -= 1.0
-    for _ in range(2):
-        error = ((root + 3.0) * root + 3.0 / held) * root - constant
-        root -= error / ((3.0 * root + 6.0) * root + 3.0 / held)
-    return min(hall, ((root + 3.0) * root + 3.0) * root / k + k / 6.0)
+    return min(reached, reached + k * reached**2 / 3.0 + k**2 * reached**3 / 27.0 + k / 6.0)
 
 
 def p_above(t: float, df: float, skewness: float, n: int) -> float:
-    """One-sided p of "the mean is not above 0"; of "not below" for the opposite t and skewness."""
+    """One-sided p of "the difference is not above 0"; for opposite t and skewness of "not below"."""
     return t_sf(quantile_of(t, skewness, n), df)
 
 
 def p_two_sided(t: float, df: float, skewness: float, n: int) -> float:
-    """Two-sided p of "the mean is 0": at level 1 - p one of the limits is 0."""
+    """Two-sided p of "the difference is 0": at level 1 - p one of the limits is 0."""
     sides = p_above(t, df, skewness, n), p_above(-t, df, -skewness, n)
     return math.nan if math.isnan(t) else min(1.0, 2.0 * min(sides))
