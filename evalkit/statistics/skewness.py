@@ -47,7 +47,7 @@ def quantile_of(reached: float, skewness: float, n: int) -> float:
 
 
 def p_above(t: float, df: float, skewness: float, n: int) -> float:
-    """One-sided p of "the difference is not above 0"; for opposite t and skewness of "not below"."""
+    """One-sided p of "the difference is not above 0"; of "not below" for the opposite of both."""
     return t_sf(quantile_of(t, skewness, n), df)
 
 
