@@ -19,6 +19,7 @@ the mean, have anything to say there. `margin`: the same differences, the mean b
 tested for not being worse by it. `any of 60`: the smallest p of 60 metrics, corrected by Holm.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -145,8 +146,9 @@ def intervals_of(name: str, sums: ExactSums) -> dict[str, Interval]:
     mean, error, n = total.mean, total.std_error, total.count
     student = mean_interval(mean, error, n, level=LEVEL)
     if name == "difference":
-        shape = {"skewness": sums.skewness_of(0)}
-        return {"Student": student, "report": mean_interval(mean, error, n, level=LEVEL, **shape)}
+        skewness = sums.skewness_of(0)
+        mended = mean_interval(mean, error, n, level=LEVEL, skewness=skewness, is_difference=True)
+        return {"Student": student, "report": mended}
     report = interval_of(total, sums.skewness_of(0), (0.0, 1.0), level=LEVEL)
     return {"Student": student, "report": report}
 
@@ -208,10 +210,17 @@ def measure_clusters(n_clusters: int, draws: int, seed: int) -> list[Coverage]:
                 sums = ExactSums(N_TERMS)
                 sums.add(terms_of(totals.reshape(-1, 1), sizes.astype(float).reshape(-1, 1)))
                 ratio = RatioSum.of(sums, 0)
-                shape = {"skewness": ratio.skewness, "df": ratio.df}
-                for kind, more in (("Student", {}), ("report", shape)):
+                for kind, skewness, df in (
+                    ("Student", math.nan, None),
+                    ("report", ratio.skewness, ratio.df),
+                ):
                     limits = mean_interval(
-                        ratio.mean, ratio.std_error, ratio.count, level=LEVEL, **more
+                        ratio.mean,
+                        ratio.std_error,
+                        ratio.count,
+                        level=LEVEL,
+                        skewness=skewness,
+                        df=df,
                     )
                     held[kind].append(limits.holds(truth))
             name = f"{sizes_name} clusters, {effects}"
