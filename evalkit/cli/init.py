@@ -5,7 +5,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from typer import Argument, Option
 
@@ -193,9 +193,10 @@ def _config_lines(
     for section, record in (("policies", Policies), ("output", OutputSection)):
         yield ""
         yield f"[{section}]"
+        said = record.model_json_schema()["properties"]
         for key, declared in record.model_fields.items():
             if declared.default is not None:
-                yield _default(key, _toml(declared.default), _comment(declared))
+                yield _default(key, _toml(declared.default), _comment(declared, said[key]))
 
 
 def _comparison_lines(rankings: Sequence[str]) -> Iterator[str]:
@@ -281,12 +282,13 @@ def _default(key: str, value: str, comment: str) -> str:
     return "\n".join(lines)
 
 
-def _comment(declared: "FieldInfo") -> str:
-    text = (declared.description or "").rstrip(".")
+def _comment(declared: "FieldInfo", said: Mapping[str, Any]) -> str:
+    text = said.get("description", "").rstrip(".")
     word = text.partition(" ")[0]
     if len(word) == 1 or word[1:].islower():
         text = text[:1].lower() + text[1:]
-    others = [choice for choice in _choices(declared.annotation) if choice != declared.default]
+    choices = _choices(declared.annotation) or said.get("enum", [])
+    others = [choice for choice in choices if choice != declared.default]
     return f"{text}; or {', '.join(map(_text, others))}" if others else text
 
 
