@@ -88,7 +88,7 @@ from ._lists import (
 )
 from ._measuring import digest_of, measure_lists
 from ._policies import BOUNDS, EXACT, POLICIES, TIED
-from ._registry import FOLDERS, known_metrics, load_metric_files, registry, registry_of
+from ._registry import FOLDERS, known_metrics, load_metric_files, registry, registry_of, tiers
 from ._rows import at_threshold, of_counts, of_kernel, over_rows_or_groups, over_rows_or_users
 from ._sums import (
     NEGATIVES,
@@ -187,6 +187,7 @@ __all__ = [
     "share_cache",
     "square_root",
     "text",
+    "tiers",
     "unknown_metric",
     "warm_metrics",
     "weighting",

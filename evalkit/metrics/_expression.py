@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ..errors import EvalkitError, RequestError, edits, nearest, raise_all
 from ._declare import Metric, Parameter, Request, Value, Values, write_value
 from ._policies import POLICIES
-from ._registry import fold, known_metrics
+from ._registry import fold, known_metrics, tiers
 
 LARGEST_CUTOFF = 2**31 - 2
 LONG_NAME = 6  # letters, from which on a wrong one is taken for a slip
@@ -56,7 +56,7 @@ def parse_metrics(
             [unknown-metric, unknown-parameter, bad-parameter-value, bad-cutoff,
             bad-metric-syntax].
     """
-    known = _spellings(metrics if metrics is not None else known_metrics("rankings"))
+    known = _Spellings(metrics if metrics is not None else known_metrics("rankings"))
     requests: list[Request] = []
     errors: list[EvalkitError] = []
     for place, name in enumerate(names):
@@ -79,7 +79,7 @@ def _none_other(metric: str, cutoff: int | None) -> Values:
 
 def _parse(
     text: str,
-    known: Mapping[str, _Spelling],
+    known: "_Spellings",
     at: str,
     conventions: Conventions,
     policies: Mapping[str, Parameter],
@@ -93,9 +93,9 @@ def _parse(
             hint="write name(parameter=value)@cutoff, such as precision(over='length')@5",
         )
         return
-    spelling = _find(parts["name"], known)
+    spelling = known.find(parts["name"])
     if spelling is None:
-        yield _unknown(parts["name"], known, at)
+        yield unknown_metric(parts["name"], known.metrics, at)
         return
     errors: list[RequestError] = []
     written = _values(spelling.metric, parts["arguments"], at, errors, policies)
@@ -142,6 +142,26 @@ def _as_written(
     return f"{name}{arguments}" + ("" if cutoff is None else f"@{cutoff}")
 
 
+class _Spellings:
+    """The names of metrics, each tier of them spelled out when one is looked for."""
+
+    def __init__(self, metrics: Mapping[str, Metric]) -> None:
+        self.metrics = metrics
+        self._known: list[dict[str, _Spelling]] = []
+        self._left = tiers(metrics)
+
+    def find(self, name: str) -> _Spelling | None:
+        """What is meant by a name."""
+        for known in self._known:
+            if (found := _find(name, known)) is not None:
+                return found
+        for metrics in self._left:
+            self._known.append(_spellings(metrics))
+            if (found := _find(name, self._known[-1])) is not None:
+                return found
+        return None
+
+
 def _spellings(metrics: Mapping[str, Metric]) -> dict[str, _Spelling]:
     known: dict[str, _Spelling] = {}
     for metric in metrics.values():
@@ -171,11 +191,7 @@ def _find(name: str, known: Mapping[str, _Spelling]) -> _Spelling | None:
 
 def unknown_metric(name: str, metrics: Mapping[str, Metric], at: str) -> RequestError:
     """That none of these metrics has a name, and which one was meant."""
-    return _unknown(name, _spellings(metrics), at)
-
-
-def _unknown(name: str, known: Mapping[str, _Spelling], at: str) -> RequestError:
-    close = _meant(name, known)
+    close = _meant(name, _spellings(metrics))
     hint = f"did you mean {close!r}?" if close else "evalkit metrics lists all"
     return RequestError(f"no metric is called {name!r}", code="unknown-metric", at=at, hint=hint)
 

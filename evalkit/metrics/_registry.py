@@ -3,8 +3,8 @@
 import importlib
 import pkgutil
 import sys
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
@@ -39,13 +39,37 @@ def registry_of(kind: str) -> Mapping[str, Metric]:
     return _ordered(found)
 
 
+class WithLists(Mapping[str, Metric]):
+    """Metrics of rankings, then those of lists, whose files are read when one is looked for."""
+
+    def __init__(self, first: Mapping[str, Metric]) -> None:
+        self.first = first
+
+    @cached_property
+    def _all(self) -> Mapping[str, Metric]:
+        return _ordered(_joined(self.first, list(registry_of("lists").values()), at="lists"))
+
+    def __getitem__(self, name: str) -> Metric:
+        return self.first[name] if name in self.first else self._all[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+
 @cache
 def known_metrics(kind: str) -> Mapping[str, Metric]:
     """The metrics that a config of one of `KINDS` may name: of rankings those of lists too."""
-    if kind != "rankings":
-        return registry_of(kind)
-    joined = _joined(registry_of(kind), list(registry_of("lists").values()), at="lists")
-    return _ordered(joined)
+    return WithLists(registry_of(kind)) if kind == "rankings" else registry_of(kind)
+
+
+def tiers(metrics: Mapping[str, Metric]) -> Iterator[Mapping[str, Metric]]:
+    """Where to look for a metric: first in what needs no further files."""
+    if isinstance(metrics, WithLists):
+        yield metrics.first
+    yield metrics
 
 
 def load_metric_files(paths: Iterable[str | Path], kind: str = "rankings") -> Mapping[str, Metric]:
@@ -56,6 +80,9 @@ def load_metric_files(paths: Iterable[str | Path], kind: str = "rankings") -> Ma
             [bad-metric-file] or declares no metric [no-metric-in-file] or none of the kind
             [metric-of-other-kind]; a name that another metric has [metric-name-taken].
     """
+    paths = list(paths)
+    if not paths:
+        return known_metrics(kind)
     found = dict(known_metrics(kind))
     kinds = {each.kind for each in found.values()}
     errors: list[EvalkitError] = []

@@ -15,6 +15,7 @@ from evalkit.metrics import (
     known_metrics,
     policies_of_kind,
     registry_of,
+    tiers,
     unknown_metric,
 )
 from evalkit.profiles._record import Difference, Fault, Profile, ReadingPath, RowConventions
@@ -62,9 +63,13 @@ def find_profile(
             unknown-parameter, bad-parameter-value].
     """
     if is_path(profile):
-        return _read(Path(profile), metrics or known_metrics("rankings"), at)
+        return _read(Path(profile), known_metrics("rankings") if metrics is None else metrics, at)
     if profile in profile_names():
-        return _read(FOLDER / f"{profile}{SUFFIX}", metrics or known_metrics("rankings"), at)
+        return _read(
+            FOLDER / f"{profile}{SUFFIX}",
+            known_metrics("rankings") if metrics is None else metrics,
+            at,
+        )
     close = nearest(profile, profile_names())
     raise RequestError(
         f"no profile is called {profile!r}",
@@ -222,21 +227,27 @@ def _are_records(value: object, keys: tuple[str, str]) -> bool:
     )
 
 
+def _spelled(name: str, metrics: Mapping[str, Metric]) -> tuple[Metric, str] | None:
+    """The metric of a name, in any case, and its name; or the alias that fixes parameters."""
+    spellings = {each.lower(): each for each in metrics}
+    if name.lower() in spellings:
+        metric = metrics[spellings[name.lower()]]
+        return metric, metric.name
+    for metric in metrics.values():
+        if any(alias.partition("(")[0] == name for alias in metric.aliases if "(" in alias):
+            return metric, name
+    return None
+
+
 def _checked(
     name: str, values: Values, kind: str, metrics: Mapping[str, Metric], at: str
 ) -> tuple[str | None, list[EvalkitError]]:
     """The one spelling of a metric, or of an alias that fixes parameters; what is wrong with it."""
     bare, suffix = (name[:-2], "@k") if name.endswith("@k") else (name, "")
-    spellings = {each.lower(): each for each in metrics}
-    fixing = {
-        alias.partition("(")[0]: metric.name
-        for metric in metrics.values()
-        for alias in metric.aliases
-        if "(" in alias
-    }
-    if bare.lower() not in spellings and bare not in fixing:
+    found = next((each for tier in tiers(metrics) if (each := _spelled(bare, tier))), None)
+    if found is None:
         return None, [unknown_metric(bare, metrics, at)]
-    metric = metrics[spellings.get(bare.lower()) or fixing[bare]]
+    metric, named = found
     known = {**policies_of_kind(kind), **{each.name: each for each in metric.parameters}}
     problems: list[EvalkitError] = []
     for parameter, value in values.items():
@@ -252,4 +263,4 @@ def _checked(
             )
         elif not known[parameter].accepts(value):
             problems.append(_bad_value(metric.name, parameter, known[parameter].domain, value, at))
-    return (bare if bare in fixing else metric.name) + suffix, problems
+    return named + suffix, problems
