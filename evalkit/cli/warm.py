@@ -83,6 +83,7 @@ def _run_all(folder: Path) -> None:
     _split_users()
     _check_pages(folder)
     warm_metrics()
+    _run_lists(folder)
     _run_rows()
 
 
@@ -122,6 +123,64 @@ def _check_pages(folder: Path) -> None:
 
     for path in folder.rglob("*.parquet"):
         page_fault(str(path), (), is_many=True)
+
+
+LISTS = """
+truth.path = "truth.parquet"
+train.path = "{train}.parquet"
+users.path = "users.parquet"
+items.path = "items.parquet"
+items.now = "2026-01-02"
+items.columns = {{ item = "item", genres = "genres", vector = "vector", published = "day" }}
+rankings = [
+    {{ model = "a", path = "{form}.parquet", earlier = ["{form}.parquet"] }},
+    {{ model = "b", path = "{form}.parquet" }},
+    {{ model = "c", builtin = "popular", k = 1 }},
+    {{ model = "d", builtin = "random", k = 1 }},
+    {{ model = "e", builtin = "recent", half_life = "1d", k = 1 }},
+]
+metrics = {{ names = {names}, reference = "b" }}
+policies.truth_in_train = "count"
+segments.group = {{ path = "users.parquet", by = "group" }}
+"""
+
+
+def _run_lists(folder: Path) -> None:
+    """Lists in their forms, with all that can stand beside them."""
+    import json
+    from datetime import datetime
+
+    import polars as pl
+
+    from evalkit import street
+    from evalkit.config import load_config
+    from evalkit.metrics import registry_of
+    from evalkit.splits.content import content_of
+
+    names = [*registry_of("lists"), "ild(distance='jaccard')", "ild(distance='hamming')"]
+    names += ["serendipity(of='content')"]
+    users, items = [1, 1, 1, 2, 2, 2], [1, 2, 3, 3, 2, 1]
+    rows = pl.DataFrame({"user": users, "item": items})
+    seen = rows.vstack(pl.DataFrame({"user": [3] * 4000, "item": range(4000)}))
+    seen = seen.with_columns(time=pl.lit(datetime(2026, 1, 1)))
+    columns = {"genres": [["x"], ["x", "y"], ["y"]], "provider": ["p", "q", "q"]}
+    columns |= {"vector": [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]], "day": ["2026-01-01"] * 3}
+    tables = {
+        "truth": rows[::2],
+        "train": seen,
+        "scattered": seen.sort("item"),
+        "rank": rows.with_columns(rank=pl.int_range(1, 4).append(pl.int_range(1, 4))),
+        "score": rows.with_columns(score=1.0 / pl.col("item")),
+        "items": pl.DataFrame({"item": [1, 2, 3], **columns}),
+        "users": pl.DataFrame({"user": [1, 2], "group": ["g", "h"]}),
+    }
+    for name, table in tables.items():
+        table.write_parquet(folder / f"{name}.parquet")
+    for form, train, asked in (("rank", "train", ["novelty@2"]), ("score", "scattered", names)):
+        path = folder / f"lists-{form}.toml"
+        path.write_text(LISTS.format(form=form, train=train, names=json.dumps(asked)))
+        street.run_config(load_config(path))
+    content_of(rows, rows.columns)
 
 
 def _run_rows() -> None:

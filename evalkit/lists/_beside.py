@@ -265,7 +265,10 @@ class Measure:
         """What measures one model."""
         if not self.earlier:
             return self
-        earlier = self.earlier.get(model, ())
+        earlier = self.earlier.get(model)
+        if earlier is None:  # others have been there before
+            other = next(iter(self.earlier.values()))[0]
+            earlier = (other._replace(lengths=np.zeros_like(other.lengths)),)
         return Measure(self.beside._replace(earlier=earlier), self.facts, {})
 
     def values(
