@@ -11,12 +11,10 @@ from evalkit.cli.isolation import Isolated
 from evalkit.cli.options import (
     Json,
     LogFormat,
-    MemoryLimit,
     Overrides,
     Quiet,
     Threads,
     Variables,
-    memory_limit_of,
     set_threads,
 )
 from evalkit.errors import RequestError
@@ -68,7 +66,6 @@ def split(
     variables: Variables = None,
     json: Json = False,
     threads: Threads = None,
-    memory_limit: MemoryLimit = None,
     quiet: Quiet = False,
     isolated: Isolated = False,
     log_format: LogFormat = "text",
@@ -80,7 +77,6 @@ def split(
     """
     from evalkit.config import build_split, load_split, parse_variables
 
-    memory_limit_of(memory_limit)
     ids: dict[str, object] = {
         key: each
         for key, each in (("item", item), ("time", time), ("relevance", relevance))
