@@ -31,7 +31,9 @@ class Spread(NamedTuple):
     Args:
         n: users, or clusters of them.
         df: degrees of freedom.
-        skewness: of their differences; NaN where unknown.
+        skewness: of their differences; NaN where unknown. It mends tests against a margin, and
+            what stands on clusters; of single users limits and p are those of the paired t test.
+        is_clustered: the error stands on clusters.
         widest: the largest difference that there can be.
         table: users who are 1 in both, in the candidate alone, the baseline alone, neither; where
             all are 0 or 1 and few differ.
@@ -42,9 +44,17 @@ class Spread(NamedTuple):
     skewness: float
     widest: float = math.inf
     table: tuple[int, int, int, int] | None = None
+    is_clustered: bool = False
 
-    def limits(self, delta: float, std_error: float | None, *, level: float) -> Interval:
-        """Limits of a difference of this spread."""
+    @property
+    def plain_skewness(self) -> float:
+        """What the test of a difference is mended for."""
+        return self.skewness if self.is_clustered else math.nan
+
+    def limits(
+        self, delta: float, std_error: float | None, *, level: float, of_margin: bool = False
+    ) -> Interval:
+        """Limits of a difference of this spread; `of_margin`: as tests against a margin have."""
         if self.table is not None:
             return paired_interval(*self.table, level=level)
         found = mean_interval(
@@ -52,7 +62,7 @@ class Spread(NamedTuple):
             std_error,
             self.n,
             level=level,
-            skewness=self.skewness,
+            skewness=self.skewness if of_margin else self.plain_skewness,
             df=self.df,
             is_difference=True,
         )
@@ -89,7 +99,9 @@ def comparisons_of(
                 spread = Spread(n, n - 1.0, skewness)
                 sums = None if ratios is None else ratios.of_pair(segment, pair, column)
                 if sums is not None:
+                    is_clustered = chosen.cluster is not None
                     spread = Spread(sums[0].count, sums[0].df, sums[0].skewness)
+                    spread = spread._replace(is_clustered=is_clustered)
                 else:
                     spread = spread._replace(table=_differing(found, request.metric.bounds))
                 bounds = request.metric.bounds
@@ -135,7 +147,7 @@ def _comparison(
     if spread.table is not None:
         p_value, test = mcnemar_p(*spread.table[1:3]), "mcnemar"
     else:
-        found_t = t_test(mean, std_error, n, skewness=spread.skewness, df=spread.df)
+        found_t = t_test(mean, std_error, n, skewness=spread.plain_skewness, df=spread.df)
         p_value, test = found_t.p_value, "t"
     return Comparison(
         baseline=pair[0],

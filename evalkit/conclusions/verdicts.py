@@ -53,7 +53,7 @@ def with_verdicts(
     of_margin = [
         NO_INTERVAL
         if chosen.margin is None
-        else spread.limits(each.delta, each.std_error, level=1.0 - 2.0 * error)
+        else spread.limits(each.delta, each.std_error, level=1.0 - 2.0 * error, of_margin=True)
         for each, spread in zip(comparisons, spreads, strict=True)
     ]
     return tuple(
