@@ -352,6 +352,7 @@ def evaluate(
         "users": n_users,
         "users_without_ranking": len(judged.relevance) - len(lists),
         "users_without_truth": len(counts.unknown_users),
+        "unknown_items": 0,
         "duplicates": counts.duplicates,
         "duplicates_searched": "all" if searches_all else "relevant",
         "seen_in_train": None if train is None else counts.seen,

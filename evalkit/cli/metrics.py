@@ -89,7 +89,7 @@ def explain(
     quiet: Quiet = False,
     log_format: LogFormat = "text",
 ) -> None:
-    """Explain a metric, an error, a warning, or the splits of libraries (split).
+    """Explain a metric, a code, or the splits of libraries (split).
 
     A metric: its formula, parameters, source and an example; with --profile as that library
     computes it. An error: the code in its brackets, such as few-users.

@@ -128,7 +128,8 @@ class Drawing:
                 self._number(name, number, value, level=level)
                 for number, value in zip(bins, values[name], strict=True)
             ]
-            limits = [each.interval for each in numbers]
+            bounds = (-math.inf if name == "bias" else 0.0, math.inf)
+            limits = [each.interval.within(bounds) for each in numbers]
             has_limits = any(each.exists for each in limits)
             found.append(
                 Graph(

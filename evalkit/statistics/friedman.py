@@ -26,7 +26,12 @@ class Friedman:
 
 
 def ranks_of(values: Sequence[float]) -> list[float]:
-    """1 for the largest; equal values share their mean rank."""
+    """1 for the largest; equal values share their mean rank.
+
+    Example:
+        >>> ranks_of([0.3, 0.1, 0.3])
+        [1.5, 3.0, 1.5]
+    """
     return [
         sum(other > value for other in values) + (sum(other == value for other in values) + 1) / 2
         for value in values
@@ -64,12 +69,20 @@ def critical_difference(n_models: int, n_sets: int, *, level: float) -> float:
 
     Source:
         Nemenyi 1963, Distribution-free Multiple Comparisons, Princeton; Demsar 2006, 3.2.2.
+    Example:
+        >>> round(critical_difference(5, 30, level=0.95), 4)
+        1.1136
     """
     quantile = range_quantile(level, n_models, math.inf) / math.sqrt(2)
     return quantile * math.sqrt(n_models * (n_models + 1) / (6 * n_sets))
 
 
 def nemenyi_p(difference: float, n_models: int, n_sets: int) -> float:
-    """The p-value of a difference of mean ranks, adjusted for all pairs."""
+    """The p-value of a difference of mean ranks, adjusted for all pairs.
+
+    Example:
+        >>> round(nemenyi_p(1.2, 5, 30), 4)
+        0.0272
+    """
     error = math.sqrt(n_models * (n_models + 1) / (12 * n_sets))
     return range_sf(abs(difference) / error, n_models, math.inf)

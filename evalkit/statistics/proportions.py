@@ -74,6 +74,11 @@ def margin_p_values(
     """One-sided p of "the difference is not above -margin", and of "not below margin".
 
     p is half of 1 - level where a limit of that level is the margin.
+
+    Example:
+        >>> above, below = margin_p_values(36, 12, 2, 0, margin=0.05)
+        >>> round(above, 4), round(below, 4)
+        (0.0006, 1.0)
     """
     found = []
     for counts in ((both, gained, lost, neither), (both, lost, gained, neither)):

@@ -21,6 +21,9 @@ def terms_of(values: Values, weights: Values) -> Values:
     Args:
         values: float64[n_clusters, n_columns], sums of weight times value, NaN of nobody.
         weights: of the same shape, sums of weights.
+    Example:
+        >>> terms_of(np.array([[3.0]]), np.array([[2.0]])).tolist()
+        [[3.0, 2.0, 5.0, 27.0, 18.0, 12.0, 8.0]]
     """
     squares = weights * weights
     terms = (

@@ -45,7 +45,12 @@ class Corrected:
 
 
 def choose_best(means: Values) -> npt.NDArray[np.int64]:
-    """For each row of means the first of the largest."""
+    """For each row of means the first of the largest.
+
+    Example:
+        >>> choose_best(np.array([[0.1, 0.3], [0.2, 0.2]])).tolist()
+        [1, 0]
+    """
     best: npt.NDArray[np.int64] = np.argmax(means, axis=1).astype(np.int64)
     return best
 
@@ -80,6 +85,13 @@ def corrected_estimate(
     Source:
         Tsamardinos, Greasidou and Borboudakis 2018, Bootstrapping the out-of-sample predictions
         for efficient and accurate cross-validation, Machine Learning 107, 1895-1922.
+    Example:
+        >>> values = np.tile([[0.2, 0.4], [0.5, 0.6], [0.1, 0.5], [0.4, 0.3]], (50, 1))
+        >>> keys = np.arange(200, dtype=np.uint64)
+        >>> of = {"replicates": 200, "seed": 1, "level": 0.95, "threads": 1}
+        >>> found = corrected_estimate(values, keys, **of)
+        >>> round(found.value, 6), found.chosen.tolist()
+        (0.450947, [0, 200])
     """
     check_replicates(replicates)
     check_level(level)
@@ -163,6 +175,11 @@ def halved_estimate(values: Values, halves: npt.NDArray[np.bool_], choose: Choos
 
     Args:
         halves: bool[n_users], who is in the first half.
+    Example:
+        >>> values = np.array([[0.2, 0.4], [0.5, 0.6], [0.1, 0.5], [0.4, 0.3]])
+        >>> halves = np.array([True, True, False, False])
+        >>> round(halved_estimate(values, halves, choose_best), 6)
+        0.45
     """
     first, second = values[halves].mean(axis=0), values[~halves].mean(axis=0)
     chosen = choose(np.stack([first, second]))
@@ -170,7 +187,13 @@ def halved_estimate(values: Values, halves: npt.NDArray[np.bool_], choose: Choos
 
 
 def paired_errors(values: Values, best: int) -> Values:
-    """float64[n_trials], standard errors of the mean difference of each trial from the best."""
+    """float64[n_trials], standard errors of the mean difference of each trial from the best.
+
+    Example:
+        >>> values = np.array([[0.2, 0.4], [0.5, 0.6], [0.1, 0.5], [0.4, 0.3]])
+        >>> [round(each, 6) for each in paired_errors(values, 1).tolist()]
+        [0.104083, 0.0]
+    """
     n_users = values.shape[0]
     if n_users < 2:
         return np.full(values.shape[1], np.nan)
@@ -187,6 +210,9 @@ def alike_reach(n_trials: int, n_users: int, *, level: float) -> float:
     Source:
         Games and Howell 1976, Pairwise multiple comparison procedures with unequal n's and/or
         variances, Journal of Educational Statistics 1(2), 113-125.
+    Example:
+        >>> round(alike_reach(10, 1000, level=0.95), 6)
+        3.170888
     """
     if n_trials < 2 or n_users < 2:
         return math.inf
@@ -204,6 +230,11 @@ def hopeless(
         n_tests: tests of the whole race, by which 1 - level is split.
     Returns:
         Their places; for every trial its difference from the best, and the reach of its interval.
+    Example:
+        >>> values = np.array([[0.2, 0.4], [0.5, 0.6], [0.1, 0.5], [0.4, 0.3]])
+        >>> out, deltas, _ = hopeless(values, level=0.95, n_tests=1, keep=0.5)
+        >>> out, [round(each, 3) for each in deltas]
+        ([], [-0.15, 0.0])
     """
     n_users, n_trials = values.shape
     means = values.mean(axis=0)

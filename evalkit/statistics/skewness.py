@@ -26,6 +26,9 @@ def reach(t: float, skewness: float, n: int, *, is_difference: bool = False) -> 
     Args:
         skewness: of the `n` values, NaN where unknown.
         is_difference: the values are paired differences.
+    Example:
+        >>> round(reach(1.96, 2.0, 100), 4), round(reach(1.96, -2.0, 100), 4)
+        (1.7573, 2.3391)
     """
     k = skewness / math.sqrt(n)
     if not abs(k) >= LEAST:
@@ -39,7 +42,12 @@ def reach(t: float, skewness: float, n: int, *, is_difference: bool = False) -> 
 
 
 def quantile_of(reached: float, skewness: float, n: int) -> float:
-    """Student's quantile with that reach, of differences."""
+    """Student's quantile with that reach, of differences.
+
+    Example:
+        >>> round(quantile_of(2.0, 0.0, 100), 4), round(quantile_of(2.0, -2.0, 100), 4)
+        (2.0, 1.7119)
+    """
     k = skewness / math.sqrt(n) if n else math.nan
     if not abs(k) >= LEAST or not math.isfinite(reached):
         return reached
@@ -47,11 +55,21 @@ def quantile_of(reached: float, skewness: float, n: int) -> float:
 
 
 def p_above(t: float, df: float, skewness: float, n: int) -> float:
-    """One-sided p of "the difference is not above 0"; of "not below" for the opposite of both."""
+    """One-sided p of "the difference is not above 0"; of "not below" for the opposite of both.
+
+    Example:
+        >>> round(p_above(1.7, 99, 0.0, 100), 4), round(p_above(1.7, 99, -2.0, 100), 4)
+        (0.0461, 0.0709)
+    """
     return t_sf(quantile_of(t, skewness, n), df)
 
 
 def p_two_sided(t: float, df: float, skewness: float, n: int) -> float:
-    """Two-sided p of "the difference is 0": at level 1 - p one of the limits is 0."""
+    """Two-sided p of "the difference is 0": at level 1 - p one of the limits is 0.
+
+    Example:
+        >>> round(p_two_sided(2.0, 99, 0.0, 100), 4), round(p_two_sided(2.0, 99, -2.0, 100), 4)
+        (0.0482, 0.0901)
+    """
     sides = p_above(t, df, skewness, n), p_above(-t, df, -skewness, n)
     return math.nan if math.isnan(t) else min(1.0, 2.0 * min(sides))

@@ -185,7 +185,7 @@ def test_a_table_is_a_sequence():
     assert list(SQUARES[:3]) == [0.0, 1.0, 4.0]
 
 
-def test_importing_all_metrics_loads_neither_numpy_nor_numba():
+def test_importing_metrics_of_rankings_loads_neither_numpy_nor_numba():
     code = """
         import sys
         from evalkit.metrics import describe_all, parse_metrics, registry

@@ -38,7 +38,8 @@ def test_bands_by_hand():
 
     reach = -t_quantile(0.025, 1) * 4 / 3
     assert (found.x, found.y) == ((1.0, 5.0), (2.0, 1.0))
-    assert found.low == (pytest.approx(2.0 - reach, rel=1e-12), None)
+    assert reach > 2.0
+    assert found.low == (0.0, None)  # no error is below 0
     assert found.high == (pytest.approx(2.0 + reach, rel=1e-12), None)
 
 
