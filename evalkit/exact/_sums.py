@@ -178,6 +178,9 @@ class ExactSums:
         """What makes the same sums elsewhere: the same numbers for any way that they were added."""
         self.settle()
         used = np.flatnonzero(self.limbs.any(axis=0))  # few of many, where values are alike
+        for low in (2, 4):  # 30 bits each, and the rest above
+            self.powers[:, low + 1] += self.powers[:, low] >> 30
+            self.powers[:, low] &= 0x3FFFFFFF
         numbers = (self.limbs[:, used], self.counts, self.powers, self.largest[:, None])
         return SumsState(self.n_columns, self.n_cells, used, np.concatenate(numbers, axis=1))
 
