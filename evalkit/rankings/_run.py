@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from evalkit.config import Config, is_laid_out, of_share, with_paths
+from evalkit.errors import RequestError
+from evalkit.lists import needs_of
 from evalkit.planning.leakage import check_splits
 from evalkit.planning.passes import count_shares
 from evalkit.planning.tables import Given, open_tables
@@ -32,11 +34,29 @@ def run_rankings(config: Config, work: Work) -> Report:
 def measure_rankings(config: Config, work: Work) -> Left:
     """One share of the users."""
     (number, n_shares), laid_out = work.share, is_laid_out(config)
+    if laid_out:
+        _refuse_train_in_parts(config)
     job = _open(of_share(config, number) if laid_out else config, work)
     job.share, job.is_laid_out = (number - 1, n_shares), laid_out
     sums = _measure(job, work.memory_limit)
     read = with_paths(job.config, config)
     return Left(read, job.id_types, inputs_of(job.tables), sums, job.keep_parts)
+
+
+def _refuse_train_in_parts(config: Config) -> None:
+    """Raise where something needs the train of all users, and a share has that of its own alone.
+
+    Raises:
+        RequestError: it does [share-places].
+    """
+    told = [each.label for each in config.requests if "train" in needs_of(each)]
+    if told:
+        raise RequestError(
+            f"{told[0]} is made of all of train, and its path has {{share}}",
+            code="share-places",
+            at=config.at("train"),
+            hint="write paths without {share}: every share then reads the logs whole",
+        )
 
 
 def conclude_rankings(left: Left, work: Work, told: Sequence[Warning_]) -> Report:

@@ -4,7 +4,7 @@ import pytest
 
 from evalkit.config import is_laid_out, of_share, parse_config
 from evalkit.errors import EvalkitError, RequestError
-from evalkit.street import run_config
+from evalkit.street import measure_partial, run_config
 
 CONFIG = """
 [truth]
@@ -94,3 +94,13 @@ def test_a_run_says_what_to_do():
 
     assert caught.value.code == "share-places"
     assert "evalkit partial CONFIG --share I/N" in caught.value.hint
+
+
+def test_what_needs_the_train_of_all_users_is_refused():
+    config = parsed(CONFIG.replace('"nDCG@5"', '"nDCG@5", "novelty@5"'))
+
+    with pytest.raises(RequestError) as caught:
+        measure_partial(config, (1, 4))
+
+    assert caught.value.code == "share-places"
+    assert caught.value.message.startswith("novelty@5 is made of all of train")
