@@ -7,7 +7,6 @@ from pathlib import Path
 
 import polars as pl
 
-from evalkit.baselines import make_rankings, needs_time
 from evalkit.config import (
     Config,
     LogTable,
@@ -223,9 +222,15 @@ def _open_logs(
     if config.is_truthless and opened["rankings"]:
         opened["truth"] = [_empty_truth(opened["rankings"][0])]
     if config.train is not None:
-        keys = ("user", "item", "time") if any(map(needs_time, config.rankings)) else None
+        keys = None
+        if any(each.builtin for each in config.rankings):
+            from evalkit.baselines import needs_time  # most runs need none
+
+            keys = ("user", "item", "time") if any(map(needs_time, config.rankings)) else None
         attempt("train", partial(open_train, config.train, given.train, keys=keys))
-    if opened["truth"] and opened["train"]:
+    if opened["truth"] and opened["train"] and any(each.builtin for each in config.rankings):
+        from evalkit.baselines import make_rankings
+
         null_ids = config.policies.null_ids
         for place, table in enumerate(config.rankings):
             if table.builtin is not None:
