@@ -64,7 +64,7 @@ class Spread(NamedTuple):
             level=level,
             skewness=self.skewness if of_margin else self.plain_skewness,
             df=self.df,
-            is_difference=True,
+            only_wider=True,
         )
         return found.within((-self.widest, self.widest))
 

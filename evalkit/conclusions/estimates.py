@@ -139,7 +139,9 @@ def _by_ratio(
     if total is None or each.std_error is None:
         return each
     mean, error, n, df = total.mean, total.std_error, total.count, total.df
-    interval = mean_interval(mean, error, n, level=chosen.level, skewness=total.skewness, df=df)
+    interval = mean_interval(
+        mean, error, n, level=chosen.level, skewness=total.skewness, df=df, only_wider=True
+    )
     each = replace(each, value=mean, std_error=error)
     if chosen.cluster is not None:
         each = replace(each, n_clusters=n, df=df)

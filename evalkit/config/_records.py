@@ -106,7 +106,8 @@ class StatisticsSection(Record):
         default=(), description="Metrics to bootstrap or to test by ranks; default: all."
     )
     skewness: bool = Field(
-        default=True, description="Mend t tests and limits of differences that are skewed."
+        default=True,
+        description="Mend tests of differences against a margin, and those on clusters, for skewness.",
     )
     replicates: int = Field(
         default=1000, ge=100, le=100_000, description="Resamples of bootstrap and permutation."

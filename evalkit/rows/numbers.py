@@ -58,7 +58,9 @@ class Number:
         """The same number with another error, which stands on clusters of users."""
         error, n, df = spread.std_error, spread.count, spread.df
         skewness = spread.skewness if is_mean else np.nan
-        interval = mean_interval(self.value, error, n, level=level, skewness=skewness, df=df)
+        interval = mean_interval(
+            self.value, error, n, level=level, skewness=skewness, df=df, only_wider=True
+        )
         return replace(self, std_error=error, interval=interval, n_clusters=n, df=df)
 
     def estimate(

@@ -60,12 +60,11 @@ def mean_interval(
     level: float,
     skewness: float = math.nan,
     df: float | None = None,
-    is_difference: bool = False,
+    only_wider: bool = False,
 ) -> Interval:
     """The interval of a mean: Student's, mended for skewness (`skewness`) where that is known.
 
-    It serves paired differences as well: their mean, its standard error, number and skewness;
-    their limits are Student's or wider.
+    It serves paired differences as well: their mean, its standard error, number and skewness.
     Metrics are 0 for most users and large for a few. Student's interval then lies too low: of
     1,000 users of whom one in twenty has a hit, its 95 % limits of RR hold 92 times in 100.
 
@@ -76,7 +75,7 @@ def mean_interval(
         level: above 0 and below 1.
         skewness: of the values; NaN where unknown, which gives Student's interval.
         df: degrees of freedom, n - 1 by default.
-        is_difference: the values are paired differences.
+        only_wider: limits are Student's, or wider (`skewness`).
     Raises:
         RequestError: `level` is not above 0 and below 1 [level-out-of-range].
     Source:
@@ -87,14 +86,14 @@ def mean_interval(
         (0.297739, 0.502261)
         >>> limits = mean_interval(0.4, 0.05, 30, level=0.95, skewness=2.0)
         >>> round(limits.low, 6), round(limits.high, 6)
-        (0.307952, 0.558751)
+        (0.307952, 0.530506)
     """
     check_level(level)
     if n < 2 or std_error is None:
         return NO_INTERVAL
     t = -t_quantile(0.5 * (1.0 - level), n - 1 if df is None else df)
-    down = reach(t, skewness, n, is_difference=is_difference)
-    up = reach(t, -skewness, n, is_difference=is_difference)
+    down = reach(t, skewness, n, only_wider=only_wider)
+    up = reach(t, -skewness, n, only_wider=only_wider)
     return Interval(mean - down * std_error, mean + up * std_error)
 
 

@@ -1,10 +1,10 @@
 """What skewness does to t: limits and p-values are mended by one rule, so that they agree.
 
 Where few values are large, mean and variance go wrong together, and t leans. Hall turns it by a
-cubic that takes the lean away. The sample's skewness is uncertain itself, so where that would bring
-a limit nearer, a share of it that falls with n is not done, and nothing of it for differences: most
-users differ by 0, the others to both sides, and their skewness may be chance alone. Limits hold as
-often as they say, and one-sided tests find as seldom as they say (docs/statistics.md).
+cubic that takes the lean away. The sample's skewness is uncertain itself: half of the correction
+was nearest to the level for means of users' values (docs/statistics.md). For tests against a margin
+and for clusters all of it is made, but where it would bring a limit nearer: most users differ by 0,
+the others to both sides, and their skewness may be chance alone.
 
 Source:
     Hall 1992, On the Removal of Skewness by Transformation, JRSS B 54(1), 221-228.
@@ -15,20 +15,19 @@ import math
 from .distributions import t_sf
 
 LEAST = 1e-9  # skewness / sqrt(n) below which Student's t stands as it is
-HELD, MOST_HELD = 15.0, 0.9
 
 
-def reach(t: float, skewness: float, n: int, *, is_difference: bool = False) -> float:
+def reach(t: float, skewness: float, n: int, *, only_wider: bool = False) -> float:
     """How many standard errors the lower limit is below the mean, for Student's quantile `t`.
 
     The upper limit is above it by as many for the opposite skewness.
 
     Args:
         skewness: of the `n` values, NaN where unknown.
-        is_difference: the values are paired differences.
+        only_wider: make all of the correction that takes a limit away from the mean, and no other.
     Example:
         >>> round(reach(1.96, 2.0, 100), 4), round(reach(1.96, -2.0, 100), 4)
-        (1.7573, 2.3391)
+        (1.8408, 2.1496)
     """
     k = skewness / math.sqrt(n)
     if not abs(k) >= LEAST:
@@ -37,12 +36,11 @@ def reach(t: float, skewness: float, n: int, *, is_difference: bool = False) -> 
     near = turn > -0.5  # where the difference of cubic roots would lose digits
     root = math.expm1(math.log1p(turn) / 3.0) if near else math.cbrt(1.0 + turn) - 1.0
     hall = 3.0 / k * root
-    held = 1.0 if is_difference else min(MOST_HELD, HELD / n)
-    return max(hall, hall + held * (t - hall))
+    return max(t, hall) if only_wider else 0.5 * (t + hall)
 
 
 def quantile_of(reached: float, skewness: float, n: int) -> float:
-    """Student's quantile with that reach, of differences.
+    """Student's quantile with that reach, of limits that are only wider.
 
     Example:
         >>> round(quantile_of(2.0, 0.0, 100), 4), round(quantile_of(2.0, -2.0, 100), 4)

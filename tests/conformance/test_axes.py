@@ -13,7 +13,7 @@ from peers import NAMES
 
 LIBRARIES = [name for name in profile_names() if name != "evalkit"]
 CUTOFFS = (1, 3, 10, 30, None)
-N_USERS = 120
+N_USERS = 200
 # what each library has; under equal scores a profile may say that there is no rule
 METRICS = {
     "hit": ["hit_rate"],

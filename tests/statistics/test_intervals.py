@@ -42,18 +42,27 @@ def test_t_interval_is_that_of_scipy(n, level):
 
 @pytest.mark.parametrize("skewness", [-5.0, -0.3, 0.3, 2.0, 9.0])
 @pytest.mark.parametrize("n", [30, 1000])
-def test_skewed_limits_are_those_of_halls_cubic_or_nearly(skewness, n):
+def test_skewed_limits_are_halfway_to_those_of_halls_cubic(skewness, n):
     found = mean_interval(0.3, 0.01, n, level=0.95, skewness=skewness)
     plain = mean_interval(0.3, 0.01, n, level=0.95)
     t = stats.t.ppf(0.975, n - 1)
 
     for limit, student, sign in [(found.low, plain.low, 1), (found.high, plain.high, -1)]:
-        is_nearer = (limit > student) == (sign > 0)
-        hall = student + (limit - student) / (1 - 15 / n if is_nearer else 1.0)
+        hall = 2 * limit - student
         k, deviation = skewness / math.sqrt(n), (0.3 - hall) / 0.01
         # the cubic of a t at that limit is Student's quantile
         turned = deviation + k * deviation**2 / 3 + k**2 * deviation**3 / 27 + k / 6
         assert turned == pytest.approx(sign * t, rel=1e-9)
+
+
+def test_limits_that_are_only_wider_are_halls_or_students():
+    plain, halfway, wider = (
+        mean_interval(0.3, 0.01, 100, level=0.95, skewness=skewness, only_wider=only_wider)
+        for skewness, only_wider in ((math.nan, False), (2.0, False), (2.0, True))
+    )
+
+    assert wider.low == plain.low
+    assert wider.high - plain.high == pytest.approx(2 * (halfway.high - plain.high), rel=1e-9)
 
 
 @laws

@@ -79,12 +79,12 @@ def test_where_lower_is_better_the_sides_change(differences):
 def test_tests_and_intervals_say_the_same(differences, skewness):
     sums = sums_of(differences)
     p_value = t_test(*sums, skewness=skewness).p_value
-    at_p = mean_interval(*sums, level=1 - p_value, skewness=skewness, is_difference=True)
+    at_p = mean_interval(*sums, level=1 - p_value, skewness=skewness, only_wider=True)
     margin = abs(sums[0]) + 1.3 * sums[1]
     less = non_inferiority_test(
         *sums, margin=margin, higher_is_better=sums[0] < 0, skewness=skewness
     ).p_value
-    of_margin = mean_interval(*sums, level=1 - 2 * less, skewness=skewness, is_difference=True)
+    of_margin = mean_interval(*sums, level=1 - 2 * less, skewness=skewness, only_wider=True)
 
     assert min(abs(at_p.low), abs(at_p.high)) == pytest.approx(0.0, abs=1e-9)
     limit = of_margin.low if sums[0] < 0 else of_margin.high
