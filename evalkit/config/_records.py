@@ -107,7 +107,7 @@ class StatisticsSection(Record):
     )
     skewness: bool = Field(
         default=True,
-        description="Mend tests of differences against a margin, and those on clusters, for skewness.",
+        description="Mend tests against a margin, and differences on clusters, for skewness.",
     )
     replicates: int = Field(
         default=1000, ge=100, le=100_000, description="Resamples of bootstrap and permutation."
