@@ -392,9 +392,13 @@ def report(run_id):
     return Report.from_json(text.replace('"first"', f'"{run_id}"'))
 
 
-began = time.perf_counter()
-runs.publish(report("warm"), folder, formats=formats)
-seconds = time.perf_counter() - began
+def seconds_of(run_id):
+    began = time.perf_counter()
+    runs.publish(report(run_id), folder, formats=formats)
+    return time.perf_counter() - began
+
+
+seconds = min(seconds_of(f"warm-{n}") for n in range(3))
 rng = random.Random(1)
 killed = complete = 0
 for n in range(kills):
@@ -402,7 +406,7 @@ for n in range(kills):
     if not child:
         runs.publish(report(f"run-{n}"), folder, formats=formats)
         os._exit(0)
-    time.sleep(rng.uniform(0, 1.5 * seconds))
+    time.sleep(rng.uniform(0, 1.2 * seconds))
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     killed += status != 0
