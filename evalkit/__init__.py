@@ -35,6 +35,8 @@ if _is_program():
 
 from typing import TYPE_CHECKING  # noqa: E402  # a signal may come while it is imported
 
+from evalkit.version import VERSION as __version__  # noqa: E402
+
 # Polars' allocator gives memory back after half a second, and asking for it again costs a third of
 # the time of decoding. It reads this once, when Polars is loaded; who sets it keeps what was set.
 os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000,muzzy_decay_ms:0")
@@ -47,8 +49,6 @@ if TYPE_CHECKING:
     from evalkit.jobs.partial import partial
     from evalkit.report import Report
     from evalkit.splits.api import split
-
-__version__ = "0.1.0"
 
 __all__ = [
     "EvalkitError",

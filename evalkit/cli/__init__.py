@@ -11,10 +11,10 @@ def main() -> None:
     """Run the program with the arguments of the process, and end it with an exit status."""
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
-        from evalkit import __version__
+        from evalkit.version import VERSION
 
         try:
-            sys.stdout.write(f"evalkit {__version__}\n")
+            sys.stdout.write(f"evalkit {VERSION}\n")
             sys.stdout.flush()
             return
         except OSError:

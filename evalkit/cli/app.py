@@ -8,7 +8,6 @@ os.environ.setdefault("TYPER_USE_RICH", "0")  # typer looks when it is imported;
 
 import typer
 
-from evalkit import __version__
 from evalkit.cli import console
 from evalkit.cli.audit import audit
 from evalkit.cli.baseline import baseline
@@ -33,6 +32,7 @@ from evalkit.cli.verify import verify
 from evalkit.cli.warm import warm
 from evalkit.cli.why import why
 from evalkit.errors import FINE
+from evalkit.version import VERSION
 
 COMMANDS = (
     run,
@@ -75,7 +75,7 @@ app.add_typer(history, name="history")
 
 def _say_version(asked: bool) -> None:
     if asked:
-        console.say(f"evalkit {__version__}")
+        console.say(f"evalkit {VERSION}")
         raise typer.Exit
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from importlib.util import find_spec
 
-from evalkit import __version__
 from evalkit.errors import DISTRIBUTION, EvalkitError, install_hint
+from evalkit.version import VERSION
 
 GIB = 1 << 30
 EXTRAS = {"s3": "obstore", "delta": "deltalake", "iceberg": "pyiceberg", "mlflow": "mlflow"}
@@ -39,7 +39,7 @@ def examine() -> list[Sign]:
 
 
 def _installation() -> Iterator[Sign]:
-    yield Sign("ok", "evalkit", f"{__version__} in {os.path.dirname(os.path.dirname(__file__))}")
+    yield Sign("ok", "evalkit", f"{VERSION} in {os.path.dirname(os.path.dirname(__file__))}")
     owners = sorted(set(packages_distributions().get("evalkit", ())))
     if set(owners) - {DISTRIBUTION}:
         yield Sign(

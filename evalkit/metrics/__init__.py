@@ -53,20 +53,15 @@ from ._declare import (
     Example,
     Hits,
     Metric,
-    Parameter,
     Relevant,
     Request,
     TiedHits,
-    Value,
-    Values,
     View,
-    choice,
     label_metric,
+    list_metric,
     metric,
-    number,
     of_loss,
     rating_metric,
-    text,
 )
 from ._explain import describe, describe_all, explain, warm_metrics
 from ._expression import Conventions, parse_metrics, unknown_metric
@@ -83,10 +78,10 @@ from ._lists import (
     Shown,
     Vectors,
     attention,
-    list_metric,
     of_items,
 )
 from ._measuring import digest_of, measure_lists
+from ._parameters import Parameter, Value, Values, choice, number, text
 from ._policies import BOUNDS, EXACT, POLICIES, TIED
 from ._registry import FOLDERS, known_metrics, load_metric_files, registry, registry_of, tiers
 from ._rows import at_threshold, of_counts, of_kernel, over_rows_or_groups, over_rows_or_users

@@ -1,6 +1,5 @@
 """What a metric file declares, and a metric with parameters and cutoff as somebody asked for it."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -8,23 +7,20 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from evalkit.kernels import Kernel
 
+from ._lists import Beside, Family, ListRules, Need, Needs, Weighing
+from ._parameters import Parameter, Value, Values, write_value
 from ._sums import ROWS, OfSums, of_sums, ratio
 
 if TYPE_CHECKING:
     from numpy import float64, int32, int64
     from numpy.typing import NDArray
 
-    from ._lists import ListRules
-
 Kind = Literal["rankings", "lists", "ratings", "labels"]
 GROUPED = ("over", "weighting")
 SAYS_OF_WHAT = (*GROUPED, "threshold", "rule", "at")  # not how a value is made
 
-BELOW_ZERO = -5e-324  # what is above it is 0 or more
 NO_CUTOFF = 2**62  # "no cutoff" as kernels see it
 
-Value = str | float
-Values = Mapping[str, Value]
 View = Literal["relevant", "judged"]
 
 
@@ -81,89 +77,6 @@ Tables = Callable[..., "tuple[NDArray[Any], ...]"]
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
-    """One choice that somebody may make; `choice`, `number` and `text` build it.
-
-    `is_text`: any text, such as the name of a column; kernels are not given it. `tried` is
-    another number than the default, for tests of all metrics.
-    """
-
-    name: str
-    default: Value
-    doc: str
-    choices: tuple[str, ...] = ()  # empty for a number
-    meanings: tuple[str, ...] = ()  # one for each choice
-    above: float = -math.inf  # both limits are excluded
-    below: float = math.inf
-    is_whole: bool = False
-    tried: float | None = None
-    is_text: bool = False
-
-    def encode(self, value: Value) -> int | float:
-        """What the kernel gets: the place of a choice, or the number."""
-        return self.choices.index(str(value)) if self.choices else float(value)
-
-    def accepts(self, value: Value) -> bool:
-        if self.choices:
-            return value in self.choices
-        if self.is_text:
-            return isinstance(value, str) and not {"'", '"'} <= set(value)
-        if not isinstance(value, (int, float)) or not self.above < value < self.below:
-            return False
-        return not self.is_whole or value == int(value)
-
-    @property
-    def domain(self) -> str:
-        """The values it takes, in words."""
-        if self.choices:
-            *first, last = map(repr, self.choices)
-            return f"{', '.join(first)} or {last}" if first else last
-        if self.is_text:
-            return "a text in quotes"
-        limits = [
-            f"{word} {write_value(limit)}"
-            for word, limit in (("above", self.above), ("below", self.below))
-            if math.isfinite(limit)
-        ]
-        if self.above == BELOW_ZERO:
-            limits[0] = "of 0 or above"
-        kind = "a whole number" if self.is_whole else "a number"
-        return " ".join([kind, " and ".join(limits)]).strip()
-
-
-def choice(name: str, choices: Mapping[str, str], *, doc: str) -> Parameter:
-    """A parameter with named values, each with its meaning; the first one is the default.
-
-    The kernel gets the place of the value: 0 for the first, 1 for the second.
-    """
-    names = tuple(choices)
-    return Parameter(name, names[0], doc, choices=names, meanings=tuple(choices.values()))
-
-
-def number(
-    name: str,
-    default: float,
-    *,
-    doc: str,
-    above: float = -math.inf,
-    below: float = math.inf,
-    is_whole: bool = False,
-    tried: float | None = None,
-) -> Parameter:
-    """A parameter that is a finite number between two limits, neither of them included.
-
-    Args:
-        tried: another value than the default, which tests of all metrics take too.
-    """
-    return Parameter(name, float(default), doc, (), (), above, below, is_whole, tried)
-
-
-def text(name: str, default: str, *, doc: str) -> Parameter:
-    """A parameter that names something of the run; kernels are not given it."""
-    return Parameter(name, default, doc, is_text=True)
-
-
-@dataclass(frozen=True, slots=True)
 class Metric:
     """A metric as its file declares it; `bounds` and `monotone` hold for the default parameters.
 
@@ -202,7 +115,7 @@ class Metric:
     over_rows: "Callable[[Request], OfSums] | None"
     is_loss: bool
     of_probabilities: bool
-    lists: "ListRules | None"
+    lists: ListRules | None
     kernel: Kernel[..., Any]
 
     @property
@@ -428,7 +341,7 @@ def metric(
     over_rows: "Callable[[Request], OfSums] | OfSums | None" = None,
     is_loss: bool = False,
     of_probabilities: bool = False,
-    lists: "ListRules | None" = None,
+    lists: ListRules | None = None,
 ) -> Callable[[Kernel[..., Any]], Metric]:
     """Makes a `Metric` of the kernel below it; the package's docstring shows a whole file."""
 
@@ -476,6 +389,40 @@ rating_metric = partial(metric, kind="ratings", monotone=False, cutoff="never")
 label_metric = partial(metric, kind="labels", monotone=False, cutoff="never")
 
 
+def list_metric(
+    *,
+    family: Family = "users",
+    needs: "Needs | tuple[Need, ...]" = (),
+    by: Callable[[Values, Beside, Any], Any] | None = None,
+    weighing: Weighing = "lists",
+    n_sums: "Callable[[Values, Beside], int] | int" = 2,
+    tables: "Callable[[Values, Beside], tuple[Any, ...]] | None" = None,
+    **declared: Any,
+) -> Callable[[Any], Metric]:
+    """Makes a metric of lists of the function below it: a kernel, or of counts plain NumPy.
+
+    Args:
+        tables: arrays, or named tuples of them, that the kernel takes behind `cutoffs`.
+        declared: as `metric` takes it.
+    """
+    rules = ListRules(
+        family,
+        partial(_given, needs) if isinstance(needs, tuple) else needs,
+        by,
+        weighing,
+        partial(_number, n_sums) if isinstance(n_sums, int) else n_sums,
+    )
+    return metric(kind="lists", monotone=False, lists=rules, tables=tables, **declared)
+
+
+def _given(needs: "tuple[Need, ...]", values: Values) -> "tuple[Need, ...]":
+    return needs
+
+
+def _number(n_sums: int, values: Values, beside: Beside) -> int:
+    return n_sums
+
+
 def of_loss(request: Request) -> OfSums:
     """The mean of the losses of all rows, by their weights."""
     return of_sums(request.ungrouped, ROWS, by=ratio)
@@ -491,10 +438,3 @@ class _Always:
 
     def __call__(self, _: object) -> Any:
         return self.what
-
-
-def write_value(value: Value) -> str:
-    """A parameter's value in the shortest form that reads back."""
-    if isinstance(value, str):
-        return value
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))

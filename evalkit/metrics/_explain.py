@@ -9,14 +9,12 @@ from ._declare import (
     Example,
     Hits,
     Metric,
-    Parameter,
     Relevant,
     Request,
     TiedHits,
-    Value,
     View,
-    write_value,
 )
+from ._parameters import Parameter, Value, write_value
 from ._registry import registry
 from .sampling import bias_variance, most_likely
 

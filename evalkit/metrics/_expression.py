@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import EvalkitError, RequestError, edits, nearest, raise_all
-from ._declare import Metric, Parameter, Request, Value, Values, write_value
+from ._declare import Metric, Request
+from ._parameters import Parameter, Value, Values, write_value
 from ._policies import POLICIES
 from ._registry import fold, known_metrics, tiers
 

@@ -7,7 +7,8 @@ kind, so a name is never in doubt there.
 
 from collections.abc import Mapping
 
-from ._declare import Parameter, Request
+from ._declare import Request
+from ._parameters import Parameter
 from ._policies import POLICIES
 
 KINDS = ("rankings", "ratings", "labels")

@@ -24,10 +24,9 @@ order.
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ._declare import Metric, Value, Values, choice, metric, number
+from ._parameters import Value, Values, choice, number
 
 if TYPE_CHECKING:
     from numpy import bool_, float64, int32, int64, uint64
@@ -215,37 +214,3 @@ class ListRules(NamedTuple):
     by: Callable[[Values, Beside, Any], Any] | None
     weighing: Weighing
     n_sums: Callable[[Values, Beside], int] | None = None
-
-
-def list_metric(
-    *,
-    family: Family = "users",
-    needs: "Needs | tuple[Need, ...]" = (),
-    by: Callable[[Values, Beside, Any], Any] | None = None,
-    weighing: Weighing = "lists",
-    n_sums: "Callable[[Values, Beside], int] | int" = 2,
-    tables: "Callable[[Values, Beside], tuple[Any, ...]] | None" = None,
-    **declared: Any,
-) -> Callable[[Any], Metric]:
-    """Makes a metric of lists of the function below it: a kernel, or of counts plain NumPy.
-
-    Args:
-        tables: arrays, or named tuples of them, that the kernel takes behind `cutoffs`.
-        declared: as `metric` takes it.
-    """
-    rules = ListRules(
-        family,
-        partial(_given, needs) if isinstance(needs, tuple) else needs,
-        by,
-        weighing,
-        partial(_number, n_sums) if isinstance(n_sums, int) else n_sums,
-    )
-    return metric(kind="lists", monotone=False, lists=rules, tables=tables, **declared)
-
-
-def _given(needs: "tuple[Need, ...]", values: Values) -> "tuple[Need, ...]":
-    return needs
-
-
-def _number(n_sums: int, values: Values, beside: Beside) -> int:
-    return n_sums

@@ -1,6 +1,6 @@
 """Policies of a run that one metric alone may follow another value of: `RR(ties='input')@10`."""
 
-from ._declare import choice, number
+from ._parameters import choice, number
 
 TIES = choice(
     "ties",

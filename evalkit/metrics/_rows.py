@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ._declare import Parameter, Request, choice, number
+from ._declare import Request
+from ._parameters import Parameter, choice, number
 from ._sums import NEGATIVES, POSITIVES, ROWS, OfSums, Smooth, Term, of_sums
 
 

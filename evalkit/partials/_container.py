@@ -20,11 +20,11 @@ from typing import IO, Any, TypeVar
 
 import polars as pl
 
-from evalkit import __version__
 from evalkit.errors import DataError, EvalkitError, MachineError
 from evalkit.partials._codec import ALIGNED, BlockReader, Blocks, codec_of
 from evalkit.report.by_hints import load_json
 from evalkit.runs import machine_errors, replacing
+from evalkit.version import VERSION
 
 Value = TypeVar("Value")
 
@@ -184,7 +184,7 @@ def _start(file: BufferedReader, n_bytes: int, path: Path) -> _File:
     found = _File(file, n_bytes)
     if found.version != FORMAT:
         raise DataError(
-            f"a partial has format {found.version}, and evalkit {__version__} reads {FORMAT}",
+            f"a partial has format {found.version}, and evalkit {VERSION} reads {FORMAT}",
             code="partial-version",
             at=str(path),
             hint="write and merge partials with one version of evalkit",

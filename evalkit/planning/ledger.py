@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 
-from evalkit import __version__
 from evalkit.config import Config
 from evalkit.kernels import loading
 from evalkit.ranks import ModelProbe
 from evalkit.report import Input, Meta, ModelCounts, TruthCounts, Warning_
 from evalkit.sources import Table
 from evalkit.truth import Truth
+from evalkit.version import VERSION
 
 PROGRESS_SECONDS = 0.1
 
@@ -117,7 +117,7 @@ def versions() -> Mapping[str, str]:
     """What the numbers were made with."""
     names = ("polars", "numba", "numpy")
     found = {name: version(name) for name in names}
-    return {"evalkit": __version__, "python": platform.python_version(), **found}
+    return {"evalkit": VERSION, "python": platform.python_version(), **found}
 
 
 @dataclass(slots=True)

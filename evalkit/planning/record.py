@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evalkit import __version__
 from evalkit.conclusions.inference import Inference
 from evalkit.config import Config
 from evalkit.metrics import digest_of
@@ -22,6 +21,7 @@ from evalkit.report import (
     Warning_,
 )
 from evalkit.runs import new_run_id, run_key
+from evalkit.version import VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def make_report(
     inference = found.inference
     fingerprints = [each.fingerprint for each in inputs]
     return Report(
-        evalkit=__version__,
+        evalkit=VERSION,
         run_id=new_run_id(clock.started),
         run_key=key_of_inputs(config, fingerprints, sample),
         name=config.name,
@@ -89,4 +89,4 @@ def key_of_inputs(config: Config, fingerprints: Sequence[str | None], sample: fl
         ]
         for request in config.requests
     ]
-    return run_key({**asked, "sample": sample}, fingerprints, {"evalkit": __version__}, definitions)
+    return run_key({**asked, "sample": sample}, fingerprints, {"evalkit": VERSION}, definitions)

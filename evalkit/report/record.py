@@ -6,8 +6,9 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evalkit.errors import DataError, RequestError, nearest
 from evalkit.report._index import Index, it_has
@@ -31,8 +32,6 @@ from evalkit.report.frames import Records
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from evalkit.report.html import Plot
 
 
 SCHEMA_VERSION = 1
@@ -131,6 +130,21 @@ class PerUser:
         return pl.scan_parquet(self.files, glob=False)
 
 
+class Plot(str):
+    """SVG that stands by itself: a notebook shows it, and `save` writes it."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+    def save(self, file: str | Path) -> Path:
+        """Write the SVG to a file."""
+        path = Path(file)
+        path.write_text(self, encoding="utf-8", errors="replace")
+        return path
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Report:
     """Everything that a run found: numbers, the users they stand on, and what was dropped."""
@@ -202,9 +216,8 @@ class Report:
 
         `parameters` and `policies` are JSON text.
         """
-        from evalkit.report.parquet import metrics_frame
-
-        return metrics_frame(self)
+        frame: pl.DataFrame = _later("report.parquet:metrics_frame", self)
+        return frame
 
     @property
     def segments(self) -> pl.DataFrame:
@@ -216,10 +229,8 @@ class Report:
     @property
     def verdict(self) -> str:
         """What is better, worse or undecided by the metric that decides, in a sentence."""
-        from evalkit.report.answer import answer_of
-        from evalkit.report.shown import as_shown
-
-        return answer_of(as_shown(self)).sentence
+        shown = _later("report.shown:as_shown", self)
+        return str(_later("report.answer:answer_of", shown).sentence)
 
     def value(self, metric: str, *, model: str | None = None, segment: str | None = None) -> float:
         """One number of the report; NaN when it is undefined.
@@ -280,12 +291,7 @@ class Report:
             BusyError: another process writes a run of that name [run-locked].
             MachineError: disk full, no permission [disk-full, not-writable, write-failed].
         """
-        # The only call to a later stage. It is made when a person asks for it, by name, so
-        # that the record depends on nothing that comes after it.
-        from importlib import import_module
-
-        published = import_module("evalkit.runs").publish(self, Path(folder), formats=formats)
-        return Path(published)
+        return Path(_later("runs:publish", self, Path(folder), formats=formats))
 
     def to_markdown(self) -> str:
         """The text of `report.md`."""
@@ -300,9 +306,7 @@ class Report:
         return self._as("html")
 
     def _as(self, form: str) -> str:
-        from importlib import import_module
-
-        return str(import_module("evalkit.report.formats").render(self, form))
+        return str(_later("report.formats:render", self, form))
 
     def save(self, file: str | Path) -> Path:
         """Write one form of the report, by the file's ending: .html .md .tex .json .csv .parquet.
@@ -310,9 +314,7 @@ class Report:
         Raises:
             RequestError: no form has such an ending [unknown-format].
         """
-        from importlib import import_module
-
-        return Path(import_module("evalkit.report.formats").save(self, Path(file)))
+        return Path(_later("report.formats:save", self, Path(file)))
 
     def plot(self, metric: str | None = None) -> Plot:
         """Models from best to worst by one metric, with their intervals, as SVG.
@@ -322,17 +324,12 @@ class Report:
         Raises:
             RequestError: as `value`.
         """
-        from importlib import import_module
-
         label = next(iter(self.leading), "") if metric is None else self.label_of(metric)
-        made: Plot = import_module("evalkit.report.html").plot_of(self, label)
-        return made
+        return Plot(_later("report.html:plot_of", self, label))
 
     def to_json(self) -> str:
         """The text of `report.json`."""
-        from evalkit.report.json_ import render_json
-
-        return render_json(self)
+        return str(_later("report.json_:render_json", self))
 
     @classmethod
     def from_json(cls, text: str | bytes, *, at: str = "") -> Report:
@@ -342,9 +339,8 @@ class Report:
             DataError: this is no report [report-unreadable], or one of a later schema
                 [report-schema].
         """
-        from evalkit.report.json_ import parse_report
-
-        return parse_report(text, at=at)
+        read: Report = _later("report.json_:parse_report", text, at=at)
+        return read
 
     def __str__(self) -> str:
         return self._as("screen").rstrip("\n")
@@ -354,10 +350,8 @@ class Report:
         return f"<Report {self.name!r} of {models}: {len(self.estimates)} numbers>"
 
     def _repr_html_(self) -> str:
-        from evalkit.report.notebook import render_notebook
-        from evalkit.report.shown import as_shown
-
-        return render_notebook(as_shown(self))
+        shown = _later("report.shown:as_shown", self)
+        return str(_later("report.notebook:render_notebook", shown))
 
     @property
     def kind(self) -> str:
@@ -371,11 +365,9 @@ class Report:
         Raises:
             RequestError: there is none [metric-not-in-report], or several fit [ambiguous-metric].
         """
-        from evalkit.report._labels import find_label, read_asked
-
         if self._index.asked is None:
-            self._index.asked = read_asked(self)
-        return find_label(self, metric, self._index.asked)
+            self._index.asked = _later("report._labels:read_asked", self)
+        return str(_later("report._labels:find_label", self, metric, self._index.asked))
 
     def _find_model(self, model: str | None) -> str:
         models = self.models
@@ -417,6 +409,13 @@ class Report:
             code="unknown-segment",
             hint=f"did you mean {close!r}?" if close else it_has(tuple(spelled)),
         )
+
+
+def _later(place: str, *given: object, **options: object) -> Any:
+    """What a function of a later module gives, as `report.json_:render_json`: found by name when
+    somebody asks for it, so that the record depends on nothing that comes after it."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"evalkit.{module}"), name)(*given, **options)
 
 
 def free_name(name: str, taken: Sequence[str]) -> str:

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import numpy as np
 import numpy.typing as npt
 
-from evalkit import __version__
 from evalkit.config import Config, RankingsTable, SelectionSection
 from evalkit.errors import DataError, RequestError
 from evalkit.report import Warning_
@@ -25,6 +24,7 @@ from evalkit.statistics.selection import (
     hopeless,
     paired_errors,
 )
+from evalkit.version import VERSION
 
 Values = npt.NDArray[np.float64]
 HALVES_SEED = 0x9E3779B97F4A7C15
@@ -113,7 +113,7 @@ def choose_trial(config: Config, how: How, tell: Callable[[str], None]) -> Choic
     value, low, high = (None if x is None else sign * x for x in corrected)
     limits = (low, high) if better else (high, low)
     selection = Selection(
-        evalkit=__version__,
+        evalkit=VERSION,
         selection_id=new_run_id(datetime.now(UTC)),
         name=config.name,
         metric=labels[0],

@@ -10,7 +10,6 @@ from typing import Any
 
 import polars as pl
 
-from evalkit import __version__
 from evalkit.config import SPLIT_FILE, SPLIT_VERSION, SplitSection, read_split
 from evalkit.credentials import storing
 from evalkit.errors import RequestError
@@ -24,6 +23,7 @@ from evalkit.splits._log import BATCH, Log, check_log, find_unit, read_rows
 from evalkit.splits._rule import settle_rule
 from evalkit.splits._write import Part, refuse_changed, write_assignment, write_parts
 from evalkit.splits.leakage import join_folds
+from evalkit.version import VERSION
 
 LEAKAGE = "leakage.json"
 
@@ -154,7 +154,7 @@ def _told(log: Log, rule: SplitSection, cut: Cut, identity: str | None) -> dict[
     columns = dict(log.table.columns)
     return {
         "schema_version": SPLIT_VERSION,
-        "evalkit": __version__,
+        "evalkit": VERSION,
         "split_id": _split_id(rule, identity),
         "inputs": {
             "paths": list(log.table.paths),

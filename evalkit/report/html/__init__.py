@@ -1,7 +1,6 @@
 """One page that needs nothing else: no network, no tracking, and no script to be complete."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from evalkit.report.across import Across
@@ -100,28 +99,13 @@ def render_selection_page(selection: Selection) -> str:
     )
 
 
-class Plot(str):
-    """SVG that stands by itself: a notebook shows it, and `save` writes it."""
-
-    __slots__ = ()
-
-    def _repr_svg_(self) -> str:
-        return str(self)
-
-    def save(self, file: str | Path) -> Path:
-        """Write the SVG to a file."""
-        path = Path(file)
-        path.write_text(self, encoding="utf-8", errors="replace")
-        return path
-
-
-def plot_of(report: Report, label: str) -> Plot:
+def plot_of(report: Report, label: str) -> str:
     """One metric over all users, models from best to worst."""
     found = [each for each in report.estimates if each.metric == label and each.segment is None]
     shown = report.shown.get(label, label)
     drawn = metric_plot(report, found, f"{shown} of every model")
     head, _, rest = drawn.partition(">")
-    return Plot(f'{head} xmlns="http://www.w3.org/2000/svg">{el("style", raw(STYLE))}{rest}')
+    return f'{head} xmlns="http://www.w3.org/2000/svg">{el("style", raw(STYLE))}{rest}'
 
 
 def render_leakage(title: str, leaks: Mapping[str, Any]) -> str:
