@@ -4,10 +4,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalkit.conclusions.ratios import RatioTotal, RatioTotals
-from evalkit.conclusions.shown import Delta, ShownNumbers
 from evalkit.config import Config, StatisticsSection
 from evalkit.exact import SCALE_BITS
 from evalkit.looks.resampling import Resampling
@@ -23,6 +22,9 @@ from evalkit.statistics.proportions import FEWEST_DIFFERING, NEAREST, mcnemar_p,
 from evalkit.statistics.tukey import tukey_test
 from evalkit.sums import GrandTotals, Pair, PairTotal
 from evalkit.values.gather import is_mean_of_users
+
+if TYPE_CHECKING:
+    from evalkit.conclusions.shown import Delta, ShownNumbers
 
 
 class Spread(NamedTuple):
@@ -75,7 +77,7 @@ def comparisons_of(
     resampling: Resampling | None,
     ratios: RatioTotals | None,
     requests: Sequence[Request],
-    shown: ShownNumbers | None = None,
+    shown: "ShownNumbers | None" = None,
 ) -> Iterator[tuple[Comparison, Spread]]:
     """Every comparison, and what its error stands on."""
     chosen = config.statistics
@@ -121,7 +123,7 @@ def comparisons_of(
 
 
 def _comparison(
-    found: PairTotal | Delta,
+    found: "PairTotal | Delta",
     sums: tuple[RatioTotal, RatioTotal, RatioTotal] | None,
     spread: Spread,
     chosen: StatisticsSection,
@@ -195,7 +197,7 @@ def _differing(found: PairTotal, bounds: tuple[float, float]) -> tuple[int, int,
 
 
 def _effect_size(
-    found: PairTotal | Delta,
+    found: "PairTotal | Delta",
     sums: tuple[RatioTotal, RatioTotal, RatioTotal] | None,
     mean: float,
     std_error: float | None,

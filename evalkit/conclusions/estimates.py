@@ -3,9 +3,9 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from evalkit.conclusions.ratios import RatioTotal, RatioTotals
-from evalkit.conclusions.shown import ShownNumbers
 from evalkit.config import Config, Policies, StatisticsSection, policies_of
 from evalkit.errors import DataError
 from evalkit.exact import ExactSums
@@ -20,6 +20,9 @@ from evalkit.values.checks import differing
 from evalkit.values.gather import number_of_means, parts_of, rounded
 from evalkit.values.settle import may_be_undefined, of_nobody
 
+if TYPE_CHECKING:
+    from evalkit.conclusions.shown import ShownNumbers
+
 
 def estimates_of(
     config: Config,
@@ -29,7 +32,7 @@ def estimates_of(
     totals: GrandTotals,
     resampling: Resampling | None,
     ratios: RatioTotals | None,
-    shown: ShownNumbers | None = None,
+    shown: "ShownNumbers | None" = None,
 ) -> Iterator[Estimate]:
     for model in models:
         for segment in totals.segments:
@@ -98,7 +101,7 @@ def _of_lists(
     config: Config,
     measured: Sequence[Request],
     totals: GrandTotals,
-    shown: ShownNumbers,
+    shown: "ShownNumbers",
     segment: Segment,
     model: str,
     column: int,

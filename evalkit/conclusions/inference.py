@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from evalkit.conclusions.cautions import (
     of_few_clusters,
@@ -13,13 +14,15 @@ from evalkit.conclusions.cautions import (
 from evalkit.conclusions.comparisons import comparisons_of, corrected
 from evalkit.conclusions.estimates import estimates_of, macros_of
 from evalkit.conclusions.ratios import RatioTotals
-from evalkit.conclusions.shown import ShownNumbers
 from evalkit.conclusions.verdicts import findings_of, standings_of, with_verdicts
 from evalkit.config import Config
 from evalkit.looks.resampling import Resampling
 from evalkit.metrics import Request
 from evalkit.report import Comparison, Estimate, Finding, Macro, Standing, StatisticsUsed, Warning_
 from evalkit.sums import GrandTotals
+
+if TYPE_CHECKING:
+    from evalkit.conclusions.shown import ShownNumbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Inference:
         resampling: Resampling | None = None,
         ratios: RatioTotals | None = None,
         estimates: Sequence[Estimate] | None = None,
-        shown: ShownNumbers | None = None,
+        shown: "ShownNumbers | None" = None,
     ) -> "Inference":
         """Estimates and comparisons of all models, segment by segment.
 

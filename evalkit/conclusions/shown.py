@@ -15,8 +15,8 @@ from evalkit.errors import RequestError
 from evalkit.kernels import kernel
 from evalkit.lists import n_sums_of
 from evalkit.looks.counting import UNIT, WORD, Columns, Counted, attention_of
-from evalkit.looks.shown import ShownSums, family_of
-from evalkit.metrics import Beside, Request, Shown, Values
+from evalkit.looks.shown import ShownSums
+from evalkit.metrics import Beside, Request, Shown, Values, family_of
 from evalkit.report import Warning_
 from evalkit.segments import ALL, UNKNOWN, Segment
 from evalkit.sums import GrandTotals, Pair

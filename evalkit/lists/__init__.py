@@ -1,6 +1,6 @@
 """Lists of items as rankings show them: collected, and what stands beside them."""
 
-from evalkit.lists._beside import ListWork, Measure, n_sums_of, needs_of
+from evalkit.lists._beside import ListWork, Measure, n_sums_of
 from evalkit.lists._codes import ItemCodes
 from evalkit.lists._collect import ListCollector
 from evalkit.lists._facts import ItemFacts
@@ -12,5 +12,4 @@ __all__ = [
     "ListWork",
     "Measure",
     "n_sums_of",
-    "needs_of",
 ]

@@ -15,7 +15,7 @@ from evalkit.lists._codes import ItemCodes
 from evalkit.lists._facts import ItemFacts
 from evalkit.lists._popularity import Popularity, count_popularity
 from evalkit.lists._table import ItemTable, read_items
-from evalkit.metrics import Beside, Items, Lists, Request, Values, measure_lists
+from evalkit.metrics import Beside, Items, Lists, Request, Values, measure_lists, needs_of
 from evalkit.sources import Table
 from evalkit.truth import Train, Truth, UserItems, item_at, relevance_at
 
@@ -54,17 +54,14 @@ class ListWork:
         *,
         train: Table | None,
         items: tuple[Table, ItemsTable, Sequence[str]] | None,
-    ) -> "ListWork | None":
-        """The work, where metrics of lists are asked for.
+    ) -> "ListWork":
+        """The work that requests of lists ask for.
 
         Args:
             items: their table, its section of the config, and the names of its groups.
         """
-        asked = tuple(each for each in requests if each.metric.lists is not None)
-        if not asked:
-            return None
         users, item_plan = plans
-        work = cls(asked, ItemCodes(item_plan))
+        work = cls(tuple(requests), ItemCodes(item_plan))
         if items is not None:
             table, section, groups = items
             work.table = read_items(table, section, work.codes, groups)
@@ -220,12 +217,6 @@ def sort_rows(starts, lengths, codes, gains):  # type: ignore[no-untyped-def]
                     before -= gap
                 codes[before + gap], gains[before + gap] = code, gain
             gap //= 3
-
-
-def needs_of(request: Request) -> tuple[str, ...]:
-    """What must stand beside the lists for a request."""
-    rules = request.metric.lists
-    return () if rules is None else rules.needs(dict(request.parameters))
 
 
 def n_sums_of(request: Request, beside: Beside) -> int:

@@ -11,7 +11,7 @@ from evalkit.ids import Keys, mix
 from evalkit.kernels.threads import ordered_map
 from evalkit.lists import ItemFacts, Measure
 from evalkit.looks.counting import Columns, Counted, Counts, Users
-from evalkit.metrics import Lists, Request
+from evalkit.metrics import Lists, Request, family_of
 from evalkit.segments import ALL, CellSet, Segment, UserSegments
 from evalkit.sums import Pair, add_to
 
@@ -267,11 +267,6 @@ class ShownSums:
         held = named[codes]
         held[order[held[order]][SAMPLED:]] = False
         return held
-
-
-def family_of(request: Request) -> str:
-    """The family of a request of lists; nothing for others."""
-    return "" if request.metric.lists is None else request.metric.lists.family
 
 
 def smallest(

@@ -80,7 +80,7 @@ from ._lists import (
     attention,
     of_items,
 )
-from ._measuring import digest_of, measure_lists
+from ._measuring import digest_of, family_of, measure_lists, needs_of
 from ._parameters import Parameter, Value, Values, choice, number, text
 from ._policies import BOUNDS, EXACT, POLICIES, TIED
 from ._registry import FOLDERS, known_metrics, load_metric_files, registry, registry_of, tiers
@@ -148,6 +148,7 @@ __all__ = [
     "describe_all",
     "digest_of",
     "explain",
+    "family_of",
     "has_user_values",
     "intrinsic",
     "is_plain_mean",
@@ -163,6 +164,7 @@ __all__ = [
     "minus_ln",
     "minus_ln_of_rest",
     "most_likely",
+    "needs_of",
     "number",
     "of_counts",
     "of_items",

@@ -10,6 +10,19 @@ if TYPE_CHECKING:
     from numpy import float64, int64
     from numpy.typing import NDArray
 
+    from ._lists import Need
+
+
+def family_of(request: Request) -> str:
+    """The family of a request of lists; nothing for others."""
+    return "" if request.metric.lists is None else request.metric.lists.family
+
+
+def needs_of(request: Request) -> "tuple[Need, ...]":
+    """What must stand beside the lists for a request; nothing for one of accuracy."""
+    rules = request.metric.lists
+    return () if rules is None else tuple(rules.needs(dict(request.parameters)))
+
 
 def measure_lists(
     request: Request,

@@ -64,7 +64,8 @@ def codec_of(hint: Any) -> Codec:
     """What writes and reads values of a type.
 
     A class may say what it keeps: `state(self)`, whose return type is read from its hint, and
-    `of_state(cls, state)`.
+    `of_state(cls, state)`; and which types its hints name that its module does not load:
+    `late_types()`.
     """
     if hint in _SIMPLE:
         return _SIMPLE[hint]
@@ -106,7 +107,8 @@ def _later(hint: Any) -> Codec:
 
 
 def _record(kind: Any) -> Codec:
-    hints = get_type_hints(kind)
+    later: Callable[[], dict[str, Any]] = getattr(kind, "late_types", dict)
+    hints = get_type_hints(kind, localns=later())
     names = [each.name for each in fields(kind)] if is_dataclass(kind) else [*kind._fields]
     codecs = {name: _later(hints[name]) for name in names}
 

@@ -5,17 +5,11 @@ from contextlib import contextmanager
 
 from evalkit.config import Config
 from evalkit.errors import EvalkitError, RequestError
-from evalkit.metrics import Request
+from evalkit.metrics import Request, needs_of
 from evalkit.sources import Table
 
 COLUMNS = ("genres", "vector", "published")  # of the table of items
 OF_ITEMS = ("items", "by", *COLUMNS)
-
-
-def needs_of(request: Request) -> tuple[str, ...]:
-    """What must stand beside the lists for a metric; nothing for one of accuracy."""
-    rules = request.metric.lists
-    return () if rules is None else tuple(rules.needs(dict(request.parameters)))
 
 
 def columns_needed(requests: Sequence[Request]) -> list[str]:

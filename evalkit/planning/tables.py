@@ -32,7 +32,6 @@ from evalkit.sources import (
     open_truth,
     settle,
 )
-from evalkit.splits.manifest import check_files
 from evalkit.values.checks import by_relevance_rules, order_of
 
 
@@ -184,6 +183,8 @@ def _check_parts(config: Config) -> None:
     """Refuse parts of a split that are not as they were written."""
     for table in (config.truth, config.train):
         if table is not None and table.split is not None:
+            from evalkit.splits.manifest import check_files
+
             check_files(Path(table.split), read_split(table.split), table.path)
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from evalkit.conclusions.inference import Inference
-from evalkit.conclusions.shown import ShownNumbers
 from evalkit.looks.curves import precision_recall
 from evalkit.looks.parts import finish_parts
 from evalkit.looks.resampling import Resampling
@@ -21,6 +21,9 @@ from evalkit.segments import make_cells
 from evalkit.sums import pairs_among
 from evalkit.values.blocks import GivenValues
 from evalkit.values.checks import convention_warnings
+
+if TYPE_CHECKING:
+    from evalkit.conclusions.shown import ShownNumbers
 
 
 def conclude(
@@ -52,9 +55,7 @@ def conclude(
     sums.draws.pool(totals.pooled)
     sums.ratios.pool(totals.pooled, in_clusters=statistics.cluster is not None)
     ratios = sums.ratios if task.has_ratios else None
-    for each in sums.shown.values():
-        each.pool(totals.pooled)
-    shown = ShownNumbers(config, sums.shown, task.measured, not task.compares, totals)
+    shown = _numbers_of(task, sums)
     inference = Inference.of(config, task.measured, models, totals, resampling, ratios, shown=shown)
     conventions = convention_warnings(config, task.requests)
     curves = tuple(sums.curves.curves(models, task.curve_requests, statistics.level))
@@ -79,6 +80,17 @@ def conclude(
         passes=task.n_passes,
     )
     return make_report(config, found, inputs, meta, clock=task.clock, sample=task.sample)
+
+
+def _numbers_of(task: RankingTask, sums: RankingSums) -> "ShownNumbers | None":
+    """Numbers of all lists together, where metrics of lists are asked for."""
+    if not task.of_lists:
+        return None
+    from evalkit.conclusions.shown import ShownNumbers
+
+    for each in sums.shown.values():
+        each.pool(sums.totals.pooled)
+    return ShownNumbers(task.config, sums.shown, task.measured, not task.compares, sums.totals)
 
 
 def _conclude_kept(task: RankingTask, sums: RankingSums, resampling: Resampling | None) -> None:

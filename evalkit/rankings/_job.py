@@ -3,18 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from evalkit.conclusions.shown import of_groups
 from evalkit.config import Config
 from evalkit.errors import RequestError
 from evalkit.ids import DrawnShare, IdPlan, PartOfShare, PassShare, Sample, Share
-from evalkit.lists import ListCollector, ListWork, needs_of
 from evalkit.looks.curves import curve_requests
 from evalkit.looks.resampling import Draws, Resampling, resamples
-from evalkit.looks.shown import family_of
-from evalkit.metrics import Request
+from evalkit.metrics import Request, family_of, needs_of
 from evalkit.planning.ledger import Clock
 from evalkit.planning.passes import Asked
 from evalkit.planning.tables import Tables, plan_ids_of
@@ -30,6 +28,9 @@ from evalkit.values.checks import (
     users_of_rankings,
 )
 from evalkit.values.gather import ListRules, rules_of
+
+if TYPE_CHECKING:
+    from evalkit.lists import ListCollector, ListWork
 
 
 @dataclass(slots=True)
@@ -62,9 +63,11 @@ class RankingTask:
         config = self.config
         self.requests = tuple(config.requests)
         self.measured = [*self.requests, *helping_requests(self.requests, config.policies)]
-        means = [each for each in self.requests if family_of(each) == "means"]
-        of_means = [of_groups(config, each) for each in means]
-        self.measured += [each for each in dict.fromkeys(of_means) if each not in self.measured]
+        if means := [each for each in self.requests if family_of(each) == "means"]:
+            from evalkit.conclusions.shown import of_groups
+
+            of_means = dict.fromkeys(of_groups(config, each) for each in means)
+            self.measured += [each for each in of_means if each not in self.measured]
         self.keep_parts &= config.statistics.weight is None  # parts are of plain means
 
     @property
@@ -72,6 +75,11 @@ class RankingTask:
         """Whether users count differently, or vary together."""
         statistics = self.config.statistics
         return statistics.weight is not None or statistics.cluster is not None
+
+    @property
+    def of_lists(self) -> list[Request]:
+        """What is measured of the lists themselves."""
+        return [each for each in self.measured if each.metric.lists is not None]
 
     @property
     def compares(self) -> bool:
@@ -130,7 +138,7 @@ class RankingJob(RankingTask):
     n_passes_over_all: int = 1
     plans: tuple[IdPlan, IdPlan] = field(init=False)
     writer: UserWriter | None = None
-    lists: ListWork | None = None
+    lists: "ListWork | None" = None
 
     def __post_init__(self) -> None:
         super(RankingJob, self).__post_init__()
@@ -139,11 +147,13 @@ class RankingJob(RankingTask):
     def begin(self, seed: int) -> None:
         """Start from the first row, with ids hashed by this seed."""
         self.plans = plan_ids_of(self.tables, seed)
-        tables, section = self.tables, self.config.items
-        items = None
-        if tables.items is not None and section is not None:
-            items = tables.items, section, tables.groups
-        self.lists = ListWork.of(self.of_lists, self.plans, train=tables.train, items=items)
+        if self.of_lists:
+            from evalkit.lists import ListWork
+
+            tables, section, items = self.tables, self.config.items, None
+            if tables.items is not None and section is not None:
+                items = tables.items, section, tables.groups
+            self.lists = ListWork.of(self.of_lists, self.plans, train=tables.train, items=items)
         if self.folder is not None:
             labels = [request.label for request in self.requests]
             self.writer = UserWriter(self.folder, self.tables.truth.user_names, labels)
@@ -213,25 +223,20 @@ class RankingJob(RankingTask):
         """The same of the users of all shares."""
         return replace(self.asked, sample=1.0 if self.sample is None else self.sample)
 
-    def rules_of(self, table: Table) -> list[ListRules]:
+    def rules_of(self, table: Table, requests: Sequence[Request] | None = None) -> list[ListRules]:
         """The ways in which what is measured wants the lists of a log to be put in order."""
         schema = table.frame.collect_schema()
         has = {"has_rank": "rank" in schema, "has_score": "score" in schema}
         policies = self.config.policies
-        return list(dict.fromkeys(rules_of(each, policies, **has) for each in self.measured))
+        asked = self.measured if requests is None else requests
+        return list(dict.fromkeys(rules_of(each, policies, **has) for each in asked))
 
-    @property
-    def of_lists(self) -> list[Request]:
-        """What is measured of the lists themselves."""
-        return [each for each in self.measured if each.metric.lists is not None]
-
-    def collector(self, table: Table, rules: ListRules, truth: Truth) -> ListCollector | None:
+    def collector(self, table: Table, rules: ListRules, truth: Truth) -> "ListCollector | None":
         """What collects the lists of a log, where requests that follow these rules look at them."""
-        schema, policies = table.frame.collect_schema(), self.config.policies
-        has = {"has_rank": "rank" in schema, "has_score": "score" in schema}
-        if not any(rules_of(each, policies, **has) == rules for each in self.of_lists):
+        if self.lists is None or rules not in self.rules_of(table, self.of_lists):
             return None
-        assert self.lists is not None
+        from evalkit.lists import ListCollector
+
         return ListCollector(self.lists.codes, truth.n_users, self.lists.depth)
 
     @property

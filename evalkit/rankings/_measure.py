@@ -2,14 +2,10 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from evalkit.errors import EvalkitError, Faults, FaultyShareError, Step
-from evalkit.ids import USER_KEY, Share, as_keys
-from evalkit.lists import ListCollector, Measure
-from evalkit.metrics import Lists
+from evalkit.ids import Share
 from evalkit.rankings._checks import check_columns, check_gains
 from evalkit.rankings._job import RankingJob
 from evalkit.rankings._splits import Edges, names_in_order, split_share
@@ -17,9 +13,12 @@ from evalkit.rankings._steps import GAINS, RANKINGS, TRAIN, TRUTH, VALUES
 from evalkit.rankings._sums import Origin, RankingSums
 from evalkit.rankings._values import Probed, add_values
 from evalkit.ranks import RankScan, scan_alike
-from evalkit.sources import Table, reading
-from evalkit.truth import BATCH_ROWS, TRUTH_CODES, Train, Truth, build_train, count_in_train
+from evalkit.sources import Table
+from evalkit.truth import TRUTH_CODES, Train, Truth, build_train, count_in_train
 from evalkit.values.gather import RankSets
+
+if TYPE_CHECKING:
+    from evalkit.rankings._lists import ShareLists
 
 
 def measure_share(
@@ -74,15 +73,15 @@ def _measure_share(job: RankingJob, share: Share | None, edges: Edges, sums: Ran
             held |= probed
             continue
         for name, each in probed.items():
-            measure = _beside(job, truth, train, share, {name: each})
-            add_values(job, truth, split, {name: each}, sums, measure)
+            lists = _lists_of(job, truth, train, share, {name: each})
+            add_values(job, truth, split, {name: each}, sums, lists)
         clock.stop("measure")
     if truth.n_users:
         sums.together.add(frozenset(sums.tables))
     if held:
         with faults.step(VALUES):
-            measure = _beside(job, truth, train, share, held)
-            add_values(job, truth, split, held, sums, measure)
+            lists = _lists_of(job, truth, train, share, held)
+            add_values(job, truth, split, held, sums, lists)
         clock.stop("measure")
 
 
@@ -146,72 +145,17 @@ def _probe(
     }
 
 
-def _beside(
+def _lists_of(
     job: RankingJob,
     truth: Truth,
     train: Train | None,
     share: Share | None,
     held: Mapping[str, Probed],
-) -> Measure | None:
-    """What measures metrics of lists, where there are any; all items must have been met."""
-    tables, config, lists = job.tables, job.config, job.lists
-    if lists is None:
+) -> "ShareLists | None":
+    """What metrics of lists look at, where there are any."""
+    if job.lists is None:
         return None
-    reference, earlier = None, dict[str, tuple[Lists, ...]]()
-    named = config.metrics.reference or ""
-    if config.reference_is_model and named in held:
-        rules = held[named].ranks.sets
-        reference = next(each.lists for each in rules.values() if each.lists is not None)
-    elif tables.reference is not None:
-        found = _other_lists(job, tables.reference, "reference", truth, train, share)
-        reference = next(iter(found.values()), None)
-    for (model, _), before in zip(tables.rankings, tables.earlier, strict=False):
-        for table in reversed(before):
-            for name, each in _other_lists(job, table, model, truth, train, share).items():
-                earlier[name] = (*earlier.get(name, ()), each)
-    targets = None
-    if "users" in lists.needs:
-        targets = _targets(truth, tables.users)
-    return lists.measure(truth, train, targets=targets, reference=reference, earlier=earlier)
+    from evalkit.rankings._lists import ShareLists
 
-
-def _other_lists(
-    job: RankingJob,
-    table: Table,
-    model: str | None,
-    truth: Truth,
-    train: Train | None,
-    share: Share | None,
-) -> dict[str, Lists]:
-    """The lists of every model of a table that is not measured itself."""
-    assert job.lists is not None
-    policies, drops = job.config.policies, job.config.train
-    scan = RankScan(
-        table,
-        model,
-        truth,
-        policies.model_copy(update={"unknown_users": "skip"}),
-        job.threads,
-        train=train,
-        drop_seen=drops is not None and drops.drop_seen,
-        sample=job.sample_of_users(),
-        share=share,
-        collector=ListCollector(job.lists.codes, truth.n_users, job.lists.depth_beside),
-    )
-    (probes,) = scan_alike([scan])
-    lists = {name: each.ranks.lists for name, each in probes.items()}
-    return {name: each for name, each in lists.items() if each is not None}
-
-
-def _targets(truth: Truth, users: Table | None) -> npt.NDArray[np.bool_]:
-    """Who should have got a list: the users of their table, or those of the truth."""
-    if users is None:
-        if truth.is_extra is None:
-            return np.ones(truth.n_users, dtype=np.bool_)
-        return ~truth.is_extra
-    targets = np.zeros(truth.n_users, dtype=np.bool_)
-    with reading(users):
-        for rows in users.stream([truth.user_plan.key().alias(USER_KEY)], most=BATCH_ROWS):
-            codes = truth.codes_of(as_keys(rows[USER_KEY].drop_nulls()))
-            targets[codes[codes >= 0]] = True
-    return targets
+    ranks = {name: each.ranks for name, each in held.items()}
+    return ShareLists.of(job, truth, train, share, ranks)

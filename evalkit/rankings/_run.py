@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from evalkit.config import Config, is_laid_out, of_share, with_paths
 from evalkit.errors import RequestError
-from evalkit.lists import needs_of
+from evalkit.metrics import needs_of
 from evalkit.planning.leakage import check_splits
 from evalkit.planning.passes import count_shares
 from evalkit.planning.tables import Given, open_tables

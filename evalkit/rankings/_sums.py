@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -14,7 +14,6 @@ from evalkit.looks.histograms import Histograms
 from evalkit.looks.kept import KeptUsers
 from evalkit.looks.parts import add_parts
 from evalkit.looks.resampling import Draws
-from evalkit.looks.shown import ShownSums
 from evalkit.looks.weighted import Ratios
 from evalkit.planning.ledger import Tally
 from evalkit.planning.tables import Tables
@@ -22,6 +21,9 @@ from evalkit.rankings._steps import RANKINGS
 from evalkit.report import Warning_
 from evalkit.segments import SeenValues
 from evalkit.sums import GrandTotals, add_to
+
+if TYPE_CHECKING:
+    from evalkit.looks.shown import ShownSums
 
 MOST_FIRST = 4096  # users who tell whether a log is laid out by user: 8 bytes each
 
@@ -86,11 +88,18 @@ class RankingSums:
     draws: Draws = field(default_factory=Draws)
     ratios: Ratios = field(default_factory=Ratios)
     kept: KeptUsers = field(default_factory=KeptUsers)
-    shown: dict[str, ShownSums] = field(default_factory=dict)
+    shown: dict[str, "ShownSums"] = field(default_factory=dict)
     seen_values: SeenValues = field(default_factory=SeenValues)
     users: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
     warnings: tuple[Warning_, ...] = ()
     faults: Faults = field(default_factory=Faults)
+
+    @staticmethod
+    def late_types() -> dict[str, Any]:
+        """Types of fields that are loaded where a partial is written or read."""
+        from evalkit.looks.shown import ShownSums
+
+        return {"ShownSums": ShownSums}
 
     def note_users(self, hashes: Keys) -> None:
         """Remember some users, each of whom is new."""

@@ -3,17 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.conclusions.shown import key_of
-from evalkit.lists import Measure
 from evalkit.looks.histograms import Histograms, bin_values
 from evalkit.looks.kept import UserRows
 from evalkit.looks.parts import PartSums, add_parts
-from evalkit.looks.shown import Shares, ShownSums, family_of
 from evalkit.metrics import Request
 from evalkit.planning.ledger import Tally
 from evalkit.rankings._job import RankingJob
@@ -21,11 +19,14 @@ from evalkit.rankings._splits import Split
 from evalkit.rankings._sums import RankingSums
 from evalkit.ranks import ModelProbe
 from evalkit.segments import CellSet, ItemPart
-from evalkit.sums import Pair, Totals, add_to, pairs_among
+from evalkit.sums import Pair, Totals, pairs_among
 from evalkit.truth import Truth
 from evalkit.values.blocks import Keep, UserValues, Values, measure_models
 from evalkit.values.gather import RankSets
 from evalkit.values.settle import as_kept
+
+if TYPE_CHECKING:
+    from evalkit.rankings._lists import ShareLists
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +51,15 @@ class _Models:
     split: Split
     ranks: Mapping[str, RankSets]
     pairs: Sequence[Pair]
-    lists: Measure | None
+    lists: "ShareLists | None"
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.ranks)
 
     def values(self, requests: Sequence[Request]) -> UserValues:
-        return UserValues(self.truth, self.ranks, requests, self.job.config.policies, self.lists)
+        lists = None if self.lists is None else self.lists.measure
+        return UserValues(self.truth, self.ranks, requests, self.job.config.policies, lists)
 
 
 def add_values(
@@ -66,7 +68,7 @@ def add_values(
     split: Split,
     probed: Mapping[str, Probed],
     sums: RankingSums,
-    lists: Measure | None,
+    lists: "ShareLists | None",
 ) -> None:
     """Add up the values of some models, user by user.
 
@@ -84,9 +86,9 @@ def add_values(
     models = _Models(
         job, truth, split, {name: each.ranks for name, each in probed.items()}, pairs, lists
     )
-    _note_unknown(models, sums)
     _add_means(models, sums)
-    _add_shown(models, sums)
+    if lists is not None:
+        lists.add(models.ranks, pairs, split, sums)
     if requests := job.curve_requests:
         sums.curves.add(models.values(requests), models.names, job.threads)
     for segment, part in split.items:
@@ -115,48 +117,6 @@ def _rows_of(truth: Truth, split: Split) -> UserRows:
     clusters = keys if split.clusters is None else split.clusters
     weights = np.ones(keys.size) if split.weights is None else split.weights
     return UserRows(keys, clusters, weights, split.users)
-
-
-def _note_unknown(models: _Models, sums: RankingSums) -> None:
-    """Rows of items that the table of items lacks."""
-    work, measure = models.job.lists, models.lists
-    if work is None or measure is None or not measure.beside.items.has_table:
-        return
-    for name, by_rules in models.ranks.items():
-        lists = next((each.lists for each in by_rules.sets.values() if each.lists), None)
-        if lists is not None:
-            sums.models[name].note_unknown(*work.unknown_rows(measure.beside.items, lists))
-
-
-def _add_shown(models: _Models, sums: RankingSums) -> None:
-    """What metrics of all lists together are made of."""
-    job, truth, split, measure = models.job, models.truth, models.split, models.lists
-    groups: dict[object, list[Request]] = {}
-    for each in job.measured:
-        if family_of(each) in ("counts", "sums"):
-            groups.setdefault(each.policies, []).append(each)
-    for requests in groups.values():
-        assert measure is not None
-        held = {
-            name: each.sets[each.rules_of(requests[0], job.config.policies)]
-            for name, each in models.ranks.items()
-        }
-        lists = {name: each.lists for name, each in held.items() if each.lists is not None}
-        present = {name: held[name].present for name in lists}
-        hashes = truth.stable_hashes()
-        for names in [lists] if job.compares else [{name: each} for name, each in lists.items()]:
-            share = Shares(
-                measure,
-                names,
-                {name: present[name] for name in names},
-                hashes,
-                split.users,
-                split.cells,
-                models.pairs,
-                job.threads,
-            )
-            key = key_of(requests[0], "" if job.compares else next(iter(names)))
-            add_to(sums.shown, key, ShownSums.of(share, requests))
 
 
 def _add_means(models: _Models, sums: RankingSums) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,6 @@ from evalkit.ids import (
     same_ids,
 )
 from evalkit.kernels.threads import ordered_map
-from evalkit.lists import ListCollector
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks._counting import count_strengths
 from evalkit.ranks._order import order_in_batch
@@ -64,6 +63,9 @@ from evalkit.ranks._rows import (
 )
 from evalkit.sources import Table, reading
 from evalkit.truth import BATCH_ROWS, Train, Truth, choose_rows, fewer_texts
+
+if TYPE_CHECKING:
+    from evalkit.lists import ListCollector
 
 BATCH_LISTS = 1 << 12
 WHOLE_LIST_TIES = ("numba", "numba-reversed", "mean-rank", "last-rank")
@@ -107,7 +109,7 @@ class RankScan:
     share: Share | None = None
     progress: Callable[[int], None] | None = None
     detailed: bool = False  # somebody asks for `Ranks.rows`
-    collector: ListCollector | None = None  # somebody asks for `Ranks.lists`
+    collector: "ListCollector | None" = None  # somebody asks for `Ranks.lists`
     columns: tuple[str, ...] = field(init=False)
     probes: dict[str, ModelProbe] = field(default_factory=dict)
     checksums: npt.NDArray[np.uint64] = field(default_factory=lambda: make_checksums(4096))

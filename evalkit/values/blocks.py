@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,6 @@ from evalkit.exact import CellRows
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import prefetch
 from evalkit.kernels.threads import ordered_map
-from evalkit.lists import Measure
 from evalkit.metrics import Hits, Relevant, Request
 from evalkit.ranks import NOT_RANKED, Ranks
 from evalkit.segments import CellSet
@@ -20,6 +19,9 @@ from evalkit.sums import Pair, Totals
 from evalkit.truth import Truth, first_gap, relevance_at
 from evalkit.values.gather import RankSets, Seen, View, look
 from evalkit.values.settle import Cases, cases_of, settle, with_relevant
+
+if TYPE_CHECKING:
+    from evalkit.lists import Measure
 
 USERS_A_BLOCK = 8192  # at least, where there are so many
 MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
@@ -190,7 +192,7 @@ class Measuring:
     present: Sequence[npt.NDArray[np.bool_]]
     lengths: Sequence[npt.NDArray[np.int32]]
     cases: Sequence[Cases]  # of every user, whose policies settle what counts
-    lists: Measure | None  # what measures metrics of lists
+    lists: "Measure | None"  # what measures metrics of lists
 
     @classmethod
     def of(
@@ -199,7 +201,7 @@ class Measuring:
         ranks: RankSets,
         groups: Sequence[Group],
         policies: Policies,
-        lists: Measure | None = None,
+        lists: "Measure | None" = None,
     ) -> "Measuring":
         """One model, of which each group looks at the ranks by its own rules."""
         rules = list(ranks.sets)
@@ -397,7 +399,7 @@ class UserValues:
         ranks: Mapping[str, RankSets],
         requests: Sequence[Request],
         policies: Policies,
-        lists: Measure | None = None,
+        lists: "Measure | None" = None,
     ) -> None:
         groups = group_requests(requests, policies)
         self.n_users = truth.pairs.n_users

@@ -1,10 +1,8 @@
 """One page that needs nothing else: no network, no tracking, and no script to be complete."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evalkit.report.across import Across
-from evalkit.report.html._across import across_body
 from evalkit.report.html._detail import (
     curves_section,
     distributions_section,
@@ -22,13 +20,15 @@ from evalkit.report.html._overview import (
     models_section,
     verdict_section,
 )
-from evalkit.report.html._selection import selection_body
 from evalkit.report.html._style import POLICY, SCRIPT, STYLE
 from evalkit.report.html._trade import trade_section
 from evalkit.report.html._trends import index_body, trend_body
 from evalkit.report.record import Report
-from evalkit.report.selection import Selection
 from evalkit.report.trend import PastRun, Trend
+
+if TYPE_CHECKING:
+    from evalkit.report.across import Across
+    from evalkit.report.selection import Selection
 
 _LINKS = (
     *(("changes", "Changes"), ("models", "Models"), ("trade", "What it costs")),
@@ -83,14 +83,18 @@ def render_index(runs: Sequence[PastRun]) -> str:
     return _page("Past runs", el("header", el("h1", "Past runs")), body)
 
 
-def render_across_page(across: Across) -> str:
+def render_across_page(across: "Across") -> str:
     """A page of models over several data sets, with the critical-difference diagram."""
+    from evalkit.report.html._across import across_body
+
     title = f"{across.metric} over {len(across.sets)} data sets"
     return _page(title, el("header", el("h1", title)), el("main", across_body(across)))
 
 
-def render_selection_page(selection: Selection) -> str:
+def render_selection_page(selection: "Selection") -> str:
     """A page with the trials of a selection, the race, and what the winner is worth."""
+    from evalkit.report.html._selection import selection_body
+
     return _page(
         selection.name,
         el("header", el("h1", selection.name), el("p", selection.selection_id, class_="soft")),

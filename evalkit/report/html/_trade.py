@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from evalkit.metrics import registry_of
+from evalkit.metrics import registry, registry_of
 from evalkit.report.entries import Estimate
 from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import Spot, trade_plot
@@ -16,13 +16,12 @@ MOST_PLOTS = 3
 
 def trade_section(report: Report) -> Html | None:
     """The first metric of accuracy against up to three of lists, where there are two models."""
-    metrics = registry_of("lists")
     directed = [
         label
         for label in report.leading
         if (found := _of_all(report, label)) and found[0].higher_is_better is not None
     ]
-    of_lists = [label for label in directed if _of_all(report, label)[0].name in metrics]
+    of_lists = [label for label in directed if _is_of_lists(_of_all(report, label)[0].name)]
     accuracy = next((label for label in directed if label not in of_lists), None)
     if accuracy is None or not of_lists:
         return None
@@ -40,6 +39,11 @@ def trade_section(report: Report) -> Html | None:
         el("p", note, class_="soft"),
         el("div", drawn, class_="plots"),
     )
+
+
+def _is_of_lists(name: str) -> bool:
+    """Whether a metric is one of lists, whose files are read last."""
+    return name not in registry() and name in registry_of("lists")
 
 
 def _of_all(report: Report, label: str) -> list[Estimate]:

@@ -1,0 +1,152 @@
+"""What metrics of lists look at in one share of the users; loaded where one is asked for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.conclusions.shown import key_of
+from evalkit.ids import USER_KEY, Share, as_keys
+from evalkit.lists import ListCollector, ListWork, Measure
+from evalkit.looks.shown import Shares, ShownSums
+from evalkit.metrics import Lists, Request, family_of
+from evalkit.rankings._job import RankingJob
+from evalkit.rankings._splits import Split
+from evalkit.rankings._sums import RankingSums
+from evalkit.ranks import RankScan, scan_alike
+from evalkit.sources import Table, reading
+from evalkit.sums import Pair, add_to
+from evalkit.truth import BATCH_ROWS, Train, Truth
+from evalkit.values.gather import RankSets
+
+
+@dataclass(frozen=True, slots=True)
+class ShareLists:
+    """The lists of one share of the users.
+
+    Args:
+        measure: what gives users their values.
+    """
+
+    job: RankingJob
+    work: ListWork
+    truth: Truth
+    measure: Measure
+
+    @classmethod
+    def of(
+        cls,
+        job: RankingJob,
+        truth: Truth,
+        train: Train | None,
+        share: Share | None,
+        held: Mapping[str, RankSets],
+    ) -> "ShareLists":
+        """What stands beside the lists of some models, whose items must all have been met."""
+        tables, config, work = job.tables, job.config, job.lists
+        assert work is not None
+        reference, earlier = None, dict[str, tuple[Lists, ...]]()
+        named = config.metrics.reference or ""
+        if config.reference_is_model and named in held:
+            rules = held[named].sets
+            reference = next(each.lists for each in rules.values() if each.lists is not None)
+        elif tables.reference is not None:
+            found = _other_lists(job, tables.reference, "reference", truth, train, share)
+            reference = next(iter(found.values()), None)
+        for (model, _), before in zip(tables.rankings, tables.earlier, strict=False):
+            for table in reversed(before):
+                for name, each in _other_lists(job, table, model, truth, train, share).items():
+                    earlier[name] = (*earlier.get(name, ()), each)
+        targets = _targets(truth, tables.users) if "users" in work.needs else None
+        measure = work.measure(truth, train, targets=targets, reference=reference, earlier=earlier)
+        return cls(job, work, truth, measure)
+
+    def add(
+        self,
+        ranks: Mapping[str, RankSets],
+        pairs: Sequence[Pair],
+        split: Split,
+        sums: RankingSums,
+    ) -> None:
+        """Add up what metrics of all lists together are made of, and count unknown items."""
+        self._note_unknown(ranks, sums)
+        job, hashes = self.job, self.truth.stable_hashes()
+        groups: dict[object, list[Request]] = {}
+        for each in job.measured:
+            if family_of(each) in ("counts", "sums"):
+                groups.setdefault(each.policies, []).append(each)
+        for requests in groups.values():
+            held = {
+                name: each.sets[each.rules_of(requests[0], job.config.policies)]
+                for name, each in ranks.items()
+            }
+            lists = {name: each.lists for name, each in held.items() if each.lists is not None}
+            present = {name: held[name].present for name in lists}
+            for names in (
+                [lists] if job.compares else [{name: each} for name, each in lists.items()]
+            ):
+                share = Shares(
+                    self.measure,
+                    names,
+                    {name: present[name] for name in names},
+                    hashes,
+                    split.users,
+                    split.cells,
+                    pairs,
+                    job.threads,
+                )
+                key = key_of(requests[0], "" if job.compares else next(iter(names)))
+                add_to(sums.shown, key, ShownSums.of(share, requests))
+
+    def _note_unknown(self, ranks: Mapping[str, RankSets], sums: RankingSums) -> None:
+        """Rows of items that the table of items lacks."""
+        items = self.measure.beside.items
+        if not items.has_table:
+            return
+        for name, by_rules in ranks.items():
+            lists = next((each.lists for each in by_rules.sets.values() if each.lists), None)
+            if lists is not None:
+                sums.models[name].note_unknown(*self.work.unknown_rows(items, lists))
+
+
+def _other_lists(
+    job: RankingJob,
+    table: Table,
+    model: str | None,
+    truth: Truth,
+    train: Train | None,
+    share: Share | None,
+) -> dict[str, Lists]:
+    """The lists of every model of a table that is not measured itself."""
+    assert job.lists is not None
+    policies, drops = job.config.policies, job.config.train
+    scan = RankScan(
+        table,
+        model,
+        truth,
+        policies.model_copy(update={"unknown_users": "skip"}),
+        job.threads,
+        train=train,
+        drop_seen=drops is not None and drops.drop_seen,
+        sample=job.sample_of_users(),
+        share=share,
+        collector=ListCollector(job.lists.codes, truth.n_users, job.lists.depth_beside),
+    )
+    (probes,) = scan_alike([scan])
+    lists = {name: each.ranks.lists for name, each in probes.items()}
+    return {name: each for name, each in lists.items() if each is not None}
+
+
+def _targets(truth: Truth, users: Table | None) -> npt.NDArray[np.bool_]:
+    """Who should have got a list: the users of their table, or those of the truth."""
+    if users is None:
+        if truth.is_extra is None:
+            return np.ones(truth.n_users, dtype=np.bool_)
+        return ~truth.is_extra
+    targets = np.zeros(truth.n_users, dtype=np.bool_)
+    with reading(users):
+        for rows in users.stream([truth.user_plan.key().alias(USER_KEY)], most=BATCH_ROWS):
+            codes = truth.codes_of(as_keys(rows[USER_KEY].drop_nulls()))
+            targets[codes[codes >= 0]] = True
+    return targets
