@@ -135,11 +135,16 @@ def _group(pairs: Sequence[Comparison], words: str) -> str:
 
 
 def limits(of: Estimate | Comparison) -> str:
-    """` (0.113 … 0.138)`, of differences with their signs; nothing where there is no interval."""
-    if of.low is None or of.high is None:
+    """` (0.113 … 0.138)`, of differences with their signs; nothing where there is no interval.
+
+    Those of a difference are the ones that its verdict goes with.
+    """
+    is_pair = isinstance(of, Comparison)
+    low, high = of.judged_limits if isinstance(of, Comparison) else (of.low, of.high)
+    if low is None or high is None:
         return ""
-    form = f"{'+' if isinstance(of, Comparison) else ''}.{_digits(of)}f"
-    return f" ({of.low:{form}} … {of.high:{form}})"
+    form = f"{'+' if is_pair else ''}.{_digits(of)}f"
+    return f" ({low:{form}} … {high:{form}})"
 
 
 def _digits(of: Estimate | Comparison) -> int:

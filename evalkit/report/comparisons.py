@@ -1,7 +1,8 @@
 """Comparisons as a terminal shows them, and what they are corrected for."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from evalkit.errors import clean
 from evalkit.report.entries import Comparison, StatisticsUsed
@@ -11,7 +12,11 @@ from evalkit.report.text import display_width, pad, shorten, shorten_all
 
 GAP = "  "
 SHORTEST_NAME, LONGEST_NAME = 6, 24
-LEFT_OUT_FIRST = (("low", "high"), ("p",), ("users needed",), ("would see",))  # of narrow terminals
+FAMILY = "family"
+LEFT_OUT_FIRST = (  # of narrow terminals
+    *(("low", "high"), ("by margin",), ("p not inferior",), ("p equivalent",), ("p",)),
+    *(("users needed",), ("would see",), ("corrected",)),
+)
 TESTS = {
     "t": "paired t test",
     "mcnemar": "McNemar's exact test",
@@ -39,6 +44,10 @@ def comparison_lines(report: Report, *, width: int, power: bool = False) -> list
         rows = [each for each in overall if each.baseline == baseline]
         title = f"compared with {clean(baseline)}"
         lines += ["", shorten(f"{title}: {_how(rows, used)}", width)]
+        primary = dict.fromkeys(each.metric for each in rows if each.family == "primary")
+        if primary:
+            named = ", ".join(map(clean, primary))
+            lines.append(shorten(f"primary: {named}; the rest is exploratory", width))
         lines += _table(rows, width=width, power=power)
     for standing in report.standings:
         names = [f"{clean(name)} {letters}" for name, _, letters in standing.models]
@@ -68,6 +77,57 @@ def finding_lines(report: Report, *, width: int) -> list[str]:
     return lines
 
 
+def how_corrected(used: StatisticsUsed | None) -> str:
+    """`Holm over 12 tests`; nothing where nothing is corrected."""
+    if used is None or used.correction == "none" or used.n_tests < 2:
+        return ""
+    return f"{CORRECTIONS.get(used.correction, used.correction)} over {used.n_tests} tests"
+
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """One more column of comparisons: its head, what it says, and a cell for each."""
+
+    head: str
+    about: str
+    cells: list[str]
+
+
+Show = Callable[[float | None, Comparison], str]
+
+
+def further_columns(rows: Sequence[Comparison], show: Show) -> list[Further]:
+    """What stands beside plain limits and p-values, where it is more than they say.
+
+    Args:
+        show: a difference as its neighbours are shown, with its sign.
+    """
+    found = []
+
+    def limits(low: float | None, high: float | None, each: Comparison) -> str:
+        return "-" if low is None or high is None else f"{show(low, each)} … {show(high, each)}"
+
+    if any(each.judged_limits != (each.low, each.high) for each in rows):
+        cells = [limits(*each.judged_limits, each) for each in rows]
+        found.append(Further("corrected", "limits that the verdict goes with", cells))
+    if any(each.low_margin is not None for each in rows):
+        about = {
+            "p equivalent": "of the test that they differ by the margin",
+            "p not inferior": "of the test that it is worse by the margin",
+            "by margin": "limits of these two tests, at 1 - 2 (1 - level)",
+        }
+        for head, cells in (
+            ("p equivalent", [show_p(each.p_equivalent) for each in rows]),
+            ("p not inferior", [show_p(each.p_not_inferior) for each in rows]),
+            ("by margin", [limits(each.low_margin, each.high_margin, each) for each in rows]),
+        ):
+            found.append(Further(head, about[head], cells))
+    if any(each.family for each in rows):
+        about_family = "primary metrics are corrected together, all else apart from them"
+        found.append(Further(FAMILY, about_family, [each.family or "-" for each in rows]))
+    return found
+
+
 def _how(rows: Sequence[Comparison], used: StatisticsUsed | None) -> str:
     name = rows[0].test.removesuffix(OF_TAIL)
     test = TESTS.get(name, name)
@@ -75,9 +135,8 @@ def _how(rows: Sequence[Comparison], used: StatisticsUsed | None) -> str:
         test += ", beyond the draws a tail"
     if used is None:
         return test
-    correction = CORRECTIONS.get(used.correction, used.correction)
-    family = f"{used.n_tests} test{'s' if used.n_tests != 1 else ''}"
-    return f"{test}, {correction} over {family}, {used.level:.0%} intervals"
+    how = how_corrected(used) or ("1 test" if used.n_tests == 1 else CORRECTIONS["none"])
+    return f"{test}, {how}, {used.level:.0%} intervals"
 
 
 def _table(rows: Sequence[Comparison], *, width: int, power: bool) -> list[str]:
@@ -87,6 +146,7 @@ def _table(rows: Sequence[Comparison], *, width: int, power: bool) -> list[str]:
         "low": [_signed(each.low, each) for each in rows],
         "high": [_signed(each.high, each) for each in rows],
         "p": [show_p(each.p_adjusted) for each in rows],
+        **{each.head: each.cells for each in further_columns(rows, _signed) if each.head != FAMILY},
     }
     if power:
         seen = [_signed(each.smallest_difference, each).lstrip("+") for each in rows]

@@ -151,6 +151,13 @@ class Comparison:
     low_margin: float | None = None
     high_margin: float | None = None
 
+    @property
+    def judged_limits(self) -> tuple[float | None, float | None]:
+        """The limits that go with the verdict: the adjusted ones, where there are any."""
+        if self.low_adjusted is None or self.high_adjusted is None:
+            return self.low, self.high
+        return self.low_adjusted, self.high_adjusted
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

@@ -4,6 +4,7 @@ import math
 import re
 
 from evalkit.errors import clean
+from evalkit.report.comparisons import how_corrected
 from evalkit.report.findings import HEAD, MOST_ON_PAPER, NOTE, TITLE, Found, found_by_pair
 from evalkit.report.record import Report
 from evalkit.report.shown import definitions
@@ -73,8 +74,10 @@ def _table(report: Report, group: Group, marked: set[tuple[str, str]]) -> str:
     if marked and used is not None and used.baseline is not None:
         lines.append(
             rf"% dagger: differs from {clean(used.baseline)}, {used.test} test, "
-            rf"{used.correction} correction, level {used.level:g}"
+            rf"{how_corrected(used) or 'no correction'}, level {used.level:g}"
         )
+        if report.primary:
+            lines.append(f"% primary: {', '.join(map(clean, report.primary))}; else exploratory")
     return "\n".join(lines) + "\n"
 
 

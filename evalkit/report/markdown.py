@@ -3,7 +3,7 @@
 import re
 
 from evalkit.errors import clean
-from evalkit.report.comparisons import show_p
+from evalkit.report.comparisons import further_columns, show_p
 from evalkit.report.findings import (
     HEAD,
     MOST_ON_PAPER,
@@ -83,21 +83,19 @@ def _comparison_lines(report: Report) -> list[str]:
     overall = [each for each in report.comparisons if each.segment is None]
     if not overall:
         return []
-    lines = [
-        *("## Comparisons", ""),
-        "| candidate | baseline | metric | difference | interval | p | verdict |",
-        "| :-- | :-- | :-- | --: | :-: | --: | :-- |",
-    ]
-    for each in overall:
+    further = further_columns(overall, lambda number, _: f"{number:+.4f}")
+    heads = ["difference", "interval", "p", *(column.head for column in further), "verdict"]
+    lines = [*("## Comparisons", ""), _row(["candidate", "baseline", "metric", *heads])]
+    lines.append(_row([*[":--"] * 3, *["--:"] * (len(heads) - 1), ":--"]))
+    for place, each in enumerate(overall):
         p_value = each.p_value if each.p_adjusted is None else each.p_adjusted
         limits = "-"
         if each.low is not None and each.high is not None:
             limits = f"{each.low:+.4f} … {each.high:+.4f}"
-        names = (escape(each.candidate), escape(each.baseline), escape(each.metric))
-        shown = show_p(p_value)
-        lines.append(
-            _row([*names, f"{each.delta:+.4f}", limits, escape(shown), escape(each.verdict)])
-        )
+        shown = [show_p(p_value), *(column.cells[place] for column in further), each.verdict]
+        names = (each.candidate, each.baseline, each.metric)
+        cells = [*map(escape, names), f"{each.delta:+.4f}", limits, *map(escape, shown)]
+        lines.append(_row(cells))
     return [*lines, ""]
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from evalkit.errors import clean
 from evalkit.report.answer import Answer, answer_of
-from evalkit.report.comparisons import show_p
-from evalkit.report.entries import Comparison, Estimate
+from evalkit.report.comparisons import how_corrected, show_p
+from evalkit.report.entries import Comparison
 from evalkit.report.findings import NOTHING, searches, standing_out
 from evalkit.report.record import Report
 from evalkit.report.segmented import worst_segments
@@ -106,12 +106,12 @@ def _primary_lines(report: Report, overall: Group, answer: Answer, width: int) -
     digits = decimals_for(half_widths(cells), [each.value for each in cells])
     columns = [
         _Column("value", show_values([each.value for each in cells])),
-        _Column("interval", [_limits(each, digits) for each in cells], rank=2),
+        _Column("interval", [_limits((each.low, each.high), digits) for each in cells], rank=2),
     ]
     pairs = [answer.pairs.get(model) for model in models]
     if answer.pairs:
         columns += _pair_columns(pairs, answer)
-        columns.append(_Column("p", [show_p(each.p_adjusted) if each else "" for each in pairs], 1))
+        columns.append(_Column("p", [show_p(each.p_adjusted) if each else "" for each in pairs], 3))
         verdicts = [each.verdict if each else "" for each in pairs]
         if answer.reference in models:
             verdicts[models.index(answer.reference)] = "reference"
@@ -121,7 +121,9 @@ def _primary_lines(report: Report, overall: Group, answer: Answer, width: int) -
     said = [count_noun(users, "user")] if users is not None else []
     said.append(f"{level:.0%} intervals")
     if answer.reference is not None:
-        said.append(f"differences to {clean(answer.reference)}, paired by user")
+        how = how_corrected(report.statistics)
+        said.append(f"paired differences to {clean(answer.reference)}")
+        said[-1] += f", {how}" if how else ""
     lines = _said("; ".join(said), width)
     lines += _table(answer.metric, models, columns, width)
     if len(known) > len(models):
@@ -130,21 +132,21 @@ def _primary_lines(report: Report, overall: Group, answer: Answer, width: int) -
 
 
 def _pair_columns(pairs: Sequence[Comparison | None], answer: Answer) -> list[_Column]:
-    """Differences and their intervals, with the digits that those of all users deserve."""
+    """Differences and the limits that their verdicts go with, in the digits of those of all."""
     overall = answer.pairs.values()
     digits = decimals_for(half_widths(overall), [each.delta for each in overall])
+    limits = [_limits(each.judged_limits, digits, sign="+") if each else "" for each in pairs]
     return [
         _Column("delta", [f"{each.delta:+.{digits}f}" if each else "" for each in pairs]),
-        _Column(
-            "interval", [_limits(each, digits, sign="+") if each else "" for each in pairs], rank=3
-        ),
+        _Column("interval", limits, rank=1),
     ]
 
 
-def _limits(of: Estimate | Comparison, digits: int, *, sign: str = "") -> str:
-    if of.low is None or of.high is None:
+def _limits(of: tuple[float | None, float | None], digits: int, *, sign: str = "") -> str:
+    low, high = of
+    if low is None or high is None:
         return "-"
-    return f"{of.low:{sign}.{digits}f} … {of.high:{sign}.{digits}f}"
+    return f"{low:{sign}.{digits}f} … {high:{sign}.{digits}f}"
 
 
 def _table(head: str, names: Sequence[str], columns: Sequence[_Column], width: int) -> list[str]:
@@ -228,7 +230,8 @@ def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
             cells = [each.estimate for each in shown_]
             digits = decimals_for(half_widths(cells), [each.value for each in cells])
             columns.append(_Column("value", show_values([each.value for each in cells])))
-            columns.append(_Column("interval", [_limits(each, digits) for each in cells], 2))
+            limits = [_limits((each.low, each.high), digits) for each in cells]
+            columns.append(_Column("interval", limits, 2))
         names = [f"{each.segmentation} = {each.segment}" for each in shown_]
     if total > len(names):
         title += f" ({len(names)} of {total:,}; {ALL})"

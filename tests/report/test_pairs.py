@@ -53,6 +53,43 @@ def test_what_does_not_exist_stays_away():
     assert str(turned(replace(PAIR, delta=0.0)).delta) == "0.0"
 
 
+@pytest.mark.parametrize("format", ["screen", "table", "markdown", "html"])
+def test_limits_beside_a_verdict_are_those_that_it_goes_with(format):
+    report = page_report(2, 2)
+    pair = replace(
+        report.comparisons[0],
+        delta=0.0305,
+        low=0.0105,
+        high=0.0505,
+        low_adjusted=-0.0172,
+        high_adjusted=0.0783,
+        p_adjusted=0.21,
+        verdict="cannot tell",
+        family="primary",
+        p_equivalent=0.77,
+        p_not_inferior=0.031,
+        low_margin=0.0123,
+        high_margin=0.0482,
+    )
+    used = replace(report.statistics, correction="holm", n_tests=5, baseline=pair.baseline)
+
+    found = replace(report, comparisons=(pair,), statistics=used, gates=(), primary=("nDCG@5",))
+    shown = render(found, format, width=200).replace("\u2212", "-")
+
+    told = re.sub(r"\s+", " ", shown)
+    sentence = r"undecided against popularity, by \+0\.03\d+ \(-0\.017"
+    wanted = {
+        "screen": (sentence, "Holm over 5 tests"),
+        "html": (sentence, "Holm over 5 tests", "p equivalent", "primary"),
+    }
+    for each in wanted.get(format, ("p equivalent", "p not inferior", "primary")):
+        assert re.search(each, told), each
+    assert re.search(r"-0\.017\d* … \+0\.078", told)
+    if format != "screen":
+        assert re.search(r"\+0\.012\d* … \+0\.048", told)
+        assert {"0.770", "0.031"} <= set(re.findall(r"0\.770|0\.031", told))
+
+
 def test_pairs_with_a_baseline_are_those_it_is_in():
     pairs = [PAIR, replace(PAIR, baseline="a", candidate="base"), replace(PAIR, baseline="a")]
 

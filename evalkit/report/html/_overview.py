@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from evalkit.report.answer import Answer, answer_of, best_first
+from evalkit.report.comparisons import further_columns, how_corrected, show_p
 from evalkit.report.entries import Comparison, Estimate, Gate
 from evalkit.report.findings import (
     HEAD,
@@ -163,9 +164,12 @@ def changes_section(report: Report) -> Html | None:
             parts.append(el("p", note, class_="soft"))
     how = ""
     if used is not None:
-        adjusted = "" if used.correction == "none" else f", p-values adjusted by {used.correction}"
-        adjusted += f" over {used.n_tests} tests" if adjusted and used.n_tests else ""
-        how = f"Paired by user; {used.level:.0%} intervals; test: {used.test}{adjusted}."
+        corrected = how_corrected(used)
+        how = f"Paired by user; {used.level:.0%} intervals; test: {used.test}. "
+        if corrected:
+            how += f"Verdicts, their p and limits are corrected: {corrected}. "
+        if any(each.family for each in chosen):
+            how += "Comparisons by other than primary metrics are exploratory."
     return join(
         el("h2", "What changed since the baseline", id="changes"),
         el("p", how, class_="soft") if how else None,
@@ -216,7 +220,7 @@ def _changes(report: Report, baseline: str, comparisons: Sequence[Comparison]) -
         rows = [
             Row(
                 each.candidate,
-                (Mark(each.delta, each.low, each.high, series.get(each.candidate, 0)),),
+                (Mark(each.delta, *each.judged_limits, series.get(each.candidate, 0)),),
                 each.verdict,
             )
             for each in of
@@ -236,10 +240,6 @@ def _changes(report: Report, baseline: str, comparisons: Sequence[Comparison]) -
 
 def comparison_table(comparisons: Sequence[Comparison]) -> Html:
     """One row for each comparison."""
-    head = [
-        *("candidate", "baseline", "metric", "difference", "relative", "p", "wins", "ties"),
-        *("losses", "users", "verdict"),
-    ]
     by_metric = {
         metric: decimals_for(
             [
@@ -251,8 +251,16 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Html:
         )
         for metric in {each.metric for each in comparisons}
     }
+    further = further_columns(
+        comparisons, lambda number, of: show(number or 0.0, by_metric[of.metric], signed=True)
+    )
+    head = [
+        *("candidate", "baseline", "metric", "difference", "relative", "p"),
+        *(el("th", column.head, scope="col", title=column.about) for column in further),
+        *("wins", "ties", "losses", "users", "verdict"),
+    ]
     rows = []
-    for each in comparisons:
+    for place, each in enumerate(comparisons):
         digits = by_metric[each.metric]
         limits = None
         if each.low is not None and each.high is not None:
@@ -272,7 +280,8 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Html:
                 text_cell(each.metric),
                 el("td", show(each.delta, digits, signed=True), limits),
                 number_cell(relative),
-                number_cell("–" if p_value is None else _p(p_value)),
+                number_cell(show_p(p_value)),
+                *(number_cell(column.cells[place]) for column in further),
                 *map(_count_cell, (each.wins, each.ties, each.losses, each.n_users)),
                 el("td", el("b", each.verdict, class_=kind), class_="text"),
             ]
@@ -282,12 +291,6 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Html:
 
 def _count_cell(number: int | None) -> Html:
     return number_cell("–" if number is None else f"{number:,}")
-
-
-def _p(value: float) -> str:
-    if math.isnan(value):
-        return "–"
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def models_section(report: Report) -> Html:
