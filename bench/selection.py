@@ -1,8 +1,7 @@
-"""What a selection promises, by simulation, and what it costs beside separate runs.
+"""What a selection promises, by simulation.
 
     python bench/selection.py
     python bench/selection.py --draws 300 --users 1000
-    python bench/selection.py --draws 0 --trials 50 --logs-users 1e6      # cost alone
 
 Trials' true means are drawn around one mean with a given spread; users' values are correlated
 0.86 between trials. Of each draw of users the best is chosen. `plain` is the winner's own mean,
@@ -10,19 +9,10 @@ Trials' true means are drawn around one mean with a given spread; users' values 
 was chosen by: how far each is off on average, in standard errors of a mean, and how often its
 95 % interval holds the winner's true mean. `kept`: a race over 2 %, 10 % and all users kept the
 best trial, or one that is not worse by the paired interval.
-
-The cost is that of one process that measures all trials, chooses, and corrects, against the same
-trials measured by one `evalkit evaluate` each, in CPU seconds of whole processes.
 """
 
-import os
-import resource
-import subprocess
 import sys
-import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -56,7 +46,7 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What was found, and the tables of it."""
+    """What was found, and the table of it."""
 
     machine: Machine
     promises: tuple[Promise, ...]
@@ -116,56 +106,19 @@ def simulate(spread: float, n_trials: int, draws: int, n_users: int, replicates:
     )
 
 
-def cost(folder: Path, n_users: int, n_trials: int, depth: int) -> list[str]:
-    """CPU seconds of a selection, and of the same trials one run each."""
-    program = [sys.executable, "-m", "evalkit"]
-    logs = folder / "logs"
-    made = ["synth", "--users", str(n_users), "--depth", str(depth), "--models", str(n_trials)]
-    subprocess.run([*program, *made, "--out", str(logs), "-q"], check=True, stdout=2)
-    names = [f"model-{number + 1}" for number in range(n_trials)]
-    tables = "".join(
-        f'[[rankings]]\nmodel = "{name}"\npath = "logs/rankings/{name}"\n' for name in names
-    )
-    lines = []
-    once = [*program, "evaluate", "--truth", str(logs / "truth"), "-m", "nDCG@20", "-q"]
-    apart = sum(
-        cpu_of([*once, "--rankings", f"{name}={logs / 'rankings' / name}"], folder)
-        for name in names[: min(5, n_trials)]
-    ) * n_trials / min(5, n_trials)  # fmt: skip
-    for estimate in ("none", "bbc"):
-        config = folder / f"{estimate}.toml"
-        section = f'[selection]\nmetric = "nDCG@20"\nestimate = "{estimate}"\nreplicates = 200\n'
-        config.write_text(f'[truth]\npath = "logs/truth"\n{tables}{section}')
-        own = cpu_of([*program, "select", str(config), "-q"], folder)
-        lines.append(f"| {n_trials} | {n_users:,} | {estimate} | {own:.1f} | {apart:.1f} | "
-                     f"{own / apart:.2f} |")  # fmt: skip
-    return lines
-
-
-def cpu_of(command: Sequence[str], folder: Path) -> float:
-    """CPU seconds of a process and its children."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, env=os.environ)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
 def main() -> None:
-    """Simulate, measure, and print both tables."""
+    """Simulate, and print the table."""
     parser = make_parser(__doc__)
     parser.add_argument("--draws", type=count, default=300)
     parser.add_argument("--users", type=count, default=1000)
     parser.add_argument("--replicates", type=count, default=200)
-    parser.add_argument("--trials", type=count, default=0, help="Measure the cost of so many.")
-    parser.add_argument("--logs-users", type=count, default=100_000)
-    parser.add_argument("--depth", type=count, default=20)
     given = parser.parse_args()
     lines = [
         "| spread | trials | plain: off, holds | corrected: off, holds | test: off, holds | kept |",
         "| ---: | ---: | --- | --- | --- | ---: |",
     ]
     found = []
-    for spread, n_trials in POPULATIONS if given.draws else ():
+    for spread, n_trials in POPULATIONS:
         each = simulate(spread, n_trials, given.draws, given.users, given.replicates)
         found.append(each)
         shown = (
@@ -178,11 +131,6 @@ def main() -> None:
         )
         lines.append(f"| {spread:g} | {n_trials} | {' | '.join(shown)} | {each.kept:.1f} |")
         print(lines[-1], file=sys.stderr, flush=True)
-    if given.trials:
-        lines += ["", "| trials | users | estimate | select, CPU s | separate runs | ratio |"]
-        lines += ["| ---: | ---: | --- | ---: | ---: | ---: |"]
-        with tempfile.TemporaryDirectory(prefix="evalkit-select-") as scratch:
-            lines += cost(Path(scratch), given.logs_users, given.trials, given.depth)
     record = Record(describe_machine(), tuple(found), tuple(lines))
     stamp = record.machine.when.replace(":", "").replace("-", "")
     write(given.out, f"select-{stamp}", record, "\n".join(lines))
