@@ -189,13 +189,12 @@ def _race(
     rungs: list[Rung] = []
     for share in shares:
         found = measure_trials(config, tables, how, share)
-        names, n_users = list(tables), found.values.shape[0]
+        names, n_users = list(tables), found.n_users
         dropped: list[str] = []
         if share < 1 and section.screen is not None:
             first = next(iter(found.estimates[names[0]].values()))
             sign = -1.0 if first.higher_is_better is False else 1.0
-            counted = ~np.isnan(found.values).any(axis=1)
-            values = sign * found.values[counted]
+            values, _ = found.counted(range(len(names)), sign)
             rule = {"level": config.statistics.level, "keep": section.screen.keep}
             if values.shape[0] > 1:
                 out, deltas, reach = hopeless(values, n_tests=n_tests, **rule)
@@ -261,8 +260,10 @@ def _field_of(
             at="selection.constraints",
             hint="the nearest: " + min(found.models, key=lambda name: len(unmet[name])),
         )
-    counted = ~np.isnan(found.values).any(axis=1)
-    if not counted.any():
+    order = [found.models.index(name) for name in may]
+    n_listed, n_none = found.n_users, found.n_uncounted()
+    values, keys = found.counted(order, sign)
+    if not keys.size:
         raise DataError(
             "no user counts for all trials",
             code="no-common-user",
@@ -270,8 +271,7 @@ def _field_of(
             hint='missing_ranking = "zero" under [policies] counts users without a ranking',
         )
     warnings = []
-    n_uneven = int((~counted & ~np.isnan(found.values).all(axis=1)).sum())
-    if n_uneven:
+    if n_uneven := n_listed - n_none - keys.size:
         message = f"{n_uneven:,} users count for some trials only, and are left out of comparisons"
         warnings.append(Warning_("unequal-users", message))
     lacking = {each for each in found.lacking.values()}
@@ -279,10 +279,7 @@ def _field_of(
         few, many = min(lacking), max(lacking)
         message = f"the trials rank unequal users: {few:,} to {many:,} users have no ranking"
         warnings.append(Warning_("unequal-users", message))
-    order = [found.models.index(name) for name in may]
-    values = np.ascontiguousarray(sign * found.values[counted][:, order])
-    costs_of = np.array([costs[name] for name in may])
-    return _Field(may, values, found.keys[counted], costs_of), warnings
+    return _Field(may, values, keys, np.array([costs[name] for name in may])), warnings
 
 
 def _known(number: float | None) -> float:

@@ -1,6 +1,8 @@
 """The values of users, of one metric and many trials: a run for some trials at a time."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,16 +10,17 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import Config, RankingsTable, SegmentsSection, StatisticsSection
-from evalkit.errors import DataError
+from evalkit.errors import DataError, MachineError
 from evalkit.ids import USER_KEY, plan_ids, stable_hashes
 from evalkit.report import Estimate, Report
 from evalkit.street import run_config
 from evalkit.values.settle import as_measured
 
 Values = npt.NDArray[np.float64]
-ROOM = 512 << 20  # for the values of the trials that are measured together
+ROOM = 128 << 20  # for the values of the trials that are measured together
 BYTES_A_USER = 64  # of one trial: ids, values, and their copies while they are sorted
 MOST_TOGETHER = 16
+ROWS_A_BLOCK = 1 << 14
 
 
 @dataclass(slots=True)
@@ -37,6 +40,30 @@ class Measured:
     keys: npt.NDArray[np.uint64]
     estimates: dict[str, dict[str, Estimate]]
     lacking: dict[str, int]
+
+    @property
+    def n_users(self) -> int:
+        """Users of the truth, whether or not they count."""
+        return self.keys.size
+
+    def n_uncounted(self) -> int:
+        """Users who count for no trial."""
+        return int(np.isnan(self.values).all(axis=1).sum())
+
+    def counted(self, order: Sequence[int], sign: float) -> tuple[Values, npt.NDArray[np.uint64]]:
+        """The values of some trials, times a sign, and keys, of users who count for all trials.
+
+        They are laid over the values that were here, which are gone: there is one copy of them.
+        """
+        kept, found = 0, np.empty_like(self.keys)
+        for first in range(0, self.n_users, ROWS_A_BLOCK):
+            block = self.values[first : first + ROWS_A_BLOCK]
+            counts = ~np.isnan(block).any(axis=1)
+            rows = sign * block[counts][:, order]
+            self.values[kept : kept + len(rows), : len(order)] = rows
+            found[kept : kept + len(rows)] = self.keys[first : first + ROWS_A_BLOCK][counts]
+            kept += len(rows)
+        return self.values[:kept, : len(order)], found[:kept]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,28 +96,45 @@ def measure_trials(
     Args:
         share: of the users, drawn by a hash of their ids; smaller ones lie within larger ones.
     Raises:
-        RequestError, DataError, MachineError: as `street.run_config`.
+        RequestError, DataError, MachineError: as `street.run_config`; the values of users do not
+            fit beside a run [memory-limit].
     """
     names, found = list(tables), None
-    place, step = 0, 1  # the first one tells how many users there are
+    place, step, held = 0, 1, 0  # the first one tells how many users there are
     while place < len(names):
         some = names[place : place + step]
         own = config.model_copy(update={"rankings": tuple(tables[name] for name in some)})
-        report = run_config(
-            own,
-            threads=how.threads,
-            memory_limit=how.memory_limit,
-            sample=None if share == 1 else share,
-            per_user=True,
-        )
-        found = found or _room_for(report, names)
+        with beside_values(held):
+            report = run_config(
+                own,
+                threads=how.threads,
+                memory_limit=None if how.memory_limit is None else max(0, how.memory_limit - held),
+                sample=None if share == 1 else share,
+                per_user=True,
+            )
+        if found is None:
+            found = _room_for(report, names)
+            held = found.values.nbytes + BYTES_A_USER * found.n_users
         for name in some:
             _take(report, name, found)
         place += step
-        n_users = max(1, found.values.shape[0])
-        step = max(1, min(MOST_TOGETHER, ROOM // (BYTES_A_USER * n_users)))
+        step = max(1, min(MOST_TOGETHER, ROOM // (BYTES_A_USER * max(1, found.n_users))))
     assert found is not None
     return found
+
+
+@contextmanager
+def beside_values(held: int) -> Iterator[None]:
+    """Say of a limit that is too small what else is held."""
+    try:
+        yield
+    except MachineError as error:
+        if error.code != "memory-limit" or not held:
+            raise
+        mib = -(-held >> 20)
+        message = f"beside the values of all users and trials, {mib:,} MiB, {error.message}"
+        hint = re.sub(r"\d+(?=MiB)", lambda found: str(int(found[0]) + mib), error.hint)
+        raise MachineError(message, code=error.code, at=error.at, hint=hint) from error
 
 
 def _room_for(report: Report, names: Sequence[str]) -> Measured:

@@ -98,7 +98,8 @@ def corrected_estimate(
     n_users, n_trials = values.shape
     if n_users > MOST_USERS:
         refuse_users(n_users)
-    exponent = grid_exponent(float(np.abs(values).max(initial=0.0)))
+    largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+    exponent = grid_exponent(largest)
     exponents = np.full(n_trials, exponent, dtype=np.int64)
     starts = np.empty(n_users, dtype=np.uint64)
     start_streams(np.require(keys, np.uint64, ["C", "W"]), np.uint64(seed % 2**64), starts)
@@ -181,7 +182,7 @@ def halved_estimate(values: Values, halves: npt.NDArray[np.bool_], choose: Choos
         >>> round(halved_estimate(values, halves, choose_best), 6)
         0.45
     """
-    first, second = values[halves].mean(axis=0), values[~halves].mean(axis=0)
+    first, second = (values.mean(axis=0, where=each[:, None]) for each in (halves, ~halves))
     chosen = choose(np.stack([first, second]))
     return float((second[chosen[0]] + first[chosen[1]]) / 2)
 
@@ -197,8 +198,12 @@ def paired_errors(values: Values, best: int) -> Values:
     n_users = values.shape[0]
     if n_users < 2:
         return np.full(values.shape[1], np.nan)
-    differences = values - values[:, best : best + 1]
-    errors: Values = differences.std(axis=0, ddof=1) / math.sqrt(n_users)
+    means, squares = values.mean(axis=0), np.zeros(values.shape[1])
+    means -= means[best]
+    for first in range(0, n_users, TOGETHER):  # no copy of all values
+        block = values[first : first + TOGETHER]
+        squares += ((block - block[:, best : best + 1] - means) ** 2).sum(axis=0)
+    errors: Values = np.sqrt(squares / (n_users - 1) / n_users)
     return errors
 
 

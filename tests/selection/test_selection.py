@@ -7,10 +7,11 @@ import polars as pl
 import pytest
 
 from evalkit.config import load_config
-from evalkit.errors import EvalkitError
+from evalkit.errors import EvalkitError, MachineError
 from evalkit.history.looks import find_looks, known_parts
 from evalkit.report.html import render_selection_page
 from evalkit.selection import How, choose_trial, finish, look_ahead
+from evalkit.selection._measure import beside_values
 from evalkit.statistics._draws import CHUNK, draw_poisson, start_streams
 from evalkit.statistics.selection import (
     choose_best,
@@ -200,6 +201,16 @@ def test_bad_tables_of_trials_are_refused(folder):
         with pytest.raises(EvalkitError) as error:
             chosen(folder)
         assert code in str(error.value)
+
+
+def test_a_limit_counts_the_values_beside_a_run():
+    hint, text = "give --memory-limit 400MiB", "a limit of 257 MiB is too small"
+
+    with pytest.raises(EvalkitError) as error, beside_values(100 << 20):
+        raise MachineError(text, code="memory-limit", hint=hint)
+
+    assert error.value.hint == "give --memory-limit 500MiB"
+    assert "beside the values of all users and trials, 100 MiB, a limit of" in str(error.value)
 
 
 def test_looks_are_counted_by_content_and_limited(folder):
