@@ -14,11 +14,11 @@ class Input:
     those of them are `guessed` that nobody named.
     """
 
-    role: str
+    role: str  # truth, rankings, train, ...
     model: str | None
     paths: tuple[str, ...]
-    rows: int
-    fingerprint: str | None
+    rows: int  # after where
+    fingerprint: str | None  # of the files; None of URLs and of tables in memory
     columns: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     guessed: tuple[str, ...] = ()
 
@@ -29,10 +29,10 @@ class TruthCounts:
 
     rows: int
     rows_used: int
-    rows_dropped: Mapping[str, int]
+    rows_dropped: Mapping[str, int]  # by reason
     users: int
     users_without_relevant: int
-    pairs: int
+    pairs: int  # of a user and a relevant item
     in_train: int | None = None  # of the pairs; None: no train log was given, or nobody counted
 
 
@@ -42,15 +42,15 @@ class ModelCounts:
 
     rows: int
     rows_used: int
-    rows_dropped: Mapping[str, int]
+    rows_dropped: Mapping[str, int]  # by reason
     users: int
-    users_without_ranking: int
-    users_without_truth: int
-    duplicates: int
+    users_without_ranking: int  # of the truth
+    users_without_truth: int  # whom the truth lacks
+    duplicates: int  # rows that list a user's item again
     duplicates_searched: str  # "relevant": among relevant items only; "all"
-    seen_in_train: int | None  # None: no train log was given
+    seen_in_train: int | None  # ranked items; None: no train log was given
     bad_ranks: int  # users with gaps or repeats
-    ties: int
+    ties: int  # hits whose score another row of the list has
     depth: int  # the longest list
     unknown_items: int = 0  # rows of the lists that metrics look at, of items that [items] lacks
 
@@ -69,18 +69,18 @@ class Estimate:
 
     model: str
     metric: str  # the label, unique within model and segment: nDCG@10
-    name: str
-    cutoff: int | None
-    parameters: Mapping[str, str | float]
+    name: str  # of the metric alone: nDCG
+    cutoff: int | None  # None: the whole list
+    parameters: Mapping[str, str | float]  # all of them, also those left at their defaults
     value: float  # NaN when undefined for every user
-    n_users: int
-    n_undefined: int
-    segmentation: str | None = None
+    n_users: int  # that the mean is over
+    n_undefined: int  # users who have no value, by the policies and the metric
+    segmentation: str | None = None  # None: all users
     segment: str | None = None
-    low: float | None = None
+    low: float | None = None  # limits of the interval
     high: float | None = None
     std_error: float | None = None
-    n_clusters: int | None = None
+    n_clusters: int | None = None  # where users vary together
     df: float | None = None  # of the interval, where users vary together
     policies: Mapping[str, str | float] = field(default_factory=dict)  # other than the defaults
     higher_is_better: bool | None = True  # not in report.json; None: nobody knows any more
