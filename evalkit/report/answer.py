@@ -30,6 +30,7 @@ class Answer:
         models: from best to worst.
         reference: the model that all others are compared with: the baseline, or the best one where
             every two were compared. None where there is none.
+        is_picked: the reference is the best by these very numbers, named by nobody.
         pairs: candidate -> its comparison with the reference, or else with its own baseline.
         kind: better, worse or undecided, of all that was compared; nothing without comparisons.
         sentence: all of that, in words.
@@ -38,6 +39,7 @@ class Answer:
     metric: str
     models: tuple[str, ...]
     reference: str | None
+    is_picked: bool
     pairs: Mapping[str, Comparison]
     kind: str
     sentence: str
@@ -53,9 +55,13 @@ def answer_of(report: Report, metric: str | None = None) -> Answer:
     ]
     ranked = best_first(found)
     reference, pairs = _compared(report, metric, [each.model for each in ranked])
+    baseline = report.statistics.baseline if report.statistics is not None else None
+    is_picked = reference is not None and reference != baseline
     verdicts = {each.verdict for each in pairs.values()}
     kind = "undecided" if pairs else ""
-    if "better" in verdicts and reference is not None:
+    if is_picked and verdicts == {"worse"}:
+        kind = "better"
+    elif "better" in verdicts and reference is not None:
         kind = "better"
     elif verdicts == {"worse"}:
         kind = "worse"
@@ -63,9 +69,10 @@ def answer_of(report: Report, metric: str | None = None) -> Answer:
         metric=metric,
         models=tuple(dict.fromkeys([*(each.model for each in ranked), *report.models])),
         reference=reference,
+        is_picked=is_picked,
         pairs=pairs,
         kind=kind,
-        sentence=_sentence(report, metric, ranked, reference, pairs),
+        sentence=_sentence(metric, ranked, pairs, picked=reference if is_picked else None),
     )
 
 
@@ -93,25 +100,26 @@ def _compared(
 
 
 def _sentence(
-    report: Report,
     metric: str,
     ranked: Sequence[Estimate],
-    reference: str | None,
     pairs: Mapping[str, Comparison],
+    *,
+    picked: str | None,
 ) -> str:
     if not ranked:
         return "there is no number to go by"
+    best = ranked[0]
+    said = "lowest" if best.higher_is_better is False else "highest"
     if not pairs:
-        best = ranked[0]
         value = f"{best.value:.{_digits(best)}f}{limits(best)}"
         if len(ranked) == 1:
             return f"by {metric}, {best.model} is at {value}"
-        said = "lowest" if best.higher_is_better is False else "highest"
+        ahead = f"{best.value - ranked[1].value:+.{_digits(best)}f}"
         return (
-            f"by {metric}, {best.model} is {said}, {value}; whether it is better than the others "
-            "was not tested"
+            f"by {metric}, {best.model} is {said}, {value}, {ahead} to {ranked[1].model}; "
+            "whether it is better than the others was not tested"
         )
-    parts = []
+    parts = [f"{picked} is {said} of {len(ranked)}"] if picked is not None else []
     for verdict, words in _GROUPS.items():
         of = [pairs[each.model] for each in ranked if each.model in pairs]
         of = [each for each in of if each.verdict == verdict]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 
 from evalkit.errors import clean
 from evalkit.report.answer import Answer, answer_of
@@ -46,6 +47,7 @@ MOST_ODD = 3  # models whose rows are told
 FEW_MODELS = 6  # of which all those metrics have room
 MOST_GATES = 8
 ALL = "--full shows all"
+TO_TEST = "--set statistics.pairs=all, or statistics.baseline=MODEL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,10 @@ def _primary_lines(report: Report, overall: Group, answer: Answer, width: int) -
         if answer.reference in models:
             verdicts[models.index(answer.reference)] = "reference"
         columns.append(_Column("verdict", verdicts, is_text=True))
+    elif len(cells) > 1:
+        ahead = [each.value - cells[0].value for each in cells]
+        shown = [f"{each:+.{digits}f}" if isfinite(each) else "-" for each in ahead[1:]]
+        columns.append(_Column("delta", ["", *shown]))
     users = overall.common_n_users
     level = report.statistics.level if report.statistics is not None else 0.95
     said = [count_noun(users, "user")] if users is not None else []
@@ -123,7 +129,11 @@ def _primary_lines(report: Report, overall: Group, answer: Answer, width: int) -
     if answer.reference is not None:
         how = how_corrected(report.statistics)
         said.append(f"paired differences to {clean(answer.reference)}")
+        said[-1] += ", the best of all" if answer.is_picked else ""
+        how = how or ("not corrected" if answer.is_picked and len(pairs) > 2 else "")
         said[-1] += f", {how}" if how else ""
+    elif not answer.pairs and len(cells) > 1:
+        said.append(f"differences to {clean(models[0])} are not tested: {TO_TEST}")
     lines = _said("; ".join(said), width)
     lines += _table(answer.metric, models, columns, width)
     if len(known) > len(models):

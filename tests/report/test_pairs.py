@@ -90,6 +90,25 @@ def test_limits_beside_a_verdict_are_those_that_it_goes_with(format):
         assert {"0.770", "0.031"} <= set(re.findall(r"0\.770|0\.031", told))
 
 
+def test_without_a_baseline_models_are_held_against_the_best():
+    report = replace(page_report(4, 2), gates=(), primary=("nDCG@10",))
+    named = report.statistics
+    picked = replace(report, statistics=replace(named, baseline=None, n_tests=6))
+    untested = replace(picked, comparisons=())
+    best = max((e for e in report.estimates if e.metric == "nDCG@10"), key=lambda e: e.value).model
+
+    said = " ".join(render(picked, "screen").split())
+    assert f"by nDCG@10, {best} is highest of 4; " in said
+    assert f"worse than {best}" in said
+    assert f"paired differences to {best}, the best of all" in said
+    assert " over 6 tests" in said
+    assert '<p class="verdict pass">' in render(picked, "html")
+    said = " ".join(render(untested, "screen").split())
+    assert "was not tested" in said
+    assert f"differences to {best} are not tested: --set statistics.pairs=all" in said
+    assert "reference" not in said
+
+
 def test_pairs_with_a_baseline_are_those_it_is_in():
     pairs = [PAIR, replace(PAIR, baseline="a", candidate="base"), replace(PAIR, baseline="a")]
 
