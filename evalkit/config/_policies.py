@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from pydantic_core import core_schema
 
-from evalkit.config._tables import Record
+from evalkit.config._tables import Record, key
 from evalkit.metrics import EXACT, POLICIES
 
 
@@ -39,77 +39,65 @@ class Policies(Record):
     empty_ranking: Annotated[str, OneOf("empty_ranking")] = default_of("empty_ranking")
     no_relevant: Annotated[str, OneOf("no_relevant")] = default_of("no_relevant")
     zeros: Annotated[str, OneOf("zeros")] = default_of("zeros")
-    unknown_users: Literal["skip", "count", "error"] = Field(
-        default="skip",
-        description="A ranked user that the truth lacks; always counted in the report. count: as "
+    unknown_users: Literal["skip", "count", "error"] = key(
+        "skip",
+        "A ranked user that the truth lacks; always counted in the report. count: as "
         "a user without relevant items.",
     )
     seen: Annotated[str, OneOf("seen")] = default_of("seen")
     duplicates: Annotated[str, OneOf("duplicates")] = default_of("duplicates")
     rel_size: Annotated[str, OneOf("rel_size")] = default_of("rel_size")
-    truth_duplicates: Literal["max", "error", "sum", "last"] = Field(
-        default="max", description="An item twice in a user's truth."
+    truth_duplicates: Literal["max", "error", "sum", "last"] = key(
+        "max", "An item twice in a user's truth."
     )
     ties: Annotated[str, OneOf("ties")] = default_of("ties")
-    tie_share: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
-        default=0.01,
-        description="Ties that can move a number by more than this share of it are warned of, "
+    tie_share: Annotated[float, Field(ge=0, allow_inf_nan=False)] = key(
+        0.01,
+        "Ties that can move a number by more than this share of it are warned of, "
         "where ties is expected, best or worst.",
     )
     score_type: Annotated[str, OneOf("score_type")] = default_of("score_type")
     nonpositive_scores: Annotated[str, OneOf("nonpositive_scores")] = default_of(
         "nonpositive_scores"
     )
-    bad_scores: Literal["error", "last", "drop"] = Field(
-        default="error", description="NaN or null scores; infinities order as numbers."
+    bad_scores: Literal["error", "last", "drop"] = key(
+        "error", "NaN or null scores; infinities order as numbers."
     )
-    unpredicted: Literal["skip", "error"] = Field(
-        default="skip", description="A true rating without a prediction; always counted."
+    unpredicted: Literal["skip", "error"] = key(
+        "skip", "A true rating without a prediction; always counted."
     )
-    unrated: Literal["skip", "error"] = Field(
-        default="skip", description="A prediction without a true rating; always counted."
+    unrated: Literal["skip", "error"] = key(
+        "skip", "A prediction without a true rating; always counted."
     )
-    bad_labels: Literal["error", "drop"] = Field(
-        default="error", description="Labels other than 0 and 1, and nulls."
+    bad_labels: Literal["error", "drop"] = key("error", "Labels other than 0 and 1, and nulls.")
+    null_ids: Literal["error", "drop"] = key("error", "Null users or items.")
+    bad_ranks: Literal["error", "keep", "compress"] = key(
+        "error", "Ranks below first_rank, gaps and repeats."
     )
-    null_ids: Literal["error", "drop"] = Field(default="error", description="Null users or items.")
-    bad_ranks: Literal["error", "keep", "compress"] = Field(
-        default="error", description="Ranks below first_rank, gaps and repeats."
+    first_rank: int = key(
+        1, "The number that the best rank has in the logs.", ge=-(2**31), le=2**31 - 1
     )
-    first_rank: int = Field(
-        default=1,
-        ge=-(2**31),
-        le=2**31 - 1,
-        description="The number that the best rank has in the logs.",
+    negative_relevance: Literal["ignore", "error", "subtract"] = key(
+        "ignore", "Relevance below 0; ignore: not relevant, no gain."
     )
-    negative_relevance: Literal["ignore", "error", "subtract"] = Field(
-        default="ignore", description="Relevance below 0; ignore: not relevant, no gain."
-    )
-    fractional_relevance: Literal["keep", "binary"] = Field(
-        default="keep",
-        description="Relevance that is no whole number; binary: all of the truth is 1 from the "
+    fractional_relevance: Literal["keep", "binary"] = key(
+        "keep",
+        "Relevance that is no whole number; binary: all of the truth is 1 from the "
         "threshold on, else 0.",
     )
-    threshold_rule: Literal["as-given", "floor"] = Field(
-        default="as-given", description="The threshold; floor: rounded down to a whole number."
+    threshold_rule: Literal["as-given", "floor"] = key(
+        "as-given", "The threshold; floor: rounded down to a whole number."
     )
-    round_users: int = Field(default=EXACT, ge=0, le=EXACT, description=POLICIES["round_users"].doc)
-    round_mean: int = Field(default=EXACT, ge=0, le=EXACT, description=POLICIES["round_mean"].doc)
-    beyond_depth: Literal["warn", "error"] = Field(
-        default="warn", description="A cutoff deeper than any ranking."
-    )
-    no_common_user: Literal["error", "warn"] = Field(
-        default="error", description="Truth and rankings share no user."
-    )
-    empty_input: Literal["error", "warn"] = Field(
-        default="error", description="A table without rows."
-    )
-    truth_in_train: Literal["warn", "error", "count"] = Field(
-        default="warn",
-        description="Pairs of the truth that stand in train; warn: told from 1 %, refused from "
+    round_users: int = key(EXACT, POLICIES["round_users"].doc, ge=0, le=EXACT)
+    round_mean: int = key(EXACT, POLICIES["round_mean"].doc, ge=0, le=EXACT)
+    beyond_depth: Literal["warn", "error"] = key("warn", "A cutoff deeper than any ranking.")
+    no_common_user: Literal["error", "warn"] = key("error", "Truth and rankings share no user.")
+    empty_input: Literal["error", "warn"] = key("error", "A table without rows.")
+    truth_in_train: Literal["warn", "error", "count"] = key(
+        "warn",
+        "Pairs of the truth that stand in train; warn: told from 1 %, refused from "
         "95 %, error: refused from 1 %, count: only counted.",
     )
-    mixed_splits: Literal["error", "keep"] = Field(
-        default="error",
-        description="A table with rows of train, valid and test, told by a column such as split.",
+    mixed_splits: Literal["error", "keep"] = key(
+        "error", "A table with rows of train, valid and test, told by a column such as split."
     )

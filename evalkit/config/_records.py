@@ -31,6 +31,7 @@ from evalkit.config._tables import (
     TruthTable,
     UsersTable,
     is_none,
+    key,
     tuple_of_list,
 )
 from evalkit.errors import EvalkitError, masked
@@ -41,29 +42,20 @@ from evalkit.profiles import Profile, find_profile
 class Segmentation(Record):
     """One way to split users, or relevant items, into segments."""
 
-    path: Texts | None = Field(
-        default=None, description="Table of users or items; without one, the truth's own columns."
+    path: Texts | None = key(None, "Table of users or items; without one, the truth's own columns.")
+    format: str | None = key(None, _FORMAT)
+    where: str | None = key(None, _WHERE)
+    user: Texts | None = key(
+        None, "User column of the table, or columns; default: as in the truth, or guessed."
     )
-    format: str | None = Field(default=None, description=_FORMAT)
-    where: str | None = Field(default=None, description=_WHERE)
-    user: Texts | None = Field(
-        default=None,
-        description="User column of the table, or columns; default: as in the truth, or guessed.",
+    item: str | None = key(None, "Item column of the table: segments of items instead of users.")
+    by: str = key(..., "Column or SQL expression; n_relevant is a user's number of relevant items.")
+    quantiles: int | None = key(None, "Buckets of a number with as many users each.", ge=2, le=100)
+    edges: Annotated[tuple[Threshold, ...], BeforeValidator(tuple_of_list)] | None = key(
+        None, "Buckets of a number: each edge begins the next one."
     )
-    item: str | None = Field(
-        default=None, description="Item column of the table: segments of items instead of users."
-    )
-    by: str = Field(
-        description="Column or SQL expression; n_relevant is a user's number of relevant items."
-    )
-    quantiles: int | None = Field(
-        default=None, ge=2, le=100, description="Buckets of a number with as many users each."
-    )
-    edges: Annotated[tuple[Threshold, ...], BeforeValidator(tuple_of_list)] | None = Field(
-        default=None, description="Buckets of a number: each edge begins the next one."
-    )
-    pick: Literal["same", "min", "max"] = Field(
-        default="same", description="Which value of a user who has several; same: an error."
+    pick: Literal["same", "min", "max"] = key(
+        "same", "Which value of a user who has several; same: an error."
     )
 
 
@@ -79,10 +71,8 @@ class SegmentsSection(Record):
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
     __pydantic_extra__: dict[str, Segmentation]
 
-    cross: Pairs = Field(default=(), description="Pairs of segmentations to cross.")
-    min_users: int = Field(
-        default=1, ge=1, description="Smaller segments are put together as (small)."
-    )
+    cross: Pairs = key((), "Pairs of segmentations to cross.")
+    min_users: int = key(1, "Smaller segments are put together as (small).", ge=1)
 
     @property
     def named(self) -> dict[str, Segmentation]:
@@ -93,64 +83,49 @@ class SegmentsSection(Record):
 class StatisticsSection(Record):
     """Intervals, and comparisons of models on the same users."""
 
-    level: float = Field(
-        default=0.95, gt=0.5, lt=1, description="Share of intervals that hold the true value."
+    level: float = key(0.95, "Share of intervals that hold the true value.", gt=0.5, lt=1)
+    method: Literal["normal", "bootstrap"] = key(
+        "normal", "Intervals by Student's t, or by the bootstrap over users."
     )
-    method: Literal["normal", "bootstrap"] = Field(
-        default="normal", description="Intervals by Student's t, or by the bootstrap over users."
+    limits: Literal["percentile", "bca", "studentised"] = key(
+        "percentile", "Which limits the bootstrap gives."
     )
-    limits: Literal["percentile", "bca", "studentised"] = Field(
-        default="percentile", description="Which limits the bootstrap gives."
+    metrics: Names = key((), "Metrics to bootstrap or to test by ranks; default: all.")
+    skewness: bool = key(
+        True, "Mend tests against a margin, and differences on clusters, for skewness."
     )
-    metrics: Names = Field(
-        default=(), description="Metrics to bootstrap or to test by ranks; default: all."
+    replicates: int = key(1000, "Resamples of bootstrap and permutation.", ge=100, le=100_000)
+    seed: int = key(1, "Of everything that is drawn.", ge=0, le=2**63 - 1)
+    baseline: str | None = key(None, "Every other model is compared with this one.")
+    pairs: Literal["baseline", "all"] = key(
+        "baseline", "Compare with the baseline, or every two models."
     )
-    skewness: bool = Field(
-        default=True,
-        description="Mend tests against a margin, and differences on clusters, for skewness.",
+    test: Literal["t", "wilcoxon", "permutation", "bootstrap"] = key(
+        "t", "Test of no difference, paired by user."
     )
-    replicates: int = Field(
-        default=1000, ge=100, le=100_000, description="Resamples of bootstrap and permutation."
+    correction: Literal["holm", "bonferroni", "bh", "tukey", "none"] = key(
+        "holm", "For many comparisons; bh: Benjamini-Hochberg."
     )
-    seed: int = Field(default=1, ge=0, le=2**63 - 1, description="Of everything that is drawn.")
-    baseline: str | None = Field(
-        default=None, description="Every other model is compared with this one."
+    family: Literal["report", "metric"] = key(
+        "report", "Tests corrected together: all, or those of one metric."
     )
-    pairs: Literal["baseline", "all"] = Field(
-        default="baseline", description="Compare with the baseline, or every two models."
+    margin: float | None = key(
+        None, "A difference that does not matter.", gt=0, allow_inf_nan=False
     )
-    test: Literal["t", "wilcoxon", "permutation", "bootstrap"] = Field(
-        default="t", description="Test of no difference, paired by user."
-    )
-    correction: Literal["holm", "bonferroni", "bh", "tukey", "none"] = Field(
-        default="holm", description="For many comparisons; bh: Benjamini-Hochberg."
-    )
-    family: Literal["report", "metric"] = Field(
-        default="report", description="Tests corrected together: all, or those of one metric."
-    )
-    margin: float | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="A difference that does not matter."
-    )
-    power: float = Field(
-        default=0.8, gt=0.5, lt=1, description="Of the smallest difference that would be seen."
-    )
-    search: bool = Field(default=False, description="Look for the segments that lose or gain most.")
-    cluster: str | None = Field(
-        default=None,
-        description="Column of the truth, of ratings or labels, or SQL over it: users of one value "
+    power: float = key(0.8, "Of the smallest difference that would be seen.", gt=0.5, lt=1)
+    search: bool = key(False, "Look for the segments that lose or gain most.")
+    cluster: str | None = key(
+        None,
+        "Column of the truth, of ratings or labels, or SQL over it: users of one value "
         "vary together.",
     )
-    weight: Segmentation | None = Field(
-        default=None, description="A number of each user, whose values count so much."
-    )
-    curves: bool = Field(
-        default=False,
-        description="Every metric at each cutoff up to the deepest that is asked for; precision by "
+    weight: Segmentation | None = key(None, "A number of each user, whose values count so much.")
+    curves: bool = key(
+        False,
+        "Every metric at each cutoff up to the deepest that is asked for; precision by "
         "recall where both are.",
     )
-    distributions: bool = Field(
-        default=False, description="How many users have which value, of metrics within 0 and 1."
-    )
+    distributions: bool = key(False, "How many users have which value, of metrics within 0 and 1.")
 
 
 Count = Literal[
@@ -193,61 +168,50 @@ def _as_printed(metric: str) -> str:
 class GateRule(Record):
     """One thing that must hold of a run, or the run ends with status 1."""
 
-    metric: Annotated[str, AfterValidator(_as_printed)] | None = Field(
-        default=None, description="A metric of metrics.names; or give data."
+    metric: Annotated[str, AfterValidator(_as_printed)] | None = key(
+        None, "A metric of metrics.names; or give data."
     )
-    data: Count | None = Field(
-        default=None,
-        description="A count: rows, users, pairs; or a share: of rows that were dropped or are "
+    data: Count | None = key(
+        None,
+        "A count: rows, users, pairs; or a share: of rows that were dropped or are "
         "duplicates, of users without ranking or truth; or what a split leaks.",
     )
-    model: str | None = Field(default=None, description="That model; default: every model.")
-    segment: str | None = Field(
-        default=None, description="Users of that segment, as activity=new; default: all."
+    model: str | None = key(None, "That model; default: every model.")
+    segment: str | None = key(None, "Users of that segment, as activity=new; default: all.")
+    min: Bound | None = key(None, "The value is at least that.")
+    max: Bound | None = key(None, "The value is at most that.")
+    max_drop: Allowance | None = key(
+        None, "The metric gets worse than the baseline's by that at most."
     )
-    min: Bound | None = Field(default=None, description="The value is at least that.")
-    max: Bound | None = Field(default=None, description="The value is at most that.")
-    max_drop: Allowance | None = Field(
-        default=None, description="The metric gets worse than the baseline's by that at most."
+    max_change: Allowance | None = key(
+        None, "The count differs from the baseline's by that share at most."
     )
-    max_change: Allowance | None = Field(
-        default=None, description="The count differs from the baseline's by that share at most."
+    baseline: str | None = key(
+        None, "last, last~1, last-passed, a tag, a run's id or path; or a model of this run."
     )
-    baseline: str | None = Field(
-        default=None,
-        description="last, last~1, last-passed, a tag, a run's id or path; or a model of this run.",
-    )
-    min_users: int = Field(
-        default=10, ge=2, description="Fewer users cannot tell, whatever the interval says."
-    )
-    unclear: Literal["fail", "pass"] = Field(
-        default="fail", description="What a gate does that cannot tell."
-    )
+    min_users: int = key(10, "Fewer users cannot tell, whatever the interval says.", ge=2)
+    unclear: Literal["fail", "pass"] = key("fail", "What a gate does that cannot tell.")
 
 
 class OutputSection(Record):
     """Where the report goes and in which forms."""
 
-    path: str = Field(default="runs", description="Folder of runs; relative to the config file.")
+    path: str = key("runs", "Folder of runs; relative to the config file.")
     formats: Annotated[
         tuple[Literal["json", "parquet", "csv", "markdown", "html", "latex"], ...],
         BeforeValidator(tuple_of_list),
-    ] = Field(
-        default=("json", "parquet", "markdown", "html"), description="Forms of the report to write."
-    )
-    per_user: bool = Field(default=False, description="Write every user's values too.")
-    mlflow: str | None = Field(
-        default=None, description="Experiment of MLflow that is told of the run."
-    )
+    ] = key(("json", "parquet", "markdown", "html"), "Forms of the report to write.")
+    per_user: bool = key(False, "Write every user's values too.")
+    mlflow: str | None = key(None, "Experiment of MLflow that is told of the run.")
 
 
 class SplitConfig(Record):
     """What a config asks `evalkit split` for; its other sections are for other commands."""
 
-    name: str = Field(default="", description="The split is written to splits/NAME.")
-    split: SplitSection = Field(description="How a log is cut into train, validation and test.")
-    gates: Annotated[tuple[GateRule, ...], BeforeValidator(tuple_of_list)] = Field(
-        default=(), description="What must hold of its leakage."
+    name: str = key("", "The split is written to splits/NAME.")
+    split: SplitSection = key(..., "How a log is cut into train, validation and test.")
+    gates: Annotated[tuple[GateRule, ...], BeforeValidator(tuple_of_list)] = key(
+        (), "What must hold of its leakage."
     )
     storage: dict[str, str] = Field(default_factory=dict, description="Options of object stores.")
 
@@ -277,33 +241,25 @@ class ConfigState(NamedTuple):
 class Config(Record):
     """The whole request. [[rankings]] with [truth], or one of [log], [ratings] and [labels]."""
 
-    name: str = Field(
-        default="", description="Jobs of one name share history; default: the file's name."
+    name: str = key("", "Jobs of one name share history; default: the file's name.")
+    truth: TruthTable | None = key(None, "Held-out interactions.")
+    rankings: Annotated[tuple[RankingsTable, ...], BeforeValidator(tuple_of_list)] = key(
+        (), "One table for each model, or one with columns.model."
     )
-    truth: TruthTable | None = Field(default=None, description="Held-out interactions.")
-    rankings: Annotated[tuple[RankingsTable, ...], BeforeValidator(tuple_of_list)] = Field(
-        default=(), description="One table for each model, or one with columns.model."
+    log: LogTable | None = key(None, "A joined log instead of truth and rankings.")
+    train: TrainTable | None = key(None, "What the models had seen.")
+    items: ItemsTable | None = key(None, "All items, for metrics of lists.", exclude_if=is_none)
+    users: UsersTable | None = key(None, "Who should have got a list.", exclude_if=is_none)
+    ratings: Annotated[tuple[RatingsTable, ...], BeforeValidator(tuple_of_list)] = key(
+        (), "True ratings, with predictions beside them or in [[predictions]]."
     )
-    log: LogTable | None = Field(
-        default=None, description="A joined log instead of truth and rankings."
+    predictions: Annotated[tuple[PredictionsTable, ...], BeforeValidator(tuple_of_list)] = key(
+        (), "Predicted ratings in tables of their own."
     )
-    train: TrainTable | None = Field(default=None, description="What the models had seen.")
-    items: ItemsTable | None = Field(
-        default=None, exclude_if=is_none, description="All items, for metrics of lists."
+    labels: Annotated[tuple[LabelsTable, ...], BeforeValidator(tuple_of_list)] = key(
+        (), "Scored rows with labels, one an impression."
     )
-    users: UsersTable | None = Field(
-        default=None, exclude_if=is_none, description="Who should have got a list."
-    )
-    ratings: Annotated[tuple[RatingsTable, ...], BeforeValidator(tuple_of_list)] = Field(
-        default=(), description="True ratings, with predictions beside them or in [[predictions]]."
-    )
-    predictions: Annotated[tuple[PredictionsTable, ...], BeforeValidator(tuple_of_list)] = Field(
-        default=(), description="Predicted ratings in tables of their own."
-    )
-    labels: Annotated[tuple[LabelsTable, ...], BeforeValidator(tuple_of_list)] = Field(
-        default=(), description="Scored rows with labels, one an impression."
-    )
-    metrics: MetricsSection = Field(description="Metrics, profile, and files with your own.")
+    metrics: MetricsSection = key(..., "Metrics, profile, and files with your own.")
     policies: Policies = Field(default_factory=Policies, description="Choices at edges.")
     segments: SegmentsSection = Field(
         default_factory=lambda: SegmentsSection.model_validate({}),
@@ -312,11 +268,11 @@ class Config(Record):
     statistics: StatisticsSection = Field(
         default_factory=StatisticsSection, description="Intervals and comparisons."
     )
-    gates: Annotated[tuple[GateRule, ...], BeforeValidator(tuple_of_list)] = Field(
-        default=(), description="What must hold, or the run ends with status 1."
+    gates: Annotated[tuple[GateRule, ...], BeforeValidator(tuple_of_list)] = key(
+        (), "What must hold, or the run ends with status 1."
     )
-    selection: SelectionSection | None = Field(
-        default=None, exclude=True, description="For evalkit select: one of many trials is chosen."
+    selection: SelectionSection | None = key(
+        None, "For evalkit select: one of many trials is chosen.", exclude=True
     )
     output: OutputSection = Field(default_factory=OutputSection, description="Where to write.")
     storage: dict[str, str] = Field(
@@ -324,10 +280,8 @@ class Config(Record):
         description="Options of object stores, as aws_region; secrets as ${NAME} of the "
         "environment.",
     )
-    split: SplitSection | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="How a log is cut into train, validation and test.",
+    split: SplitSection | None = key(
+        None, "How a log is cut into train, validation and test.", exclude_if=is_none
     )
 
     _places: Places = PrivateAttr(default_factory=Places)

@@ -4,88 +4,76 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator
 
 from evalkit.config._places import Key
 from evalkit.config._problems import Problems
-from evalkit.config._tables import RankingsColumns, Record, Texts, Threshold, tuple_of_list
+from evalkit.config._tables import RankingsColumns, Record, Texts, Threshold, key, tuple_of_list
 
 
 class Constraint(Record):
     """What a trial must reach to be chosen."""
 
-    metric: str = Field(description="A metric of the trials, over all users.")
-    min: Threshold | None = Field(default=None, description="The value is at least that.")
-    max: Threshold | None = Field(default=None, description="The value is at most that.")
+    metric: str = key(..., "A metric of the trials, over all users.")
+    min: Threshold | None = key(None, "The value is at least that.")
+    max: Threshold | None = key(None, "The value is at most that.")
 
 
 class Screen(Record):
     """A race: trials that some of the users say to be worse leave before all are measured."""
 
-    users: Annotated[tuple[float, ...], BeforeValidator(tuple_of_list)] = Field(
-        default=(0.02, 0.1, 1.0),
+    users: Annotated[tuple[float, ...], BeforeValidator(tuple_of_list)] = key(
+        (0.02, 0.1, 1.0),
+        "Shares of the users, each sample within the next; the last one is 1.",
         min_length=1,
-        description="Shares of the users, each sample within the next; the last one is 1.",
     )
-    keep: float = Field(
-        default=0.33, gt=0, le=1, description="At least that share of the trials stays at a rung."
-    )
+    keep: float = key(0.33, "At least that share of the trials stays at a rung.", gt=0, le=1)
 
 
 class Confirmation(Record):
     """The one look at users or rows that nothing was chosen by."""
 
-    path: Texts = Field(default=(), description="The test part: held-out interactions.")
-    split: str | None = Field(default=None, description="Instead of path: folder of a split.")
-    part: str = Field(default="test", description="Which part of the split.")
-    fold: int | None = Field(default=None, ge=1, description="Of which fold; default: the first.")
-    where: str | None = Field(default=None, description="SQL predicate on its rows.")
-    rankings: str | None = Field(
-        default=None,
-        description="The trials' rankings for test, with a column in braces; default: their own.",
+    path: Texts = key((), "The test part: held-out interactions.")
+    split: str | None = key(None, "Instead of path: folder of a split.")
+    part: str = key("test", "Which part of the split.")
+    fold: int | None = key(None, "Of which fold; default: the first.", ge=1)
+    where: str | None = key(None, "SQL predicate on its rows.")
+    rankings: str | None = key(
+        None, "The trials' rankings for test, with a column in braces; default: their own."
     )
 
 
 class SelectionSection(Record):
     """Many trials over validation, one look at test."""
 
-    trials: str | None = Field(
-        default=None,
-        description="Table of trials, CSV or Parquet, as Optuna, MLflow and Ray export it; "
+    trials: str | None = key(
+        None,
+        "Table of trials, CSV or Parquet, as Optuna, MLflow and Ray export it; "
         "default: the [[rankings]].",
     )
-    path: str | None = Field(
-        default=None,
-        description="Rankings of a trial, with a column in braces: lists/{number}.parquet; "
+    path: str | None = key(
+        None,
+        "Rankings of a trial, with a column in braces: lists/{number}.parquet; "
         "default: a column path or rankings.",
     )
-    columns: RankingsColumns | None = Field(
-        default=None, description="Columns of the trials' rankings; default: guessed."
+    columns: RankingsColumns | None = key(
+        None, "Columns of the trials' rankings; default: guessed."
     )
-    metric: str = Field(description="What the trials are chosen by.")
-    constraints: Annotated[tuple[Constraint, ...], BeforeValidator(tuple_of_list)] = Field(
-        default=(), description="What a trial must reach: { metric = ..., min = ... }."
+    metric: str = key(..., "What the trials are chosen by.")
+    constraints: Annotated[tuple[Constraint, ...], BeforeValidator(tuple_of_list)] = key(
+        (), "What a trial must reach: { metric = ..., min = ... }."
     )
-    rule: Literal["best", "simplest-within"] = Field(
-        default="best",
-        description="The best, or of those that cannot be told from it the one of least cost.",
+    rule: Literal["best", "simplest-within"] = key(
+        "best", "The best, or of those that cannot be told from it the one of least cost."
     )
-    cost: str | None = Field(default=None, description="Column of trials: what a trial costs.")
-    screen: Screen | None = Field(
-        default=None, description="Drop hopeless trials by samples of the users."
+    cost: str | None = key(None, "Column of trials: what a trial costs.")
+    screen: Screen | None = key(None, "Drop hopeless trials by samples of the users.")
+    estimate: Literal["bbc", "halves", "none"] = key(
+        "bbc", "What the winner will be worth: by bootstrap, by halves, or not."
     )
-    estimate: Literal["bbc", "halves", "none"] = Field(
-        default="bbc", description="What the winner will be worth: by bootstrap, by halves, or not."
-    )
-    replicates: int = Field(
-        default=1000, ge=100, le=100_000, description="Resamples of the corrected estimate."
-    )
-    confirm: Confirmation | None = Field(
-        default=None, description="Measure the winner, and the baseline, once on test."
-    )
-    looks: int = Field(
-        default=1, ge=1, description="Further looks at the test part end with status 1."
-    )
+    replicates: int = key(1000, "Resamples of the corrected estimate.", ge=100, le=100_000)
+    confirm: Confirmation | None = key(None, "Measure the winner, and the baseline, once on test.")
+    looks: int = key(1, "Further looks at the test part end with status 1.", ge=1)
 
 
 def check_selection(tree: Mapping[str, object], problems: Problems) -> None:

@@ -15,6 +15,7 @@ from evalkit.config._tables import (
     Record,
     Texts,
     Threshold,
+    key,
     tuple_of_list,
 )
 
@@ -49,29 +50,23 @@ Shares = Annotated[tuple[float, ...], BeforeValidator(tuple_of_list)]
 class SplitColumns(Record):
     """Columns of the log: names, or SQL expressions over its columns."""
 
-    user: Texts = Field(
-        default=("user",), description="User column, or a list of columns together."
-    )
-    item: str = Field(default="item", description="Item column.")
-    time: str | None = Field(
-        default=None, description="Date, datetime, or whole seconds, milliseconds, ..."
-    )
-    relevance: str | None = Field(default=None, description="For threshold, and dedupe by max.")
+    user: Texts = key(("user",), "User column, or a list of columns together.")
+    item: str = key("item", "Item column.")
+    time: str | None = key(None, "Date, datetime, or whole seconds, milliseconds, ...")
+    relevance: str | None = key(None, "For threshold, and dedupe by max.")
 
 
 class Core(Record):
     """Users and items with fewer rows leave, until none has."""
 
-    user: int = Field(default=0, ge=0, description="Least rows of a user.")
-    item: int = Field(default=0, ge=0, description="Least rows of an item.")
-    count: Literal["rows", "pairs"] = Field(
-        default="rows", description="What is counted; pairs: each user and item once."
+    user: int = key(0, "Least rows of a user.", ge=0)
+    item: int = key(0, "Least rows of an item.", ge=0)
+    count: Literal["rows", "pairs"] = key(
+        "rows", "What is counted; pairs: each user and item once."
     )
-    rounds: int | None = Field(
-        default=None, ge=1, le=1, description="1: one look at each side; default: to the end."
-    )
-    first: Literal["user", "item"] = Field(
-        default="user", description="Which side is looked at first, where that matters."
+    rounds: int | None = key(None, "1: one look at each side; default: to the end.", ge=1, le=1)
+    first: Literal["user", "item"] = key(
+        "user", "Which side is looked at first, where that matters."
     )
 
 
@@ -94,13 +89,11 @@ _WORDS = {
 class SplitSection(Record):
     """A log, cut into train, validation and test."""
 
-    path: Texts | None = Field(default=None, description=_PATH)
-    format: str | None = Field(default=None, description=_FORMAT)
+    path: Texts | None = key(None, _PATH)
+    format: str | None = key(None, _FORMAT)
     columns: SplitColumns = Field(default_factory=SplitColumns, description=_COLUMNS)
-    where: str | None = Field(default=None, description=_WHERE)
-    like: str | None = Field(
-        default=None, description="A library whose rules fill in what is not set, as recbole."
-    )
+    where: str | None = key(None, _WHERE)
+    like: str | None = key(None, "A library whose rules fill in what is not set, as recbole.")
     by: Literal[
         "time",
         "user",
@@ -115,103 +108,76 @@ class SplitSection(Record):
         "percentile-user",
         "round-robin",
         "blocks",
-    ] = Field(
-        default="time",
-        description="time: one moment for all; user, item: the latest rows of each; users: whole "
+    ] = key(
+        "time",
+        "time: one moment for all; user, item: the latest rows of each; users: whole "
         "users, by a hash; rows: single rows, by a hash",
     )
-    test: Size = Field(
-        default=None,
-        description="What is test: a span (7d), a moment (2026-11-01), a share (0.1), or rows (1).",
+    test: Size = key(
+        None, "What is test: a span (7d), a moment (2026-11-01), a share (0.1), or rows (1)."
     )
-    validation: Size = Field(
-        default=None, description="The same before the test; default: no validation."
+    validation: Size = key(None, "The same before the test; default: no validation.")
+    ratios: Shares = key((), "Shares of train, validation and test together, as [0.8, 0.1, 0.1].")
+    validation_of_rest: bool = key(False, "The share of validation is one of what test leaves.")
+    folds: int | None = key(None, "So many splits, the oldest first.", ge=1, le=1000)
+    train: Literal["expanding", "sliding"] = key(
+        "expanding", "Train of later folds: all before, or as long as the first"
     )
-    ratios: Shares = Field(
-        default=(), description="Shares of train, validation and test together, as [0.8, 0.1, 0.1]."
+    end: Literal["calendar", "last"] = key(
+        "calendar", "Spans end with the unit of the last row, or just after it."
     )
-    validation_of_rest: bool = Field(
-        default=False, description="The share of validation is one of what test leaves."
+    zone: str = key("UTC", "Time zone of calendar days.")
+    time_unit: Literal["auto", "s", "ms", "us", "ns"] = key("auto", "Unit of whole-number times.")
+    boundary: Literal["from", "after"] = key("from", "A row at the moment is test, or before it.")
+    order: Literal["time", "input", "reversed", "hash"] = key(
+        "time", "What the latest rows are: by time, row order, or a draw."
     )
-    folds: int | None = Field(
-        default=None, ge=1, le=1000, description="So many splits, the oldest first."
+    left_out: Literal["drop", "train"] = key(
+        "drop", "Where rows go that folds of a user's last rows leave out."
     )
-    train: Literal["expanding", "sliding"] = Field(
-        default="expanding", description="Train of later folds: all before, or as long as the first"
-    )
-    end: Literal["calendar", "last"] = Field(
-        default="calendar", description="Spans end with the unit of the last row, or just after it."
-    )
-    zone: str = Field(default="UTC", description="Time zone of calendar days.")
-    time_unit: Literal["auto", "s", "ms", "us", "ns"] = Field(
-        default="auto", description="Unit of whole-number times."
-    )
-    boundary: Literal["from", "after"] = Field(
-        default="from", description="A row at the moment is test, or before it."
-    )
-    order: Literal["time", "input", "reversed", "hash"] = Field(
-        default="time", description="What the latest rows are: by time, row order, or a draw."
-    )
-    left_out: Literal["drop", "train"] = Field(
-        default="drop", description="Where rows go that folds of a user's last rows leave out."
-    )
-    ties: Literal["input", "first", "item", "together", "unstable"] | None = Field(
-        default=None,
-        description="Of equal times of a user: the later row is later, the first row is, or the "
+    ties: Literal["input", "first", "item", "together", "unstable"] | None = key(
+        None,
+        "Of equal times of a user: the later row is later, the first row is, or the "
         "greater item; of all rows: together, or cut by count (input).",
     )
-    rounding: Rounding = Field(
-        default="floor", description="How a share of rows becomes a number of rows."
+    rounding: Rounding = key("floor", "How a share of rows becomes a number of rows.")
+    min_train: int = key(1, "Rows of a user that stay in train.", ge=0)
+    min_rows: int = key(0, "Users with fewer rows: see below_min.", ge=0)
+    below_min: Literal["train", "drop"] = key(
+        "train", "Where rows of users with fewer than min_rows go."
     )
-    min_train: int = Field(default=1, ge=0, description="Rows of a user that stay in train.")
-    min_rows: int = Field(default=0, ge=0, description="Users with fewer rows: see below_min.")
-    below_min: Literal["train", "drop"] = Field(
-        default="train", description="Where rows of users with fewer than min_rows go."
+    fold_in: float = key(0.8, "by = users: earliest share of a test user's rows.", gt=0, lt=1)
+    seed: int = key(1, "Of everything that is drawn.", ge=0, le=2**63 - 1)
+    dedupe: Literal["none", "first", "last", "max"] = key(
+        "none", "Which of a user's rows of one item stays, before all else."
     )
-    fold_in: float = Field(
-        default=0.8, gt=0, lt=1, description="by = users: earliest share of a test user's rows."
+    part_duplicates: Literal["keep", "first", "first by time"] = key(
+        "keep", "Which of them stays within a part, after all else."
     )
-    seed: int = Field(default=1, ge=0, le=2**63 - 1, description="Of everything that is drawn.")
-    dedupe: Literal["none", "first", "last", "max"] = Field(
-        default="none", description="Which of a user's rows of one item stays, before all else."
+    core: Annotated[Core | None, BeforeValidator(_core)] = key(
+        None, "Least rows of users and items, as { user = 5, item = 5 }."
     )
-    part_duplicates: Literal["keep", "first", "first by time"] = Field(
-        default="keep", description="Which of them stays within a part, after all else."
+    threshold: Threshold | None = key(None, "Rows of less relevance go to no part.")
+    threshold_in: Literal["all", "test"] = key(
+        "all", "Where the threshold holds; test: in validation and test alone."
     )
-    core: Annotated[Core | None, BeforeValidator(_core)] = Field(
-        default=None, description="Least rows of users and items, as { user = 5, item = 5 }."
+    cold_users: Literal["keep", "drop", "error"] = key(
+        "keep", "Test rows of users without a train row."
     )
-    threshold: Threshold | None = Field(
-        default=None, description="Rows of less relevance go to no part."
+    cold_items: Literal["keep", "drop", "error"] = key(
+        "keep", "Test rows of items without a train row."
     )
-    threshold_in: Literal["all", "test"] = Field(
-        default="all", description="Where the threshold holds; test: in validation and test alone."
+    seen: Literal["keep", "drop", "error"] = key(
+        "keep", "Test rows whose user and item are in train."
     )
-    cold_users: Literal["keep", "drop", "error"] = Field(
-        default="keep", description="Test rows of users without a train row."
+    mark_cold: bool = key(True, "Columns cold_user and cold_item in validation and test.")
+    bad_times: Literal["error", "drop", "train"] = key("error", "Rows without a time.")
+    null_ids: Literal["error", "drop"] = key("error", "Rows without user or item.")
+    empty: Literal["error", "keep"] = key("error", "A part that no row is in.")
+    write: Literal["parts", "assignment", "where"] = key(
+        "parts", "Rows, one byte a row, or predicates."
     )
-    cold_items: Literal["keep", "drop", "error"] = Field(
-        default="keep", description="Test rows of items without a train row."
-    )
-    seen: Literal["keep", "drop", "error"] = Field(
-        default="keep", description="Test rows whose user and item are in train."
-    )
-    mark_cold: bool = Field(
-        default=True, description="Columns cold_user and cold_item in validation and test."
-    )
-    bad_times: Literal["error", "drop", "train"] = Field(
-        default="error", description="Rows without a time."
-    )
-    null_ids: Literal["error", "drop"] = Field(
-        default="error", description="Rows without user or item."
-    )
-    empty: Literal["error", "keep"] = Field(
-        default="error", description="A part that no row is in."
-    )
-    write: Literal["parts", "assignment", "where"] = Field(
-        default="parts", description="Rows, one byte a row, or predicates."
-    )
-    out: str | None = Field(default=None, description="Folder to write; default: splits/NAME.")
+    out: str | None = key(None, "Folder to write; default: splits/NAME.")
 
     @model_validator(mode="before")
     @classmethod
