@@ -10,7 +10,6 @@ from evalkit.config import SplitSection
 from evalkit.errors import DataError
 from evalkit.splits._assign import Assigned, assign, refuse_empty
 from evalkit.splits._filters import (
-    FOLD_IN,
     NONE,
     TEST,
     TRAIN,
@@ -25,7 +24,7 @@ from evalkit.splits._filters import (
     keep_core,
     seen_in_train,
 )
-from evalkit.splits.leakage import Side, Sizes, find_leaks
+from evalkit.splits.leakage import Leaks
 
 Spread = TypeVar("Spread", Letters, Mask)
 
@@ -91,7 +90,7 @@ def cut_rows(rows: Rows, rule: SplitSection, unit: str, n_rows: int, at: str) ->
     folds = []
     for letters in assigned.folds:
         fold = _filtered(rows, letters, rule, n_rows, at)
-        fold.leaks = find_leaks(_sides(rows, letters), Sizes(rows.n_users, rows.n_items, unit))
+        fold.leaks = _leaks(rows, letters, unit)
         fold.sizes = {
             letter: (_distinct(rows.users, mask), _distinct(rows.items, mask))
             for letter in range(TRAIN, VALIDATION_FOLD_IN + 1)
@@ -107,19 +106,19 @@ def _distinct(codes: npt.NDArray[np.int32], mask: Mask) -> int:
     return int(np.count_nonzero(np.bincount(codes[mask])))
 
 
-def _sides(rows: Rows, letters: Letters) -> dict[str, Side]:
-    """The rows of each part; fold-in is what a model sees of its users, as train is."""
-
-    def side(mask: Mask) -> Side:
-        times = rows.times[mask] if rows.times.size else rows.times
-        return Side(rows.users[mask], rows.items[mask], times)
-
-    sides = {"train": side((letters == TRAIN) | (letters >= FOLD_IN))}
+def _leaks(rows: Rows, letters: Letters, unit: str) -> dict[str, Any]:
+    """What the parts have in common; fold-in is what a model sees of its users, as train is."""
+    leaks = Leaks(unit, bool(rows.times.size))
     for name, letter in (("validation", VALIDATION), ("test", TEST)):
         mask = letters == letter
         if mask.any():
-            sides[name] = side(mask)
-    return sides
+            times = rows.times[mask] if rows.times.size else rows.times
+            leaks.hold(name, rows.users[mask], rows.items[mask], times)
+    leaks.lay()
+    leaks.add_train(rows, letters)
+    if leaks.needs_times:
+        leaks.add_times(rows.times, letters)
+    return leaks.told()
 
 
 def _filtered(rows: Rows, letters: Letters, rule: SplitSection, n_rows: int, at: str) -> Fold:

@@ -41,6 +41,20 @@ def find_codes(keys, checks, codes, table, known, known_checks, n_known):
 
 
 @kernel(allocates=False)
+def look_codes(keys, codes, direct, known, n_known):
+    """Codes of small keys, from a list that is -1 where a key is new; how many are known."""
+    for row in range(keys.size):
+        code = direct[keys[row]]
+        if code < 0:
+            code = n_known
+            direct[keys[row]] = code
+            known[code] = keys[row]
+            n_known += 1
+        codes[row] = code
+    return n_known
+
+
+@kernel(allocates=False)
 def refill(known, n_known, table):
     """Lay known keys into a new, larger table."""
     mask = np.uint64(table.size - 1)
@@ -170,20 +184,6 @@ def count_alive(users, items, alive, of_users, of_items, by_user, by_item):
                 of_users[users[row]] += 1
                 of_items[items[row]] += 1
     return n_left
-
-
-@kernel(allocates=False)
-def look_up_pairs(users, items, n_items, table, known, codes):
-    """The code of each row's user and item in a table that `find_codes` filled; -1: none."""
-    mask = np.uint64(table.size - 1)
-    for row in range(users.size):
-        key = np.uint64(np.int64(users[row]) * n_items + np.int64(items[row]))
-        place = mix(key) & mask
-        code = table[place]
-        while code >= 0 and known[code] != key:
-            place = (place + np.uint64(1)) & mask
-            code = table[place]
-        codes[row] = code
 
 
 @kernel(allocates=False)

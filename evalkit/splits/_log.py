@@ -12,12 +12,12 @@ from evalkit.errors import DataError, warn
 from evalkit.ids import IdPlan, Keys, as_array, as_keys, plan_ids
 from evalkit.sources import Table, reading
 from evalkit.splits._filters import Rows
-from evalkit.splits._kernels import find_codes, refill
+from evalkit.splits._kernels import find_codes, look_codes, refill
 from evalkit.splits.content import Content, row_hashes
 
 BATCH = 1 << 18
 _UNITS = {"ms": "ms", "us": "us", "ns": "ns"}
-_TIMES_TOLD = 0.001
+_MOST_DIRECT = 1 << 24  # ids that are their own place in a list
 
 
 class TwoIdsShareError(Exception):
@@ -26,10 +26,14 @@ class TwoIdsShareError(Exception):
 
 @dataclass(slots=True)
 class Coder:
-    """Codes 0, 1, 2, ... of ids, by their first appearance."""
+    """Codes 0, 1, 2, ... of ids, by their first appearance.
+
+    Small whole numbers look their code up in a list; all else in a hash table.
+    """
 
     plan: IdPlan
     n: int = 0
+    _direct: npt.NDArray[np.int32] | None = field(default_factory=lambda: np.full(1, -1, np.int32))
     _table: npt.NDArray[np.int32] = field(default_factory=lambda: np.full(1 << 12, -1, np.int32))
     _known: Keys = field(default_factory=lambda: np.zeros(1 << 11, np.uint64))
     _checks: Keys = field(default_factory=lambda: np.zeros(0, np.uint64))
@@ -47,24 +51,39 @@ class Coder:
     def encode(self, frame: pl.DataFrame, name: str) -> npt.NDArray[np.int32]:
         """The code of each row."""
         keys = as_keys(frame[f"{name}_key"])
-        none = np.zeros(0, dtype=np.uint64)
-        checks = as_keys(frame[f"{name}_check"]) if self.plan.hashed else none
-        needed = self.n + keys.size
-        if needed > self._known.size:
-            size = 1 << int(needed - 1).bit_length()
-            self._known = _grown(self._known, size)
-            if self.plan.hashed:
-                self._checks = _grown(self._checks, size)
-            self._table = np.full(2 * size, -1, dtype=np.int32)
-            refill(self._known, self.n, self._table)
-        elif self.plan.hashed and not self._checks.size:
-            self._checks = np.zeros(self._known.size, dtype=np.uint64)
         codes = np.empty(keys.size, dtype=np.int32)
+        if self.n + keys.size > self._known.size:
+            self._known = _grown(self._known, 1 << int(self.n + keys.size - 1).bit_length())
+        if self._is_direct(keys):
+            self.n = look_codes(keys, codes, self._direct, self._known, self.n)
+            return codes
+        checks = np.zeros(0, dtype=np.uint64)
+        if self.plan.hashed:
+            checks = as_keys(frame[f"{name}_check"])
+            if self._checks.size < self._known.size:
+                self._checks = _grown(self._checks, self._known.size)
+        if self._table.size < 2 * self._known.size:
+            self._table = np.full(2 * self._known.size, -1, dtype=np.int32)
+            refill(self._known, self.n, self._table)
         found = find_codes(keys, checks, codes, self._table, self._known, self._checks, self.n)
         if found < 0:
             raise TwoIdsShareError
         self.n = found
         return codes
+
+    def _is_direct(self, keys: Keys) -> bool:
+        """Whether all ids so far, and these, are numbers that a list has room for."""
+        if self._direct is None or self.plan.hashed:
+            return False
+        most = int(keys.max()) if keys.size else 0
+        if most >= _MOST_DIRECT:
+            self._direct = None
+            self._table = np.zeros(0, dtype=np.int32)  # to be filled
+        elif most >= self._direct.size:
+            grown = np.full(min(2 * most + 1, _MOST_DIRECT), -1, dtype=np.int32)
+            grown[: self._direct.size] = self._direct
+            self._direct = grown
+        return self._direct is not None
 
 
 def _grown(values: Keys, size: int) -> Keys:
@@ -271,6 +290,20 @@ def _tell_copies_apart(rows: Rows) -> None:
         begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
         copy = np.arange(ordered.size) - np.repeat(begins, np.diff([*begins, ordered.size]))
         rows.hashes[order[same]] += copy[same].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+
+
+def sample_times(log: Log) -> npt.NDArray[np.int64]:
+    """Times of some rows, where their unit is to be told by their size."""
+    none = np.zeros(0, dtype=np.int64)
+    if not log.table.frame.collect_schema()["time"].is_integer():
+        return none
+    step = max(1, (log.table.n_rows_hint() or 0) // 100_000)
+    with reading(log.table):
+        found = [
+            as_array(as_ticks(batch["time"].gather_every(step).drop_nulls()))
+            for batch in log.table.stream([pl.col("time")], most=BATCH)
+        ]
+    return np.concatenate([none, *found])
 
 
 def find_unit(log: Log, rule: SplitSection, times: npt.NDArray[np.int64]) -> str:

@@ -39,36 +39,48 @@ class _Sink:
     def add(self, frame: pl.DataFrame) -> None:
         """Rows behind those that are there."""
         table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-        self.open(table.schema)
         self._waiting.append(table)
         self._n_waiting += table.num_rows
         self.n_rows += table.num_rows
         while self._n_waiting >= GROUP:
             self._flush(GROUP)
 
-    def open(self, schema: "pa.Schema") -> None:
-        """The file, with its columns."""
-        import pyarrow.parquet as pq
-
-        if self._writer is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = self._stack.enter_context(
-                pq.ParquetWriter(self.path, schema, compression="zstd", version="2.6")
-            )
-
     def _flush(self, n_rows: int) -> None:
         import pyarrow as pa
 
-        assert self._writer is not None
         whole = pa.concat_tables(self._waiting)
         group = whole.slice(0, n_rows).combine_chunks()
         rest = whole.slice(n_rows)
         self._waiting, self._n_waiting = ([rest] if rest.num_rows else []), rest.num_rows
-        self._writer.write_table(group, row_group_size=GROUP)
+        self._open(group).write_table(group, row_group_size=GROUP)
+
+    def _open(self, first: "pa.Table") -> "pq.ParquetWriter":
+        """The file, whose columns are written as suits the first rows of each."""
+        import pyarrow.parquet as pq
+
+        if self._writer is None:
+            packed = [name for name in first.column_names if _is_packed(first[name])]
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = self._stack.enter_context(
+                pq.ParquetWriter(
+                    self.path,
+                    first.schema,
+                    compression="zstd",
+                    version="2.6",
+                    use_dictionary=[
+                        leaf
+                        for each in first.schema
+                        if each.name not in packed
+                        for leaf in _leaves(each.name, each.type)
+                    ],
+                    column_encoding=dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
+                )
+            )
+        return self._writer
 
     def close(self) -> None:
         """Write what waits, and have it on the disk."""
-        if self._n_waiting:
+        if self._n_waiting or self._writer is None:
             self._flush(self._n_waiting)
         self._stack.close()
         descriptor = os.open(self.path, os.O_RDONLY)
@@ -76,6 +88,39 @@ class _Sink:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _leaves(name: str, dtype: "pa.DataType") -> Iterator[str]:
+    """The columns of a Parquet file that a column is stored as."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(dtype):
+        for each in dtype:
+            yield from _leaves(f"{name}.{each.name}", each.type)
+    elif pa.types.is_nested(dtype) and not pa.types.is_map(dtype):
+        yield from _leaves(f"{name}.list.element", dtype.value_type)
+    else:
+        yield name
+
+
+def _is_packed(column: "pa.ChunkedArray") -> bool:
+    """Whether whole numbers, or steps between them, take few bits beside how many there are.
+
+    Such are ids that were counted up, times and grades: packed as differences they are smaller
+    than by a dictionary, and written in half the time. Ids drawn from a large range are not.
+    """
+    import pyarrow as pa
+
+    dtype = column.type
+    if not (pa.types.is_integer(dtype) or pa.types.is_timestamp(dtype) or pa.types.is_date(dtype)):
+        return False
+    sample = pl.Series(column.slice(0, 1 << 16)).to_physical().drop_nulls()
+    if sample.is_empty() or sample.dtype == pl.UInt64:
+        return False
+    values = sample.cast(pl.Int64).to_numpy().astype(np.float64)
+    steps = np.diff(values, prepend=values[0])
+    least = min(np.ptp(values), np.ptp(steps))
+    return bool(least < 256 * np.unique(values).size)
 
 
 @dataclass(slots=True)
@@ -142,7 +187,7 @@ def write_parts(
                 empty = log.whole.head(0).collect()
                 letter = PARTS[sink.path.parent.name]
                 marked = _marked(empty, np.zeros(0, bool), np.zeros(0, bool), letter, rule)
-                sink.open(marked.to_arrow(compat_level=pl.CompatLevel.oldest()).schema)
+                sink.add(marked)
             sink.close()
     return [part for _, part in sinks.values()]
 

@@ -1,17 +1,27 @@
 """The leaks of anybody's split: tables of train, validation and test, held against each other."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import SplitSection
 from evalkit.errors import DataError, EvalkitError, note, raise_all, warn
 from evalkit.ids import as_array, plan_ids
 from evalkit.sources import Guessing, Table, open_split, reading
-from evalkit.splits._log import BATCH, Coder, Log, TwoIdsShareError, as_ticks, find_unit
-from evalkit.splits.leakage import Side, Sizes, find_leaks, join_folds
+from evalkit.splits._log import (
+    BATCH,
+    Coder,
+    Log,
+    TwoIdsShareError,
+    as_ticks,
+    find_unit,
+    sample_times,
+)
+from evalkit.splits.leakage import Leaks, join_folds
 
 
 def check_parts(
@@ -88,35 +98,59 @@ def _found(tables: Mapping[str, Table], section: SplitSection, seed: int) -> dic
     of_users = Coder(plan_ids("user", users, seed=seed))
     of_items = Coder(plan_ids("item", items, seed=seed))
     has_times = all("time" in schema for schema in schemas.values())
-    sides = {
-        name: _read_side(name, table, (of_users, of_items), has_times, section)
-        for name, table in tables.items()
-    }
-    empty = [name for name, side in sides.items() if not side.n]
+    log = Log(tables["train"], tables["train"].frame)
+    unit = find_unit(log, section, sample_times(log) if has_times else np.zeros(0, np.int64))
+    leaks = Leaks(unit, has_times)
+    empty = []
+    for name in sorted(tables, key=("validation", "test", "train").index):
+        n_rows = 0
+        if name == "train":
+            leaks.lay()
+        for batch in _batches(name, tables[name], (of_users, of_items), has_times, section):
+            n_rows += batch.users.size
+            if name == "train":
+                leaks.add_train(batch, np.ones(batch.users.size, dtype=np.uint8))
+            else:
+                leaks.hold(name, batch.users, batch.items, batch.times)
+        if not n_rows:
+            empty.append(name)
+            break
     if empty:
         raise DataError(
-            f"{' and '.join(empty)} has no rows",
+            f"{empty[0]} has no rows",
             code="empty-part",
-            at=", ".join(tables[name].at for name in empty),
+            at=tables[empty[0]].at,
             hint="each part needs rows to be compared",
         )
-    log = Log(tables["train"], tables["train"].frame)
-    unit = find_unit(log, section, sides["train"].times)
-    return find_leaks(sides, Sizes(of_users.n, of_items.n, unit))
+    if leaks.needs_times:
+        for batch in _batches("train", tables["train"], (of_users, of_items), has_times, section):
+            leaks.add_times(batch.times, np.ones(batch.times.size, dtype=np.uint8))
+    return leaks.told()
 
 
-def _read_side(
+@dataclass(slots=True)
+class _Batch:
+    """Some rows of a part."""
+
+    users: npt.NDArray[np.int32]
+    items: npt.NDArray[np.int32]
+    times: npt.NDArray[np.int64]
+    n_users: int
+    n_items: int
+
+
+def _batches(
     name: str, table: Table, coders: Sequence[Coder], has_times: bool, section: SplitSection
-) -> Side:
+) -> Iterator[_Batch]:
     of_users, of_items = coders
     columns = [*of_users.expressions("user"), *of_items.expressions("item")]
     if has_times:
         columns.append(pl.col("time"))
     needed = ["user_key", "item_key", *(["time"] if has_times else [])]
-    users, items, times = [], [], []
     with reading(table):
         for batch in table.stream(columns, most=BATCH):
-            n_null = batch.height - batch.drop_nulls(needed).height
+            kept = batch.drop_nulls(needed)
+            n_null = batch.height - kept.height
             if n_null and section.null_ids == "error":
                 raise DataError(
                     f"{n_null:,} rows have no user, item or time",
@@ -124,14 +158,6 @@ def _read_side(
                     at=table.at,
                     hint="--set split.null_ids=drop leaves them out",
                 )
-            kept = batch.drop_nulls(needed)
-            users.append(of_users.encode(kept, "user"))
-            items.append(of_items.encode(kept, "item"))
-            if has_times:
-                times.append(as_array(as_ticks(kept["time"])))
-    none = np.zeros(0, dtype=np.int32)
-    return Side(
-        np.concatenate(users) if users else none,
-        np.concatenate(items) if items else none,
-        np.concatenate(times) if times else none.astype(np.int64),
-    )
+            users, items = of_users.encode(kept, "user"), of_items.encode(kept, "item")
+            times = as_array(as_ticks(kept["time"])) if has_times else np.zeros(0, np.int64)
+            yield _Batch(users, items, times, of_users.n, of_items.n)

@@ -1,67 +1,236 @@
 """What a split gives away: rows in two parts, train behind the test, items from the future."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.splits._kernels import find_codes, first_times, look_up_pairs
+from evalkit.kernels import kernel
+from evalkit.splits._clock import Clock, Days
+from evalkit.splits._held import FAR, Codes, Held, Ticks
 from evalkit.splits._rule import PER_SECOND
 
 VERDICTS = ("clean", "across-users", "within-users", "rows-shared")  # each worse than the last
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _BINS = 120
-_FAR = np.iinfo(np.int64).max
 _RESOLUTIONS = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
-    """The rows of one part: codes of users and items, and times, if there are any."""
-
-    users: npt.NDArray[np.int32]
-    items: npt.NDArray[np.int32]
-    times: npt.NDArray[np.int64]
-
-    @property
-    def n(self) -> int:
-        """Its rows."""
-        return self.users.size
-
-    def pairs(self, n_items: int) -> npt.NDArray[np.int64]:
-        """One number for each user and item."""
-        return self.users.astype(np.int64) * max(n_items, 1) + self.items
+Flags = npt.NDArray[np.uint8]
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """How many users and items the codes of all parts have, and the unit of times."""
+class Looked(Protocol):
+    """Rows of train: codes of users and items, and times, if there are any."""
 
+    users: Codes
+    items: Codes
+    times: Ticks
     n_users: int
     n_items: int
-    unit: str
 
 
-def find_leaks(sides: Mapping[str, Side], sizes: Sizes) -> dict[str, Any]:
-    """Counts of what train and a held-out part share, for each held-out part, and a verdict.
+@dataclass(slots=True)
+class Leaks:
+    """What held-out parts and train have in common: held-out rows come first, train streams by.
 
     Args:
-        sides: `train` and, as there are, `validation` and `test`.
+        unit: of times: s, ms, us or ns.
+        has_times: whether all rows have one.
     """
-    train = sides["train"]
-    found: dict[str, Any] = {
-        "parts": {name: _sized(side) for name, side in sides.items()},
-        "held_out": {
-            name: _against(train, side, sizes) for name, side in sides.items() if name != "train"
-        },
-        "times": _of_times(sides, sizes.unit),
-        "plots": _plots(sides, sizes),
+
+    unit: str
+    has_times: bool
+    n_train: int = 0
+    _held: dict[str, Held] = field(default_factory=dict)
+    _days: dict[str, Days] = field(default_factory=dict)
+    _known_users: Flags = field(default_factory=lambda: np.zeros(0, np.uint8))
+    _known_items: Flags = field(default_factory=lambda: np.zeros(0, np.uint8))
+    _item_first: Ticks = field(default_factory=lambda: np.zeros(0, np.int64))
+    _clock: Clock | None = None
+
+    def hold(self, name: str, users: Codes, items: Codes, times: Ticks) -> None:
+        """Rows of validation or test."""
+        self._held.setdefault(name, Held()).add(users, items, times)
+        if self.has_times:
+            self._of_days(name).add(times)
+
+    def _of_days(self, name: str) -> Days:
+        return self._days.setdefault(name, Days(86400 * PER_SECOND[self.unit]))
+
+    def lay(self) -> None:
+        """All held-out rows are here."""
+        for held in self._held.values():
+            held.lay()
+        if self.has_times and self._held:
+            self._clock = Clock.of([(each.moments, each.n_at) for each in self._held.values()])
+
+    def add_train(self, rows: Looked, letters: Flags) -> None:
+        """The next rows of the log; those without a letter of train are passed over."""
+        self._known_users = _fitted(self._known_users, rows.n_users, 0)
+        self._known_items = _fitted(self._known_items, rows.n_items, 0)
+        self._item_first = _fitted(self._item_first, rows.n_items, FAR)
+        of_rows = (rows.users, rows.items, rows.times, letters)
+        self.n_train += note_train(*of_rows, self._known_users, self._known_items, self._item_first)
+        if self.has_times:
+            self._of_days("train").add(rows.times, letters)
+            if self._clock is None:
+                self._clock = Clock.of([])
+            self._clock.add(rows.times, letters)
+        for held in self._held.values():
+            held.look(*of_rows)
+
+    @property
+    def needs_times(self) -> bool:
+        """Train did not come in the order of time: its times are to come once more."""
+        return self._clock is not None and not self._clock.is_walked
+
+    def add_times(self, times: Ticks, letters: Flags) -> None:
+        """Times of all rows once more."""
+        assert self._clock is not None
+        low = min(each.low for each in self._days.values())
+        high = max(each.high for each in self._days.values())
+        self._clock.add_again(times, letters, low, high)
+
+    def told(self) -> dict[str, Any]:
+        """Counts for each held-out part, and a verdict."""
+        parts = {"train": self._of_train()}
+        names = [name for name in ("validation", "test") if name in self._held]
+        parts |= {name: _of_held(self._held[name]) for name in names}
+        found: dict[str, Any] = {
+            "parts": parts,
+            "held_out": {name: self._against(self._held[name]) for name in names},
+            "times": self._of_times(),
+            "plots": self._plots(),
+        }
+        verdicts = (VERDICTS.index(each["verdict"]) for each in found["held_out"].values())
+        found["verdict"] = VERDICTS[max(verdicts, default=0)]
+        return found
+
+    def _of_train(self) -> dict[str, Any]:
+        days = self._days.get("train")
+        return {
+            "rows": self.n_train,
+            "users": int(np.count_nonzero(self._known_users)),
+            "items": int(np.count_nonzero(self._known_items)),
+            "first_time": days.low if days is not None and days.n else None,
+            "last_time": days.high if days is not None and days.n else None,
+        }
+
+    def _against(self, held: Held) -> dict[str, Any]:
+        n_pairs, n_rows = held.rows_in_train()
+        has_times = held.has_times and self.n_train > 0
+        found: dict[str, Any] = {
+            "pairs_in_train": n_pairs,
+            "rows_in_train": n_rows,
+            "users_never_in_train": _never("users", np.diff(held.starts), self._known_users),
+            "items_never_in_train": _never("items", np.bincount(held.items), self._known_items),
+            "train_after": {"rows": None, "share": None, "most_days": None},
+            "train_after_own": {"rows": None, "users": None},
+            "train_later_than_row": None,
+            "train_items_first_later_than_row": None,
+            "boundaries_in_equal_times": None,
+        }
+        if has_times:
+            found |= self._of_order(held)
+        found["verdict"] = _verdict(found)
+        return found
+
+    def _of_order(self, held: Held) -> dict[str, Any]:
+        """What of train lies behind held-out rows: over all users, and of one and the same."""
+        first = int(held.moments[0])
+        item_first = np.sort(self._item_first[self._item_first != FAR])
+        days = max(0, self._days["train"].high - first) / (86400 * PER_SECOND[self.unit])
+        n_before = np.searchsorted(item_first, held.moments, side="right")
+        later = 1 - np.repeat(n_before, held.n_at) / max(item_first.size, 1)
+        return {
+            "train_after": {
+                "rows": held.n_after,
+                "share": held.n_after / self.n_train,
+                "most_days": days,
+            },
+            "train_after_own": {"rows": held.n_behind_own, "users": held.users_behind_own},
+            "train_later_than_row": _spread_of(held.n_later() / self.n_train),
+            "train_items_first_later_than_row": {
+                **_spread_of(later),
+                "items_after_first": int(item_first.size - n_before[0]),
+            },
+            "boundaries_in_equal_times": held.users_at_own_first,
+        }
+
+    def _of_times(self) -> dict[str, Any]:
+        """How coarse times are: rows that share theirs, and what all are multiples of."""
+        n_rows = self.n_train + sum(held.n for held in self._held.values())
+        if self._clock is None or not n_rows:
+            return {"shared": None, "resolution": None}
+        step, a_second = self._clock.step, PER_SECOND[self.unit]
+        fitting = (name for name, n in _RESOLUTIONS if step and step % (n * a_second) == 0)
+        return {
+            "shared": self._clock.n_shared() / n_rows,
+            "resolution": next(fitting, self.unit),
+        }
+
+    def _plots(self) -> dict[str, Any]:
+        """Counts for the page: rows by day, users' boundaries, first rows of items."""
+        known = [days for days in self._days.values() if days.n]
+        if not known:
+            return {}
+        a_day = 86400 * PER_SECOND[self.unit]
+        low = min(days.low for days in known) // a_day
+        high = max(days.high for days in known) // a_day + 1
+        step = -(-(high - low) // _BINS)
+        edges = np.arange(low, high + step, step)
+
+        def counted(days: Mapping[int, int]) -> list[int]:
+            bins = [0] * (edges.size - 1)
+            for day, n in days.items():
+                bins[(day - low) // step] += n
+            return bins
+
+        def by_day(times: Ticks) -> list[int]:
+            counts = np.unique(times[times != FAR] // a_day, return_counts=True)
+            return counted(dict(zip(*(each.tolist() for each in counts), strict=True)))
+
+        names = [name for name in ("train", "validation", "test") if name in self._days]
+        shown: dict[str, Any] = {
+            "days": [int(each) for each in edges],
+            "rows": {n: counted(self._days[n].counts) for n in names if self._days[n].n},
+        }
+        held = next(
+            (self._held[name] for name in ("test", "validation") if name in self._held), None
+        )
+        if held is not None:
+            shown["boundaries"] = by_day(held.own_first)
+        if self.n_train:
+            shown["items"] = by_day(self._item_first)
+        return shown
+
+
+def _fitted(values: Any, size: int, fill: int) -> Any:
+    """The same values with room for more."""
+    if size <= values.size:
+        return values
+    grown = np.full(max(size, 2 * values.size), fill, dtype=values.dtype)
+    grown[: values.size] = values
+    return grown
+
+
+def _of_held(held: Held) -> dict[str, Any]:
+    return {
+        "rows": held.n,
+        "users": int(np.count_nonzero(np.diff(held.starts))),
+        "items": int(np.count_nonzero(np.bincount(held.items))) if held.n else 0,
+        "first_time": int(held.moments[0]) if held.moments.size else None,
+        "last_time": int(held.moments[-1]) if held.moments.size else None,
     }
-    worst = max((VERDICTS.index(each["verdict"]) for each in found["held_out"].values()), default=0)
-    found["verdict"] = VERDICTS[worst]
-    return found
+
+
+def _never(what: str, n_rows: Ticks, known: Flags) -> dict[str, int]:
+    """Held-out users, or items, that train lacks, and their rows."""
+    is_new = n_rows > 0
+    is_new[: known.size] &= known[: n_rows.size] == 0
+    return {what: int(np.count_nonzero(is_new)), "rows": int(n_rows[is_new].sum())}
 
 
 def join_folds(folds: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -97,52 +266,6 @@ def counts_of(leaks: Mapping[str, Any]) -> dict[str, float]:
     return counts
 
 
-def _sized(side: Side) -> dict[str, Any]:
-    return {
-        "rows": side.n,
-        "users": _distinct(side.users),
-        "items": _distinct(side.items),
-        "first_time": int(side.times.min()) if side.times.size else None,
-        "last_time": int(side.times.max()) if side.times.size else None,
-    }
-
-
-def _distinct(codes: npt.NDArray[np.int32]) -> int:
-    return int(np.count_nonzero(np.bincount(codes))) if codes.size else 0
-
-
-def _against(train: Side, held: Side, sizes: Sizes) -> dict[str, Any]:
-    """What one held-out part and train have in common."""
-    known_users = np.zeros(sizes.n_users, dtype=np.bool_)
-    known_users[train.users] = True
-    known_items = np.zeros(sizes.n_items, dtype=np.bool_)
-    known_items[train.items] = True
-    new_users, new_items = ~known_users[held.users], ~known_items[held.items]
-    in_both = _pairs_in_both(train, held, sizes.n_items)
-    has_times = bool(train.times.size and held.times.size)
-    found: dict[str, Any] = {
-        "pairs_in_train": int(np.count_nonzero(in_both[0])),
-        "rows_in_train": int(np.count_nonzero(in_both[1])),
-        "users_never_in_train": {
-            "users": _distinct(held.users[new_users]),
-            "rows": int(np.count_nonzero(new_users)),
-        },
-        "items_never_in_train": {
-            "items": _distinct(held.items[new_items]),
-            "rows": int(np.count_nonzero(new_items)),
-        },
-        "train_after": {"rows": None, "share": None, "most_days": None},
-        "train_after_own": {"rows": None, "users": None},
-        "train_later_than_row": None,
-        "train_items_first_later_than_row": None,
-        "boundaries_in_equal_times": None,
-    }
-    if has_times:
-        found |= _of_order(train, held, sizes)
-    found["verdict"] = _verdict(found)
-    return found
-
-
 def _verdict(found: Mapping[str, Any]) -> str:
     if found["rows_in_train"]:
         return "rows-shared"
@@ -151,142 +274,23 @@ def _verdict(found: Mapping[str, Any]) -> str:
     return "across-users" if found["train_after"]["rows"] else "clean"
 
 
-def _pairs_in_both(
-    train: Side, held: Side, n_items: int
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Which held-out rows have their user and item in train; and the time with them."""
-    pairs = held.pairs(n_items).view(np.uint64)
-    none = np.zeros(0, dtype=np.uint64)
-    codes = np.empty(held.n, dtype=np.int32)
-    table = np.full(1 << max(held.n, 1).bit_length() + 1, -1, dtype=np.int32)
-    known = np.empty(held.n, dtype=np.uint64)
-    n_known = find_codes(pairs, none, codes, table, known, none, 0)
-    code_of = np.empty(train.n, dtype=np.int32)
-    look_up_pairs(train.users, train.items, max(n_items, 1), table, known, code_of)
-    common = np.flatnonzero(code_of >= 0)
-    in_train = np.zeros(n_known, dtype=np.bool_)
-    in_train[code_of[common]] = True
-    pair_is_known = in_train[codes]
-    if not (train.times.size and held.times.size):
-        return pair_is_known, pair_is_known
-    whole = np.zeros(held.n, dtype=np.bool_)
-    at = np.flatnonzero(pair_is_known)
-    if at.size:
-        both = np.empty(common.size, dtype=[("pair", np.int32), ("time", np.int64)])
-        both["pair"], both["time"] = code_of[common], train.times[common]
-        mine_too = np.empty(at.size, dtype=both.dtype)
-        mine_too["pair"], mine_too["time"] = codes[at], held.times[at]
-        whole[at] = np.isin(mine_too, both)
-    return pair_is_known, whole
-
-
-def _of_order(train: Side, held: Side, sizes: Sizes) -> dict[str, Any]:
-    """What of train lies behind held-out rows: over all users, and of one and the same."""
-    first = int(held.times.min())
-    is_after = train.times >= first
-    n_after = int(np.count_nonzero(is_after))
-    days = max(0, int(train.times.max()) - first) / (86400 * PER_SECOND[sizes.unit])
-    own_first = _first_of(held.users, held.times, sizes.n_users)
-    behind_own = train.times > own_first[train.users]
-    item_first = _first_of(train.items, train.times, sizes.n_items)
-    item_first = np.sort(item_first[item_first != _FAR])
-    ordered = _sorted(held.times)
-    n_later = train.n - np.searchsorted(_sorted(train.times), ordered, side="right")
-    return {
-        "train_after": {"rows": n_after, "share": n_after / train.n, "most_days": days},
-        "train_after_own": {
-            "rows": int(np.count_nonzero(behind_own)),
-            "users": _distinct(train.users[behind_own]),
-        },
-        "train_later_than_row": _spread_of(n_later / train.n),
-        "train_items_first_later_than_row": {
-            **_spread_of(
-                1 - np.searchsorted(item_first, ordered, side="right") / max(item_first.size, 1)
-            ),
-            "items_after_first": int(
-                item_first.size - np.searchsorted(item_first, first, side="right")
-            ),
-        },
-        "boundaries_in_equal_times": _crossing(train, held, own_first, sizes),
-    }
-
-
-def _sorted(times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Times in order; those of a log that is in order already are only walked over."""
-    return np.sort(times, kind="stable")
-
-
-def _first_of(
-    codes: npt.NDArray[np.int32], times: npt.NDArray[np.int64], n_codes: int
-) -> npt.NDArray[np.int64]:
-    first = np.full(n_codes, _FAR)
-    first_times(codes, times, first)
-    return first
-
-
-def _crossing(train: Side, held: Side, own_first: npt.NDArray[np.int64], sizes: Sizes) -> int:
-    """Users with a train row at the very time of their first held-out row."""
-    at_first = train.times == own_first[train.users]
-    return _distinct(train.users[at_first])
-
-
 def _spread_of(values: npt.NDArray[np.float64]) -> dict[str, float]:
     quantiles = np.quantile(values, _QUANTILES)
     named = {f"q{round(100 * q):02}": float(v) for q, v in zip(_QUANTILES, quantiles, strict=True)}
     return {"mean": float(values.mean()), **named}
 
 
-def _of_times(sides: Mapping[str, Side], unit: str) -> dict[str, Any]:
-    """How coarse times are: rows that share theirs with another, and what all are multiples of."""
-    times = np.concatenate([side.times for side in sides.values()])
-    if not times.size:
-        return {"shared": None, "resolution": None}
-    ordered = _sorted(times)
-    same = ordered[1:] == ordered[:-1]
-    shared = np.zeros(times.size, dtype=np.bool_)
-    shared[1:] |= same
-    shared[:-1] |= same
-    step = _common_step(ordered)
-    a_second = PER_SECOND[unit]
-    fitting = (name for name, n in _RESOLUTIONS if step and step % (n * a_second) == 0)
-    return {"shared": float(shared.mean()), "resolution": next(fitting, unit)}
-
-
-def _common_step(times: npt.NDArray[np.int64]) -> int:
-    step = 0
-    for begin in range(0, times.size, 1 << 14):
-        step = int(np.gcd.reduce(times[begin : begin + (1 << 14)], initial=step))
-        if step == 1:
-            break
-    return step
-
-
-def _plots(sides: Mapping[str, Side], sizes: Sizes) -> dict[str, Any]:
-    """Counts for the page: rows by day, users' boundaries, first rows of items."""
-    times = [side.times for side in sides.values() if side.times.size]
-    if not times:
-        return {}
-    a_day = 86400 * PER_SECOND[sizes.unit]
-    low = min(int(each.min()) for each in times) // a_day
-    high = max(int(each.max()) for each in times) // a_day + 1
-    step = -(-(high - low) // _BINS)
-    edges = np.arange(low, high + step, step)
-
-    def counted(values: npt.NDArray[np.int64]) -> list[int]:
-        return [
-            int(n) for n in np.bincount((values // a_day - low) // step, minlength=edges.size - 1)
-        ]
-
-    held = next((sides[name] for name in ("test", "validation") if name in sides), None)
-    shown: dict[str, Any] = {
-        "days": [int(each) for each in edges],
-        "rows": {name: counted(side.times) for name, side in sides.items() if side.times.size},
-    }
-    if held is not None and held.times.size:
-        own = _first_of(held.users, held.times, sizes.n_users)
-        shown["boundaries"] = counted(own[own != _FAR])
-    train = sides["train"]
-    if train.times.size:
-        first = _first_of(train.items, train.times, sizes.n_items)
-        shown["items"] = counted(first[first != _FAR])
-    return shown
+@kernel(allocates=False)
+def note_train(users, items, times, letters, known_users, known_items, item_first):  # type: ignore[no-untyped-def]
+    """Users and items of train, and the first time of each item; how many rows it has."""
+    n_train = 0
+    for row in range(users.size):
+        if letters[row] != 1 and letters[row] < 4:
+            continue
+        n_train += 1
+        known_users[users[row]] = 1
+        item = items[row]
+        known_items[item] = 1
+        if times.size and times[row] < item_first[item]:
+            item_first[item] = times[row]
+    return n_train

@@ -1,0 +1,227 @@
+"""Held-out rows of one part, laid by user; rows of train stream past them once."""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.kernels import kernel
+from evalkit.splits._filters import lay_rows
+from evalkit.splits._kernels import first_times, sort_groups
+
+FAR = np.iinfo(np.int64).max
+Codes = npt.NDArray[np.int32]
+Ticks = npt.NDArray[np.int64]
+_GOLDEN = 0x9E3779B97F4A7C15
+_NO_TIMES = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(slots=True)
+class Held:
+    """What train has in common with the held-out rows of one part.
+
+    A train row looks at the first held-out time of its user, at a bit that its user and item
+    hash to, and at the user's rows of that item where the bit is set.
+    """
+
+    _users: list[Codes] = field(default_factory=list)
+    _items: list[Codes] = field(default_factory=list)
+    _times: list[Ticks] = field(default_factory=list)
+    n: int = 0
+    has_times: bool = True
+    starts: Ticks = field(default_factory=lambda: np.zeros(1, np.int64))
+    items: Codes = field(default_factory=lambda: np.zeros(0, np.int32))
+    times: Ticks = field(default_factory=lambda: _NO_TIMES)
+    own_first: Ticks = field(default_factory=lambda: _NO_TIMES)
+    moments: Ticks = field(default_factory=lambda: _NO_TIMES)
+    n_at: Ticks = field(default_factory=lambda: _NO_TIMES)
+    _between: Ticks = field(default_factory=lambda: _NO_TIMES)
+    _bits: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(1, np.uint64))
+    _flags: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    _of_users: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    _state: Ticks = field(default_factory=lambda: np.zeros(3, np.int64))
+
+    def add(self, users: Codes, items: Codes, times: Ticks) -> None:
+        """Held-out rows; `times` is empty where there are none."""
+        self._users.append(users)
+        self._items.append(items)
+        self._times.append(times)
+        self.n += users.size
+
+    def lay(self) -> None:
+        """Rows by user, of one user by item and time, and the bits of all; before train comes."""
+        users, items = np.concatenate(self._users), np.concatenate(self._items)
+        times = np.concatenate(self._times)
+        self._users, self._items, self._times = [], [], []
+        self.has_times = bool(times.size)
+        n_users = int(users.max()) + 1 if users.size else 0
+        self.starts, laid = lay_rows(users, n_users)
+        sort_groups(self.starts, laid, items, times, np.empty_like(laid))
+        self.items = items[laid]
+        self.times = times[laid] if self.has_times else times
+        self.own_first = np.full(n_users, FAR)
+        self._of_users = np.zeros(n_users, dtype=np.uint8)
+        self._flags = np.zeros(self.n, dtype=np.uint8)
+        self._bits = np.zeros(1 << max(0, (8 * self.n - 1).bit_length() - 6), dtype=np.uint64)
+        set_bits(users, items, self._bits)
+        if self.has_times:
+            self.moments, self.n_at = np.unique(np.sort(times, kind="stable"), return_counts=True)
+            first_times(users, times, self.own_first)
+        else:
+            self.own_first[users] = 0
+        self._between = np.zeros(self.moments.size + 1, dtype=np.int64)
+
+    def look(self, users: Codes, items: Codes, times: Ticks, letters: Any) -> None:
+        """Rows of train, in any order; those with letters of held-out rows are passed over."""
+        look_up(
+            *(users, items, times, letters, self.own_first, self.moments, self._between),
+            *(self._of_users, self._bits, self.starts, self.items, self.times, self._flags),
+            self._state,
+        )
+
+    @property
+    def n_after(self) -> int:
+        """Train rows at or after the first held-out time."""
+        return int(self._state[1])
+
+    @property
+    def n_behind_own(self) -> int:
+        """Train rows later than the first held-out row of their user."""
+        return int(self._state[2])
+
+    @property
+    def users_behind_own(self) -> int:
+        """Users of such rows."""
+        return int(np.count_nonzero(self._of_users & 1))
+
+    @property
+    def users_at_own_first(self) -> int:
+        """Users with a train row at the very time of their first held-out row."""
+        return int(np.count_nonzero(self._of_users & 2))
+
+    def rows_in_train(self) -> tuple[int, int]:
+        """Rows whose user and item are in train, and those whose time is with them."""
+        found = np.zeros(2, dtype=np.int64)
+        count_flags(self.starts, self.items, self.times, self._flags, found)
+        return int(found[0]), int(found[1] if self.has_times else found[0])
+
+    def n_later(self) -> Ticks:
+        """For each held-out row, the earliest first, train rows that are later."""
+        later: Ticks = np.cumsum(self._between[::-1])[::-1][1:]
+        return np.repeat(later, self.n_at)
+
+
+@kernel(allocates=False)
+def _bit_of(user, item, n_words):
+    key = (np.uint64(user) << np.uint64(32)) | np.uint64(item)
+    key = (key ^ (key >> np.uint64(29))) * np.uint64(_GOLDEN)
+    return (key >> np.uint64(16)) & np.uint64(n_words * 64 - 1)
+
+
+@kernel(allocates=False)
+def set_bits(users, items, bits):
+    """A bit for each user and item; their number is a power of two."""
+    for row in range(users.size):
+        bit = _bit_of(users[row], items[row], bits.size)
+        bits[bit >> np.uint64(6)] |= np.uint64(1) << (bit & np.uint64(63))
+
+
+@kernel(allocates=False)
+def _at_least(values, begin, end, wanted):
+    """The first place of sorted values that are not less."""
+    while begin < end:
+        middle = (begin + end) // 2
+        if values[middle] < wanted:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@kernel(allocates=False)
+def look_up(
+    users,
+    items,
+    times,
+    letters,
+    own_first,
+    moments,
+    between,
+    of_users,
+    bits,
+    starts,
+    held_items,
+    held_times,
+    flags,
+    state,
+):
+    """Hold train rows against held-out ones.
+
+    Args:
+        moments: different held-out times, sorted; `between` counts train rows by how many of
+            them are earlier.
+        of_users: bit 0: a train row behind the user's first held-out one; bit 1: at its time.
+        flags: at the first of held-out rows with one item: bit 0; with one item and time: bit 1.
+        state: where the last row stood in `moments`, rows at or after the first of them, rows
+            behind their user's own.
+    """
+    cursor, n_after, n_behind = state[0], state[1], state[2]
+    has_times = moments.size > 0
+    for row in range(users.size):
+        if letters[row] != 1 and letters[row] < 4:
+            continue
+        user = users[row]
+        first = own_first[user] if user < own_first.size else FAR
+        if has_times:
+            time = times[row]
+            if time >= moments[0]:
+                n_after += 1
+            if cursor > 0 and moments[cursor - 1] >= time:
+                cursor = _at_least(moments, 0, cursor, time)
+            elif cursor < moments.size and moments[cursor] < time:
+                if cursor + 1 < moments.size and moments[cursor + 1] < time:
+                    cursor = _at_least(moments, cursor, moments.size, time)
+                else:
+                    cursor += 1
+            between[cursor] += 1
+            if time >= first:
+                if time > first:
+                    n_behind += 1
+                    of_users[user] |= np.uint8(1)
+                else:
+                    of_users[user] |= np.uint8(2)
+        if first == FAR:
+            continue
+        bit = _bit_of(user, items[row], bits.size)
+        if not (bits[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1):
+            continue
+        item, end = items[row], starts[user + 1]
+        place = _at_least(held_items, starts[user], end, item)
+        if place == end or held_items[place] != item:
+            continue
+        flags[place] |= np.uint8(1)
+        if has_times:
+            place = _at_least(held_times, place, _at_least(held_items, place, end, item + 1), time)
+            if place < end and held_items[place] == item and held_times[place] == time:
+                flags[place] |= np.uint8(2)
+    state[0], state[1], state[2] = cursor, n_after, n_behind
+
+
+@kernel(allocates=False)
+def count_flags(starts, items, times, flags, found):
+    """Held-out rows with the user and item of a train row, and with its time."""
+    n_pairs, n_rows = 0, 0
+    for user in range(starts.size - 1):
+        of_pair, of_row = False, False
+        for place in range(starts[user], starts[user + 1]):
+            is_new = place == starts[user] or items[place] != items[place - 1]
+            if is_new:
+                of_pair = flags[place] & 1 != 0
+            if is_new or (times.size and times[place] != times[place - 1]):
+                of_row = flags[place] & 2 != 0
+            n_pairs += of_pair
+            n_rows += of_row
+    found[0], found[1] = n_pairs, n_rows
