@@ -268,6 +268,3 @@ def named_columns(table: Table) -> dict[str, str]:
     wanted = {**names, ITEM: str(table.columns["item"]), RANK: RANK}
     plain = {name: each if each.isidentifier() else name for name, each in wanted.items()}
     return plain if len(set(plain.values())) == len(plain) else {name: name for name in wanted}
-
-
-__all__ = ["make_rankings", "named_columns", "needs_time"]

@@ -176,6 +176,3 @@ def policies_of(request: Request, policies: Policies) -> Policies:
         name: int(float(value)) for name, value in request.policies if not POLICIES[name].choices
     }
     return policies.model_copy(update={**whole, **counts})
-
-
-__all__ = ["Followed", "follow_profile", "policies_of", "requests_of"]

@@ -5,5 +5,3 @@ from evalkit.rows.run import RowsKind
 from evalkit.rows.shares import kind_of_rows
 
 LABELS = kind_of_rows(RowsKind(open_tables, check_labels, LabelRun))
-
-__all__ = ["LABELS"]

@@ -5,5 +5,3 @@ from evalkit.rankings._run import conclude_rankings, measure_rankings, open_logs
 from evalkit.rankings._sums import RankingSums
 
 RANKINGS = Kind(RankingSums, open_logs, run_rankings, measure_rankings, conclude_rankings)
-
-__all__ = ["RANKINGS", "RankingSums"]

@@ -5,5 +5,3 @@ from evalkit.rows.run import RowsKind
 from evalkit.rows.shares import kind_of_rows
 
 RATINGS = kind_of_rows(RowsKind(open_tables, check_ratings, RatingRun))
-
-__all__ = ["RATINGS"]

@@ -3,5 +3,3 @@
 from evalkit.selection._choose import Choice, choose_trial
 from evalkit.selection._measure import How
 from evalkit.selection._publish import finish, look_ahead, write_selection
-
-__all__ = ["Choice", "How", "choose_trial", "finish", "look_ahead", "write_selection"]

@@ -314,19 +314,3 @@ def _advice(
 def some_names(names: Sequence[str], limit: int = 30) -> str:
     """The first of many names."""
     return ", ".join(names[:limit]) + (", ..." if len(names) > limit else "")
-
-
-__all__ = [
-    "BY_CONFIG",
-    "OF_ITEMS",
-    "ROLE_KEYS",
-    "Chosen",
-    "Columns",
-    "Guessing",
-    "Order",
-    "best_guess",
-    "choose_columns",
-    "choose_users",
-    "guess_columns",
-    "some_names",
-]

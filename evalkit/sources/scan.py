@@ -455,6 +455,3 @@ def _type_tests(name: str, use: Use) -> list[pl.Expr]:
                 fits = fits & ~text.str.contains(r"^[+-]?0[0-9]")
         tests.append((fits.fill_null(False) | text.is_null()).all().alias(f"{name} {dtype}"))
     return tests
-
-
-__all__ = ["FileScan", "Schema", "Use", "open_files"]

@@ -172,15 +172,3 @@ def parts_of_files(files: Sequence[str]) -> dict[str, str]:
                 found.setdefault(parts[0], file)
                 break
     return found
-
-
-__all__ = [
-    "HELD_OUT",
-    "NEVER_TRAIN",
-    "TRAIN",
-    "Splitter",
-    "find_splitters",
-    "flag_part",
-    "part_of",
-    "parts_of_files",
-]

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from evalkit.metrics import choice, kernel, number
-from evalkit.metrics.lists._categories import BY, categories, needs_of, only
+from evalkit.metrics.lists._categories import categories, needs_of, only
 from evalkit.metrics.lists._find import stands_in
 
 GREEDY, OWN, ONES, EVERY, NONE = range(5)
@@ -182,4 +182,3 @@ PENALTY = choice(
     {"hits": "hits that show it", "shown": "all shown items that have it"},
     doc="What a genre loses by.",
 )
-__all__ = ["ALPHA", "ASPECTS", "BY", "PENALTY", "measure", "needs", "tables"]

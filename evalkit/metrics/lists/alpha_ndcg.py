@@ -7,13 +7,13 @@ from evalkit.metrics import choice, kernel, list_metric
 from evalkit.metrics.lists._aspects import (
     ALPHA,
     ASPECTS,
-    BY,
     LOG2,
     PENALTY,
     measure,
     needs,
     tables,
 )
+from evalkit.metrics.lists._categories import BY
 
 
 @list_metric(

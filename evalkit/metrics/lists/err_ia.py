@@ -6,7 +6,6 @@ import math
 from evalkit.metrics import choice, kernel, list_metric
 from evalkit.metrics.lists._aspects import (
     ALPHA,
-    BY,
     EVERY,
     NONE,
     RECIPROCAL,
@@ -14,6 +13,7 @@ from evalkit.metrics.lists._aspects import (
     needs,
     tables,
 )
+from evalkit.metrics.lists._categories import BY
 
 
 @list_metric(

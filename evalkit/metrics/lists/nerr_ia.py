@@ -6,13 +6,13 @@ import math
 from evalkit.metrics import kernel, list_metric
 from evalkit.metrics.lists._aspects import (
     ALPHA,
-    BY,
     GREEDY,
     RECIPROCAL,
     measure,
     needs,
     tables,
 )
+from evalkit.metrics.lists._categories import BY
 
 
 @list_metric(

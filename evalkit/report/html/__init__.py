@@ -131,15 +131,3 @@ def _page(title: str, *body: Html) -> str:
     )
     inside = el("body", *body, el("script", raw(SCRIPT)))
     return f"<!doctype html>\n{el('html', head, inside, lang='en')}\n"
-
-
-__all__ = [
-    "Plot",
-    "plot_of",
-    "render_across_page",
-    "render_html",
-    "render_index",
-    "render_leakage",
-    "render_selection_page",
-    "render_trends",
-]
