@@ -95,5 +95,9 @@ def evalkit(
 def run_command(arguments: Sequence[str]) -> int:
     """Run one command line; the exit status."""
     program = typer.main.get_command(app)
+    if "_EVALKIT_COMPLETE" in os.environ:
+        from evalkit.cli.completion import complete
+
+        complete(program)
     status = program.main(args=list(arguments), prog_name="evalkit", standalone_mode=False)
     return status if isinstance(status, int) else FINE
