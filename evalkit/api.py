@@ -40,6 +40,7 @@ def evaluate(
     *,
     metrics: Sequence[str],
     primary: str | Sequence[str] = (),
+    combined: Mapping[str, str] | None = None,
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
@@ -75,6 +76,7 @@ def evaluate(
             items); one table alone holds one model, or several where it has a model column.
         metrics: such as `["nDCG@10", "recall@{5,20}"]`.
         primary: those of them that decide, and stand first; the first one by default.
+        combined: numbers made of several of them, such as `{"trade": "hmean(nDCG@10, hit@10)"}`.
         profile: whose conventions to follow: a library's, such as `ranx`, or those of a TOML file
             of your own.
         policies: what to do at edges, as under `[policies]` of a config; they win over the
@@ -125,7 +127,7 @@ def evaluate(
     named = columns_of(columns, "rankings")
     listed = listed_of(taken.rankings(rankings), TABLES["rankings"], named, what="rankings")
     tree: dict[str, object] = {
-        "metrics": _metrics_tree(metrics, primary, profile),
+        "metrics": _metrics_tree(metrics, primary, profile, combined),
         "policies": dict(policies or {}),
         "rankings": [each.section() for each in listed],
     }
@@ -136,10 +138,9 @@ def evaluate(
         }
     weights: dict[str, object] = {}
     if statistics is not None:
-        tree["statistics"] = dict(statistics)
-        if "weight" in statistics:
-            weight = named_segments("weight", statistics["weight"], weights)
-            tree["statistics"] = {**statistics, "weight": weight}
+        tree["statistics"] = chosen = dict(statistics)
+        if "weight" in chosen:
+            chosen["weight"] = named_segments("weight", chosen["weight"], weights)
     beside: dict[str, object] = {}
     for section, table in zip(OTHERS, (truth, train, items, users), strict=True):
         add_table(section, table, columns_of(columns, section), tree, beside)
@@ -175,6 +176,7 @@ def compare(
     *,
     metrics: Sequence[str],
     primary: str | Sequence[str] = (),
+    combined: Mapping[str, str] | None = None,
     baseline: str | None = None,
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
@@ -193,8 +195,8 @@ def compare(
     """Models compared user by user over the same truth: `report.comparisons`.
 
     Args:
-        truth, metrics, primary, profile, policies, threshold, columns, where, format, user_ids,
-            item_ids, segments: as `evaluate`.
+        truth, metrics, primary, combined, profile, policies, threshold, columns, where, format,
+            user_ids, item_ids, segments: as `evaluate`.
         rankings: model name -> table, two or more.
         baseline: every other model is compared with it; the first one by default.
         statistics: test, correction, level, margin and so on, as under `[statistics]`.
@@ -226,6 +228,7 @@ def compare(
         rankings,
         metrics=metrics,
         primary=primary,
+        combined=combined,
         profile=profile,
         policies=policies,
         threshold=threshold,
@@ -267,7 +270,10 @@ def load(
 
 
 def _metrics_tree(
-    metrics: Sequence[str], primary: str | Sequence[str], profile: str
+    metrics: Sequence[str],
+    primary: str | Sequence[str],
+    profile: str,
+    combined: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
     """`[metrics]` of a config."""
     if isinstance(metrics, str):
@@ -277,7 +283,10 @@ def _metrics_tree(
             hint=f"pass metrics=[{metrics!r}]",
         )
     leads = primary if isinstance(primary, str) else list(primary)
-    return {"names": list(metrics), "primary": leads, "profile": profile}
+    tree: dict[str, object] = {"names": list(metrics), "primary": leads, "profile": profile}
+    if combined:
+        tree["combined"] = dict(combined) if isinstance(combined, Mapping) else combined
+    return tree
 
 
 def evaluate_ratings(

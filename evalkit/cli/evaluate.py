@@ -9,6 +9,7 @@ from evalkit.cli import result
 from evalkit.cli.guess import name_rankings, unnamed_models
 from evalkit.cli.isolation import Isolated
 from evalkit.cli.options import (
+    Combined,
     Format,
     Full,
     Items,
@@ -62,6 +63,7 @@ def evaluate(
     users: Users = None,
     reference: Reference = None,
     primary: Primary = None,
+    combined: Combined = None,
     profile: Profile = None,
     overrides: Overrides = None,
     variables: Variables = None,
@@ -99,7 +101,7 @@ def evaluate(
         ids["item"] = item
     order = {name: column for name, column in (("rank", rank), ("score", score)) if column}
     of_rankings = {**ids, **order}
-    said = with_profile(overrides, profile, primary)
+    said = with_profile(overrides, profile, primary, combined)
     tables = with_tables(said, train=train, items=items, users=users, reference=reference)
     for section, column in (("items", item), ("users", user), ("train", item), ("train", user)):
         if column and any(each.startswith(f"--{section}=") for each in tables):

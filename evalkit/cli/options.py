@@ -36,6 +36,10 @@ Primary = Annotated[
     list[str] | None,
     Option("--primary", metavar="METRIC", help="The one that decides; default: the first."),
 ]
+Combined = Annotated[
+    list[str] | None,
+    Option("--combined", metavar="NAME=OF", help="A number of several, as t=hmean(A@5, B@5)."),
+]
 Train = Annotated[
     list[str] | None, Option("--train", metavar="PATH", help="What the models had seen.")
 ]
@@ -88,9 +92,12 @@ _SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(?:([kmgt])(i?)b?|b)?", re.IGNORECA
 
 
 def with_profile(
-    overrides: Sequence[str] | None, profile: str | None, primary: Sequence[str] | None = None
+    overrides: Sequence[str] | None,
+    profile: str | None,
+    primary: Sequence[str] | None = None,
+    combined: Sequence[str] | None = None,
 ) -> list[str]:
-    """The overrides, with profile and primary metrics among them.
+    """The overrides, with profile, primary metrics and combinations among them.
 
     A file of a profile is meant from here, not from the config.
     """
@@ -100,6 +107,7 @@ def with_profile(
         found.append(f"metrics.profile={os.path.abspath(profile) if is_file else profile}")
     if primary:
         found.append(f"metrics.primary={json.dumps(list(primary), ensure_ascii=False)}")
+    found += [f"--combined {each}" for each in combined or ()]
     return found
 
 

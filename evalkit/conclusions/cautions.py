@@ -40,7 +40,8 @@ def of_ties(
     for each in estimates:
         request = requests[each.metric]
         followed = policies_of(request, policies)
-        if each.segment is not None or followed.ties not in TIED:
+        has_order = followed.ties not in TIED or request.metric.combined is not None
+        if each.segment is not None or has_order:
             continue
         best, worst = (
             totals.models[ALL, each.model].sum_of(measured.index(with_ties(request, ties))).mean

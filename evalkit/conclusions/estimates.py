@@ -68,7 +68,7 @@ def _estimate(
         )
     n_extra = 0 if request.metric.lists is not None else totals.extra.get(segment, 0)
     total = sums.sum_of(column)
-    value = _number(request, policies, column, sums, measured)
+    value = number_of(request, policies, column, sums, measured)
     is_mean = parts_of(request) is None and not n_infinite  # limits are those of a mean
     interval = None
     if resampling is not None:
@@ -154,7 +154,7 @@ def _by_ratio(
     return replace(each, low=interval.low, high=interval.high)
 
 
-def _number(
+def number_of(
     request: Request,
     policies: Policies,
     column: int,

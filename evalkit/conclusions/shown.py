@@ -15,6 +15,7 @@ from evalkit.errors import RequestError
 from evalkit.kernels import kernel
 from evalkit.lists import n_sums_of
 from evalkit.looks.counting import UNIT, WORD, Columns, Counted, attention_of
+from evalkit.looks.resampling import resamples
 from evalkit.looks.shown import ShownSums
 from evalkit.metrics import Beside, Request, Shown, Values, family_of
 from evalkit.report import Warning_
@@ -95,7 +96,7 @@ class ShownNumbers:
     @staticmethod
     def has(request: Request) -> bool:
         """Whether a request is such a number."""
-        return family_of(request) in ("counts", "sums", "means")
+        return family_of(request) in ("counts", "sums", "means", "combined")
 
     def number(
         self, segment: Segment, model: str, request: Request, pair: Pair | None = None
@@ -249,7 +250,13 @@ class ShownNumbers:
         return self._beside[key]
 
     def warnings(self, models: Sequence[str]) -> Iterator[Warning_]:
-        """Numbers of all lists that stand on few users."""
+        """Numbers of all lists that stand on few users, or are not drawn again as was asked."""
+        statistics = self.config.statistics
+        named = self.config.read_metrics(statistics.metrics) or self.config.requests
+        kept = [each.label for each in named if self.has(each)]
+        if kept and resamples(statistics):
+            message = f"{', '.join(kept)}: limits and tests are those of influence, not drawn"
+            yield Warning_("not-resampled", message)
         few = [
             (model, request.label, number.count)
             for model in models

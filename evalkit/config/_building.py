@@ -205,6 +205,7 @@ def _as_measured(config: Config, gate: GateRule) -> GateRule:
 _OPTIONS = {  # that are short for a key
     **{f"--{section}": f"{section}.path" for section in ("train", "items", "users")},
     "--reference": "metrics.reference",
+    "--combined": "metrics.combined.",
 }
 _SET_KEY = re.compile(r"[A-Za-z0-9_-]+(?:\[\d+\])*(?:\.[A-Za-z0-9_-]+(?:\[\d+\])*)*")
 
@@ -215,12 +216,14 @@ def override_key(
     """Write one `--set key=value` into the tree; the later one of a key wins."""
     spelled, equals, text = override.partition("=")
     option, text = f"--set {spelled.strip()}", text.strip()
-    if spelled in _OPTIONS:
+    if spelled.partition(" ")[0] in _OPTIONS:
         option = spelled
-    spelled = _OPTIONS.get(spelled, spelled.strip())
+        spelled = _OPTIONS[spelled.partition(" ")[0]] + spelled.partition(" ")[2]
+    spelled = spelled.strip()
 
     def refuse(message: str, hint: str) -> None:
-        error = RequestError(message, code="bad-set", at=f"--set {override}", hint=hint)
+        at = override if option == override.partition("=")[0] else f"--set {override}"
+        error = RequestError(message, code="bad-set", at=at, hint=hint)
         problems.found.append(((1, 0), error))
 
     if not equals or not _SET_KEY.fullmatch(spelled):

@@ -1,10 +1,18 @@
 """What a config must fulfil beyond the types of its keys, in our words."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 
 from evalkit.config._complaints import show
+from evalkit.config._named import (
+    KINDS,
+    check_combined,
+    check_whole,
+    combined_in,
+    kind_of,
+    labels_of,
+)
 from evalkit.config._places import Key, spell
 from evalkit.config._problems import Problems
 from evalkit.config._records import is_path_of
@@ -65,22 +73,6 @@ def check_tables(tree: Mapping[str, object], problems: Problems) -> None:
                     hint=f"the first is at {seen[model]}; files of one model are a list of paths",
                 )
             seen.setdefault(model, problems.places.at((*key, "model")))
-
-
-KINDS = {
-    "rankings": {"truth", "rankings", "train", "items", "users"},
-    "log": {"log", "train", "items", "users"},
-    "ratings": {"ratings", "predictions"},
-    "labels": {"labels"},
-}
-
-
-def kind_of(has: Collection[str]) -> str:
-    """Which of `KINDS` the sections of a config speak of."""
-    for kind in ("labels", "ratings", "log"):
-        if kind in has:
-            return kind
-    return "ratings" if "predictions" in has else "rankings"
 
 
 def _check_kind(has: set[str], tree: Mapping[str, object], problems: Problems) -> None:
@@ -270,11 +262,13 @@ def _metrics_of(tree: Mapping[str, object], problems: Problems) -> list[Request]
                 f"the file of {each.label} does not say how it is made of all rows",
                 hint=f"write {each.metric.name}(over='users'), or declare over_rows",
             )
+    check_combined(tree, metrics, found, problems)
+    check_whole(tree, found, problems)
     primary = others.get("primary")
     listed = primary if isinstance(primary, list) else [primary]
     for number, name in enumerate(listed):
         place: Key = ("metrics", "primary", number) if listed is primary else ("metrics", "primary")
-        if not isinstance(name, str):
+        if not isinstance(name, str) or name in combined_in(tree):
             continue
         where = problems.places.at(place)
         try:
@@ -482,19 +476,3 @@ def _check_ratios(
             if key in weight:
                 message = f"a weight has no {key}: it is a number of each user"
                 problems.add(("statistics", "weight", key), "conflicting-keys", message)
-
-
-def labels_of(names: list[object], tree: Mapping[str, object] | None = None) -> list[str]:
-    """The labels of metric names, as the kind of thing that `tree` evaluates understands them."""
-    return [request.label for request in requests_named(names, tree or {})]
-
-
-def requests_named(names: list[object], tree: Mapping[str, object]) -> list[Request]:
-    """What metric names ask for; none where one is wrong, or of a file of the user's."""
-    texts = [name for name in names if isinstance(name, str)]
-    kind = kind_of({section for section in SECTIONS if tree.get(section, []) != []})
-    metrics = known_metrics(kind) if kind in ("ratings", "labels") else None
-    try:
-        return parse_metrics(texts, metrics=metrics, policies=policies_of_kind(kind))
-    except EvalkitError:
-        return []  # told elsewhere, or a metric of the user's own

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from evalkit.config._checks import known_models, labels_of, requests_named
+from evalkit.config._checks import known_models
+from evalkit.config._named import combined_in, labels_of, requests_named
 from evalkit.config._places import Key
 from evalkit.config._problems import Problems
 from evalkit.errors import nearest
@@ -86,6 +87,7 @@ def _check_metric(
     if not isinstance(metric, str) or not isinstance(names, list):
         return
     measured = [*labels_of(names, tree), *(name for name in names if isinstance(name, str))]
+    measured += combined_in(tree)
     found = labels_of([metric], tree) or [metric]
     if len(found) > 1 or found[0] not in measured:
         close = nearest(found[0], measured)

@@ -16,6 +16,7 @@ from evalkit.metrics import (
     Metric,
     Request,
     Value,
+    combine,
     load_metric_files,
     parse_metrics,
     policies_of_kind,
@@ -144,6 +145,24 @@ def requests_of(config: Asking, names: Sequence[str]) -> list[Request]:
         requests.setdefault((known.metric.name, known.parameters, known.cutoff, own), known)
     raise_all(problems)
     return list(requests.values())
+
+
+def combined_of(config: Asking, name: str) -> Request:
+    """What is asked for by the name of a combination.
+
+    Raises:
+        RequestError: as `combine`.
+    """
+    section = config.metrics
+    return combine(
+        name,
+        section.combined[name],
+        requests_of(config, section.names),
+        lambda part: requests_of(config, [part]),
+        others=section.combined,
+        known=metrics_of(section, config.kind).values(),
+        at=config.at("metrics", "combined", name),
+    )
 
 
 def _with_policies(request: Request, own: tuple[tuple[str, Value], ...]) -> Request:

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Private
 from evalkit.config._doors import Door, spell_policy
 from evalkit.config._places import Places
 from evalkit.config._policies import Policies
-from evalkit.config._profiles import requests_of
+from evalkit.config._profiles import combined_of, requests_of
 from evalkit.config._selection import SelectionSection
 from evalkit.config._split import SplitSection
 from evalkit.config._tables import (
@@ -294,11 +294,13 @@ class Config(Record):
     def requests(self) -> tuple[Request, ...]:
         """The metrics, with the parameters and policies that the profile gives them.
 
+        Those of the names come first, then those that are combined of them.
+
         Raises:
             RequestError: metrics that are wrong, as `parse_metrics`; metrics whose value over all
                 orders of equal scores is not known [no-tie-bounds].
         """
-        return self.read_metrics(self.metrics.names)
+        return self.read_metrics([*self.metrics.names, *self.metrics.combined])
 
     @property
     def primary(self) -> tuple[str, ...]:
@@ -327,7 +329,16 @@ class Config(Record):
         Raises:
             RequestError: as `requests`.
         """
-        return tuple(requests_of(self, names))
+        if not (combined := self.metrics.combined):
+            return tuple(requests_of(self, names))
+        found = [
+            each
+            for name in names
+            for each in (
+                [combined_of(self, name)] if name in combined else requests_of(self, [name])
+            )
+        ]
+        return tuple(dict.fromkeys(found))
 
     @property
     def profile(self) -> Profile:

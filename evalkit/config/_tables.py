@@ -25,7 +25,7 @@ _WHERE = "SQL predicate; rows in are the rows after it."
 
 def is_none(value: object) -> bool:
     """Whether a key is left out of what a run keeps of its config, as one that nobody wrote."""
-    return value in (None, ())
+    return value in (None, (), {})
 
 
 def tuple_of_list(value: object) -> object:
@@ -303,4 +303,10 @@ class MetricsSection(Record):
         None,
         "Lists that others are held against: a model's name, or a path (a folder ends in /).",
         exclude_if=is_none,
+    )
+    combined: dict[str, str] = Field(
+        default_factory=dict,
+        exclude_if=is_none,
+        description="Numbers made of several of the names: min, mean or hmean(nDCG@10, "
+        "novelty@10), or 0.7 * nDCG@10 + 0.3 * novelty@10.",
     )

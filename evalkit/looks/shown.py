@@ -1,6 +1,6 @@
 """How often items are shown, by model and segment; sums of lists; and the lists of some users."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -125,7 +125,8 @@ class ShownSums:
         """What the lists of a share leave behind for requests of the families counts and sums."""
         found = cls(share.measure.facts)
         counts = [each for each in requests if family_of(each) == "counts"]
-        chosen = found._sample(share)
+        users = np.flatnonzero(np.logical_or.reduce([*share.present.values()]))
+        chosen = found._sample(users, share.hashes, share.segmentations)
         if counts:
             found._count(share, Columns.of(counts))
         sums = [each for each in requests if family_of(each) == "sums"]
@@ -134,13 +135,31 @@ class ShownSums:
             found.sampled[name] = _shown_to(chosen, share, name, values)
         return found
 
-    def _sample(self, share: Shares) -> Users:
-        """Note the users whose hashes are the smallest."""
-        users = np.flatnonzero(np.logical_or.reduce([*share.present.values()]))
-        hashes = mix.interpret(share.hashes[users] ^ np.uint64(0x9E3779B97F4A7C15))
+    @classmethod
+    def of_values(
+        cls,
+        values: Callable[[Users], Mapping[str, Floats]],
+        hashes: Keys,
+        segmentations: Sequence[UserSegments],
+    ) -> "ShownSums":
+        """Values of some users of a share, for numbers that are combined of several.
+
+        Args:
+            values: of some users, by model float64[n, n_metrics].
+            hashes: of the users' ids.
+        """
+        found = cls()
+        chosen = found._sample(np.arange(hashes.size), hashes, segmentations)
+        for name, own in values(chosen).items():
+            nothing = np.zeros(chosen.size, dtype=np.int64)
+            found.sampled[name] = Sampled(nothing > 0, nothing, np.empty(0, np.int32), own)
+        return found
+
+    def _sample(self, users: Users, hashes: Keys, segmentations: Sequence[UserSegments]) -> Users:
+        """Note the users whose hashes are the smallest, of some."""
+        hashes = mix.interpret(hashes[users] ^ np.uint64(0x9E3779B97F4A7C15))
         segments = {
-            each.name: (each.groups.labels, each.groups.codes[users])
-            for each in share.segmentations
+            each.name: (each.groups.labels, each.groups.codes[users]) for each in segmentations
         }
         places = smallest(hashes, segments)
         self.hashes = hashes[places]
@@ -262,11 +281,15 @@ class ShownSums:
             held = np.zeros(self.hashes.size, dtype=np.bool_)
             held[order[:SAMPLED]] = True
             return held
-        labels, codes = self.segments[segment[0]]
-        named = np.array([label == segment[1] for label in labels], dtype=np.bool_)
-        held = named[codes]
+        held = self.is_in(segment)
         held[order[held[order]][SAMPLED:]] = False
         return held
+
+    def is_in(self, segment: Segment) -> npt.NDArray[np.bool_]:
+        """bool[n]: the users of a segment, of all whose lists are kept."""
+        labels, codes = self.segments[segment[0]]
+        named = np.array([label == segment[1] for label in labels], dtype=np.bool_)
+        return named[codes]
 
 
 def smallest(

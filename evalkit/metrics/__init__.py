@@ -48,8 +48,10 @@ from evalkit.kernels import Kernel, Table, cache_directory, intrinsic, kernel, l
 from evalkit.kernels.logarithm import log_loss_of, minus_ln, minus_ln_of_rest
 from evalkit.kernels.stack import ROOM, room
 
+from ._combined import combine
 from ._declare import (
     NO_CUTOFF,
+    Combination,
     Example,
     Hits,
     Metric,
@@ -116,6 +118,7 @@ __all__ = [
     "ROWS",
     "TIED",
     "Beside",
+    "Combination",
     "Conventions",
     "Example",
     "Genres",
@@ -144,6 +147,7 @@ __all__ = [
     "attention",
     "cache_directory",
     "choice",
+    "combine",
     "describe",
     "describe_all",
     "digest_of",

@@ -1,6 +1,7 @@
 """What a metric file declares, and a metric with parameters and cutoff as somebody asked for it."""
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -77,19 +78,85 @@ Tables = Callable[..., "tuple[NDArray[Any], ...]"]
 
 
 @dataclass(frozen=True, slots=True)
+class Combination:
+    """How one number is made of others.
+
+    Args:
+        how: `min`, `mean`, `hmean`, or `sum` of the parts times their weights.
+    """
+
+    how: str
+    parts: tuple["Request", ...]
+    weights: tuple[float, ...]
+
+    def at(
+        self, values: Sequence[float], errors: Sequence[float | None]
+    ) -> tuple[float, list[float]]:
+        """The number, and its derivative by each part; NaN where there is none.
+
+        `min` has none where parts tie: the one with the largest error is followed. Of `hmean`, 0
+        where a part is, the derivative is that of parts that go to 0 together.
+        """
+        n = len(values)
+        if any(map(math.isnan, values)) or (self.how == "hmean" and min(values) < 0.0):
+            return math.nan, [math.nan] * n
+        if self.how == "min":
+            least = min(values)
+            tied = [place for place in range(n) if values[place] == least]
+            followed = max(tied, key=lambda place: errors[place] or 0.0)
+            return least, [float(place == followed) for place in range(n)]
+        if self.how == "mean":
+            return math.fsum(values) / n, [1.0 / n] * n
+        if self.how == "sum":
+            pairs = zip(self.weights, values, strict=True)
+            return math.fsum(weight * each for weight, each in pairs), list(self.weights)
+        n_zero = sum(each == 0.0 for each in values)
+        if n_zero:
+            return 0.0, [n / n_zero**2 if each == 0.0 else 0.0 for each in values]
+        number = n / math.fsum(1.0 / each for each in values)
+        return number, [number * number / (n * each * each) for each in values]
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """What the number lies within, where its parts lie within theirs."""
+        ends = [
+            part.metric.bounds if weight > 0.0 else part.metric.bounds[::-1]
+            for part, weight in zip(self.parts, self.weights, strict=True)
+        ]
+        return self._end([each[0] for each in ends]), self._end([each[1] for each in ends])
+
+    def _end(self, ends: list[float]) -> float:
+        if self.how == "hmean" and all(map(math.isinf, ends)):
+            return math.inf
+        return self.at(ends, [None] * len(ends))[0]
+
+    @property
+    def higher_is_better(self) -> bool | None:
+        """Which way is better, where all parts agree."""
+        better = {
+            None
+            if part.metric.higher_is_better is None
+            else part.metric.higher_is_better == (weight > 0.0)
+            for part, weight in zip(self.parts, self.weights, strict=True)
+        }
+        return better.pop() if len(better) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
 class Metric:
     """A metric as its file declares it; `bounds` and `monotone` hold for the default parameters.
 
     `higher_is_better`: None where neither way is. `monotone`: moving a relevant item up never
     lowers the value. `suffix`: the parameter that is written right behind the name, as in F2.
-    `view`: which items count, by the parameters. `tied`:
-    a second kernel, over `TiedHits`, of the mean value over all orders of equal scores, and
-    whether the parameters let it, and the best and the worst order, have a closed form.
+    `view`: which items count, by the parameters. `tied`: a second kernel, over `TiedHits`, of the
+    mean value over all orders of equal scores, and whether the parameters let it, and the best and
+    the worst order, have a closed form.
     `needs_rows`: whether the parameters ask for what only `TiedHits` say. `tables`: arrays that the
     kernel takes behind its parameters, of the parameters and what it is called with. `example`:
     where the common one would say nothing. Of ratings and labels: `over_rows`, how the number over
     all rows is made of sums; `is_loss`, whether the kernel gives the loss of each row, of which
-    the value is the mean; `of_probabilities`, whether scores must lie between 0 and 1.
+    the value is the mean; `of_probabilities`, whether scores lie between 0 and 1. Of a number made
+    of several metrics: `combined`.
     """
 
     name: str
@@ -117,6 +184,7 @@ class Metric:
     of_probabilities: bool
     lists: ListRules | None
     kernel: Kernel[..., Any]
+    combined: Combination | None = None
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -362,8 +430,8 @@ def metric(
             suffix=suffix,
             view=view if callable(view) else _Always(view),
             tied=tied,
-            has_closed_form=has_closed_form or (_yes if tied is not None else _no),
-            needs_rows=needs_rows or _no,
+            has_closed_form=has_closed_form or _Always(tied is not None),
+            needs_rows=needs_rows or _Always(False),
             tables=tables,
             example=example,
             kind=kind,
@@ -375,14 +443,6 @@ def metric(
         )
 
     return declare
-
-
-def _yes(values: Values) -> bool:
-    return True
-
-
-def _no(values: Values) -> bool:
-    return False
 
 
 rating_metric = partial(metric, kind="ratings", monotone=False, cutoff="never")

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def family_of(request: Request) -> str:
-    """The family of a request of lists; nothing for others."""
+    """The family of a request of lists, or combined; nothing for others."""
+    if request.metric.combined is not None:
+        return "combined"
     return "" if request.metric.lists is None else request.metric.lists.family
 
 

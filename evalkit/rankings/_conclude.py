@@ -84,13 +84,13 @@ def conclude(
 
 def _numbers_of(task: RankingTask, sums: RankingSums) -> "ShownNumbers | None":
     """Numbers of all lists together, where metrics of lists are asked for."""
-    if not task.of_lists:
+    if not task.of_lists and all(each.metric.combined is None for each in task.requests):
         return None
-    from evalkit.conclusions.shown import ShownNumbers
+    from evalkit.conclusions.combined import CombinedNumbers
 
     for each in sums.shown.values():
         each.pool(sums.totals.pooled)
-    return ShownNumbers(task.config, sums.shown, task.measured, not task.compares, sums.totals)
+    return CombinedNumbers(task.config, sums.shown, task.measured, not task.compares, sums.totals)
 
 
 def _conclude_kept(task: RankingTask, sums: RankingSums, resampling: Resampling | None) -> None:

@@ -89,6 +89,10 @@ def add_values(
     _add_means(models, sums)
     if lists is not None:
         lists.add(models.ranks, pairs, split, sums)
+    if any(each.metric.combined is not None for each in job.requests):
+        from evalkit.rankings._combined import add_combined  # rarely asked for
+
+        add_combined(job, truth, split, models.values, sums)
     if requests := job.curve_requests:
         sums.curves.add(models.values(requests), models.names, job.threads)
     for segment, part in split.items:

@@ -235,6 +235,9 @@ class Measuring:
         measured = []
         for group, probe in zip(self.groups, self.probes, strict=True):
             request, policies = group.request, group.policies
+            if request.metric.combined is not None:
+                measured.append(np.full((users.size, group.cutoffs.size), np.nan))
+                continue
             if request.metric.lists is not None:
                 measured.append(self._measure_lists(users, group, probe))
                 continue

@@ -21,7 +21,7 @@ def helping_requests(requests: Sequence[Request], policies: Policies) -> list[Re
     helping: list[Request] = []
     for request in requests:
         helping += parts_of(request) or ()
-        if policies_of(request, policies).ties in TIED:
+        if request.metric.combined is None and policies_of(request, policies).ties in TIED:
             helping += [with_ties(request, ties) for ties in BOUNDS]
     known = {(each.metric.name, each.parameters, each.cutoff, each.policies) for each in requests}
     return [
@@ -127,6 +127,7 @@ def convention_warnings(config: Config, requests: Sequence[Request]) -> list[War
         request.label
         for request in requests
         if not config.profile.has_metric(request.metric.name, request.cutoff)
+        and request.metric.combined is None
     ]
     if lacking and config.profile.name != "evalkit":
         message = (
@@ -224,7 +225,12 @@ def check_item_segments(requests: Sequence[Request], config: Config) -> None:
     """
     items = [name for name, rule in config.segments.named.items() if rule.item is not None]
     for request in requests if items else ():
-        if not View.of(request, policies_of(request, config.policies), judged=False).is_plain:
+        metric = request.metric
+        is_of_lists = metric.lists is not None or metric.combined is not None
+        if (
+            is_of_lists
+            or not View.of(request, policies_of(request, config.policies), judged=False).is_plain
+        ):
             raise RequestError(
                 f"{request.label} looks at more than hits, and cannot be measured over the "
                 f"segments of items {items[0]!r}",

@@ -345,7 +345,9 @@ def _follow(
 
 def is_mean_of_users(request: Request, policies: Policies) -> bool:
     """Whether the number is the mean of the users' values, which may be resampled and paired."""
-    return parts_of(request) is None and not may_be_undefined(policies_of(request, policies))
+    if parts_of(request) is not None or request.metric.combined is not None:
+        return False
+    return not may_be_undefined(policies_of(request, policies))
 
 
 def number_of_means(request: Request, means: Sequence[float]) -> float:

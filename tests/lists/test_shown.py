@@ -1,85 +1,16 @@
 """Numbers of all lists together: counters, errors by influence, segments, pairs, shares."""
 
-import itertools
-import json
 import math
 
 import numpy as np
-import polars as pl
 import pytest
+from shown_lists import METRICS, config_of, lists_of, make_tables, numbers_of, told
 
 from evalkit import evaluate
-from evalkit.config import build_config
 from evalkit.looks import shown
 from evalkit.partials import open_partials
 from evalkit.rankings import _run as run
 from evalkit.street import conclude_partials, measure_partial, run_config
-
-METRICS = [
-    "nDCG@3", "novelty@3", "gini@{2,5}", "entropy@5", "hhi@5", "item_coverage@5",
-    "personalization@5", "gini_exposure@5",
-]  # fmt: skip
-
-
-def make_tables(n_users=300, seed=0):
-    """Lists that repeat and lack items; some users are in one model, or in the truth, alone."""
-    rng = np.random.default_rng(seed)
-    weight = 1.0 / np.arange(1, 61)
-    models = {}
-    for name in "ab":
-        rows = []
-        for user in np.flatnonzero(rng.random(n_users) < 0.9):
-            items = rng.choice(60, rng.integers(1, 8), p=weight / weight.sum(), replace=True)
-            rows += [(user, item, rank) for rank, item in enumerate(items, 1)]
-        models[name] = pl.DataFrame(rows, schema=["user_id", "item_id", "rank"], orient="row")
-    pairs = [(u, 10 + u % 7) for u in range(0, n_users, 2)]
-    truth = pl.DataFrame(pairs, schema=["user_id", "item_id"], orient="row")
-    train = pl.DataFrame(
-        {"user_id": rng.integers(0, n_users, 900), "item_id": rng.integers(0, 50, 900)}
-    )
-    items = pl.DataFrame({"item_id": rng.permutation(55)})
-    users = pl.DataFrame(
-        {"user_id": range(n_users), "group": ["xyz"[u % 3] for u in range(n_users)]}
-    )
-    return {"truth": truth, "train": train, "items": items, "users": users, **models}
-
-
-def lists_of(frame, users=None):
-    lists = {}
-    for user, item, rank in frame.rows():
-        if users is None or user in users:
-            lists.setdefault(user, []).append((rank, item))
-    return {user: [item for _, item in sorted(rows)] for user, rows in lists.items()}
-
-
-def numbers_of(lists, catalogue, k):
-    """Every metric by its definition, over sets."""
-    cut = [items[:k] for items in lists.values()]
-    c = {item: sum(item in each for each in cut) for item in catalogue}
-    total, m = sum(c.values()), len(catalogue)
-    p = [n / total for n in c.values() if n]
-    e = {
-        item: sum(1 / math.log2(r + 1) for each in cut for r, i in enumerate(each, 1) if i == item)
-        for item in catalogue
-    }
-    similar = [
-        len({*a} & {*b}) / math.sqrt(len({*a}) * len({*b}))
-        for a, b in itertools.combinations(cut, 2)
-    ]
-
-    def gini(numbers):
-        ordered = sorted(numbers)
-        above = sum((2 * j - m - 1) * x for j, x in enumerate(ordered, 1))
-        return above / (m * sum(ordered))
-
-    return {
-        "gini": gini(c.values()),
-        "gini_exposure": gini(e.values()),
-        "entropy": -sum(x * math.log2(x) for x in p),
-        "hhi": sum(x * x for x in p),
-        "item_coverage": len(p) / m,
-        "personalization": 1 - sum(similar) / len(similar),
-    }
 
 
 @pytest.fixture(scope="module")
@@ -93,35 +24,6 @@ def folder(tables, tmp_path_factory):
     for name, table in tables.items():
         table.write_parquet(folder / f"{name}.parquet")
     return folder
-
-
-def config_of(folder, names=METRICS, statistics=None):
-    ids = {"user": "user_id", "item": "item_id"}
-    tree = {
-        "truth": {"path": str(folder / "truth.parquet"), "columns": ids},
-        "train": {"path": str(folder / "train.parquet"), "columns": ids},
-        "items": {"path": str(folder / "items.parquet"), "columns": {"item": "item_id"}},
-        "rankings": [
-            {
-                "path": str(folder / f"{name}.parquet"),
-                "model": name,
-                "columns": {**ids, "rank": "rank"},
-            }
-            for name in "ab"
-        ],
-        "metrics": {"names": names},
-        "statistics": {"baseline": "a"} if statistics is None else statistics,
-        "segments": {
-            "group": {"path": str(folder / "users.parquet"), "user": "user_id", "by": "group"}
-        },
-    }
-    return build_config(tree, name="lists")
-
-
-def told(report):
-    document = json.loads(report.to_json())
-    own = ("meta", "run_id", "run_key", "inputs")
-    return {key: each for key, each in document.items() if key not in own}
 
 
 def test_numbers_are_those_of_sets_in_segments_and_pairs_too(tables, folder):

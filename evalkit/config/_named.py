@@ -1,0 +1,118 @@
+"""What the names of metrics in a tree ask for, before there is a config."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import cast
+
+from evalkit.config._places import Key
+from evalkit.config._problems import Problems
+from evalkit.config._variables import SECTIONS
+from evalkit.errors import EvalkitError
+from evalkit.metrics import (
+    POLICIES,
+    Metric,
+    Request,
+    combine,
+    known_metrics,
+    parse_metrics,
+    policies_of_kind,
+)
+
+KINDS = {
+    "rankings": {"truth", "rankings", "train", "items", "users"},
+    "log": {"log", "train", "items", "users"},
+    "ratings": {"ratings", "predictions"},
+    "labels": {"labels"},
+}
+
+
+def kind_of(has: Collection[str]) -> str:
+    """Which of `KINDS` the sections of a config speak of."""
+    for kind in ("labels", "ratings", "log"):
+        if kind in has:
+            return kind
+    return "ratings" if "predictions" in has else "rankings"
+
+
+def labels_of(names: Sequence[object], tree: Mapping[str, object] | None = None) -> list[str]:
+    """The labels of metric names, as the kind of thing that `tree` evaluates understands them."""
+    return [request.label for request in requests_named(names, tree or {})]
+
+
+def requests_named(names: Sequence[object], tree: Mapping[str, object]) -> list[Request]:
+    """What metric names ask for; none where one is wrong, or of a file of the user's."""
+    combined = combined_in(tree)
+    texts = [name for name in names if isinstance(name, str) and name not in combined]
+    kind = kind_of({section for section in SECTIONS if tree.get(section, []) != []})
+    metrics = known_metrics(kind if kind in ("ratings", "labels") else "rankings")
+    try:
+        found = parse_metrics(texts, metrics=metrics, policies=policies_of_kind(kind))
+    except EvalkitError:
+        return []  # told elsewhere, or a metric of the user's own
+    if len(texts) < len(names) and combined:
+        listed = cast("Mapping[str, object]", tree["metrics"]).get("names")
+        measured = requests_named(listed, {}) if isinstance(listed, list) else []
+        made = _read(combined, metrics, measured, str)
+        found += [each for name, each in made if name in names and isinstance(each, Request)]
+    return found
+
+
+def combined_in(tree: Mapping[str, object]) -> dict[str, str]:
+    """Combinations of metrics, as they are written, by name."""
+    metrics = tree.get("metrics")
+    found = metrics.get("combined") if isinstance(metrics, dict) else None
+    pairs = found.items() if isinstance(found, dict) else ()
+    return {name: each for name, each in pairs if isinstance(each, str)}
+
+
+def check_combined(
+    tree: Mapping[str, object],
+    metrics: Mapping[str, Metric],
+    measured: Sequence[Request],
+    problems: Problems,
+) -> None:
+    """Combinations that there can be, of metrics that are measured."""
+    written = combined_in(tree)
+    kind = kind_of({section for section in SECTIONS if tree.get(section, []) != []})
+    key: Key = ("metrics", "combined")
+    if written and kind in ("ratings", "labels"):
+        message = f"combined is for rankings, not for {kind}"
+        problems.add(key, "conflicting-keys", message, hint="leave it out")
+        return
+    for name, each in _read(written, metrics, measured, lambda at: problems.places.at((*key, at))):
+        if isinstance(each, EvalkitError):
+            problems.add_error((*key, name), each)
+
+
+def check_whole(
+    tree: Mapping[str, object], measured: Sequence[Request], problems: Problems
+) -> None:
+    """Refuse weights and clusters of users for numbers that are no means of users."""
+    rules = [(each.label, each.metric.lists) for each in measured]
+    whole = [label for label, of in rules if of is not None and of.family != "users"]
+    section = tree.get("statistics")
+    for name in ("weight", "cluster"):
+        if isinstance(section, dict) and section.get(name) is not None:
+            for label in (*combined_in(tree), *whole)[:1]:
+                message = f"{name} and {label} exclude each other: it is no mean of users"
+                hint = "measure it in a run of its own"
+                problems.add(("statistics", name), "conflicting-keys", message, hint=hint)
+
+
+def _read(
+    written: Mapping[str, str],
+    metrics: Mapping[str, Metric],
+    measured: Sequence[Request],
+    at: Callable[[str], str],
+) -> Iterator[tuple[str, Request | EvalkitError]]:
+    """Combinations by name; of one that is none, why."""
+    for name, text in written.items():
+        where = at(name)
+
+        def read(part: str, where: str = where) -> list[Request]:
+            return parse_metrics([part], metrics=metrics, policies=POLICIES, at=lambda _: where)
+
+        try:
+            known = metrics.values()
+            yield name, combine(name, text, measured, read, others=written, known=known, at=where)
+        except EvalkitError as error:
+            yield name, error
