@@ -1,6 +1,9 @@
 """`evalkit check`: everything that is wrong or odd with a config and its data."""
 
+from dataclasses import replace
+
 from evalkit.cli import console
+from evalkit.cli.codes import all_codes
 from evalkit.cli.isolation import Isolated
 from evalkit.cli.options import (
     ConfigFile,
@@ -52,7 +55,10 @@ def check(
     set_threads(threads)
     from evalkit.jobs.check import check_config
 
-    findings = check_config(request, threads=threads)
+    findings = [
+        replace(each, hint=all_codes()[each.code].cure) if each.is_error and not each.hint else each
+        for each in check_config(request, threads=threads)
+    ]
     statuses = [finding.exit_status for finding in findings if finding.is_error]
     if json:
         from dataclasses import asdict

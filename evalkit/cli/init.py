@@ -244,11 +244,17 @@ def _lines_of(
     columns: Mapping[str, str],
     format_: str | None,
 ) -> Iterator[str]:
+    from evalkit.sources import BLANK
+
     written = [_relative(path, folder) for path in paths]
     yield f"path = {_toml(written[0] if len(written) == 1 else written)}"
     if format_ is not None:
         yield f"format = {_text(format_)}"
     yield f"columns = {_toml(columns)}"
+    blank = [key for key, column in columns.items() if column == BLANK]
+    if blank:
+        what = " and the ".join(blank)
+        console.note(f"{written[0]}: no column looks like the {what}; write it for {BLANK}")
     yield _where_line(paths, role, tuple(columns.values()), format_)
 
 

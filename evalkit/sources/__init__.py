@@ -7,6 +7,7 @@ from evalkit.sources.paths import FORMATS
 from evalkit.sources.splits import HELD_OUT, NEVER_TRAIN, TRAIN, Splitter, flag_part, parts_of_files
 from evalkit.sources.table import Made, Table, reading, spell_guesses
 from evalkit.sources.tables import (
+    BLANK,
     OwnTable,
     guess_table,
     open_items,

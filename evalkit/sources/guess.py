@@ -88,6 +88,7 @@ class Guessing:
         because: why the score is read, where it is.
         unnamed: models whose names a column gives instead, where there is one.
         section: of the table, as a config spells it, for hints.
+        blank: what stands for a column that no name suggests; empty: it is an error.
     """
 
     door: Door = "file"
@@ -95,6 +96,7 @@ class Guessing:
     because: str = ""
     unnamed: frozenset[str] = frozenset()
     section: str = ""
+    blank: str = ""
 
 
 BY_CONFIG = Guessing()
@@ -265,6 +267,8 @@ def guess_columns(
             several[key] = found
         elif key not in _OPTIONAL_KEYS or (role, key) == ("labels", "score"):
             lacking.append(key)
+    if guessing is not None and guessing.blank:
+        return guessed | dict.fromkeys([*lacking, *several], guessing.blank)
     wanted = {**{key: found[0] for key, found in several.items()}, **dict.fromkeys(lacking, "...")}
     errors: list[EvalkitError] = []
     if lacking:

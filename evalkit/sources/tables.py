@@ -304,19 +304,23 @@ def _source_of(
     return open_source(role, Bare(tuple(paths), format), given, guessing, kind=kind)
 
 
+BLANK = "FILL_IN"  # no column is called so, and no SQL
+
+
 def guess_table(
     paths: Sequence[str], role: str
 ) -> tuple[dict[str, str], str | None, dict[str, str]]:
     """What a config has to say of files: their columns, and the format if no name tells it.
 
-    The columns come again for profiles that look at scores alone.
+    `BLANK` stands for a column that no name suggests. The columns come again for profiles that
+    look at scores alone.
 
     Raises:
-        DataError: as `read_schema` and `guess_columns`.
+        DataError: as `read_schema`.
     """
     source = _source_of(role, paths, None, None, BY_CONFIG)
     keys = (*ROLE_KEYS[role], *OF_ITEMS) if role == "items" else None
-    guessing = Guessing(order="both")
+    guessing = Guessing(order="both", blank=BLANK)
     both = choose_columns(role, None, source.names, guessing, keys=keys, at=source.at)
     columns = {key: str(column) for key, column in both.columns.items()}
     by_score = dict(columns)

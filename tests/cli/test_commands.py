@@ -411,6 +411,32 @@ def test_init_shows_the_columns_for_profiles_that_look_at_scores(evalkit, logs):
     assert other.startswith('# columns = { user = "user_id", item = "item_id", score = "score" }')
 
 
+def test_init_leaves_a_gap_where_no_column_looks_like_the_item(evalkit, logs):
+    rows = pl.read_parquet(logs / "good.parquet")
+    rows.rename({"item_id": "thing"}).write_parquet(logs / "odd.parquet")
+    rows.with_columns(pl.col("user_id").alias("UserId")).write_parquet(logs / "two.parquet")
+
+    for file, key in (("odd.parquet", "item"), ("two.parquet", "user")):
+        files = ("--truth", "truth.parquet", "--rankings", file, "-o", "gap.toml", "--force")
+        written = evalkit("init", *files)
+        checked = evalkit("check", "gap.toml")
+
+        assert written.status == 0
+        assert f"{file}: no column looks like the {key}; write it for FILL_IN" in written.err
+        assert "hint: it has user_id" in checked.out
+
+
+def test_check_says_how_to_mend_what_a_run_would_refuse(evalkit, logs):
+    rows = pl.read_parquet(logs / "good.parquet")
+    rows.with_columns(pl.col("rank") - 1).write_parquet(logs / "low.parquet")
+    evalkit("init", "--truth", "truth.parquet", "--rankings", "low.parquet", "-o", "low.toml")
+
+    checked = evalkit("check", "low.toml")
+
+    assert checked.status == 3
+    assert "hint: Write first_rank = 0" in checked.out
+
+
 def test_init_overwrites_nothing(evalkit, logs):
     options = ("init", "--truth", "truth.parquet", "--rankings", "good.parquet", "-o", "job.toml")
 
