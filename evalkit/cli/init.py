@@ -117,6 +117,7 @@ def _split_lines(log: str, rankings: Sequence[str], folder: Path, out: Path) -> 
         yield from ("", "[[rankings]]", f"model = {_text(model)}", f"builtin = {_text(model)}")
         yield "k = 50"
     yield from ("", "[metrics]", f"names = [{', '.join(map(_text, METRICS))}]")
+    yield from ("", "[statistics]", 'baseline = "popular"')
 
 
 def _config_lines(
@@ -231,9 +232,11 @@ def _model_lines(text: str, model: str, path: str, role: str, folder: Path) -> I
 
 
 def _table_lines(paths: Sequence[str], role: str, folder: Path) -> Iterator[str]:
-    from evalkit.sources import guess_table
+    from evalkit.sources import BLANK, guess_table
 
     columns, format_, _ = guess_table(paths, role)
+    if role == "split":
+        columns.setdefault("time", BLANK)
     yield from _lines_of(paths, role, folder, columns, format_)
 
 

@@ -209,12 +209,26 @@ def _plain_scan(file: File, types: Schema | None = None) -> pl.LazyFrame:
         return pl.scan_ndjson(_pattern(file), infer_schema_length=None, storage_options=options)
     return pl.scan_csv(
         file.path,
-        separator=_SEPARATORS[file.format],
+        separator=_separator(file),
         infer_schema=False,
         schema_overrides=types,
         glob=file.remote,
         storage_options=options,
     )
+
+
+def _separator(file: File) -> str:
+    """A comma or a tab, by the name; of a CSV file without one in its header what stands there."""
+    separator = _SEPARATORS[file.format]
+    if file.remote or file.format != "csv":
+        return separator
+    with open(file.path, "rb") as stream:
+        header = stream.readline(_MOST_HEADER)
+    others = [each for each in ";\t|" if each.encode() in header]
+    return others[0] if len(others) == 1 and b"," not in header else separator
+
+
+_MOST_HEADER = 1 << 16
 
 
 def _is_ipc_stream(file: File) -> bool:

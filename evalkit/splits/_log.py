@@ -135,7 +135,7 @@ def check_log(log: Log, rule: SplitSection) -> None:
         )
     if "time" not in schema and by_time:
         raise DataError(
-            f"by = {rule.by!r} needs a time",
+            "a split at a moment needs a time, and the log has none",
             code="missing-time",
             at=log.table.at,
             hint='time = "..." under [split.columns], or by = "rows"',

@@ -324,3 +324,10 @@ def test_trec_rows_are_filtered_by_where(tmp_path):
     (tmp_path / "a.qrels").write_text(TREC_QRELS)
 
     assert rows_of(truth_at(tmp_path / "a.qrels", where="user = '2'")) == [("2", "10", 1.0)]
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_a_csv_header_says_what_parts_its_columns(tmp_path, separator):
+    ROWS.write_csv(tmp_path / "a.csv", separator=separator)
+
+    assert rows_of(truth_at(tmp_path / "a.csv")) == ROWS.rows()
