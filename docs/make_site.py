@@ -28,8 +28,9 @@ FOLDERS = {
     "bench/contestants": "Contestants of the benchmark",
 }
 NAV = {
+    "": ["start"],
     "Guides": ["guide", "splits", "selection", "labels", "lists", "adding-a-metric"],
-    "Concepts": ["statistics", "conventions"],
+    "Concepts": ["concepts", "statistics", "conventions", "coming-from"],
     "Reference": [
         *("reference/config", "reference/commands", "reference/python"),
         *(f"reference/metrics-{kind}" for kind in ("rankings", "lists", "ratings", "labels")),
@@ -41,7 +42,7 @@ NAV = {
         *(f"{name}/index" for name in FOLDERS if "bench" not in name),
     ],
     "Inside": ["architecture", "benchmarks", "bench/README", "bench/contestants/index"],
-    "Project": ["CHANGELOG", "CONTRIBUTING", "citation"],
+    "Project": ["promises", "CHANGELOG", "CONTRIBUTING", "citation"],
 }
 SETTINGS = {
     "project": "evalkit",

@@ -60,7 +60,7 @@ def _marked(report: Report) -> dict[tuple[str | None, str | None], set[tuple[str
 def _table(report: Report, group: Group, marked: set[tuple[str, str]]) -> str:
     columns = {label: _column(group, label, marked) for label in group.labels}
     lines = [
-        f"% {clean(report.name)} {clean(group.title)}, run {clean(report.run_id)}".rstrip(),
+        f"% {f'{clean(report.name)} {clean(group.title)}'.strip()}, run {clean(report.run_id)}",
         rf"\begin{{tabular}}{{l{'r' * len(group.labels)}}}",
         r"\toprule",
         " & ".join(["model", *map(escape, group.labels)]) + r" \\",

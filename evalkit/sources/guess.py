@@ -39,7 +39,7 @@ _GUESSES: dict[str, tuple[str, ...]] = {
         "similarity probability prob logit",
     ),
     "relevance": ("relevance rel", "rating ratings", "label labels grade stars"),
-    "label": ("label labels", "relevance rel", "rating ratings clicked click"),
+    "label": ("label labels", "relevance rel", "rating ratings clicked click", "target targets"),
     "model": ("model modelname modelid",),
     "rating": ("rating ratings stars", "relevance rel"),
     "prediction": (

@@ -1,0 +1,89 @@
+"""Commands, configs and snippets of the site's pages run, on files that look like a reader's."""
+
+import re
+import shlex
+from pathlib import Path
+
+import polars as pl
+import pytest
+from program import ROOT, run_program
+
+from evalkit.config import parse_config
+
+DEMO = ROOT / "evalkit" / "demo"
+PAGES = ("start", "concepts", "coming-from", "promises")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the pages speak of."""
+    users = pl.col("user") <= 200
+    truth = pl.read_parquet(DEMO / "test.parquet").filter(users)
+    train = pl.read_parquet(DEMO / "train.parquet").filter(users)
+    knn, ease = (
+        pl.read_parquet(DEMO / "rankings" / f"{name}.parquet").filter(users, pl.col("rank") <= 20)
+        for name in ("item-knn", "ease")
+    )
+    ours = {"user": "customer_id", "item": "sku"}
+    held_out = truth.select(customer_id="user", sku="item", stars="rating")
+    held_out.write_csv(tmp_path / "held-out.csv", separator=";")
+    knn.rename({**ours, "rank": "position"}).drop("score").write_csv(tmp_path / "prod.csv")
+    lists = ease.group_by("user", maintain_order=True).agg(recs="item")
+    lists.rename({"user": "customerId"}).write_parquet(tmp_path / "candidate.parquet")
+    log = pl.concat([train, truth]).select(visitor="user", article="item", time="timestamp")
+    log.with_columns(pl.col("time").dt.epoch("s")).write_csv(tmp_path / "events.csv", separator=";")
+    relevant = truth.filter(pl.col("rating") >= 4)
+    with (tmp_path / "qrels.test").open("w") as file:
+        file.writelines(f"{user} 0 {item} 1\n" for user, item, *_ in relevant.iter_rows())
+    with (tmp_path / "results.test").open("w") as file:
+        rows = ease.select("user", "item", "rank", "score").iter_rows()
+        file.writelines(
+            f"{user} Q0 {item} {rank} {score} ease\n" for user, item, rank, score in rows
+        )
+    shown = ease.join(truth, on=("user", "item"), how="left")
+    shown.select(
+        user_id="user", item_id="item", prediction="score", target=pl.col("rating").fill_null(0) > 3
+    ).write_parquet(tmp_path / "current.parquet")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def blocks(page: str, language: str) -> list[str]:
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_run_one_after_the_other(folder: Path, page: str) -> None:
+    lines = [line[2:] for block in blocks(page, "console") for line in block.splitlines()]
+    for line in lines:
+        name, *arguments = shlex.split(line)
+        assert name == "evalkit", line
+
+        done = run_program(arguments, folder, {"NO_COLOR": "1"})
+
+        assert done.status == 0, f"{line}\n{done.out}{done.err}"
+        if arguments[0] == "run":
+            assert re.search(r" is (better|worse|undecided)", done.out), done.out
+            assert "page: runs/" in done.out
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_snippets_say_the_values(folder: Path, page: str) -> None:
+    for block in blocks(page, "python"):
+        names: dict[str, object] = {}
+        exec(block, names)
+        for expression, value in re.findall(
+            r"^([^\s#=]+\(.*?\))  # ([0-9.]+)$", block, re.MULTILINE
+        ):
+            assert eval(expression, names) == pytest.approx(float(value), abs=1e-6), expression
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_configs_load(page: str) -> None:
+    for block in blocks(page, "toml"):
+        rest = '[truth]\npath = "t.parquet"\n' if "[truth]" not in block else ""
+        metrics = '[metrics]\nnames = ["nDCG@10"]\n' if "[metrics]" not in block else ""
+        rankings = '[[rankings]]\nmodel = "m"\npath = "m.parquet"\n'
+
+        assert parse_config(f"{block}\n{rest}{metrics}{rankings}", source=page, base="")
