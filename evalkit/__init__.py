@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from evalkit.jobs.merge import merge
     from evalkit.jobs.partial import partial
     from evalkit.report import Report
+    from evalkit.selection.api import select
     from evalkit.splits.api import split
 
 __all__ = [
@@ -62,6 +63,7 @@ __all__ = [
     "load",
     "merge",
     "partial",
+    "select",
     "split",
 ]
 
@@ -76,6 +78,7 @@ _HOMES = {
     "load": "evalkit.api",
     "merge": "evalkit.jobs.merge",
     "partial": "evalkit.jobs.partial",
+    "select": "evalkit.selection.api",
     "split": "evalkit.splits.api",
 }
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from evalkit.config import build_config
+from evalkit.config import SELECTED, build_config
 from evalkit.errors import RequestError
 from evalkit.given import (
     MEMORY,
@@ -160,8 +160,13 @@ def evaluate(
         unnamed=unnamed_of(listed),
         **beside,
     )
+    config = build_config(tree, name=name, unnamed=given.unnamed, door="python")
+    if config.statistics.baseline == SELECTED:
+        from evalkit.history import name_selected
+
+        config = name_selected(config, Path(config.output.path))
     return run_config(
-        build_config(tree, name=name, unnamed=given.unnamed, door="python"),
+        config,
         given=given,
         threads=threads,
         memory_limit=memory_limit,
@@ -198,7 +203,8 @@ def compare(
         truth, metrics, primary, combined, profile, policies, threshold, columns, where, format,
             user_ids, item_ids, segments: as `evaluate`.
         rankings: model name -> table, two or more.
-        baseline: every other model is compared with it; the first one by default.
+        baseline: every other model is compared with it; the first one by default. `selected` is
+            the winner of the last selection of the folder `runs`.
         statistics: test, correction, level, margin and so on, as under `[statistics]`.
         per_user, threads, memory_limit: as `evaluate`.
     Raises:

@@ -12,6 +12,7 @@ from evalkit.cli.guess import name_rankings
 from evalkit.cli.isolation import Isolated
 from evalkit.cli.named_runs import JobName, tell_taken
 from evalkit.cli.options import (
+    Again,
     Format,
     Full,
     Json,
@@ -33,6 +34,7 @@ from evalkit.errors import RequestError
 
 if TYPE_CHECKING:
     from evalkit.config import Config
+    from evalkit.planning.tables import Given
     from evalkit.report import Report
 
 
@@ -95,6 +97,7 @@ def compare(
     format: Format = None,
     json: Json = False,
     full: Full = False,
+    again: Again = False,
     threads: Threads = None,
     memory_limit: MemoryLimit = None,
     quiet: Quiet = False,
@@ -178,9 +181,10 @@ def compare(
         if metric_file:
             named = "[" + ", ".join(map(repr, metric_file)) + "]"
             settings.append(f"metrics.files={named}")
-        report = _of_rankings(
-            models, config, truth or [], metric or [], settings, variables or [], threads, limit
+        request, given = _asked(
+            models, config, truth or [], metric or [], settings, variables or [], runs
         )
+        report = _measured(request, given, runs, again=again, threads=threads, limit=limit)
     _show(report, "table" if power and shown == "screen" else shown, power=power)
 
 
@@ -211,20 +215,20 @@ def _of_runs(
     )
 
 
-def _of_rankings(
+def _asked(
     models: list[str],
     config: Path | None,
     truth: list[str],
     metrics: list[str],
     settings: list[str],
     variables: list[str],
-    threads: int | None,
-    limit: int,
-) -> "Report":
-    from evalkit.cli.guess import tell_columns, unnamed_models
+    runs: Path,
+) -> "tuple[Config, Given]":
+    """What is to be measured, of a config or of rankings over a truth."""
+    from evalkit.cli.guess import unnamed_models
     from evalkit.config import evaluate_config, load_config, parse_variables
+    from evalkit.history import name_selected
     from evalkit.planning.tables import Given
-    from evalkit.street import run_config
 
     filled, given = parse_variables(variables), Given()
     if config is not None:
@@ -233,6 +237,8 @@ def _of_rankings(
             settings = [f"metrics.names=[{listed}]", "metrics.primary=[]", *settings]
         settings = [f"statistics.baseline={models[0]}", *settings]
         request = load_config(config, overrides=settings, variables=filled)
+        request = name_selected(request, runs)
+        models = [request.statistics.baseline or models[0], *models[1:]]
         known = [table.model for table in request.rankings]
         if None not in known:  # the others need not be read
             _check_models(models, [model for model in known if model is not None], config)
@@ -256,9 +262,29 @@ def _of_rankings(
         given = Given(unnamed=unnamed_models(models))
     if request.statistics.search:
         request = _with_all_crosses(request)
-    return run_config(
+    return request, given
+
+
+def _measured(
+    request: "Config",
+    given: "Given",
+    runs: Path,
+    *,
+    again: bool,
+    threads: int | None,
+    limit: int,
+) -> "Report":
+    from evalkit.cli.guess import tell_columns
+    from evalkit.history.looks import look_ahead, note_look
+    from evalkit.street import run_config
+
+    ahead = look_ahead(request, runs, again=again)
+    request = ahead.corrected(request)
+    report = run_config(
         request, given=given, threads=threads, memory_limit=limit, opened=tell_columns
     )
+    note_look(runs, ahead, report)
+    return ahead.warned(report, request.statistics.level)
 
 
 def _with_all_crosses(request: "Config") -> "Config":

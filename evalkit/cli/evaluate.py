@@ -9,6 +9,7 @@ from evalkit.cli import result
 from evalkit.cli.guess import name_rankings, unnamed_models
 from evalkit.cli.isolation import Isolated
 from evalkit.cli.options import (
+    Again,
     Combined,
     Format,
     Full,
@@ -75,6 +76,7 @@ def evaluate(
     full: Full = False,
     per_user: PerUserPath = None,
     sample: Sample = None,
+    again: Again = False,
     threads: Threads = None,
     memory_limit: MemoryLimit = None,
     quiet: Quiet = False,
@@ -126,6 +128,7 @@ def evaluate(
         format=shown,
         per_user=per_user,
         sample=share,
+        again=again,
         threads=threads,
         memory_limit=limit,
         given=Given(unnamed=unnamed_models(texts)),

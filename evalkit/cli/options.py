@@ -79,6 +79,7 @@ Wait = Annotated[
     float,
     Option("--wait", min=0, metavar="SECONDS", help="Wait for another writer of that name."),
 ]
+Again = Annotated[bool, Option("--again", help="Look at a test part, however often that was done.")]
 IfNew = Annotated[
     bool, Option("--if-new", help="Do nothing where a run of the same work is there.")
 ]

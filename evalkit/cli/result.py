@@ -30,6 +30,7 @@ def run_and_show(
     prometheus: Path | None = None,
     wait_seconds: float = 0.0,
     if_new: bool = False,
+    again: bool = False,
     per_user: Path | None = None,
     sample: float | None = None,
     threads: int | None = None,
@@ -66,6 +67,7 @@ def run_and_show(
             None if folder is None or store is not None else Path(folder),
             wait_seconds=wait_seconds,
             if_new=if_new,
+            again=again,
             per_user=per_user,
             sample=sample,
             threads=threads,
@@ -175,6 +177,8 @@ def _show(done: "Done", format: str, *, summary: bool) -> int:
     follow: Callable[[str], None] = console.say if is_shown else console.note
     for gate in report.gates if format == "table" and not summary else ():
         console.say(f"gate {gate.outcome}: {clean(gate.message)}")
+    if done.ahead.number and not summary:
+        follow(str(done.ahead))
     if path is not None and not summary:
         if is_shown and "html" in written_forms(report):
             follow(f"page: {path}/{FORMATS['html'].file}")

@@ -3,6 +3,7 @@
 from evalkit.cli import result
 from evalkit.cli.isolation import Isolated
 from evalkit.cli.options import (
+    Again,
     ConfigFile,
     Format,
     Full,
@@ -44,6 +45,7 @@ def run(
     prometheus: Prometheus = None,
     per_user: PerUserPath = None,
     sample: Sample = None,
+    again: Again = False,
     threads: Threads = None,
     memory_limit: MemoryLimit = None,
     quiet: Quiet = False,
@@ -76,6 +78,7 @@ def run(
         if_new=if_new,
         per_user=per_user,
         sample=share,
+        again=again,
         threads=threads,
         memory_limit=limit,
     )

@@ -7,6 +7,7 @@ from typer import Option
 
 from evalkit.cli import console
 from evalkit.cli.options import (
+    Again,
     ConfigFile,
     Json,
     LogFormat,
@@ -31,9 +32,7 @@ def select(
         Path | None,
         Option("--out", "-o", metavar="DIR", help="Default: selections, beside the runs."),
     ] = None,
-    again: Annotated[
-        bool, Option("--again", help="Look at test, however often that was done.")
-    ] = False,
+    again: Again = False,
     json: Json = False,
     threads: Threads = None,
     memory_limit: MemoryLimit = None,
@@ -53,14 +52,13 @@ def select(
     set_threads(threads)
     from evalkit.kernels.threads import usable_cores
     from evalkit.report.selection import render_selection, tell_selection
-    from evalkit.selection import How, choose_trial, finish, look_ahead
+    from evalkit.selection import How, run_selection
 
     folder = runs or Path(request.output.path)
     how = How(threads or usable_cores(), limit)
-    ahead = look_ahead(request, folder, again=again)
-    choice = choose_trial(request, how, console.note)
-    selection, path = finish(choice, ahead, folder, out or folder.parent / "selections", how)
-    console.say(render_selection(selection).rstrip() if json else tell_selection(selection))
+    done = run_selection(request, folder, out, how, again=again, tell=console.note)
+    found = done.selection
+    console.say(render_selection(found).rstrip() if json else tell_selection(found))
     tell = console.note if json else console.say
-    tell(f"selection: {path}")
-    tell(f"run of the winner, tagged selected: {folder / str(selection.run_id)}")
+    tell(f"selection: {done.path}")
+    tell(f"run of the winner, tagged selected: {done.run}")

@@ -33,7 +33,13 @@ from evalkit.config._records import (
     SplitConfig,
     StatisticsSection,
 )
-from evalkit.config._selection import Confirmation, Constraint, Screen, SelectionSection
+from evalkit.config._selection import (
+    SELECTED,
+    Confirmation,
+    Constraint,
+    Screen,
+    SelectionSection,
+)
 from evalkit.config._shares import is_laid_out, of_share, refuse_layout, with_paths
 from evalkit.config._split import Core, SplitColumns, SplitSection
 from evalkit.config._tables import (

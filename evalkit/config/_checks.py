@@ -16,6 +16,7 @@ from evalkit.config._named import (
 from evalkit.config._places import Key, spell
 from evalkit.config._problems import Problems
 from evalkit.config._records import is_path_of
+from evalkit.config._selection import SELECTED
 from evalkit.config._variables import SECTIONS, tables_of
 from evalkit.errors import EvalkitError, nearest
 from evalkit.metrics import (
@@ -389,7 +390,7 @@ def check_statistics(tree: Mapping[str, object], problems: Problems) -> None:
         return
     known = known_models(tree, problems)
     baseline = section.get("baseline")
-    if isinstance(baseline, str) and known and baseline not in known:
+    if isinstance(baseline, str) and known and baseline not in (*known, SELECTED):
         _add_unknown_model(("statistics", "baseline"), baseline, known, problems)
     is_plain = section.get("test", "t") == "t" and section.get("pairs") == "all"
     if section.get("correction") == "tukey" and not is_plain:

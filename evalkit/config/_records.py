@@ -96,7 +96,10 @@ class StatisticsSection(Record):
     )
     replicates: int = key(1000, "Resamples of bootstrap and permutation.", ge=100, le=100_000)
     seed: int = key(1, "Of everything that is drawn.", ge=0, le=2**63 - 1)
-    baseline: str | None = key(None, "Every other model is compared with this one.")
+    baseline: str | None = key(
+        None,
+        "Every other model is compared with this one; selected: the winner of evalkit select.",
+    )
     pairs: Literal["baseline", "all"] = key(
         "baseline", "Compare with the baseline, or every two models."
     )

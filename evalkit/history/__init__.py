@@ -12,4 +12,5 @@ from evalkit.history._find import (
 )
 from evalkit.history._index import INDEX, TABLES, Rows, open_index, query, refresh
 from evalkit.history._prune import prune
+from evalkit.history._selected import SELECTED, name_selected
 from evalkit.history._trends import read_trends

@@ -1,24 +1,35 @@
-"""Looks at one test part: past runs whose truth holds the same users and items."""
+"""Looks at one test part: what measured models on a truth of the same users and items."""
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from evalkit.config import TruthColumns, TruthTable
-from evalkit.errors import EvalkitError
-from evalkit.report import Input
-from evalkit.runs import finished, load_run
+from evalkit.config import Config, TruthColumns, TruthTable
+from evalkit.credentials import storing
+from evalkit.errors import GATE_FAILED, EvalkitError
+from evalkit.report import Input, Report, Warning_
+from evalkit.runs import finished, load_run, machine_errors
 from evalkit.sources import Guessing, Table, open_truth
 from evalkit.splits.content import content_of
 
 SPLIT, SELECTIONS, SELECTION = "split.json", "selections", "selection.json"
+NOTED = "looks.jsonl"  # in the folder of runs: looks of what wrote no run
+
+
+class LookedError(EvalkitError):
+    """The test part is used up; as a gate that failed, with its data and its request in order."""
+
+    exit_status = GATE_FAILED
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One run that measured models on a test part."""
+    """One run, or comparison without one, that measured models on a test part."""
 
     run_id: str
     job: str
@@ -34,16 +45,117 @@ class Part:
         content: the fingerprint of users and items, whatever their files are called.
         fingerprint: of the files, where these are known.
         name: how a person finds it.
+        most: looks that the last selection allows that was confirmed by it.
     """
 
     content: str
     name: str
     fingerprint: str | None = None
+    most: int | None = None
 
     @classmethod
     def of(cls, table: Table) -> "Part":
         """The part that a truth without `where` is."""
         return cls(content_of_table(table), ", ".join(table.paths), table.fingerprint())
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """One look at a test part, before anything is measured.
+
+    Args:
+        content: the fingerprint of its users and items.
+        number: of this look; 0 where no test part is looked at.
+    """
+
+    content: str = ""
+    number: int = 0
+
+    def corrected(self, config: Config) -> Config:
+        """The config at the level that all looks hold together (Bonferroni)."""
+        if self.number < 2:
+            return config
+        level = 1 - (1 - config.statistics.level) / self.number
+        statistics = config.statistics.model_copy(update={"level": level})
+        return config.model_copy(update={"statistics": statistics})
+
+    def warned(self, report: Report, level: float) -> Report:
+        """The report with a warning from the second look on."""
+        told = (self.warning(level),) if self.number > 1 else ()
+        return replace(report, warnings=(*told, *report.warnings))
+
+    def warning(self, level: float) -> Warning_:
+        """What the second look and later ones are told."""
+        message = f"look {self.number} at this test part: intervals are of {level:.2%}, "
+        return Warning_("looked-before", message + "so that those of all looks hold together")
+
+    def __str__(self) -> str:
+        known = f"look {self.number} at this test part that is known here"
+        return f"{known}; what other folders and machines did, nobody can know"
+
+
+NO_LOOK = Ahead()
+
+
+def look_ahead(config: Config, folder: Path, *, again: bool) -> Ahead:
+    """Whether the truth is a test part that is known, and how often it was looked at.
+
+    Args:
+        folder: of runs; splits and selections beside it say what a test part is.
+        again: look however often that was.
+    Raises:
+        LookedError: a selection that it confirmed allows no more looks [looks-used-up].
+    """
+    truth = config.truth
+    parts = known_parts(folder, truth.path) if truth is not None and truth.path else []
+    if truth is None or not parts:
+        return NO_LOOK
+    with storing(config.storage):
+        table = open_whole(truth, Guessing(config.door))
+        n_rows = table.n_rows_hint()
+        if n_rows is not None and not any(each.content.endswith(f"-{n_rows}") for each in parts):
+            return NO_LOOK
+        part = Part.of(table)
+    known = next((each for each in parts if each.content == part.content), None)
+    if known is None:
+        return NO_LOOK
+    return count_look(replace(part, most=known.most), folder, again=again, at=config.at("truth"))
+
+
+def count_look(part: Part, folder: Path, *, again: bool, at: str) -> Ahead:
+    """The next look at a part.
+
+    Raises:
+        LookedError: there were as many as are allowed [looks-used-up].
+    """
+    number = len(find_looks(folder, part)) + 1
+    if part.most is not None and number > part.most and not again:
+        raise LookedError(
+            f"{number - 1:,} looks at this test part are known here, and looks = {part.most}",
+            code="looks-used-up",
+            at=at,
+            hint="evalkit history looks lists them; --again looks once more",
+        )
+    return Ahead(part.content, number)
+
+
+def open_whole(truth: TruthTable, guessing: Guessing) -> Table:
+    """A truth without its `where`: a look at some of it is a look at all."""
+    return open_truth(truth.model_copy(update={"where": None}), None, guessing)
+
+
+def note_look(folder: Path, ahead: Ahead, report: Report) -> None:
+    """Keep a look of which no run tells, in a folder of runs that is there."""
+    if not ahead.number or not folder.is_dir():
+        return
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    look = {"content": ahead.content, **asdict(Look("", report.name, started, (*report.models,)))}
+    with machine_errors(folder):
+        descriptor = os.open(folder / NOTED, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        try:
+            os.write(descriptor, (json.dumps(look) + "\n").encode())
+        finally:
+            os.close(descriptor)
 
 
 def content_of_table(table: Table) -> str:
@@ -53,13 +165,13 @@ def content_of_table(table: Table) -> str:
 
 
 def find_looks(folder: Path, part: Part) -> list[Look]:
-    """The runs of a folder that looked at a part, or at some of it by `where`, the first one first.
+    """What looked at a part, or at some of it by `where`, the first one first.
 
     Runs whose files are the part's are looks; of others the content is compared where their files
     are still there and have as many rows. Nobody can know of other folders and machines.
     """
     known: dict[tuple[str, ...], bool] = {}
-    found = []
+    found = _noted(folder, part)
     for path, _ in finished(folder):
         with suppress(EvalkitError):
             report = load_run(path)
@@ -67,7 +179,20 @@ def find_looks(folder: Path, part: Part) -> list[Look]:
             if truth is not None and _is_of(truth, part, known):
                 started = report.meta.started
                 found.append(Look(report.run_id, report.name, started, tuple(report.models)))
-    return found[::-1]
+    return sorted(found, key=lambda each: each.started)
+
+
+def _noted(folder: Path, part: Part) -> list[Look]:
+    """Looks of what wrote no run."""
+    found = []
+    with suppress(OSError):
+        for line in (folder / NOTED).read_bytes().splitlines():
+            with suppress(ValueError, TypeError, LookupError):  # what is torn tells nothing
+                look = json.loads(line)
+                if look["content"] == part.content:
+                    names = tuple(map(str, look["models"]))
+                    found.append(Look("", str(look["job"]), str(look["started"]), names))
+    return found
 
 
 def _is_of(truth: Input, part: Part, known: dict[tuple[str, ...], bool]) -> bool:
@@ -102,8 +227,13 @@ def known_parts(folder: Path, paths: Sequence[str] = ()) -> list[Part]:
     above = [place for path in paths for place in list(Path(path).absolute().parents)[:2]]
     splits = [*sorted((folder.parent / "splits").glob(f"*/{SPLIT}"))]
     splits += [place / SPLIT for place in above if (place / SPLIT).is_file()]
-    found = [*_of_selections(folder), *_of_splits(splits)]  # a split names its part best
-    return list({part.content: part for part in found}.values())
+    found: dict[str, Part] = {}
+    for part in (*_of_selections(folder), *_of_splits(splits)):  # a split names its part best
+        most = (
+            found[part.content].most if part.content in found and part.most is None else part.most
+        )
+        found[part.content] = replace(part, most=most)
+    return list(found.values())
 
 
 def _of_splits(splits: Sequence[Path]) -> Iterator[Part]:
@@ -116,11 +246,13 @@ def _of_splits(splits: Sequence[Path]) -> Iterator[Part]:
 def _of_selections(folder: Path) -> Iterator[Part]:
     for path in sorted((folder.parent / SELECTIONS).glob(f"*/{SELECTION}")):
         for found in _listed(path, "confirmed"):
+            most = found.get("most_looks")
             if isinstance(found.get("content"), str):
-                yield Part(found["content"], f"test of {path.parent}")
+                name = f"test of {path.parent}"
+                yield Part(found["content"], name, most=most if isinstance(most, int) else None)
 
 
-def _listed(path: Path, key: str) -> Sequence[dict[str, str]]:
+def _listed(path: Path, key: str) -> Sequence[dict[str, Any]]:
     with suppress(OSError, ValueError):
         found = json.loads(path.read_bytes())
         value = found.get(key) if isinstance(found, dict) else None

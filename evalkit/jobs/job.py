@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from evalkit import gates, history, runs, street
 from evalkit.config import Config
 from evalkit.errors import EvalkitError, MachineError
+from evalkit.history.looks import NO_LOOK, Ahead, look_ahead, note_look
 from evalkit.planning.ledger import Progress
 from evalkit.planning.tables import Given
 from evalkit.report import PerUser, Report
@@ -28,6 +29,7 @@ class Done:
     report: Report
     path: Path | str | None  # a URL in a store
     is_new: bool = True
+    ahead: Ahead = NO_LOOK
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class Job:
         fetch: called with the id of an earlier run before its files are read.
         given, opened: as `street.run_config` takes them.
         partials: what the shares of the users left behind, in place of logs.
+        again: look at a test part however often that was done.
+        ahead: the look that this is, where the caller knows.
     """
 
     config: Config
@@ -61,6 +65,8 @@ class Job:
     given: Given | None = None
     opened: Callable[[Sequence[Table]], None] | None = None
     partials: "PartialFiles | None" = None
+    again: bool = False
+    ahead: Ahead | None = None
 
     def run(self) -> Done:
         """Measure, publish, and say what came of it.
@@ -68,19 +74,21 @@ class Job:
         Raises:
             RequestError, DataError, MachineError: as `street.run_config` and `runs.publish` do.
             BusyError: another process writes a run of that name [run-locked].
+            LookedError: the truth is a test part that is used up [looks-used-up].
         """
         run_id = runs.new_run_id(datetime.now(UTC))
         with ExitStack() as stack:
             job = stack.enter_context(self._held())
             if self.if_new and (done := self._find_done()) is not None:
                 return done
+            ahead, config = self._looked()
             baselines = self.find_baselines()
             if self.tell is not None:
                 self.tell(run_id)
             values = None
             if self._keeps_values:
                 values = stack.enter_context(self._values_folder(job))
-            report = self._measure(values)
+            report = ahead.warned(self._measure(config, values), config.statistics.level)
             baselines = self._with_late(baselines, report)
             report = self._judged(replace(report, run_id=run_id), baselines)
             path = None
@@ -97,11 +105,26 @@ class Job:
                 )
                 with suppress(EvalkitError):  # whoever reads the index next brings it up to date
                     history.refresh(self.folder, report)
+            else:
+                note_look(self._runs, ahead, report)
             if self.per_user is not None:
                 _copy_values(report, self.per_user, path)
-        return Done(report, path)
+        return Done(report, path, ahead=ahead)
 
-    def _measure(self, values: Path | None) -> Report:
+    @property
+    def _runs(self) -> Path:
+        """The folder of past runs, also where none is written."""
+        return self.folder or Path(self.config.output.path)
+
+    def _looked(self) -> tuple[Ahead, Config]:
+        """The look that this is, and the config as it is run: `selected` by its name."""
+        if self.partials is not None:  # nothing is looked at that a partial names
+            return NO_LOOK, self.config
+        config = history.name_selected(self.config, self._runs)
+        ahead = self.ahead or look_ahead(config, self._runs, again=self.again)
+        return ahead, ahead.corrected(config)
+
+    def _measure(self, config: Config, values: Path | None) -> Report:
         """The report; values of users go into the folder, if there is one."""
         if self.partials is not None:
             return street.conclude_partials(
@@ -111,7 +134,7 @@ class Job:
                 keep_parts=self.folder is not None,
             )
         return street.run_config(
-            self.config,
+            config,
             given=self.given,
             threads=self.threads,
             memory_limit=self.memory_limit,
@@ -138,11 +161,10 @@ class Job:
         is_open = len(named) < len(tables) or self.config.log is not None
         if models is None and is_open:
             rules = tuple(each for each in rules if history.is_by_time(each.baseline or ""))
-        folder = self.folder or Path(self.config.output.path)
         return gates.find_baselines(
             rules,
             models or named,
-            folder,
+            self._runs,
             name=self.config.name,
             elsewhere=self.partials is None,
             fetch=self.fetch,

@@ -53,7 +53,11 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """What the winner and the baseline are worth on the test part, looked at once."""
+    """What the winner and the baseline are worth on the test part.
+
+    Args:
+        most_looks: so many looks at the part are allowed.
+    """
 
     run_id: str
     content: str
@@ -61,6 +65,7 @@ class Confirmed:
     value: float
     low: float | None
     high: float | None
+    most_looks: int = 1
     baseline: str | None = None
     delta: float | None = None
     delta_low: float | None = None
@@ -183,6 +188,6 @@ def _confirmed(selection: Selection) -> list[str]:
     if selection.looks is not None:
         lines.append(
             f"look {selection.looks} at this test part that is known here; "
-            "what other machines did, nobody can know"
+            "what other folders and machines did, nobody can know"
         )
     return lines

@@ -2,4 +2,4 @@
 
 from evalkit.selection._choose import Choice, choose_trial
 from evalkit.selection._measure import How
-from evalkit.selection._publish import finish, look_ahead, write_selection
+from evalkit.selection._publish import Selected, find_test, finish, run_selection

@@ -1,6 +1,7 @@
 """A finished selection: the winner's run, the look at test, selection.json and its page."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,45 +16,39 @@ from evalkit.config import (
     read_split,
 )
 from evalkit.credentials import storing
-from evalkit.errors import GATE_FAILED, EvalkitError, RequestError
-from evalkit.history.looks import Part, content_of_table, find_looks, known_parts
+from evalkit.errors import RequestError
+from evalkit.history.looks import (
+    NO_LOOK,
+    SELECTIONS,
+    Ahead,
+    Part,
+    count_look,
+    known_parts,
+    open_whole,
+)
 from evalkit.jobs.job import Job
 from evalkit.planning.tables import Given
-from evalkit.report import Report, Warning_
+from evalkit.report import Report
 from evalkit.report.html import render_selection_page
 from evalkit.report.selection import Confirmed, Selection, render_selection
 from evalkit.runs import machine_errors, private_folder
-from evalkit.selection._choose import Choice
+from evalkit.selection._choose import Choice, choose_trial
 from evalkit.selection._measure import How
-from evalkit.sources import Table, open_truth
+from evalkit.sources import Table
 
-TAG = "selected"
 FILE, PAGE = "selection.json", "selection.html"
 
 
-class LookedError(EvalkitError):
-    """The test part is used up; as a gate that failed, with its data and its request in order."""
-
-    exit_status = GATE_FAILED
-
-
 @dataclass(frozen=True, slots=True)
-class Ahead:
-    """What is known of the test part before anything is measured.
+class Test:
+    """The test part before anything is measured: as a truth, and the look that it will be."""
 
-    Args:
-        truth: the part as a truth; None where nothing is confirmed.
-        content: the fingerprint of its users and items.
-        n_looks: those before, and this one.
-    """
-
-    truth: TruthTable | None = None
-    content: str = ""
-    n_looks: int = 0
+    truth: TruthTable
+    ahead: Ahead
 
 
-def look_ahead(config: Config, folder: Path, *, again: bool) -> Ahead:
-    """The test part of a selection, and how often it was looked at.
+def find_test(config: Config, folder: Path, *, again: bool) -> Test | None:
+    """The test part of a selection, and how often it was looked at; None where there is none.
 
     Args:
         folder: of runs.
@@ -64,15 +59,14 @@ def look_ahead(config: Config, folder: Path, *, again: bool) -> Ahead:
     """
     section = config.selection
     if section is None or config.truth is None:
-        return Ahead()  # told where trials are measured
-    by = content_of_table(_opened(config, config.truth))
+        return None  # told where trials are measured
+    by = Part.of(_opened(config, config.truth)).content
     aside = [each.content for each in known_parts(folder, config.truth.path)]
-    truth, content, n_looks = None, "", 0
+    truth = part = None
     if section.confirm is not None:
         truth = _test_truth(config, config.truth, section.confirm)
-        part = Part.of(_opened(config, truth))
-        content, n_looks = part.content, len(find_looks(folder, part)) + 1
-        aside.append(content)
+        part = replace(Part.of(_opened(config, truth)), most=section.looks)
+        aside.append(part.content)
     if by in aside:
         raise RequestError(
             "the trials would be chosen by a test part",
@@ -80,14 +74,10 @@ def look_ahead(config: Config, folder: Path, *, again: bool) -> Ahead:
             at=config.at("truth", "path"),
             hint="[truth] is the validation part; confirm names the test part",
         )
-    if n_looks > section.looks and not again:
-        raise LookedError(
-            f"{n_looks - 1:,} runs looked at this test part, and looks = {section.looks}",
-            code="looks-used-up",
-            at=config.at("selection", "confirm"),
-            hint="evalkit history looks lists them; --again looks once more",
-        )
-    return Ahead(truth, content, n_looks)
+    if truth is None or part is None:
+        return None
+    at = config.at("selection", "confirm")
+    return Test(truth, count_look(part, folder, again=again, at=at))
 
 
 def _test_truth(config: Config, truth: TruthTable, confirm: Confirmation) -> TruthTable:
@@ -106,10 +96,8 @@ def _test_truth(config: Config, truth: TruthTable, confirm: Confirmation) -> Tru
 
 
 def _opened(config: Config, truth: TruthTable) -> Table:
-    """A truth without its `where`."""
-    whole = truth.model_copy(update={"where": None})
     with storing(config.storage):
-        return open_truth(whole, None, Given().guessing(config))
+        return open_whole(truth, Given().guessing(config))
 
 
 def winner_config(config: Config, winner: RankingsTable, baseline: RankingsTable | None) -> Config:
@@ -129,12 +117,12 @@ def winner_config(config: Config, winner: RankingsTable, baseline: RankingsTable
 
 
 def finish(
-    choice: Choice, ahead: Ahead, folder: Path, out: Path, how: How
+    choice: Choice, test: Test | None, folder: Path, out: Path, how: How
 ) -> tuple[Selection, Path]:
     """Measure the winner, on test where that is asked for, and write all of it.
 
     Args:
-        ahead: what was known of the test part before.
+        test: what was known of the test part before.
         folder: of runs; the winner's run is tagged `selected` there.
         out: folder of selections, in which this one gets a directory of its own.
     """
@@ -145,29 +133,29 @@ def finish(
     own = [tried[name] if name is not None else None for name in names]
     if own[1] is own[0]:
         own[1] = None
-    is_test = ahead.truth is not None
     tables = [
-        None if each is None else (each.confirm if is_test else None) or each.table for each in own
+        None if each is None else (each.confirm if test else None) or each.table for each in own
     ]
     assert tables[0] is not None
     run_as = winner_config(config, tables[0], tables[1])
-    if is_test:
-        level = 1 - (1 - config.statistics.level) / ahead.n_looks
-        statistics = run_as.statistics.model_copy(update={"level": level})
-        run_as = run_as.model_copy(update={"truth": ahead.truth, "statistics": statistics})
-    done = Job(run_as, folder, threads=how.threads, memory_limit=how.memory_limit).run()
+    ahead = NO_LOOK
+    if test is not None:
+        run_as, ahead = run_as.model_copy(update={"truth": test.truth}), test.ahead
+    job = Job(run_as, folder, threads=how.threads, memory_limit=how.memory_limit, ahead=ahead)
+    done = job.run()
     assert isinstance(done.path, Path)
-    history.tag_run(folder, done.path, TAG)
+    history.tag_run(folder, done.path, history.SELECTED)
     report = done.report
     selection = replace(selection, run_id=report.run_id, run_key=report.run_key)
-    if is_test:
-        confirmed = _confirmed(report, selection, ahead.content, run_as.statistics.level)
-        selection = replace(selection, confirmed=confirmed, looks=ahead.n_looks)
-    if ahead.n_looks > 1:
-        message = f"look {ahead.n_looks} at this test part: intervals on test are of "
-        message += f"{run_as.statistics.level:.2%}, so that those of all looks hold together"
-        told = Warning_("looked-before", message)
-        selection = replace(selection, warnings=(*selection.warnings, told))
+    if test is not None:
+        level = ahead.corrected(run_as).statistics.level
+        confirmed = replace(
+            _confirmed(report, selection, ahead.content, level), most_looks=section.looks
+        )
+        selection = replace(selection, confirmed=confirmed, looks=ahead.number)
+        if ahead.number > 1:
+            warnings = (*selection.warnings, ahead.warning(level))
+            selection = replace(selection, warnings=warnings)
     return selection, write_selection(selection, out)
 
 
@@ -186,6 +174,42 @@ def _confirmed(report: Report, selection: Selection, content: str, level: float)
             baseline, (delta, low, high) = each.baseline, limits
             return replace(found, baseline=baseline, delta=delta, delta_low=low, delta_high=high)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """A finished selection, where it is written, and the run of its winner."""
+
+    selection: Selection
+    path: Path
+    run: Path
+
+
+def run_selection(
+    config: Config,
+    folder: Path,
+    out: Path | None,
+    how: How,
+    *,
+    again: bool = False,
+    tell: Callable[[str], None] = lambda line: None,
+) -> Selected:
+    """Choose, confirm and write, as the command does.
+
+    Args:
+        folder: of runs.
+        out: folder of selections; beside the runs by default.
+        again: look at the test part however often that was done.
+        tell: as `choose_trial` takes it.
+    Raises:
+        RequestError, DataError, MachineError, LookedError: as `find_test`, `choose_trial` and
+            `finish`.
+    """
+    config = history.name_selected(config, folder)
+    test = find_test(config, folder, again=again)
+    choice = choose_trial(config, how, tell)
+    found, path = finish(choice, test, folder, out or folder.parent / SELECTIONS, how)
+    return Selected(found, path, folder / str(found.run_id))
 
 
 def write_selection(selection: Selection, out: Path) -> Path:

@@ -5,12 +5,13 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from program import run_program
 
 from evalkit.config import load_config
 from evalkit.errors import EvalkitError, MachineError
 from evalkit.history.looks import find_looks, known_parts
 from evalkit.report.html import render_selection_page
-from evalkit.selection import How, choose_trial, finish, look_ahead
+from evalkit.selection import How, choose_trial, find_test, finish
 from evalkit.selection._measure import beside_values
 from evalkit.statistics._draws import CHUNK, draw_poisson, start_streams
 from evalkit.statistics.selection import (
@@ -114,9 +115,9 @@ def written(folder, more="", text=CONFIG):
 
 
 def select(folder, config, *, again=False):
-    ahead = look_ahead(config, folder / "runs", again=again)
+    test = find_test(config, folder / "runs", again=again)
     choice = choose_trial(config, How(1), lambda line: None)
-    return finish(choice, ahead, folder / "runs", folder / "selections", How(1))
+    return finish(choice, test, folder / "runs", folder / "selections", How(1))
 
 
 def chosen(folder, more="", text=CONFIG):
@@ -233,3 +234,63 @@ def test_looks_are_counted_by_content_and_limited(folder):
     assert parts == {first.confirmed.content}
     for part in known_parts(folder / "runs"):
         assert len(find_looks(folder / "runs", part)) == 2
+
+
+RUN = """
+[truth]
+path = "{truth}"
+[[rankings]]
+model = "trial-3"
+path = "list-3.parquet"
+[[rankings]]
+model = "{other}"
+path = "list-1.parquet"
+[metrics]
+names = ["recall@1"]
+[statistics]
+baseline = "{baseline}"
+"""
+
+
+def test_runs_and_comparisons_of_a_test_part_are_looks(folder):
+    select(folder, written(folder, 'confirm = { path = "test.parquet" }\nlooks = 3'))
+    pl.read_parquet(folder / "test.parquet")[::-1].write_csv(folder / "copy.csv")
+    models = {"other": "trial-1", "baseline": "trial-1"}
+    (folder / "run.toml").write_text(RUN.format(truth="copy.csv", **models))
+    (folder / "aside.toml").write_text(RUN.format(truth="validation.parquet", **models))
+    tables = ["a=list-0.parquet", "b=list-1.parquet"]
+    compare = ["compare", "--truth", "test.parquet", *tables, "-m", "RR", "--json"]
+
+    second = run_program(["run", "run.toml", "--json"], folder)
+    third = run_program(compare, folder)
+    evaluate = ["evaluate", "--truth", "copy.csv", "--rankings", tables[0], "-m", "RR"]
+    refused = [run_program(each, folder) for each in (["run", "run.toml"], compare, evaluate)]
+    aside = run_program(["run", "aside.toml"], folder)
+    again = run_program(["run", "run.toml", "--again"], folder)
+    listed = run_program(["history", "looks", "--json"], folder)
+
+    assert second.status == 0, second.err
+    assert "look 2 at this test part: intervals are of 97.50%" in second.err
+    assert "look 3 at this test part" in third.err
+    assert [(each.status, each.codes) for each in refused] == [(1, ["looks-used-up"])] * 3
+    assert (aside.status, "look" in aside.out) == (0, False)
+    assert (again.status, "look 4 at this test part that is known here" in again.out) == (0, True)
+    assert [len(each["looks"]) for each in listed.document] == [4]
+
+
+def test_the_winner_is_a_baseline(folder):
+    named = {"truth": "validation.parquet", "baseline": "selected"}
+    (folder / "run.toml").write_text(RUN.format(other="new", **named))
+
+    none = run_program(["run", "run.toml"], folder)
+    select(folder, written(folder))
+    found = run_program(["run", "run.toml", "--json"], folder)
+    compare = ["compare", "--config", "run.toml", "selected", "new", "--json"]
+    compared = run_program(compare, folder)
+    (folder / "run.toml").write_text(RUN.replace("trial-3", "old").format(other="new", **named))
+    lacking = run_program(["run", "run.toml"], folder)
+
+    assert (none.status, none.codes) == (2, ["unknown-run"])
+    for each in (found, compared):
+        assert [pair["baseline"] for pair in each.document["comparisons"]] == ["trial-3"]
+    assert (lacking.status, "the selected trial is 'trial-3'" in lacking.err) == (2, True)
