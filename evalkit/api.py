@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from evalkit.config import SELECTED, build_config
+from evalkit.config import SELECTED, Config, build_config
 from evalkit.errors import RequestError
 from evalkit.given import (
     MEMORY,
@@ -160,19 +160,23 @@ def evaluate(
         unnamed=unnamed_of(listed),
         **beside,
     )
-    config = build_config(tree, name=name, unnamed=given.unnamed, door="python")
-    if config.statistics.baseline == SELECTED:
-        from evalkit.history import name_selected
-
-        config = name_selected(config, Path(config.output.path))
     return run_config(
-        config,
+        _named(build_config(tree, name=name, unnamed=given.unnamed, door="python")),
         given=given,
         threads=threads,
         memory_limit=memory_limit,
         sample=sample,
         per_user=per_user,
     )
+
+
+def _named(config: Config) -> Config:
+    """The config with the name of the winner where its baseline is `selected`."""
+    if config.statistics.baseline != SELECTED:
+        return config
+    from evalkit.history import name_selected
+
+    return name_selected(config, Path(config.output.path))
 
 
 def compare(

@@ -25,6 +25,7 @@ from evalkit.config._reading import (
     parse_config,
 )
 from evalkit.config._records import (
+    SELECTED,
     Config,
     GateRule,
     OutputSection,
@@ -34,7 +35,6 @@ from evalkit.config._records import (
     StatisticsSection,
 )
 from evalkit.config._selection import (
-    SELECTED,
     Confirmation,
     Constraint,
     Screen,

@@ -15,8 +15,7 @@ from evalkit.config._named import (
 )
 from evalkit.config._places import Key, spell
 from evalkit.config._problems import Problems
-from evalkit.config._records import is_path_of
-from evalkit.config._selection import SELECTED
+from evalkit.config._records import SELECTED, is_path_of
 from evalkit.config._variables import SECTIONS, tables_of
 from evalkit.errors import EvalkitError, nearest
 from evalkit.metrics import (

@@ -38,6 +38,8 @@ from evalkit.errors import EvalkitError, masked
 from evalkit.metrics import Request, parse_metrics
 from evalkit.profiles import Profile, find_profile
 
+SELECTED = "selected"  # a baseline: the winner of the last selection
+
 
 class Segmentation(Record):
     """One way to split users, or relevant items, into segments."""

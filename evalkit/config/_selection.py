@@ -10,8 +10,6 @@ from evalkit.config._places import Key
 from evalkit.config._problems import Problems
 from evalkit.config._tables import RankingsColumns, Record, Texts, Threshold, key, tuple_of_list
 
-SELECTED = "selected"  # a baseline: the winner of the last selection
-
 
 class Constraint(Record):
     """What a trial must reach to be chosen."""
