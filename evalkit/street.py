@@ -26,7 +26,7 @@ def run_config(
     threads: int | None = None,
     memory_limit: int | None = None,
     sample: float | None = None,
-    per_user: bool = False,
+    per_user: bool | Sequence[str] = False,
     per_user_folder: Path | None = None,
     keep_parts: bool = False,
     progress: Callable[[Progress], None] | None = None,
@@ -40,7 +40,7 @@ def run_config(
             at most.
         memory_limit: bytes; above what one pass needs, users are split into several passes.
         sample: share of the users, drawn by a hash of their ids.
-        per_user: keep the values of every user, in memory.
+        per_user: keep the values of every user, in memory; of the named metrics, or of all.
         per_user_folder: stream them to a Parquet file in this folder instead, which the report
             names; it exists and nobody else uses it.
         keep_parts: keep the sums that `evalkit why` explains a change by.
@@ -51,7 +51,7 @@ def run_config(
         DataError: the data is wrong.
         MachineError: no split holds the memory limit [memory-limit].
     """
-    keeps = per_user or per_user_folder is not None
+    keeps = per_user or per_user_folder is not None  # a folder alone takes all
     work = Work(
         given or Given(),
         threads,

@@ -1,6 +1,7 @@
 """Exact sums of columns of values, of all rows or by cell, and what is read from them."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -27,6 +28,8 @@ from evalkit.exact._kernels import (
 from evalkit.metrics import as_float
 
 Limbs = npt.NDArray[np.int64]
+
+ROWS_READ = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,7 @@ class ExactSums:
         self._is_settled = True
         # the limbs that are not all 0, and which they are: what many segments are summed from
         self._used: Limbs | None = None
+        self._sums: list[ExactSum] | None = None  # of every column, once they are settled
         self._places = np.empty(0, dtype=np.int64)
 
     def add(
@@ -162,7 +166,7 @@ class ExactSums:
         if not self._is_settled:
             settle_all(self.waiting, self.limbs)
             carry(self.limbs)
-            self._adds, self._is_settled = 1, True
+            self._adds, self._is_settled, self._sums = 1, True, None
 
     def merge(self, other: "ExactSums") -> None:
         """Take over another thread's sums."""
@@ -249,20 +253,22 @@ class ExactSums:
         Of values cut to 2^-20, by exact sums of their powers; NaN where a value is beyond -1 and
         1, below two values, or where they hardly differ.
         """
-        n, total, *limbs = (int(each) for each in self.powers[column])
+        n, total, *limbs = self.powers[column].tolist()
         squares, cubes = limbs[0] + (limbs[1] << 30), limbs[2] + (limbs[3] << 30)
         spread = n * squares - total * total  # n^2 times the variance
         if n < self.counts[column, 0] or n < 2 or spread < (LEAST_SPREAD * n) ** 2:
             return math.nan
-        third = n * n * cubes - 3 * n * total * squares + 2 * total**3  # n^3 times the moment
+        third: int = n * n * cubes - 3 * n * total * squares + 2 * total**3  # n^3 times the moment
         return third / math.sqrt(spread) ** 3
 
     def sum_of(self, column: int) -> ExactSum:
         """The exact sums of a column's finite values."""
         self.settle()
-        limbs = self.limbs[column]
-        total, squares = _whole(limbs[:SUM_LIMBS]), _whole(limbs[SUM_LIMBS:])
-        return ExactSum(int(self.counts[column, 0]), total, squares)
+        if self._sums is None:
+            counts = self.counts[:, 0].tolist()
+            totals = _wholes(self.limbs[:, :SUM_LIMBS]), _wholes(self.limbs[:, SUM_LIMBS:])
+            self._sums = [*map(ExactSum, counts, *totals)]
+        return self._sums[column]
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +299,13 @@ class CellRows:
         return cls(order, begins)
 
 
-def _whole(limbs: Limbs) -> int:
-    """The number in settled limbs, of 32 bits each but the last, which has its sign."""
-    low = int.from_bytes(limbs[:-1].astype("<u4").tobytes(), "little")
-    return low + (int(limbs[-1]) << (LIMB_BITS * (limbs.size - 1)))
+def _wholes(limbs: Limbs) -> Iterator[int]:
+    """The number in each row of settled limbs, of 32 bits each; the last has its sign."""
+    used = np.flatnonzero(limbs.any(axis=0))
+    low = int(used[0]) if used.size else 0
+    size = 4 * (limbs.shape[1] - low)
+    for first in range(0, limbs.shape[0], ROWS_READ):  # at one time: they are many bytes
+        content = limbs[first : first + ROWS_READ, low:].astype("<u4").tobytes()
+        for place in range(0, len(content), size):
+            number = int.from_bytes(content[place : place + size], "little", signed=True)
+            yield number << (LIMB_BITS * low)

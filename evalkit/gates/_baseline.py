@@ -44,7 +44,7 @@ class Baselines:
 
 def _load(path: Path) -> Report | None:
     try:
-        return load_run(path)
+        return load_run(path, only_numbers=True)
     except DataError as error:
         set_aside(str(path), error.message)
         return None

@@ -86,7 +86,7 @@ class Job:
             if self.tell is not None:
                 self.tell(run_id)
             values = None
-            if self._keeps_values:
+            if self._kept_metrics:
                 values = stack.enter_context(self._values_folder(job))
             report = ahead.warned(self._measure(config, values), config.statistics.level)
             baselines = self._with_late(baselines, report)
@@ -139,6 +139,7 @@ class Job:
             threads=self.threads,
             memory_limit=self.memory_limit,
             sample=self.sample,
+            per_user=self._kept_metrics,
             per_user_folder=values,
             keep_parts=self.folder is not None,
             progress=self.progress,
@@ -146,9 +147,11 @@ class Job:
         )
 
     @property
-    def _keeps_values(self) -> bool:
-        wanted = self.config.output.per_user and self.folder is not None
-        return self.per_user is not None or wanted or bool(gates.needs_values(self.config))
+    def _kept_metrics(self) -> bool | tuple[str, ...]:
+        """The metrics whose values of users are asked for (True: all), or needed by gates."""
+        if self.per_user is not None or (self.config.output.per_user and self.folder is not None):
+            return True
+        return gates.needs_values(self.config)
 
     def find_baselines(self, models: Sequence[str] | None = None) -> gates.Baselines:
         """The runs that gates compare with; looked for before the work where that is possible.

@@ -1,7 +1,7 @@
 """Exact sums by cells of the users, which explain a change between two runs."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.exact import SCALE_BITS, CellRows, ExactSum, ExactSums
+from evalkit.exact import SCALE_BITS, CellRows, ExactSums
 from evalkit.metrics import Request
 from evalkit.segments import UserSegments
 from evalkit.truth import Truth
@@ -32,6 +32,10 @@ class _Split:
     cells: npt.NDArray[np.int64]  # those that have users, as sums of a cell are large
     sums: dict[str, ExactSums]
     locks: Mapping[str, Lock]
+
+    def segment_of(self, cell: int) -> str | None:
+        """The segment that a cell is a part of; None where all users are one."""
+        return None if self.name is None else self.labels[cell // N_KINDS]
 
 
 class PartSums:
@@ -96,25 +100,35 @@ class PartSums:
 
     def rows(self, requests: Sequence[Request], columns: npt.NDArray[np.int64]) -> pl.DataFrame:
         """One row for each model, request and cell with users."""
-        found = [
-            (
-                model,
-                request.label,
-                split.name,
-                split.labels[cell // N_KINDS] if split.name is not None else None,
-                spell_range(cell // 2 % len(RELEVANT_FROM)),
-                bool(cell % 2),
-                sums.count,
-                spell_sum(sums.scaled),
-            )
-            for split in self._splits
-            for model, all_sums in split.sums.items()
-            for place in np.flatnonzero(np.bincount(split.codes[model])).tolist()
-            for cell in split.cells[place : place + 1].tolist()
-            for request, sums in _sums_of(all_sums, place, requests, columns)
-            if sums.count
-        ]
-        return pl.DataFrame(found, schema=PART_SCHEMA, orient="row")
+        labels = [each.label for each in requests]
+        wanted = columns[: len(labels)]
+        found = [pl.DataFrame(schema=PART_SCHEMA)]
+        for split in self._splits:
+            for model, sums in split.sums.items():
+                places = np.flatnonzero(np.bincount(split.codes[model]))
+                cells = split.cells[places].tolist()
+                of_cells = pl.DataFrame(
+                    {
+                        "segment": [split.segment_of(cell) for cell in cells],
+                        "relevant": [spell_range(cell // 2 % len(RELEVANT_FROM)) for cell in cells],
+                        "is_ranked": [bool(cell % 2) for cell in cells],
+                    },
+                    schema_overrides=PART_SCHEMA,
+                )
+                rows = (places[:, None] * sums.n_columns + wanted).ravel().tolist()
+                found.append(
+                    of_cells[np.repeat(np.arange(places.size), len(labels))]
+                    .with_columns(
+                        pl.lit(model).alias("model"),
+                        pl.Series("metric", labels * places.size, pl.String),
+                        pl.lit(split.name, pl.String).alias("segmentation"),
+                        pl.Series("n_users", sums.counts[rows, 0]),
+                        pl.Series("sum", [spell_sum(sums.sum_of(row).scaled) for row in rows]),
+                    )
+                    .filter(pl.col("n_users") > 0)
+                    .select(*PART_SCHEMA)
+                )
+        return pl.concat(found)
 
 
 PART_SCHEMA = {
@@ -127,13 +141,6 @@ PART_SCHEMA = {
     "n_users": pl.Int64,
     "sum": pl.String,
 }
-
-
-def _sums_of(
-    sums: ExactSums, cell: int, requests: Sequence[Request], columns: npt.NDArray[np.int64]
-) -> Iterator[tuple[Request, ExactSum]]:
-    for request, column in zip(requests, columns, strict=False):
-        yield request, sums.sum_of(cell * sums.n_columns + int(column))
 
 
 def spell_range(place: int) -> str:

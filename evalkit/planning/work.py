@@ -10,6 +10,7 @@ from evalkit.config import Config
 from evalkit.errors import MachineError, RequestError
 from evalkit.ids import KeyCollisionError
 from evalkit.kernels.threads import usable_cores
+from evalkit.metrics import Request
 from evalkit.planning.ledger import Clock, Progress, ProgressLine
 from evalkit.planning.tables import Given
 from evalkit.report import Input, Report, Warning_
@@ -26,7 +27,7 @@ class Work:
 
     Args:
         threads: as many as are useful.
-        keep_users: keep the values of every user.
+        keep_users: keep the values of every user: of all metrics, or of those named.
         keep_parts: keep the sums that explain a change.
         share: which one of several shares is measured here, from 1, and how many there are.
     """
@@ -35,7 +36,7 @@ class Work:
     threads: int | None = None
     memory_limit: int | None = None
     sample: float | None = None
-    keep_users: bool = False
+    keep_users: bool | Sequence[str] = False
     per_user_folder: Path | None = None
     keep_parts: bool = False
     progress: Callable[[Progress], None] | None = None
@@ -63,6 +64,13 @@ class Work:
     def clock(self, tables: Sequence[Table] = ()) -> Clock:
         """A clock that tells the progress of reading tables."""
         return Clock(ProgressLine(self.progress, tables))
+
+
+def places_kept(requests: Sequence[Request], kept: bool | Sequence[str]) -> list[int]:
+    """Which of the requests keep values of users: all, none, or those of the labels."""
+    if isinstance(kept, bool):
+        return list(range(len(requests))) if kept else []
+    return [place for place, each in enumerate(requests) if each.label in kept]
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,7 @@ def _kept_values(task: RankingTask, sums: RankingSums, writer: UserWriter | None
     frames = {
         name: pl.concat(sums.users[name]).sort(names, maintain_order=True) for name in sums.in_order
     }
-    labels = tuple(request.label for request in task.requests)
+    labels = tuple(task.requests[place].label for place in task.kept)
     if task.folder is None:
         return PerUser(names, labels, frames)
     writer = UserWriter(task.folder, names, labels)

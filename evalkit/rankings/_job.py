@@ -16,6 +16,7 @@ from evalkit.metrics import Request, family_of, needs_of
 from evalkit.planning.ledger import Clock
 from evalkit.planning.passes import Asked
 from evalkit.planning.tables import Tables, plan_ids_of
+from evalkit.planning.work import places_kept
 from evalkit.ranks import are_held_whole
 from evalkit.report import UserWriter
 from evalkit.segments import most_cells
@@ -40,7 +41,7 @@ class RankingTask:
     Args:
         config: with the columns that are read.
         sample: share of the users, drawn by a hash of their ids.
-        per_user: keep the values of every user.
+        per_user: keep the values of every user: of all metrics, or of those named.
         folder: they are written into, instead of kept in memory.
         keep_parts: keep the sums that explain a change.
         n_passes: over the logs, each for some of the users.
@@ -52,7 +53,7 @@ class RankingTask:
     threads: int
     clock: Clock
     sample: float | None = None
-    per_user: bool = False
+    per_user: bool | Sequence[str] = False
     folder: Path | None = None
     keep_parts: bool = False
     n_passes: int = 1
@@ -69,6 +70,11 @@ class RankingTask:
             of_means = dict.fromkeys(of_groups(config, each) for each in means)
             self.measured += [each for each in of_means if each not in self.measured]
         self.keep_parts &= config.statistics.weight is None  # parts are of plain means
+
+    @property
+    def kept(self) -> list[int]:
+        """Which of the requests keep the values of users."""
+        return places_kept(self.requests, self.per_user)
 
     @property
     def has_ratios(self) -> bool:
@@ -155,7 +161,7 @@ class RankingJob(RankingTask):
                 items = tables.items, section, tables.groups
             self.lists = ListWork.of(self.of_lists, self.plans, train=tables.train, items=items)
         if self.folder is not None:
-            labels = [request.label for request in self.requests]
+            labels = [self.requests[place].label for place in self.kept]
             self.writer = UserWriter(self.folder, self.tables.truth.user_names, labels)
         self.clock.start()
 

@@ -160,14 +160,15 @@ def _measure_part(models: _Models, part: ItemPart) -> tuple[Totals, npt.NDArray[
 
 def _keeping(job: RankingJob, truth: Truth, sums: RankingSums) -> Keep:
     """What keeps the values of a block of users, on disk or in memory."""
-    table, labels = job.tables.truth, [request.label for request in job.requests]
+    table, kept = job.tables.truth, job.kept
+    labels = [job.requests[place].label for place in kept]
     schema = table.frame.collect_schema()
     types = pl.Schema({name: schema[name] for name in schema if name.startswith("user_")})
 
     def keep(name: str, users: npt.NDArray[np.int64], values: Values) -> None:
         ids = truth.ids_of_users(users).cast(types)
         ids.columns = list(table.user_names)
-        own = as_kept(values)
+        own = as_kept(values[:, kept])
         rows = ids.hstack([pl.Series(label, own[:, n]) for n, label in enumerate(labels)])
         if job.writer is not None:
             job.writer.add(name, rows)

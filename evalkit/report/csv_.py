@@ -2,6 +2,8 @@
 
 import csv
 import re
+from collections.abc import Callable
+from functools import cache
 from io import StringIO
 
 from evalkit.report.parquet import COLUMNS, TEXT, tidy_columns
@@ -21,17 +23,18 @@ def render_csv(report: Report) -> str:
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
-    columns = [[_cell(name, each) for each in of] for name, of in tidy_columns(report).items()]
+    columns = [[*map(_cell_of(name), each)] for name, each in tidy_columns(report).items()]
     writer.writerows(zip(*columns, strict=True))
     return out.getvalue()
 
 
-def _cell(column: str, value: str | int | float | None) -> str:
-    if value is None:
-        return ""
-    if column in TEXT and isinstance(value, str):
-        return safe_cell(value)
-    return repr(value)
+def _cell_of(column: str) -> Callable[[str | int | float | None], str]:
+    """What writes the values of a column; few texts stand in very many rows."""
+    return cache(safe_cell) if column in TEXT else _number
+
+
+def _number(value: str | int | float | None) -> str:
+    return "" if value is None else repr(value)
 
 
 def safe_cell(value: str | int | float | None) -> str:

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from types import MappingProxyType, NoneType
@@ -179,9 +179,11 @@ def _records(
     return "[\n" + ",\n".join(lines) + "\n  ]"
 
 
-def parse_report(text: str | bytes, *, at: str) -> Report:
+def parse_report(text: str | bytes, *, at: str, only_numbers: bool = False) -> Report:
     """The report that `text` holds.
 
+    Args:
+        only_numbers: leave out comparisons, findings and what is drawn.
     Raises:
         DataError: no report [report-unreadable], or a later schema [report-schema].
     """
@@ -195,7 +197,7 @@ def parse_report(text: str | bytes, *, at: str) -> Report:
                 at=at,
                 hint="read it with the evalkit that wrote it, or a later one",
             )
-        return _read(document)
+        return _read(document, _FEW if only_numbers else tuple(_LISTS))
     except EvalkitError:
         raise
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -208,12 +210,12 @@ def parse_report(text: str | bytes, *, at: str) -> Report:
         ) from error
 
 
-def _read(document: dict[str, Any]) -> Report:
+def _read(document: dict[str, Any], lists: Collection[str]) -> Report:
     counts, ties = document["counts"], read_wholes(document["meta"].get("ties", {}))
     directions, used = _directions(), document.get("statistics")
     found: dict[str, Any] = {name: read_text(document[name]) for name in _TEXTS}
     for name, kind in _LISTS.items():
-        rows = read_list(document.get(name, []))
+        rows = read_list(document.get(name, [])) if name in lists else []
         found[name] = tuple(read_record(kind, each) for each in rows)
     found["counts"] = Counts(
         read_record(TruthCounts, counts["truth"]),
@@ -248,6 +250,7 @@ _LISTS: dict[str, type] = {  # fields of the report, in their order in the docum
     "gates": Gate,
     "warnings": Warning_,
 }
+_FEW = ("inputs", "gates", "warnings")  # lists that are short in every report
 
 
 def _read_standing(row: dict[str, Any]) -> Standing:

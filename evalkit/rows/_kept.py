@@ -9,6 +9,7 @@ import polars as pl
 
 from evalkit.errors import RequestError
 from evalkit.metrics import Request, has_user_values
+from evalkit.planning.work import places_kept
 from evalkit.report import PerUser, UserWriter, Warning_
 from evalkit.rows._comparing import columns_of
 from evalkit.rows.numbers import Measured
@@ -22,14 +23,20 @@ class Keeping:
     Args:
         user_names: the user columns as they were given.
         folder: where a Parquet file goes; None keeps them in memory.
+        metrics: labels; True: of all that have values of users.
     """
 
     user_names: tuple[str, ...]
     folder: Path | None
+    metrics: bool | Sequence[str] = True
 
     @classmethod
     def of(
-        cls, requests: Sequence[Request], user_names: tuple[str, ...], folder: Path | None
+        cls,
+        requests: Sequence[Request],
+        user_names: tuple[str, ...],
+        folder: Path | None,
+        metrics: bool | Sequence[str] = True,
     ) -> "Keeping":
         """Raises:
         RequestError: no request has values of users [per-user-off].
@@ -40,7 +47,7 @@ class Keeping:
                 code="per-user-off",
                 hint="leave out per_user, or name a mean over users, as AUC(over='users')",
             )
-        return cls(user_names, folder)
+        return cls(user_names, folder, metrics)
 
     def keep(
         self, requests: Sequence[Request], measured: Mapping[str, Measured], users: RowUsers
@@ -53,8 +60,9 @@ class Keeping:
         ids = ids[order]
         ids.columns = list(self.user_names)
         frames = {}
-        places = [columns_of(requests, "users").index(place) for place in _kept(requests)]
-        labels = tuple(requests[place].label for place in _kept(requests))
+        kept = [n for n in places_kept(requests, self.metrics) if has_user_values(requests[n])]
+        places = [columns_of(requests, "users").index(place) for place in kept]
+        labels = tuple(requests[place].label for place in kept)
         for model, each in measured.items():
             own = each.columns["users"]
             values = np.full((keys.size, len(labels)), np.nan)
@@ -68,10 +76,6 @@ class Keeping:
         for model, frame in frames.items():
             writer.add(model, frame)
         return writer.finish(in_order=True)
-
-
-def _kept(requests: Sequence[Request]) -> list[int]:
-    return [place for place, request in enumerate(requests) if has_user_values(request)]
 
 
 def without_values(requests: Sequence[Request]) -> list[Warning_]:

@@ -23,7 +23,7 @@ class RowJob:
         threads: kernels that run side by side.
         memory_limit: bytes that the process may take.
         sample: share of the users.
-        per_user: keep the values of every user.
+        per_user: keep the values of every user: of all metrics, or of those named.
         per_user_folder: in a Parquet file there; None: in memory.
         clock: of the run, which learns its tables.
         opened: told of every table, before a row is read.
@@ -35,7 +35,7 @@ class RowJob:
     threads: int
     memory_limit: int | None
     sample: float | None
-    per_user: bool
+    per_user: bool | Sequence[str]
     per_user_folder: Path | None
     clock: Clock
     opened: Callable[[Sequence[Table]], None] | None = None
@@ -59,7 +59,7 @@ class RowJob:
     @property
     def keeps(self) -> bool:
         """Whether values of users are needed, beyond what sums say."""
-        return compares(self.config) or self.per_user
+        return compares(self.config) or bool(self.per_user)
 
     def over(self, what: str) -> list[Request]:
         """The metrics over rows, users or sessions."""

@@ -113,7 +113,8 @@ def run_rows(kind: RowsKind, job: RowJob, tables: RowTables | None = None) -> Re
     job = replace(job, config=tables.config)
     keeping = None
     if job.per_user:
-        keeping = Keeping.of(job.requests, tables.rows[0].user_names, job.per_user_folder)
+        names = tables.rows[0].user_names
+        keeping = Keeping.of(job.requests, names, job.per_user_folder, job.per_user)
     if job.opened is not None:
         job.opened(tables.all)
     job.clock.line.tables = list(tables.rows)

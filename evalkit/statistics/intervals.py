@@ -31,8 +31,10 @@ class Interval:
 
     def within(self, bounds: tuple[float, float]) -> "Interval":
         """The same limits, none beyond what a value can be."""
-        low, high = (min(max(each, bounds[0]), bounds[1]) for each in (self.low, self.high))
-        return Interval(low, high) if self.exists else self
+        least, most = bounds
+        if not self.exists or (least <= self.low <= most and least <= self.high <= most):
+            return self
+        return Interval(min(max(self.low, least), most), min(max(self.high, least), most))
 
 
 NO_INTERVAL = Interval(math.nan, math.nan)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import polars as pl
 
@@ -207,6 +208,7 @@ _BESIDE_NO_RANK = ("numba", "numba-reversed", "mean-rank", "last-rank")  # for w
 _NEED_SCORES = (*TIED, *_BESIDE_NO_RANK, "miss")
 
 
+@lru_cache(maxsize=64)
 def differing(policies: Policies) -> dict[str, str | float]:
     """The policies that a number was made with, where they are not evalkit's defaults."""
     defaults = Policies()
