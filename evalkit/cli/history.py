@@ -148,6 +148,10 @@ def show(
     segment: Annotated[
         str | None, Option("--segment", metavar="RULE=NAME", help="Default: all users.")
     ] = None,
+    by: Annotated[
+        str | None,
+        Option("--by", metavar="VARIABLE", help="Order by it, as day of --var; default: start."),
+    ] = None,
     limit: Annotated[int, Option("--limit", min=2, metavar="N", help="The last N runs.")] = 60,
     html: Annotated[
         Path | None, Option("--html", metavar="FILE", help="Write a page with a plot.")
@@ -159,7 +163,15 @@ def show(
     """Show one metric over time, a line for each model."""
     from evalkit.history import read_trends
 
-    trends, damaged = read_trends(out, metric, name=name, model=model, segment=segment, limit=limit)
+    trends, damaged = read_trends(
+        *(out, metric),
+        name=name,
+        model=model,
+        segment=segment,
+        limit=limit,
+        by=by,
+        beside=None if html is None else html.parent,
+    )
     _warn_of_damage(out, damaged)
     if html is not None:
         from evalkit.report.html import render_trends

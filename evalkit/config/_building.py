@@ -119,6 +119,7 @@ def _build(
     problems.raise_all()
     if config is None:
         raise AssertionError("a config with no problem is a config")
+    config._variables.update(variables)
     return config
 
 

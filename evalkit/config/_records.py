@@ -293,6 +293,7 @@ class Config(Record):
     _door: Door = PrivateAttr(default="file")
     _followed: Profile | None = PrivateAttr(default=None)
     _overridden: tuple[tuple[str, str | float, str | float], ...] = PrivateAttr(default=())
+    _variables: dict[str, str] = PrivateAttr(default_factory=dict)  # that filled its places
     _by_hand: Policies | None = PrivateAttr(default=None)  # before the profile came in
 
     @property
@@ -414,7 +415,7 @@ class Config(Record):
         """What a run keeps of the config, as JSON has it; passwords in URLs are masked."""
         kept = _masked(self.model_dump(mode="json"))
         assert isinstance(kept, dict)
-        return kept
+        return kept | ({"variables": _masked(self._variables)} if self._variables else {})
 
 
 def is_path_of(reference: str) -> bool:

@@ -1,5 +1,6 @@
 """The index of past runs: SQLite over the runs' directories, made anew whenever it is lost."""
 
+import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -15,7 +16,7 @@ from evalkit.report.record import finite, readable
 from evalkit.runs import finished, load_numbers, set_aside
 
 INDEX = "history.sqlite"
-VERSION = 1
+VERSION = 2
 WAIT_SECONDS = 30.0
 
 Value: TypeAlias = str | int | float | bytes | None
@@ -23,7 +24,7 @@ Value: TypeAlias = str | int | float | bytes | None
 _TABLES = """
 CREATE TABLE runs (run_id TEXT PRIMARY KEY, name TEXT, run_key TEXT, started TEXT, seconds REAL,
     cpu_seconds REAL, peak_bytes INTEGER, rows_per_second REAL, profile TEXT, evalkit TEXT,
-    is_fine INTEGER, n_warnings INTEGER);
+    is_fine INTEGER, n_warnings INTEGER, variables TEXT);
 CREATE TABLE metrics (run_id TEXT, model TEXT, metric TEXT, name TEXT, cutoff INTEGER,
     segmentation TEXT, segment TEXT, value REAL, low REAL, high REAL, std_error REAL,
     n_users INTEGER, n_undefined INTEGER);
@@ -166,7 +167,11 @@ def _add(connection: sqlite3.Connection, report: Report, *, is_fine: bool) -> No
     run_id, meta = report.run_id, report.meta
     described = (report.name, report.run_key, meta.started, meta.seconds, meta.cpu_seconds)
     cost = (meta.peak_bytes, meta.rows_per_second, report.profile, report.evalkit)
-    _insert(connection, "runs", [(run_id, *described, *cost, int(is_fine), len(report.warnings))])
+    given = (report.config or {}).get("variables")
+    filled = given.items() if isinstance(given, dict) else ()
+    variables = json.dumps({key: value for key, value in filled if isinstance(value, str)})
+    end = (int(is_fine), len(report.warnings), variables)
+    _insert(connection, "runs", [(run_id, *described, *cost, *end)])
     _insert(
         connection,
         "metrics",

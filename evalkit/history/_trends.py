@@ -1,11 +1,13 @@
 """One metric over the runs of a job."""
 
+import json
+import os
 import sqlite3
 from pathlib import Path
 
 from evalkit.errors import RequestError, nearest
 from evalkit.history._index import open_index
-from evalkit.report.trend import Point, Trend
+from evalkit.report.trend import Point, Trend, order_of
 
 
 def read_trends(
@@ -16,9 +18,15 @@ def read_trends(
     model: str | None = None,
     segment: str | None = None,
     limit: int = 60,
+    by: str | None = None,
+    beside: Path | None = None,
 ) -> tuple[list[Trend], int]:
     """A metric's values over the last `limit` runs of every job and model, the oldest first.
 
+    Args:
+        by: a variable of the config, as `day` of `--var day=2026-11-20`, that orders the runs;
+            those without it are left out, and of several runs at one value the latest counts.
+        beside: the folder from which links lead to the runs' pages; none without it.
     Returns:
         The trends, and how many runs cannot be read.
     Raises:
@@ -30,7 +38,8 @@ def read_trends(
         label = _label(connection, metric, folder)
         rows = connection.execute(
             """
-            SELECT runs.name, model, runs.run_id, runs.started, value, low, high, n_users, is_fine
+            SELECT runs.name, model, runs.run_id, runs.started, value, low, high, n_users, is_fine,
+                   variables
             FROM metrics JOIN runs USING (run_id)
             WHERE metric = ? AND segmentation IS ? AND segment IS ? AND value IS NOT NULL
               AND (? IS NULL OR runs.name = ?) AND (? IS NULL OR model = ?)
@@ -41,14 +50,31 @@ def read_trends(
         tags: dict[str, list[str]] = {}
         for tag, run_id in connection.execute("SELECT tag, run_id FROM tags ORDER BY tag"):
             tags.setdefault(run_id, []).append(tag)
-    found: dict[tuple[str, str], list[Point]] = {}
-    for job, of, run_id, started, value, low, high, n_users, is_fine in rows:
-        point = Point(
-            run_id, started, value, low, high, n_users, bool(is_fine), tuple(tags.get(run_id, ()))
-        )
-        found.setdefault((job, of), []).append(point)
+        asked_of = (label, rule, part)
+        found: dict[tuple[str, str], dict[str, Point]] = {}
+        for job, of, run_id, started, value, low, high, n_users, is_fine, variables in rows:
+            at = started if by is None else json.loads(variables).get(by)
+            if at is None:
+                continue
+            known = tuple(tags.get(run_id, ()))
+            page = folder / run_id / "report.html" if beside is not None else None
+            point = Point(
+                *(run_id, started, value, low, high, n_users, bool(is_fine), known, at),
+                page=os.path.relpath(page, beside) if page and page.is_file() else None,
+            )
+            points = found.setdefault((job, of), {})
+            place = run_id if by is None else at
+            if place not in points or points[place].run_id < run_id:
+                points[place] = point
+        trends = []
+        for (job, of), points in found.items():
+            listed = sorted(points.values(), key=lambda each: (order_of(each.at), each.run_id))
+            latest = max(each.run_id for each in listed)
+            bounds = _bounds(connection, latest, of, asked_of)
+            taken = tuple(listed[-limit:])
+            trends.append(Trend(job, label, of, rule, part, taken, by or "started", bounds))
     if not found:
-        asked = {"job": name, "model": model, "segment": segment}
+        asked = {"job": name, "model": model, "segment": segment, "variable": by}
         said = ", ".join(f"{key} {value!r}" for key, value in asked.items() if value is not None)
         raise RequestError(
             f"no run has a value of {label}" + (f" for {said}" if said else ""),
@@ -56,13 +82,22 @@ def read_trends(
             at=str(folder),
             hint=f"evalkit history list --out {folder} shows the runs",
         )
-    trends = [
-        Trend(
-            job, label, of, rule, part, tuple(sorted(points, key=lambda each: each.run_id))[-limit:]
-        )
-        for (job, of), points in found.items()
-    ]
     return trends, damaged
+
+
+def _bounds(
+    connection: sqlite3.Connection, run_id: str, model: str, of: tuple[str, str | None, str | None]
+) -> tuple[tuple[str, float], ...]:
+    """What the gates of a run ask of a model's metric: `min` and `max`, each once."""
+    found = connection.execute(
+        """
+        SELECT DISTINCT kind, bound FROM gates
+        WHERE run_id = ? AND model = ? AND metric = ? AND segmentation IS ? AND segment IS ?
+          AND kind IN ('min', 'max') ORDER BY kind, bound
+        """,
+        (run_id, model, *of),
+    )
+    return tuple((kind, bound) for kind, bound in found if bound is not None)
 
 
 def _label(connection: sqlite3.Connection, metric: str, folder: Path) -> str:

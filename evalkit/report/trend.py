@@ -1,11 +1,16 @@
 """A metric of one model over the runs of a job, as records that pages and terminals show."""
 
+import math
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One run's value; `started` in UTC, ISO 8601."""
+    """One run's value; `started` in UTC, ISO 8601; `at` is what the run stands at on an axis.
+
+    `page` is the way to the run's own page, where it has one.
+    """
 
     run_id: str
     started: str
@@ -15,11 +20,18 @@ class Point:
     n_users: int
     is_fine: bool
     tags: tuple[str, ...] = ()
+    at: str = ""
+    page: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """The values of one model, the oldest first; there is one at least."""
+    """The values of one model, the oldest first; there is one at least.
+
+    Args:
+        by: what `at` of the points is: `started`, or the name of a variable of the config.
+        bounds: of the gates that the latest run had on it, `("min", 0.12)`.
+    """
 
     job: str
     metric: str
@@ -27,6 +39,8 @@ class Trend:
     segmentation: str | None
     segment: str | None
     points: tuple[Point, ...]
+    by: str = "started"
+    bounds: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +56,24 @@ class PastRun:
     value: float | None
     tags: tuple[str, ...]
     page: str | None
+
+
+def order_of(at: str) -> tuple[float, str]:
+    """Where a value stands on an axis: dates by days since 1970, numbers by size, then words."""
+    place = days_of(at)
+    if place is None:
+        try:
+            place = float(at)
+        except ValueError:
+            place = math.inf
+    return (math.inf if math.isnan(place) else place), at
+
+
+def days_of(at: str) -> float | None:
+    """Days since 1970 in UTC, of `2026-11-20` and of ISO 8601 with a time; None of no date."""
+    try:
+        moment = datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return moment.timestamp() / 86_400

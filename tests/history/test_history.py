@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+from dataclasses import replace
 
 import pytest
 from example_runs import report
@@ -9,6 +10,7 @@ from example_runs import report
 from evalkit import history
 from evalkit.errors import BusyError, RequestError
 from evalkit.report import Gate
+from evalkit.report.html import render_trends
 from evalkit.runs import hold, publish, verify
 
 FAILED = Gate(
@@ -203,6 +205,28 @@ def test_trends_are_ordered_by_run(folder):
     assert [(each.run_id, each.is_fine, each.tags) for each in trend.points] == [
         *(("a", True, ()), ("b", False, ("prod",)), ("c", False, ())),
     ]
+
+
+def test_trends_are_ordered_by_a_variable_and_know_their_gates(tmp_path):
+    days = {"a": "2026-11-21", "b": "2026-11-19", "c": "2026-11-21", "d": None, "e": ["x"]}
+    for run_id, day in days.items():
+        config = {"variables": {"day": day}} if day else {}
+        gates = (replace(FAILED, bound=0.4), replace(FAILED, kind="max_drop", baseline="last"))
+        publish(report(run_id, config=config, gates=gates), tmp_path, formats=("json", "html"))
+
+    (trend,), damaged = history.read_trends(tmp_path, "nDCG@10", by="day", beside=tmp_path / "x")
+
+    assert damaged == 0
+    assert [(each.run_id, each.at, each.page) for each in trend.points] == [
+        ("b", "2026-11-19", "../b/report.html"),
+        ("c", "2026-11-21", "../c/report.html"),
+    ]
+    assert (trend.by, trend.bounds) == ("day", (("min", 0.4),))
+    page = render_trends([trend])
+    assert all(each in page for each in ("2026-11-19", "min 0.4", 'href="../c/report.html"'))
+    with pytest.raises(RequestError) as caught:
+        history.read_trends(tmp_path, "nDCG@10", by="night")
+    assert caught.value.code == "no-values"
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,8 @@ def render_html(report: Report) -> str:
     ]
     body = join(each for each in sections if each is not None)
     links = [el("a", name, href=f"#{at}") for at, name in _LINKS if f'id="{at}"' in body]
+    past = el("a", "all runs", href="../index.html")
+    history = join(past, " (written by evalkit history html)")
     about = f"run {report.run_id} · {report.meta.started} · profile {report.profile}"
     return _page(
         report.name,
@@ -63,7 +65,7 @@ def render_html(report: Report) -> str:
         verdict_section(report),
         el("nav", links),
         el("main", body, id="numbers"),
-        el("footer", el("p", el("small", f"evalkit {report.evalkit}"))),
+        el("footer", el("p", el("small", f"evalkit {report.evalkit} · ", history))),
     )
 
 

@@ -4,7 +4,7 @@ Marks of one model are one path, so that a plot of hundreds of intervals stays s
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeGuard
@@ -196,12 +196,16 @@ def curve_plot(
     x_label: str,
     *,
     diagonal: bool = False,
+    bounds: Sequence[tuple[str, float]] = (),
+    x_texts: Callable[[Sequence[float]], list[str]] | None = None,
     width: float = WIDTH,
 ) -> Html:
     """Curves with bands; names stand at the right ends.
 
     Args:
         diagonal: draw a dashed line where both axes show the same number.
+        bounds: of gates, `("min", 0.12)`: dashed lines with their words.
+        x_texts: what places on the x axis are called, where they are no numbers.
     """
     height, bottom, top, left = 210.0, 180.0, 8.0, 38.0
     names = [shorten(line.name, 16) for line in lines]
@@ -213,7 +217,7 @@ def curve_plot(
         for value in each
         if value is not None
     ]
-    y = spanning(values, bottom, top)
+    y = spanning([*values, *(bound for _, bound in bounds)], bottom, top)
     xs = sorted({x for line in lines for x in line.xs})
     x = Scale(xs[0], max(xs[-1], xs[0] + 1e-9), left, width - label_width)
     ticks = y.ticks(4)
@@ -224,10 +228,16 @@ def curve_plot(
         for tick, shown in zip(ticks, tick_texts(ticks), strict=True)
     ]
     taken = -1e9
-    for place in xs if len(xs) <= 12 else x.ticks(5):
-        if x(place) - taken >= 22:
-            inside.append(_text(x(place), bottom + 14, f"{place:g}", anchor="middle"))
+    places = xs if len(xs) <= 12 else x.ticks(5)
+    shown_xs = [f"{each:g}" for each in places] if x_texts is None else x_texts(places)
+    room = max(16.0, max(map(display_width, shown_xs)) * LETTER) + 6
+    for place, shown in zip(places, shown_xs, strict=True):
+        if x(place) - taken >= room:
+            inside.append(_text(x(place), bottom + 14, shown, anchor="middle"))
             taken = x(place)
+    for kind, bound in bounds:
+        inside.append(_dashed((left, y(bound)), (x.end, y(bound))))
+        inside.append(_text(left + 4, y(bound) - 4, f"{kind} {bound:g}"))
     inside.append(_text(left, height - 2, x_label))
     ends_of_both = max(x.low, y.low), min(x.high, y.high)
     if diagonal and ends_of_both[0] < ends_of_both[1]:

@@ -1,14 +1,16 @@
 """A page with one metric over the runs of a job."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from urllib.parse import quote
 
 from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import Line, curve_plot, swatch
 from evalkit.report.html._scale import show
 from evalkit.report.html._tables import number_cell, table, text_cell
-from evalkit.report.text import decimals_for
-from evalkit.report.trend import PastRun, Trend
+from evalkit.report.text import decimals_for, shorten
+from evalkit.report.trend import PastRun, Trend, days_of, order_of
 
 WIDTH = 1080.0
 
@@ -20,13 +22,20 @@ def trend_body(trends: Sequence[Trend]) -> Html:
 
 
 def _job(job: str, trends: Sequence[Trend]) -> Html:
-    runs = sorted({point.run_id for trend in trends for point in trend.points})
-    place = {run_id: number for number, run_id in enumerate(runs)}
+    standing = {point.run_id: point.at for trend in trends for point in trend.points}
+    runs = sorted(standing, key=lambda each: (order_of(standing[each]), each))
+    days = {run_id: days_of(at) for run_id, at in standing.items()}
+    if any(each is None for each in days.values()):  # numbers and words: one after the other
+        kinds = list(dict.fromkeys(standing[run_id] for run_id in runs))
+        days = {run_id: float(kinds.index(at) + 1) for run_id, at in standing.items()}
+        texts: Callable[[Sequence[float]], list[str]] = partial(_words, kinds)
+    else:
+        texts = _dates
     lines = [
         Line(
             trend.model,
             series,
-            tuple(float(place[point.run_id] + 1) for point in trend.points),
+            tuple(days[point.run_id] or 0.0 for point in trend.points),
             tuple(point.value for point in trend.points),
             tuple(point.low for point in trend.points),
             tuple(point.high for point in trend.points),
@@ -48,6 +57,7 @@ def _job(job: str, trends: Sequence[Trend]) -> Html:
     for run_id in reversed(runs):
         points = [known.get((trend.model, run_id)) for trend in trends]
         said = next(point for point in points if point is not None)
+        named = run_id if said.page is None else el("a", run_id, href=quote(said.page))
         cells = []
         for point in points:
             limits = None
@@ -56,25 +66,42 @@ def _job(job: str, trends: Sequence[Trend]) -> Html:
             cells.append(el("td", show(None if point is None else point.value, digits), limits))
         rows.append(
             [
-                el("th", run_id, scope="row"),
-                number_cell(str(place[run_id] + 1)),
+                el("th", named, scope="row"),
                 text_cell(said.started),
+                *([text_cell(said.at)] if first.by != "started" else []),
                 el("td", _verdict(said.is_fine), class_="text"),
                 *cells,
                 text_cell(" ".join(said.tags)),
             ]
         )
-    head = ["run", "number", "started", "verdict", *(trend.model for trend in trends), "tags"]
+    by = [first.by] if first.by != "started" else []
+    head = ["run", "started", *by, "verdict", *(trend.model for trend in trends), "tags"]
     return join(
         el("h2", job),
         el("ul", (el("li", swatch(n), each.model) for n, each in enumerate(trends)), class_="key"),
         el(
             "figure",
             el("figcaption", title),
-            curve_plot(lines, title, "run", width=WIDTH if len(runs) > 12 else 560),
+            curve_plot(
+                *(lines, title, first.by),
+                bounds=list(dict.fromkeys(each for trend in trends for each in trend.bounds)),
+                x_texts=texts,
+                width=WIDTH if len(runs) > 12 else 560,
+            ),
         ),
         table(head, rows),
     )
+
+
+def _dates(places: Sequence[float]) -> list[str]:
+    """Days since 1970 as dates; with the time where they are close to each other."""
+    form = "%m-%d %H:%M" if max(places) - min(places) < 4 and any(p % 1 for p in places) else "%F"
+    return [datetime.fromtimestamp(each * 86_400, UTC).strftime(form) for each in places]
+
+
+def _words(kinds: Sequence[str], places: Sequence[float]) -> list[str]:
+    whole = {float(number): kind for number, kind in enumerate(kinds, start=1)}
+    return [shorten(whole.get(each, ""), 12) for each in places]
 
 
 def index_body(runs: Sequence[PastRun]) -> Html:
