@@ -31,6 +31,8 @@ from evalkit.truth._sorting import (
     KEPT,
     NEGATIVE,
     RELEVANT,
+    Groups,
+    Rules,
     count_kept,
     group_partition,
     item_at,
@@ -120,29 +122,16 @@ class BuildCounts:
     copied: npt.NDArray[np.int64] = field(compare=False)  # codes of users with some, for errors
 
 
-@dataclass(frozen=True, slots=True)
-class _Groups:
-    """Rows grouped by user, items not yet settled; all but `users` may be written."""
-
-    users: Keys
-    starts: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.int32]
-    lows: npt.NDArray[np.uint32]
-    highs: npt.NDArray[np.uint32]
-    grades: Grades
-    first_rows: npt.NDArray[np.int64]
-
-
 @kernel(allocates=False)
-def find_unsettled(  # type: ignore[no-untyped-def]
-    starts, counts, lows, grades, marks, first, last, keep, n_relevant, counters, unsettled
-):
+def find_unsettled(groups, rules, first, last, n_relevant, counters, unsettled):  # type: ignore[no-untyped-def]
     """Of users first..last those whose items do not stay as they are; gives how many.
 
     They may have copies, items without gain, or more items than are compared one by one. What is
     relevant and negative of the others is counted, as `settle_users` does it.
     """
-    codes, own = grades.codes, grades.own
+    starts, counts, lows = groups.starts, groups.counts, groups.lows
+    codes, own = groups.grades.codes, groups.grades.own
+    marks, keep = rules.marks, rules.keep
     graded = codes.size > 0 or own.size > 0
     n_unsettled = 0
     for user in range(first, last):
@@ -161,51 +150,38 @@ def find_unsettled(  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def settle_users(  # type: ignore[no-untyped-def]
-    unsettled,
-    starts,
-    index,
-    grades,
-    own_bits,
-    marks,
-    room,
-    policy,
-    keep,
-    n_relevant,
-    counters,
-    copied,
-):
+def settle_users(unsettled, groups, own_bits, rules, room, n_relevant, counters, copied):  # type: ignore[no-untyped-def]
     """Join copies of some users' items, and leave out what has no gain.
 
     Their items stand in ascending order of their keys then. `own_bits` is the memory of the
-    relevances without codes, `marks` says which codes are relevant and kept. `room` holds two
-    words for every item of the largest user. `counters`: duplicates, negative relevances.
-    `copied` bool[n_users] becomes True for users with duplicates, unless it is empty.
+    relevances without codes. `room` holds two words for every item of the largest user.
+    `counters`: duplicates, negative relevances. `copied` bool[n_users] becomes True for users with
+    duplicates, unless it is empty.
     """
-    codes, values, own = grades.codes, grades.values, grades.own
-    counts, lows, highs = index.counts, index.lows, index.highs
+    codes, own, counts = groups.grades.codes, groups.grades.own, groups.counts
     for user in unsettled:
-        begin, n = starts[user], int(counts[user])
+        begin, n = groups.starts[user], int(counts[user])
         before = counters[0]
-        sort_items(lows, highs, codes, own_bits, begin, n, room)
-        relevant = n = join_items(lows, highs, codes, values, own, begin, n, policy, keep, counters)
+        sort_items(groups.lows, groups.highs, codes, own_bits, begin, n, room)
+        relevant = n = join_items(groups, begin, n, rules, counters)
         if copied.size > 0:
             copied[user] = counters[0] > before
         if codes.size > 0 or own.size > 0:
-            relevant, _, _ = count_kept(marks, codes, own, begin, begin + n, keep)
+            relevant, _, _ = count_kept(rules.marks, codes, own, begin, begin + n, rules.keep)
         counts[user] = n
         n_relevant[user] = relevant
 
 
 @kernel(allocates=False)
-def enter_users(users, starts, index, codes, order, room, first, last, word):  # type: ignore[no-untyped-def]
+def enter_users(groups, index, order, room, first, last, word):  # type: ignore[no-untyped-def]
     """Complete the table entries of users first..last, whose items are settled.
 
     Up to 64 items are brought into descending order of their codes' relevance; `order` says which
     is larger. More than 16 have a bit set, from `word` on.
     """
-    table, layout = index.table, index.layout
-    counts, lows, highs, filters = index.counts, index.lows, index.highs, index.filters
+    table, layout, filters = index.table, index.layout, index.filters
+    users, starts, counts = groups.users, groups.starts, groups.counts
+    lows, highs, codes = groups.lows, groups.highs, groups.grades.codes
     for user in range(first, last):
         if user + AHEAD < last:
             prefetch(table, home_entry(users[user + AHEAD], layout))
@@ -261,7 +237,7 @@ def build_user_items(
     lows, highs = rows.lows[: n_rows + FEW_ITEMS], rows.highs[:n_rows]
     counts = (ends - starts).astype(np.int32)
     first_rows = starts.copy() if with_rows else starts[:0]
-    groups = _Groups(users, starts, counts, lows, highs, rows.grades(), first_rows)
+    groups = Groups(users, starts, counts, lows, highs, rows.grades(), first_rows)
     table = tabulate(users, threads) if n_runs <= n_rows * GROUPED_RUNS else None
     if table is None:
         groups = _move_rows(groups, with_rows=with_rows, threads=threads)
@@ -272,7 +248,7 @@ def build_user_items(
     return _settle(groups, table, DUPLICATES.index(duplicates), keep, threads)
 
 
-def _move_rows(groups: _Groups, *, with_rows: bool, threads: int) -> _Groups:
+def _move_rows(groups: Groups, *, with_rows: bool, threads: int) -> Groups:
     """Bring the rows of each user together, partition by partition."""
     # Long: steps that hand arrays on and let go of them at once.
     users = np.repeat(groups.users, groups.counts)
@@ -284,7 +260,7 @@ def _move_rows(groups: _Groups, *, with_rows: bool, threads: int) -> _Groups:
     if not are_even(offsets):
         hash = MIXED
         offsets, first_places = count_places(users, hash, bits, pieces, threads)
-    moved = _Groups(
+    moved = Groups(
         np.empty(n_rows, dtype=np.uint64),
         groups.starts,
         groups.counts,
@@ -300,44 +276,26 @@ def _move_rows(groups: _Groups, *, with_rows: bool, threads: int) -> _Groups:
 
     def scatter(number: int) -> None:
         begin, end = pieces[number]
-        scatter_rows(
-            users[begin:end],
-            groups.lows[begin:end],
-            groups.highs[begin:end],
-            _slice(groups.grades, begin, end),
-            begin,
-            hash,
-            63 - bits,
-            first_places[number].copy(),
-            moved.users,
-            moved.lows,
-            moved.highs,
-            moved.grades,
-            moved.first_rows,
+        piece = groups._replace(
+            users=users[begin:end],
+            lows=groups.lows[begin:end],
+            highs=groups.highs[begin:end],
+            grades=_slice(groups.grades, begin, end),
         )
+        scatter_rows(piece, begin, hash, 63 - bits, first_places[number].copy(), moved)
 
     for _ in ordered_map(scatter, range(len(pieces)), threads=threads):
         pass
-    out_users = np.empty(n_rows, dtype=np.uint64)
-    out_starts = np.empty(n_rows, dtype=np.int64)
-    out_counts = np.empty(n_rows, dtype=np.int32)
-    out_rows = np.empty(moved.first_rows.size, dtype=np.int64)
+    out = moved._replace(
+        users=np.empty(n_rows, dtype=np.uint64),
+        starts=np.empty(n_rows, dtype=np.int64),
+        counts=np.empty(n_rows, dtype=np.int32),
+        first_rows=np.empty(moved.first_rows.size, dtype=np.int64),
+    )
 
     def group(partition: int) -> int:
         return int(
-            group_partition(
-                moved.users,
-                moved.lows,
-                moved.highs,
-                moved.grades,
-                moved.first_rows,
-                int(offsets[partition]),
-                int(offsets[partition + 1]),
-                out_users,
-                out_starts,
-                out_counts,
-                out_rows,
-            )
+            group_partition(moved, int(offsets[partition]), int(offsets[partition + 1]), out)
         )
 
     n_users = list(ordered_map(group, range(1 << bits), threads=threads))
@@ -346,14 +304,11 @@ def _move_rows(groups: _Groups, *, with_rows: bool, threads: int) -> _Groups:
     def join(array: npt.NDArray[Filled]) -> npt.NDArray[Filled]:
         return np.concatenate([array[each] for each in filled])
 
-    return _Groups(
-        join(out_users),
-        join(out_starts),
-        join(out_counts),
-        moved.lows,
-        moved.highs,
-        moved.grades,
-        join(out_rows) if with_rows else out_rows,
+    return out._replace(
+        users=join(out.users),
+        starts=join(out.starts),
+        counts=join(out.counts),
+        first_rows=join(out.first_rows) if with_rows else out.first_rows,
     )
 
 
@@ -369,7 +324,7 @@ def count_filter_words(counts: npt.NDArray[np.int32]) -> int:
 
 
 def _settle(
-    groups: _Groups, table: Table, policy: int, keep: tuple[float, bool], threads: int
+    groups: Groups, table: Table, policy: int, keep: tuple[float, bool], threads: int
 ) -> tuple[UserItems, BuildCounts]:
     """Settle every user's items and complete the table."""
     pieces = cut(groups.users.size, 4 * threads)
@@ -379,14 +334,8 @@ def _settle(
 
     n_words = list(ordered_map(count_words, pieces, threads=threads))
     filters = np.zeros(sum(n_words), dtype=np.uint64)
-    index = Index(
-        table.entries,
-        table.layout,
-        groups.counts,
-        groups.lows,
-        groups.highs,
-        filters,
-    )
+    own = (groups.counts, groups.lows, groups.highs)
+    index = Index(table.entries, table.layout, *own, filters)
     n_relevant = np.empty(groups.users.size, dtype=np.int32)
     values = groups.grades.values
     reaches, below = values >= keep[0], values < 0.0
@@ -394,6 +343,7 @@ def _settle(
     order = np.argsort(np.argsort(-values, kind="stable")).astype(np.uint8)
     n_words_of_room = max(2 * int(groups.counts.max(initial=0)), MAX_GRADES + 2 * SCANNED_ITEMS)
     marks = (RELEVANT * reaches + KEPT * kept + NEGATIVE * below).astype(np.uint8)
+    rules = Rules(marks, policy, keep)
 
     is_error = policy == DUPLICATES.index("error")
     copied = np.zeros(groups.users.size if is_error else 0, dtype=np.bool_)
@@ -402,40 +352,15 @@ def _settle(
         counters = np.zeros(2, dtype=np.int64)
         first, last = pieces[number]
         unsettled = np.empty(last - first, dtype=np.int64)
-        n_unsettled = find_unsettled(
-            groups.starts,
-            groups.counts,
-            groups.lows,
-            groups.grades,
-            marks,
-            first,
-            last,
-            keep,
-            n_relevant,
-            counters,
-            unsettled,
-        )
+        n_unsettled = find_unsettled(groups, rules, first, last, n_relevant, counters, unsettled)
         room = np.empty(n_words_of_room, dtype=np.uint64)
         if n_unsettled > 0:
             n_items = int(groups.counts[unsettled[:n_unsettled]].sum())
             settle_some = settle_users.interpret if n_items <= INTERPRETED else settle_users
-            settle_some(
-                unsettled[:n_unsettled],
-                groups.starts,
-                index,
-                groups.grades,
-                groups.grades.own.view(np.uint64),
-                marks,
-                room,
-                policy,
-                keep,
-                n_relevant,
-                counters,
-                copied,
-            )
+            some, bits = unsettled[:n_unsettled], groups.grades.own.view(np.uint64)
+            settle_some(some, groups, bits, rules, room, n_relevant, counters, copied)
         word = sum(n_words[:number])
-        codes = groups.grades.codes
-        enter_users(groups.users, groups.starts, index, codes, order, room, first, last, word)
+        enter_users(groups, index, order, room, first, last, word)
         return counters
 
     settled = list(ordered_map(settle, range(len(pieces)), threads=threads))

@@ -1,10 +1,13 @@
 """Kernels that bring rows together by user, sort users' items and join copies of an item."""
 
-import numpy as np
+from typing import NamedTuple
 
-from evalkit.ids import mix
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.ids import Keys, mix
 from evalkit.kernels import kernel
-from evalkit.truth._index import FEW_ITEMS, SCANNED_ITEMS, SPREAD, relevance_at
+from evalkit.truth._index import FEW_ITEMS, SCANNED_ITEMS, SPREAD, Grades, relevance_at
 from evalkit.truth._rows import MAX_GRADES
 from evalkit.truth._table import partition_of
 
@@ -12,44 +15,63 @@ RELEVANT, KEPT, NEGATIVE = 1, 2, 4  # marks of a code
 DUPLICATES = ("max", "error", "sum", "last")
 
 
+class Groups(NamedTuple):
+    """Rows by user, or on their way there.
+
+    Args:
+        users: uint64, of each row, or of each user.
+        starts, counts: int64 and int32[n_users], which rows are a user's.
+        lows, highs: uint32[n_rows], halves of item keys; `highs` is empty when all are 0.
+        grades: relevances.
+        first_rows: int64, rows of the log, or empty.
+    """
+
+    users: Keys
+    starts: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int32]
+    lows: npt.NDArray[np.uint32]
+    highs: npt.NDArray[np.uint32]
+    grades: Grades
+    first_rows: npt.NDArray[np.int64]
+
+
+class Rules(NamedTuple):
+    """What becomes of items.
+
+    Args:
+        marks: uint8[256], which codes are relevant, kept and negative.
+        policy: place in `DUPLICATES`.
+        keep: the lowest relevance that stays whatever its gain, and whether negative ones stay.
+    """
+
+    marks: npt.NDArray[np.uint8]
+    policy: int
+    keep: tuple[float, bool]
+
+
 @kernel(allocates=False)
-def scatter_rows(  # type: ignore[no-untyped-def]
-    users,
-    lows,
-    highs,
-    grades,
-    first_row,
-    hash,
-    shift,
-    places,
-    out_users,
-    out_lows,
-    out_highs,
-    out_grades,
-    out_rows,
-):
+def scatter_rows(rows, first_row, hash, shift, places, out):  # type: ignore[no-untyped-def]
     """Move rows to their partition, keeping their order; `places` is the next place of each."""
-    codes, own, out_codes, out_own = grades.codes, grades.own, out_grades.codes, out_grades.own
+    users, lows, highs = rows.users, rows.lows, rows.highs
+    codes, own = rows.grades.codes, rows.grades.own
     for row in range(users.size):
         partition = partition_of(users[row], hash, shift)
         place = places[partition]
         places[partition] = place + 1
-        out_users[place] = users[row]
-        out_lows[place] = lows[row]
+        out.users[place] = users[row]
+        out.lows[place] = lows[row]
         if highs.size > 0:
-            out_highs[place] = highs[row]
+            out.highs[place] = highs[row]
         if codes.size > 0:
-            out_codes[place] = codes[row]
+            out.grades.codes[place] = codes[row]
         if own.size > 0:
-            out_own[place] = own[row]
-        if out_rows.size > 0:
-            out_rows[place] = first_row + row
+            out.grades.own[place] = own[row]
+        if out.first_rows.size > 0:
+            out.first_rows[place] = first_row + row
 
 
 @kernel
-def group_partition(  # type: ignore[no-untyped-def]
-    users, lows, highs, grades, rows, begin, end, out_users, out_starts, out_counts, out_rows
-):
+def group_partition(rows, begin, end, out):  # type: ignore[no-untyped-def]
     """Group rows begin..end of one partition by user, in place; gives the number of users."""
     n_rows = end - begin
     size = 16
@@ -61,59 +83,50 @@ def group_partition(  # type: ignore[no-untyped-def]
     n_users = 0
     code = -1
     for row in range(n_rows):
-        user = users[begin + row]
-        if row == 0 or user != users[begin + row - 1]:
+        user = rows.users[begin + row]
+        if row == 0 or user != rows.users[begin + row - 1]:
             slot = mix(user) & mask
             while True:
                 code = slot_codes[np.int64(slot)]
                 if code < 0:
                     code = n_users
                     slot_codes[np.int64(slot)] = code
-                    out_users[begin + code] = user
-                    out_counts[begin + code] = 0
-                    if rows.size > 0:
-                        out_rows[begin + code] = rows[begin + row]
+                    out.users[begin + code] = user
+                    out.counts[begin + code] = 0
+                    if rows.first_rows.size > 0:
+                        out.first_rows[begin + code] = rows.first_rows[begin + row]
                     n_users += 1
                     break
-                if out_users[begin + code] == user:
+                if out.users[begin + code] == user:
                     break
                 slot = (slot + np.uint64(1)) & mask
         row_codes[row] = code
-        out_counts[begin + code] += 1
+        out.counts[begin + code] += 1
 
     order = np.empty(n_rows, dtype=np.int64)
     places = np.empty(n_users, dtype=np.int64)
     place = begin
     for user_code in range(n_users):
         places[user_code] = place - begin
-        out_starts[begin + user_code] = place
-        place += out_counts[begin + user_code]
+        out.starts[begin + user_code] = place
+        place += out.counts[begin + user_code]
     for row in range(n_rows):
         order[places[row_codes[row]]] = row
         places[row_codes[row]] += 1
-    reorder(lows, highs, grades.codes, grades.own, begin, order)
+    bring(rows.lows, begin, order)
+    bring(rows.highs, begin, order)
+    bring(rows.grades.codes, begin, order)
+    bring(rows.grades.own, begin, order)
     return n_users
 
 
 @kernel
-def reorder(lows, highs, codes, own, begin, order):  # type: ignore[no-untyped-def]
-    """Bring items and relevances from `begin` on into an order of places counted from there."""
-    end = begin + order.size
-    old_lows = lows[begin:end].copy()
-    for place in range(order.size):
-        lows[begin + place] = old_lows[order[place]]
-    if highs.size > 0:
-        old_highs = highs[begin:end].copy()
+def bring(values, begin, order):  # type: ignore[no-untyped-def]
+    """Bring values from `begin` on into an order of places counted from there, if there are any."""
+    if values.size > 0:
+        old = values[begin : begin + order.size].copy()
         for place in range(order.size):
-            highs[begin + place] = old_highs[order[place]]
-    if codes.size > 0:
-        old_codes = codes[begin:end].copy()
-        for place in range(order.size):
-            codes[begin + place] = old_codes[order[place]]
-    if own.size > 0:
-        old_own = own[begin:end].copy()
-        for place in range(order.size):
-            own[begin + place] = old_own[order[place]]
+            values[begin + place] = old[order[place]]
 
 
 @kernel(allocates=False)
@@ -296,13 +309,10 @@ def join_copies(codes, values, own, begin, end, policy):  # type: ignore[no-unty
 
 
 @kernel(allocates=False)
-def join_items(  # type: ignore[no-untyped-def]
-    lows, highs, codes, values, own, begin, n, policy, keep, counters
-):
-    """Join one user's copies and leave out what has no gain, in place; gives what is left.
-
-    `keep`: the lowest relevance that stays whatever its gain, and whether negative ones stay.
-    """
+def join_items(groups, begin, n, rules, counters):  # type: ignore[no-untyped-def]
+    """Join one user's copies and leave out what has no gain, in place; gives what is left."""
+    lows, highs = groups.lows, groups.highs
+    codes, values, own = groups.grades.codes, groups.grades.values, groups.grades.own
     graded = codes.size > 0 or own.size > 0
     end = begin + n
     write = place = begin
@@ -318,10 +328,10 @@ def join_items(  # type: ignore[no-untyped-def]
         if copies - place > 1:
             counters[0] += copies - place - 1
             if graded:
-                chosen = join_copies(codes, values, own, place, copies, policy)
+                chosen = join_copies(codes, values, own, place, copies, rules.policy)
         value = relevance_at(codes, values, own, chosen)
         counters[1] += value < 0.0
-        if not graded or is_kept(value, keep):
+        if not graded or is_kept(value, rules.keep):
             copy_item(lows, highs, codes, own, chosen, write)
             write += 1
         place = copies
