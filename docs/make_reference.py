@@ -24,10 +24,10 @@ import evalkit
 from evalkit.cli.app import app
 from evalkit.cli.codes import all_codes
 from evalkit.config import config_schema
+from evalkit.formats import FORMATS
 from evalkit.history import TABLES, query
 from evalkit.metrics import FOLDERS, Metric, Parameter, registry_of
 from evalkit.report import entries
-from evalkit.report.formats import FORMATS
 from evalkit.report.parquet import COLUMNS
 from evalkit.report.record import Report
 

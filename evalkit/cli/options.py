@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from typer import Argument, Option
 
 from evalkit.errors import RequestError
+from evalkit.formats import TextForm
 from evalkit.planning.machine import default_limit, let_polars_give_back
 
 ConfigFile = Annotated[Path, Argument(metavar="CONFIG", help="TOML file.")]
@@ -61,7 +62,7 @@ Sample = Annotated[
     float | None, Option("--sample", metavar="SHARE", help="Measure a share of the users.")
 ]
 Format = Annotated[
-    Literal["screen", "table", "json", "csv", "markdown", "latex", "html"] | None,
+    TextForm | None,
     Option("--format", help="What stdout shows. Default: one screen."),
 ]
 Full = Annotated[bool, Option("--full", help="All numbers, not one screen.")]

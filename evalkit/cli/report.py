@@ -1,7 +1,7 @@
 """`evalkit report`: a finished run in any form."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -9,12 +9,13 @@ from evalkit.cli import console
 from evalkit.cli.named_runs import JobName
 from evalkit.cli.options import LogFormat, Quiet, RunsFolder
 from evalkit.errors import RequestError
+from evalkit.formats import ON_TERMINALS, AnyForm
 
 
 def report(
     run: Annotated[str, Argument(metavar="RUN", help="last, last~1, a tag, an id or a path.")],
     format: Annotated[
-        Literal["screen", "table", "json", "csv", "markdown", "latex", "html", "parquet"],
+        AnyForm,
         Option("--format", help="What to render."),
     ] = "table",
     file: Annotated[
@@ -47,7 +48,7 @@ def report(
         return
     from evalkit.report import render
 
-    is_table = format in ("screen", "table") and file is None
+    is_table = format in ON_TERMINALS and file is None
     width, color = console.table_width(), is_table and console.has_color()
     text = render(found, format, width=width, color=color)
     if file is None:

@@ -149,7 +149,8 @@ def _show(done: "Done", format: str, *, summary: bool) -> int:
 
     In any other format stdout holds that one document, and the rest goes to stderr.
     """
-    from evalkit.report import FORMATS, ON_TERMINALS, render, written_forms
+    from evalkit.formats import FORMATS, ON_TERMINALS
+    from evalkit.report import render, written_forms
     from evalkit.report.verdict import summarize, verdict_of
 
     report, path = done.report, done.path

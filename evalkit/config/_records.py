@@ -35,6 +35,7 @@ from evalkit.config._tables import (
     tuple_of_list,
 )
 from evalkit.errors import EvalkitError, masked
+from evalkit.formats import FileForm
 from evalkit.metrics import Request, parse_metrics
 from evalkit.profiles import Profile, find_profile
 
@@ -203,7 +204,7 @@ class OutputSection(Record):
 
     path: str = key("runs", "Folder of runs; relative to the config file.")
     formats: Annotated[
-        tuple[Literal["json", "parquet", "csv", "markdown", "html", "latex"], ...],
+        tuple[FileForm, ...],
         BeforeValidator(tuple_of_list),
     ] = key(("json", "parquet", "markdown", "html"), "Forms of the report to write.")
     per_user: bool = key(False, "Write every user's values too.")

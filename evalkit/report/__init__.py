@@ -18,15 +18,7 @@ from evalkit.report.entries import (
     TruthCounts,
     Warning_,
 )
-from evalkit.report.formats import (
-    FILES,
-    FORMATS,
-    ON_TERMINALS,
-    TEXTS,
-    check_format,
-    render,
-    written_forms,
-)
+from evalkit.report.formats import check_format, render, written_forms
 from evalkit.report.parquet import write_metrics_parquet
 from evalkit.report.per_user import UserWriter
 from evalkit.report.record import PerUser, Report

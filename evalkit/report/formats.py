@@ -1,51 +1,12 @@
-"""The forms of a report: name, file in a run's directory, and what makes its text."""
+"""A report in one of its forms, as text or as a file."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import cast
 
 from evalkit.errors import RequestError, nearest
+from evalkit.formats import AS_FILED, FORMATS, ON_TERMINALS, TEXTS
 from evalkit.report.parquet import write_metrics_parquet
 from evalkit.report.record import Report
 from evalkit.report.shown import as_shown
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """One form of a report.
-
-    Args:
-        file: in a run's directory; empty of what is only shown.
-        renderer: module of this folder, and its function that makes the text of a report; loaded
-            when it is called. Empty of what is no text.
-    """
-
-    file: str
-    renderer: str
-
-    def render(self, report: Report, **options: object) -> str:
-        """The report as text, ending in a newline."""
-        module, _, name = self.renderer.partition(":")
-        make = getattr(import_module(f"evalkit.report.{module}"), name)
-        return cast(Callable[..., str], make)(report, **options)
-
-
-FORMATS = {
-    "screen": Format("", "screen:render_screen"),
-    "table": Format("", "terminal:render_table"),
-    "json": Format("report.json", "json_:render_json"),
-    "parquet": Format("metrics.parquet", ""),
-    "csv": Format("metrics.csv", "csv_:render_csv"),
-    "markdown": Format("report.md", "markdown:render_markdown"),
-    "html": Format("report.html", "html:render_html"),
-    "latex": Format("report.tex", "latex:render_latex"),
-}
-TEXTS = tuple(name for name, each in FORMATS.items() if each.renderer)
-ON_TERMINALS = ("screen", "table")
-AS_FILED = ("json", "csv")  # which have the labels, and the names beside them
-FILES = tuple(name for name, each in FORMATS.items() if each.file)
 
 
 def render(report: Report, format: str, *, width: int | None = None, color: bool = False) -> str:

@@ -11,7 +11,8 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from evalkit.errors import MachineError, RequestError
-from evalkit.report import FILES, FORMATS, TEXTS, PerUser, Report, check_format, render
+from evalkit.formats import FILES, FORMATS, TEXTS
+from evalkit.report import PerUser, Report, check_format, render
 from evalkit.report.json_ import dump_line
 from evalkit.report.verdict import verdict_of
 from evalkit.runs._files import (
@@ -60,7 +61,7 @@ def publish(
     Args:
         report: what to write; `report.json` is written whatever `formats` says.
         folder: where runs are kept; made if need be.
-        formats: some of `evalkit.report.FILES`.
+        formats: some of `evalkit.formats.FILES`.
         config: written to the manifest; the report's own when None.
         per_user: values of users; the report's own when None. Finished files are taken in
             as they are (linked, or copied from another file system) and stay where they were.

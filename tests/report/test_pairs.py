@@ -9,7 +9,8 @@ from pages import page_report
 
 import evalkit
 from evalkit.errors import DataError
-from evalkit.report import TEXTS, Comparison, Finding, Report, render
+from evalkit.formats import TEXTS
+from evalkit.report import Comparison, Finding, Report, render
 from evalkit.report.turning import against, turned
 
 PAIR = Comparison(

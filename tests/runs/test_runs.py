@@ -15,7 +15,8 @@ from example_runs import CALLS, TEXT, failing, left_over, report, with_users
 
 from evalkit import runs
 from evalkit.errors import BusyError, DataError, MachineError, RequestError
-from evalkit.report import FILES, PerUser, Report
+from evalkit.formats import FILES
+from evalkit.report import PerUser, Report
 from evalkit.runs import hold, load_run, new_run_id, publish, run_key, verify
 from evalkit.runs._keys import digest
 
