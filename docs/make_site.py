@@ -12,6 +12,7 @@ import json
 import re
 import shutil
 import sys
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +31,9 @@ FOLDERS = {
 NAV = {
     "": ["start"],
     "Guides": ["guide", "splits", "selection", "labels", "lists", "adding-a-metric"],
+    "Notebooks": [
+        f"notebooks/{name}" for name in ("nightly-job", "papers-number", "segments", "experiment")
+    ],
     "Concepts": ["concepts", "statistics", "conventions", "coming-from"],
     "Reference": [
         *("reference/config", "reference/commands", "reference/python"),
@@ -162,7 +166,10 @@ def notebook_parts(path: Path) -> Iterator[str]:
         yield f"```python\n{source}\n```"
         for output in cell["outputs"]:
             data = output.get("data", {"text/plain": output.get("text", "")})
-            html = "".join(data.get("text/html", data.get("image/svg+xml", "")))
+            html = "".join(data.get("text/html", ""))
+            if "image/svg+xml" in data:  # its colours are its own
+                drawn = b64encode("".join(data["image/svg+xml"]).encode()).decode()
+                html = f'<img alt="plot" src="data:image/svg+xml;base64,{drawn}">'
             if html:  # on one line, so that Markdown leaves it alone
                 yield f'<div class="output">{" ".join(html.split())}</div>'
             else:

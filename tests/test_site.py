@@ -6,8 +6,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from program import ROOT, run_program
+from program import ROOT
 
+from evalkit.cli.app import run_command
 from evalkit.config import parse_config
 
 DEMO = ROOT / "evalkit" / "demo"
@@ -54,18 +55,21 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_commands_run_one_after_the_other(folder: Path, page: str) -> None:
+def test_commands_run_one_after_the_other(
+    folder: Path, page: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     lines = [line[2:] for block in blocks(page, "console") for line in block.splitlines()]
     for line in lines:
         name, *arguments = shlex.split(line)
         assert name == "evalkit", line
 
-        done = run_program(arguments, folder, {"NO_COLOR": "1"})
+        status = run_command(arguments)
+        out, err = capsys.readouterr()
 
-        assert done.status == 0, f"{line}\n{done.out}{done.err}"
+        assert status == 0, f"{line}\n{out}{err}"
         if arguments[0] == "run":
-            assert re.search(r" is (better|worse|undecided)", done.out), done.out
-            assert "page: runs/" in done.out
+            assert re.search(r" is (better|worse|undecided)", out), out
+            assert "page: runs/" in out
 
 
 @pytest.mark.parametrize("page", PAGES)

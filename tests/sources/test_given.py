@@ -1,6 +1,7 @@
 """What Python hands over besides frames: dicts, lists, matrices; and what a report gives back."""
 
 import pickle
+import re
 
 import numpy as np
 import polars as pl
@@ -112,6 +113,8 @@ def test_a_report_is_frames_forms_and_a_plot(tmp_path):
     assert pickle.loads(pickle.dumps(report)).comparisons == report.comparisons
     assert report.findings.frame.height == report.segments.height == 0
     assert "MAP@10" in report.plot()._repr_svg_()
+    style = report.plot().partition("<style>")[2].partition("</style>")[0]
+    assert all("svg.evalkit" in each for each in re.findall(r"[^{}]+(?={[^{]*})", style))
     assert report._repr_html_().startswith("<p><b>By MAP@10, new is better than old")
     for form in (report.to_html, report.to_markdown, report.to_latex, report._repr_html_):
         assert "MAP@10: AP@10" in form()  # shown as asked, and what that is

@@ -20,7 +20,7 @@ from evalkit.report.html._overview import (
     models_section,
     verdict_section,
 )
-from evalkit.report.html._style import POLICY, SCRIPT, STYLE
+from evalkit.report.html._style import PLOT_STYLE, POLICY, SCRIPT, STYLE
 from evalkit.report.html._trade import trade_section
 from evalkit.report.html._trends import index_body, trend_body
 from evalkit.report.record import Report
@@ -111,7 +111,8 @@ def plot_of(report: Report, label: str) -> str:
     shown = report.shown.get(label, label)
     drawn = metric_plot(report, found, f"{shown} of every model")
     head, _, rest = drawn.partition(">")
-    return f'{head} xmlns="http://www.w3.org/2000/svg">{el("style", raw(STYLE))}{rest}'
+    style = el("style", raw(PLOT_STYLE))
+    return f'{head} class="evalkit" xmlns="http://www.w3.org/2000/svg">{style}{rest}'
 
 
 def render_leakage(title: str, leaks: Mapping[str, Any]) -> str:

@@ -1,11 +1,12 @@
 """The page's style and its one script, with the hashes that let a browser run them."""
 
 import hashlib
+import re
 from base64 import b64encode
 
 COLORS = 10
 
-_RULES = """
+_COLORS = """
 :root{color-scheme:light dark;--ink:#1b1f24;--soft:#5b6470;--line:#dfe3e8;--wash:#f5f6f8;
 --paper:#fff;--pass:#1a7f4b;--fail:#b3261e;--unclear:#8a6100;--c0:#0067a5;--c1:#c2500a;
 --c2:#1b8a5a;--c3:#8e44a3;--c4:#b08300;--c5:#b3446c;--c6:#3d8eb9;--c7:#6b7280;--c8:#7a4a1e;
@@ -14,6 +15,8 @@ _RULES = """
 --wash:#1d2228;--paper:#14181d;--pass:#5fc992;--fail:#ff8a80;--unclear:#e0b84c;--c0:#5fb0e8;
 --c1:#f0924f;--c2:#5ec99a;--c3:#c792dd;--c4:#e0bd4f;--c5:#ec86ab;--c6:#8fd0ee;--c7:#a8b0bb;
 --c8:#c99a6c;--c9:#a9cb5b}}
+"""
+_RULES = """\
 *{box-sizing:border-box}
 body{margin:0 auto;max-width:70rem;padding:1.5rem 1rem 3rem;background:var(--paper);
 color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,
@@ -65,6 +68,8 @@ gap:.8rem 1.5rem;align-items:start}
 .wide{grid-template-columns:repeat(auto-fill,minmax(min(30rem,100%),1fr))}
 figure{margin:.4rem 0}
 figcaption{font-size:.85rem;font-weight:600;margin-bottom:.15rem}
+"""
+_PLOTS = """\
 svg{display:block;max-width:100%;height:auto;overflow:visible}
 svg text{font-size:11px;fill:var(--soft);font-variant-numeric:tabular-nums}
 svg text.name{fill:var(--ink)}
@@ -79,6 +84,8 @@ svg .curve{stroke-width:1.8;fill:none;stroke-linejoin:round}
 svg .band{stroke:none;opacity:.16}
 svg .area{stroke-width:1;fill-opacity:.35}
 svg .tag{fill:var(--ink)}
+"""
+_OTHERS = """\
 .key{display:flex;flex-wrap:wrap;gap:.1rem 1rem;margin:.3rem 0;padding:0;list-style:none;
 font-size:.82rem}
 .key svg{display:inline-block;vertical-align:-1px;margin-right:.35rem}
@@ -110,7 +117,13 @@ figure,tr,.verdict{break-inside:avoid}h2,h3{break-after:avoid}
 _COLOR_RULES = "".join(
     f".c{n}{{stroke:var(--c{n})}}.f{n},svg text.f{n}{{fill:var(--c{n})}}\n" for n in range(COLORS)
 )
-STYLE = _RULES + _COLOR_RULES
+STYLE = _COLORS + _RULES + _PLOTS + _OTHERS + _COLOR_RULES
+_ALONE = "svg.evalkit"
+PLOT_STYLE = (  # of a plot in somebody else's page: no rule speaks of anything but the plot
+    _COLORS.replace(":root", _ALONE)
+    + f"{_ALONE}{{background:var(--paper)}}\n"
+    + re.sub(r"(?m)(^|[},])(?:svg\b ?)?(?=[.\w{])", rf"\1{_ALONE} ", _PLOTS + _COLOR_RULES)
+)
 
 SCRIPT = """
 (function(){"use strict";
