@@ -1,8 +1,8 @@
-"""Which part each row is in: the rules, on rows that are in memory."""
+"""Which part each row is in: what a rule finds out by passes, then a letter for each row."""
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from evalkit.errors import DataError
 from evalkit.ids import mix
 from evalkit.kernels import kernel
 from evalkit.splits._counts import count_parts
+from evalkit.splits._feed import Assigned, Feed, fitted
 from evalkit.splits._filters import (
     FOLD_IN,
     NONE,
@@ -23,135 +24,68 @@ from evalkit.splits._filters import (
     Rows,
     lay_rows,
 )
-from evalkit.splits._kernels import cut_groups, first_times, mark_crossed, sort_groups
+from evalkit.splits._groups import of_groups
+from evalkit.splits._kernels import cut_groups, first_times, sort_groups
 from evalkit.splits._rule import PER_SECOND, read_moment, read_span
 
 Times = npt.NDArray[np.int64]
 
 
-@dataclass(slots=True)
-class Assigned:
-    """What a rule made of rows.
+COUNTING = ("user", "item", "users", "round-robin")  # rules that begin by counting all rows
+
+
+def assign(feed: Feed, rule: SplitSection, unit: str, room: int | None = None) -> Assigned:
+    """How a rule finds the part of each row, in each fold.
 
     Args:
-        folds: letters of the rows for each fold; one of most rules.
-        moments: the moments that the parts of each fold begin at, in the unit of the log.
-        crossed: users whose boundary goes through equal times.
-        by_order: those of them whose parts hang on the order of rows.
-        fewer: users who give fewer test rows than asked for.
-    """
-
-    folds: list[Letters]
-    moments: list[dict[str, int]] = field(default_factory=list)
-    crossed: int = 0
-    by_order: int = 0
-    fewer: int = 0
-
-
-def assign(rows: Rows, rule: SplitSection, unit: str) -> Assigned:
-    """The part of each row, in each fold.
-
+        room: bytes that times of rows that lie in no order may take at once.
     Raises:
         DataError: the rule does not fit the log [empty-part], as a moment outside of it.
     """
-    return _RULES[rule.by](rows, rule, unit)
+    if rule.by in ("user", "item"):
+        return of_groups(feed, rule, room).assigned()
+    return _RULES[rule.by](feed, rule, unit)
+
+
+def _laid(folds: list[Letters]) -> Callable[[Rows], list[Letters]]:
+    """Letters of rows that were in memory all at once."""
+    place = 0
+
+    def decide(rows: Rows) -> list[Letters]:
+        nonlocal place
+        place += rows.n
+        return [letters[place - rows.n : place] for letters in folds]
+
+    return decide
 
 
 def _letters(rows: Rows, letter: int = TRAIN) -> Letters:
     return np.full(rows.n, letter, dtype=np.uint8)
 
 
-# ---------------------------------------------------------------- the latest rows of each
-
-
-def _of_groups(rows: Rows, rule: SplitSection, unit: str) -> Assigned:
-    """by = user, item: the latest rows, or a share of them."""
-    is_item = rule.by == "item"
-    codes, n_codes = (rows.items, rows.n_items) if is_item else (rows.users, rows.n_users)
-    starts, laid, times, seconds = _in_order(rows, rule, codes, n_codes)
-    sizes = np.diff(starts)
-    n_folds = rule.folds or 1
-    found = Assigned([])
-    by_size: dict[int, tuple[int, int]] = {}
-    for fold in range(n_folds):
-        left_out = (n_folds - 1 - fold) * (rule.test if isinstance(rule.test, int) else 0)
-        letters = _letters(rows)
-        latest = np.zeros((3, sizes.size), dtype=np.int64)
-        different, inverse = np.unique(sizes, return_inverse=True)
-        counts = np.zeros((3, different.size), dtype=np.int64)
-        for place, size in enumerate(different.tolist()):
-            n_left = min(left_out, size)
-            rest = size - n_left
-            if rest < rule.min_rows or not rest:
-                counts[:, place] = n_left, 0, 0
-                continue
-            if rest not in by_size:
-                by_size[rest] = count_parts(rest, rule)
-            n_validation, n_test = by_size[rest]
-            counts[:, place] = n_left, n_test, n_validation
-        latest[:] = counts[:, inverse]
-        left = TRAIN if rule.left_out == "train" else NONE
-        parts = np.array([left, TEST, VALIDATION], dtype=np.uint8)
-        cut_groups(starts, laid, latest, letters, parts)
-        if rule.min_rows and rule.below_min == "drop":
-            letters[(sizes < rule.min_rows)[codes]] = NONE
-        by_time, by_order = np.zeros((2, sizes.size), dtype=np.bool_)
-        mark_crossed(starts, laid, times, seconds, letters, by_time, by_order)
-        found.crossed = max(found.crossed, int(by_time.sum()))
-        found.by_order = max(found.by_order, int(by_order.sum()))
-        if isinstance(rule.test, int):
-            found.fewer = int(np.count_nonzero((latest[1] < rule.test) & (sizes > 0)))
-        found.folds.append(letters)
-    return found
-
-
-def _in_order(
-    rows: Rows, rule: SplitSection, codes: npt.NDArray[np.int32], n_codes: int
-) -> tuple[Times, npt.NDArray[np.int64], Times, Times]:
-    """Rows of each group in order, the latest at the end; times and what settles equal ones."""
-    starts, laid = lay_rows(codes, n_codes)
-    none = np.zeros(0, dtype=np.int64)
-    if rule.order == "reversed":
-        starts, laid = _turned_back((rows.n - starts)[::-1].copy(), laid[::-1])
-    if rule.order in ("input", "reversed"):
-        return starts, laid, np.arange(rows.n, dtype=np.int64), none
-    times, seconds = rows.times, none
-    if rule.order == "hash":
-        times = (rows.hashes >> np.uint64(1)).view(np.int64)
-    elif rule.ties == "first":
-        laid = laid[::-1].copy()  # the first of equal times is to be the latest
-        starts = (rows.n - starts)[::-1].copy()
-    elif rule.ties == "item":
-        seconds = rows.ranks
-    sort_groups(starts, laid, times, seconds, np.empty_like(laid))
-    if rule.ties == "first" and rule.order == "time":
-        laid = laid.copy()
-        starts, laid = _turned_back(starts, laid)
-    return starts, laid, times, seconds
-
-
-def _turned_back(starts: Times, laid: npt.NDArray[np.int64]) -> tuple[Times, Times]:
-    """Groups in their first order again; the rows of each stay as they are."""
-    sizes = np.diff(starts)[::-1]
-    ends = np.concatenate([[0], np.cumsum(sizes)])
-    turned = np.empty_like(laid)
-    for_group = np.repeat(np.arange(sizes.size), sizes)
-    within = np.arange(laid.size) - ends[:-1][for_group]
-    turned[:] = laid[starts[:-1][::-1][for_group] + within]
-    return ends, turned
-
-
-def _by_span(rows: Rows, rule: SplitSection, unit: str) -> Assigned:
+def _by_span(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
     """by = user-span: what is less than a span before the user's last row."""
-    last = np.full(rows.n_users, np.iinfo(np.int64).max)
-    first_times(rows.users, -rows.times, last)
-    back = -last[rows.users] - rows.times
-    letters = _letters(rows)
+    last = _first_of_users(feed, -1)
     test = _width(rule.test, unit)
-    if rule.validation is not None:
-        letters[back < test + _width(rule.validation, unit)] = VALIDATION
-    letters[back < test] = TEST
-    return Assigned([letters])
+    both = test if rule.validation is None else test + _width(rule.validation, unit)
+
+    def decide(rows: Rows) -> list[Letters]:
+        back = -last[rows.users] - rows.times
+        letters = _letters(rows)
+        letters[back < both] = VALIDATION
+        letters[back < test] = TEST
+        return [letters]
+
+    return Assigned(decide)
+
+
+def _first_of_users(feed: Feed, sign: int) -> Times:
+    """The least time of each user, or minus the greatest."""
+    first = np.zeros(0, dtype=np.int64)
+    for rows in feed.batches():
+        first = fitted(first, rows.n_users, np.iinfo(np.int64).max)
+        first_times(rows.users, sign * rows.times, first)
+    return first
 
 
 def _width(span: object, unit: str) -> int:
@@ -175,7 +109,7 @@ def by_moments(times: Times, moments: Mapping[str, int], *, after: bool = False)
     return letters
 
 
-def find_moments(times: Times, rule: SplitSection, unit: str) -> list[dict[str, int]]:
+def find_moments(feed: Feed, rule: SplitSection, unit: str) -> list[dict[str, int]]:
     """The moments of each fold, by the first and last time of the log."""
     if rule.by == "time":
         given = {"validation": rule.validation, "test": rule.test}
@@ -185,7 +119,8 @@ def find_moments(times: Times, rule: SplitSection, unit: str) -> list[dict[str, 
             if each is not None and (moment := read_moment(each, unit, rule.zone)) is not None
         }
         return [moments]
-    return _windows(int(times.min()), int(times.max()), rule, unit)
+    feed.survey()
+    return _windows(feed.first, feed.last, rule, unit)
 
 
 def _windows(first: int, last: int, rule: SplitSection, unit: str) -> list[dict[str, int]]:
@@ -221,38 +156,90 @@ def _end_of_unit(last: int, seconds: int, unit: str, zone: str) -> int:
     return ((last + shift) // size + 1) * size - shift
 
 
-def _by_moment(rows: Rows, rule: SplitSection, unit: str) -> Assigned:
-    moments = find_moments(rows.times, rule, unit)
-    after = rule.boundary == "after"
-    return Assigned([by_moments(rows.times, each, after=after) for each in moments], moments)
+def _by_moment(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
+    moments = find_moments(feed, rule, unit)
+    return _of_moments(moments, after=rule.boundary == "after")
 
 
-def _by_share_of_time(rows: Rows, rule: SplitSection, unit: str) -> Assigned:
+def _of_moments(moments: list[dict[str, int]], *, after: bool = False) -> Assigned:
+    return Assigned(
+        lambda rows: [by_moments(rows.times, each, after=after) for each in moments], moments
+    )
+
+
+def _by_share_of_time(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
     """by = time-ratio: a share of all rows, the latest."""
-    n_validation, n_test = count_parts(rows.n, rule.model_copy(update={"min_train": 0}))
-    at_test, at_validation = rows.n - n_test, rows.n - n_test - n_validation
-    cuts = {"validation": (at_validation, n_validation), "test": (at_test, n_test)}
+    feed.survey()
+    n = feed.n_kept
+    n_validation, n_test = count_parts(n, rule.model_copy(update={"min_train": 0}))
+    cuts = {"validation": (n - n_test - n_validation, n_validation), "test": (n - n_test, n_test)}
+    found = nth_times(feed, sorted({at for at, _ in cuts.values() if 0 <= at < n}))
+    moments = {name: found[at][0] for name, (at, n_rows) in cuts.items() if n_rows}
     if rule.ties == "together":
-        moments = {
-            name: int(np.partition(rows.times, at)[at]) for name, (at, n) in cuts.items() if n
-        }
-        return Assigned([by_moments(rows.times, moments)], [moments])
-    order = np.argsort(rows.times, kind="stable")
-    letters = _letters(rows)
-    letters[order[at_validation:at_test]] = VALIDATION
-    letters[order[at_test:]] = TEST
-    shown = {name: int(rows.times[order[at]]) for name, (at, n) in cuts.items() if n}
-    found = Assigned([letters], [shown])
-    for at in {at_validation, at_test} - {0, rows.n}:
-        moment = rows.times[order[at]]
-        if rows.times[order[at - 1]] == moment:
-            found.crossed += np.unique(rows.users[rows.times == moment]).size
-    found.by_order = found.crossed
+        return _of_moments([moments])
+    seen = dict.fromkeys(found, 0)
+    crossing: dict[int, set[int]] = {at: set() for at in found}
+
+    def decide(rows: Rows) -> list[Letters]:
+        letters = _letters(rows)
+        for name, letter in (("validation", VALIDATION), ("test", TEST)):
+            at, n_rows = cuts[name]
+            if at not in found:
+                continue
+            moment, n_before = found[at]
+            is_at = rows.times == moment
+            behind = np.cumsum(is_at) + seen[at] > at - n_before
+            if n_rows:
+                letters[(rows.times > moment) | (is_at & behind)] = letter
+            if n_before < at:
+                crossing[at].update(np.unique(rows.users[is_at]).tolist())
+        for at, (moment, _) in found.items():
+            seen[at] += int(np.count_nonzero(rows.times == moment))
+        return [letters]
+
+    def crossed() -> tuple[int, int]:
+        n_users = sum(len(users) for at, users in crossing.items() if at > 0)
+        return n_users, n_users
+
+    return Assigned(decide, [moments], crossed)
+
+
+def nth_times(feed: Feed, wanted: list[int]) -> dict[int, tuple[int, int]]:
+    """For each place in the order of time its time, and how many rows are earlier.
+
+    Times are counted by 16 bits, then those of the bucket that the place is in, and so on.
+    """
+    shift = max(0, int(feed.last - feed.first).bit_length() - 16)
+    found = {at: (feed.first, 0) for at in wanted}
+    while wanted:
+        counts = {low: np.zeros(1 << 17, dtype=np.int64) for low, _ in found.values()}
+        for rows in feed.batches():
+            for low, each in counts.items():
+                count_ticks(rows.times, low, shift, each)
+        for at, (low, n_before) in found.items():
+            ends = n_before + np.cumsum(counts[low])
+            bucket = int(np.searchsorted(ends, at, side="right"))
+            n_earlier = int(ends[bucket] - counts[low][bucket])
+            found[at] = (low + (bucket << shift), n_earlier)
+        if not shift:
+            break
+        shift = max(0, shift - 16)
     return found
 
 
-def _by_quantile(rows: Rows, rule: SplitSection, unit: str) -> Assigned:
+@kernel(allocates=False)
+def count_ticks(times, low, shift, counts):  # type: ignore[no-untyped-def]
+    """Rows of each bucket of 2^shift ticks from `low` on; others are passed over."""
+    for row in range(times.size):
+        if times[row] >= low:
+            bucket = (times[row] - low) >> shift
+            if bucket < counts.size:
+                counts[bucket] += 1
+
+
+def _by_quantile(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
     """by = time-quantile: from an interpolated quantile of all times on."""
+    rows = feed.gather()
     assert isinstance(rule.test, float)
     moment = math.ceil(np.quantile(rows.times, 1 - rule.test))
     moments = {"test": moment}
@@ -260,11 +247,12 @@ def _by_quantile(rows: Rows, rule: SplitSection, unit: str) -> Assigned:
         rest = rows.times[rows.times < moment]
         if rest.size:
             moments["validation"] = math.ceil(np.quantile(rest, 1 - rule.validation))
-    return Assigned([by_moments(rows.times, moments)], [moments])
+    return _of_moments([moments])
 
 
-def _by_percentile(rows: Rows, rule: SplitSection, unit: str) -> Assigned:
+def _by_percentile(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
     """by = percentile-user: test after a percentile, the rest of each user cut in two."""
+    rows = feed.gather()
     total = sum(rule.ratios)
     shares = [each / total for each in rule.ratios]
     is_test = rows.times > np.percentile(rows.times, 100 * (1 - shares[-1]))
@@ -281,52 +269,61 @@ def _by_percentile(rows: Rows, rule: SplitSection, unit: str) -> Assigned:
         latest = (sizes - kept)[np.newaxis]
         cut_groups(starts, laid, latest, inner, np.array([VALIDATION], dtype=np.uint8))
         letters[rest] = inner
-    return Assigned([letters])
+    return Assigned(_laid([letters]))
 
 
-def _by_new_users(rows: Rows, rule: SplitSection, unit: str) -> Assigned:
+def _by_new_users(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
     """by = new-users: all rows of users who begin late, and the others' rows before that."""
     assert isinstance(rule.test, float)
-    first = np.full(rows.n_users, np.iinfo(np.int64).max)
-    first_times(rows.users, rows.times, first)
-    begins = np.sort(first[np.unique(rows.users)])
-    from fractions import Fraction
-
+    first = _first_of_users(feed, 1)
+    begins = np.sort(first[first < np.iinfo(np.int64).max])
     n_new = max(1, math.ceil(begins.size * Fraction(repr(rule.test))))
     moment = int(begins[begins.size - n_new])
-    is_new = (first >= moment)[rows.users]
-    letters = np.where(is_new, TEST, np.where(rows.times < moment, TRAIN, NONE)).astype(np.uint8)
-    return Assigned([letters], [{"test": moment}])
+
+    def decide(rows: Rows) -> list[Letters]:
+        others = np.where(rows.times < moment, TRAIN, NONE)
+        return [np.where((first >= moment)[rows.users], TEST, others).astype(np.uint8)]
+
+    return Assigned(decide, [{"test": moment}])
 
 
 # ---------------------------------------------------------------- drawn, and in turns
 
 
-def _by_users(rows: Rows, rule: SplitSection, unit: str) -> Assigned:
+def _by_users(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
     """by = users: whole users; the earlier rows of those held out are their fold-in."""
-    hashes = np.zeros(rows.n_users, dtype=np.uint64)
-    hashes[rows.users] = rows.user_hashes
-    present = np.zeros(rows.n_users, dtype=np.bool_)
-    present[rows.users] = True
-    drawn = _draw(hashes, present, rule)
     share = rule.model_copy(
         update={"test": round(1 - rule.fold_in, 12), "validation": None, "rounding": "floor"}
     ).model_copy(update={"by": "user", "folds": None, "min_rows": 0, "ratios": ()})
-    latest = _of_groups(rows, share, unit)
-    is_late = latest.folds[0] == TEST
-    folds = []
-    for parts in drawn:
-        of_rows = parts[rows.users]
-        letters = of_rows.copy()
-        letters[(of_rows == TEST) & ~is_late] = FOLD_IN
-        letters[(of_rows == VALIDATION) & ~is_late] = VALIDATION_FOLD_IN
-        folds.append(letters)
-    return Assigned(folds, crossed=latest.crossed, by_order=latest.by_order)
+    hashes = np.zeros(0, dtype=np.uint64)
+
+    def note(rows: Rows) -> None:
+        nonlocal hashes
+        hashes = fitted(hashes, rows.n_users, 0)
+        hashes[rows.users] = rows.user_hashes
+
+    groups = of_groups(feed, share, None, note)
+    latest = groups.assigned()
+    drawn = _draw(hashes, groups.counts > 0, rule)
+
+    def decide(rows: Rows) -> list[Letters]:
+        is_late = latest.decide(rows)[0] == TEST
+        folds = []
+        for parts in drawn:
+            of_rows = parts[rows.users]
+            letters = of_rows.copy()
+            letters[(of_rows == TEST) & ~is_late] = FOLD_IN
+            letters[(of_rows == VALIDATION) & ~is_late] = VALIDATION_FOLD_IN
+            folds.append(letters)
+        return folds
+
+    return Assigned(decide, crossed=latest.crossed)
 
 
-def _by_rows(rows: Rows, rule: SplitSection, unit: str) -> Assigned:
+def _by_rows(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
     """by = rows: each row by the hash of its user, item, time and how many such were before."""
-    return Assigned(_draw(rows.hashes, np.ones(rows.n, dtype=np.bool_), rule))
+    hashes = feed.gather().hashes
+    return Assigned(_laid(_draw(hashes, np.ones(hashes.size, dtype=np.bool_), rule)))
 
 
 def _draw(
@@ -368,35 +365,40 @@ def mix_all(hashes, seed, mixed):  # type: ignore[no-untyped-def]
         mixed[row] = mix(mix(hashes[row]) ^ salt)
 
 
-def _in_turns(rows: Rows, rule: SplitSection, unit: str) -> Assigned:
+def _in_turns(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
     """by = round-robin: the i-th row of a user, as they stand, is test of fold i mod folds."""
     assert rule.folds is not None
-    starts, laid = lay_rows(rows.users, rows.n_users)
-    turn = np.empty(rows.n, dtype=np.int64)
-    turn[laid] = np.arange(rows.n) - np.repeat(starts[:-1], np.diff(starts))
-    turn %= rule.folds
-    folds = range(rule.folds)
-    found = [np.where(turn == fold, TEST, TRAIN).astype(np.uint8) for fold in folds]
-    return Assigned(found, by_order=int(np.count_nonzero(np.diff(starts) > 1)))
+    n_folds = rule.folds
+    groups = of_groups(feed, rule.model_copy(update={"by": "user", "order": "input"}), None)
+
+    def decide(rows: Rows) -> list[Letters]:
+        turn = groups.place(rows)[0] % n_folds
+        return [np.where(turn == f, TEST, TRAIN).astype(np.uint8) for f in range(n_folds)]
+
+    return Assigned(decide, crossed=lambda: (0, int(np.count_nonzero(groups.counts > 1))))
 
 
-def _in_blocks(rows: Rows, rule: SplitSection, unit: str) -> Assigned:
+def _in_blocks(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
     """by = blocks: neighbouring rows of the log."""
     assert rule.folds is not None
-    size, more = divmod(rows.n, rule.folds)
-    found, begin = [], 0
-    for fold in range(rule.folds):
-        end = begin + size + (fold < more)
-        letters = _letters(rows)
-        letters[begin:end] = TEST
-        found.append(letters)
-        begin = end
-    return Assigned(found, by_order=int(np.unique(rows.users).size))
+    feed.survey()
+    size, more = divmod(feed.n_kept, rule.folds)
+    ends = np.cumsum([size + (fold < more) for fold in range(rule.folds)])
+    at = 0
+    users = np.zeros(0, dtype=np.bool_)
+
+    def decide(rows: Rows) -> list[Letters]:
+        nonlocal at, users
+        users = fitted(users, rows.n_users, 0)
+        users[rows.users] = True
+        block = np.searchsorted(ends, np.arange(at, at + rows.n), side="right")
+        at += rows.n
+        return [np.where(block == f, TEST, TRAIN).astype(np.uint8) for f in range(ends.size)]
+
+    return Assigned(decide, crossed=lambda: (0, int(np.count_nonzero(users))))
 
 
-_RULES: Mapping[str, Callable[[Rows, SplitSection, str], Assigned]] = {
-    "user": _of_groups,
-    "item": _of_groups,
+_RULES: Mapping[str, Callable[[Feed, SplitSection, str], Assigned]] = {
     "user-span": _by_span,
     "time": _by_moment,
     "window": _by_moment,
@@ -411,14 +413,18 @@ _RULES: Mapping[str, Callable[[Rows, SplitSection, str], Assigned]] = {
 }
 
 
-def refuse_empty(found: Assigned, rule: SplitSection, times: Times, at: str) -> None:
+def refuse_empty(
+    n_rows: Mapping[int, npt.NDArray[np.int64]], rule: SplitSection, span: str, at: str
+) -> None:
     """Refuse a split that leaves no train, or nothing to test.
 
+    Args:
+        n_rows: of each letter, by fold.
+        span: from when to when the log goes, as it is told.
     Raises:
         DataError: with counts [empty-part].
     """
-    for number, letters in enumerate(found.folds):
-        counts = np.bincount(letters, minlength=6)
+    for number, counts in n_rows.items():
         lacking = [
             name
             for name, letter in (("train", TRAIN), ("validation", VALIDATION), ("test", TEST))
@@ -427,10 +433,7 @@ def refuse_empty(found: Assigned, rule: SplitSection, times: Times, at: str) -> 
         if not lacking:
             continue
         shown = ", ".join(f"{name} {n:,}" for name, n in zip(_NAMES, counts, strict=True) if n)
-        fold = f" of fold {number + 1}" if len(found.folds) > 1 else ""
-        span = ""
-        if times.size:
-            span = f"; times go from {times.min()} to {times.max()}"
+        fold = f" of fold {number + 1}" if len(n_rows) > 1 else ""
         raise DataError(
             f"no row is {' or '.join(lacking)}{fold}: {shown or 'no rows'}{span}",
             code="empty-part",

@@ -1,14 +1,15 @@
 """A rule from its first step to its last: what leaves before, the parts, what leaves after."""
 
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from evalkit.config import SplitSection
 from evalkit.errors import DataError
-from evalkit.splits._assign import Assigned, assign, refuse_empty
+from evalkit.splits._assign import COUNTING, assign, refuse_empty
+from evalkit.splits._feed import Assigned, Feed, fitted
 from evalkit.splits._filters import (
     NONE,
     TEST,
@@ -24,29 +25,73 @@ from evalkit.splits._filters import (
     keep_core,
     seen_in_train,
 )
+from evalkit.splits._kernels import mark_cold, note_parts
 from evalkit.splits.leakage import Leaks
 
-Spread = TypeVar("Spread", Letters, Mask)
+_HELD = {"validation": VALIDATION, "test": TEST}
 
 
 @dataclass(slots=True)
 class Fold:
-    """One cut of the rows, and which of its held-out rows are cold.
+    """One cut of the rows.
 
     Args:
+        leaks: holds the held-out rows; train is to stream past it.
         letters: of all rows of the log.
-        cold_users, cold_items: of all rows of the log, True only for held-out rows.
-        leaks: what `find_leaks` found.
-        sizes: users and items of each letter.
+        of_users, of_items: which parts each is in, a bit for each letter.
+        n_rows: of each letter.
         dropped: rows that left after the cut, by reason.
     """
 
-    letters: Letters
-    cold_users: Mask
-    cold_items: Mask
-    leaks: dict[str, Any] = field(default_factory=dict)
-    sizes: dict[int, tuple[int, int]] = field(default_factory=dict)
+    leaks: Leaks
+    letters: Letters = field(default_factory=lambda: np.zeros(0, np.uint8))
+    of_users: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    of_items: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    n_rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(6, np.int64))
     dropped: dict[str, int] = field(default_factory=dict)
+    _parts: list[Letters] = field(default_factory=list)
+
+    @property
+    def sizes(self) -> dict[int, tuple[int, int]]:
+        """Users and items of each letter that has rows."""
+        return {
+            letter: (_having(self.of_users, letter), _having(self.of_items, letter))
+            for letter in range(TRAIN, VALIDATION_FOLD_IN + 1)
+            if self.n_rows[letter]
+        }
+
+    def add(self, rows: Rows, letters: Letters) -> None:
+        """The next rows of the log."""
+        self.of_users = fitted(self.of_users, rows.n_users, 0)
+        self.of_items = fitted(self.of_items, rows.n_items, 0)
+        note_parts(rows.users, rows.items, letters, self.of_users, self.of_items, self.n_rows)
+        for name, letter in _HELD.items():
+            held = np.flatnonzero(letters == letter)
+            if held.size:
+                times = rows.times[held] if rows.times.size else rows.times
+                self.leaks.hold(name, rows.users[held], rows.items[held], times)
+        self._parts.append(rows.spread(letters))
+
+    def end(self) -> None:
+        """All rows of the log are here."""
+        if self._parts:
+            self.letters = np.concatenate(self._parts)
+        self._parts = []
+        self.leaks.lay()
+
+    def look(self, rows: Rows) -> npt.NDArray[np.uint8]:
+        """The same rows once more, as train for the leaks; marks of cold held-out rows."""
+        letters = self.letters[rows.begin : rows.begin + rows.height]
+        if rows.n < rows.height:
+            letters = letters[rows.places]
+        self.leaks.add_train(rows, letters)
+        marks = np.zeros(rows.n, dtype=np.uint8)
+        mark_cold(rows.users, rows.items, letters, self.of_users, self.of_items, marks)
+        return rows.spread(marks)
+
+
+def _having(parts: npt.NDArray[np.uint8], letter: int) -> int:
+    return int(np.count_nonzero(parts & (1 << letter)))
 
 
 @dataclass(slots=True)
@@ -64,78 +109,90 @@ class Cut:
     rounds: int = 0
 
 
-def cut_rows(rows: Rows, rule: SplitSection, unit: str, n_rows: int, at: str) -> Cut:
+def cut_rows(
+    feed: Feed, rule: SplitSection, unit: str | None, at: str, room: int | None = None
+) -> Cut:
     """Every row of the log with its part, in each fold.
 
     Args:
-        rows: they are changed.
+        feed: all that is left out before the cut leaves it.
         rule: as `settle_rule` leaves it.
-        n_rows: of the log; rows that `rows` lacks are in no part.
+        unit: of times; None: as the log says.
+        room: bytes, as `assign` takes it.
     Raises:
         DataError: a part is empty [empty-part], cold or seen rows that are an error [cold-rows].
     """
-    if rule.threshold is not None and rule.threshold_in == "all":
-        rows.keep(rows.relevance >= rule.threshold, "threshold")
-    dedupe(rows, rule.dedupe)
-    rounds = keep_core(rows, rule.core) if rule.core is not None else 0
-    if not rows.n:
-        told = ", ".join(f"{name} {n:,}" for name, n in rows.dropped.items())
+    rounds = _leave_before(feed, rule)
+    if rule.by not in COUNTING:  # which read the log themselves
+        unit = unit or feed.unit
+        _refuse_none(feed, at)
+    assigned = assign(feed, rule, unit or "s", room)
+    _refuse_none(feed, at)
+    unit = unit or feed.unit
+    read = feed.gather() if _needs_all(rule) else feed
+    folds: list[Fold] = []
+    for rows in read.batches():
+        letters = assigned.decide(rows)
+        folds = folds or [Fold(Leaks(unit, feed.has_times)) for _ in letters]
+        for fold, mine in zip(folds, letters, strict=True):
+            _leave_after(rows, mine, rule, fold.dropped, at)
+            fold.add(rows, mine)
+    if rule.empty == "error":
+        span = f"; times go from {feed.first} to {feed.last}" if feed.has_times else ""
+        refuse_empty({n: fold.n_rows for n, fold in enumerate(folds)}, rule, span, at)
+    for fold in folds:
+        fold.end()
+    return Cut(folds, assigned, feed.dropped, rounds)
+
+
+def _leave_before(feed: Feed, rule: SplitSection) -> int:
+    """Drop what a threshold, repeats and small users and items leave out; rounds of the core."""
+    rounds = 0
+    if isinstance(feed, Rows) and rule.threshold is not None and rule.threshold_in == "all":
+        feed.keep(feed.relevance >= rule.threshold, "threshold")
+    if rule.dedupe != "none" or rule.core is not None:
+        rows = feed.gather()
+        dedupe(rows, rule.dedupe)
+        rounds = keep_core(rows, rule.core) if rule.core is not None else 0
+        feed.leave(rows)
+    return rounds
+
+
+def _refuse_none(feed: Feed, at: str) -> None:
+    if not feed.n_kept:
+        told = ", ".join(f"{name} {n:,}" for name, n in feed.dropped.items())
         raise DataError(
             f"no row is left: {told or 'the log is empty'}",
             code="empty-part",
             at=at,
             hint="ask for less, or look at the log with evalkit check",
         )
-    assigned = assign(rows, rule, unit)
-    folds = []
-    for letters in assigned.folds:
-        fold = _filtered(rows, letters, rule, n_rows, at)
-        fold.leaks = _leaks(rows, letters, unit)
-        fold.sizes = {
-            letter: (_distinct(rows.users, mask), _distinct(rows.items, mask))
-            for letter in range(TRAIN, VALIDATION_FOLD_IN + 1)
-            if (mask := letters == letter).any()
-        }
-        folds.append(fold)
-    if rule.empty == "error":
-        refuse_empty(assigned, rule, rows.times, at)
-    return Cut(folds, assigned, rows.dropped, rounds)
 
 
-def _distinct(codes: npt.NDArray[np.int32], mask: Mask) -> int:
-    return int(np.count_nonzero(np.bincount(codes[mask])))
+def _needs_all(rule: SplitSection) -> bool:
+    """Whether what leaves after the cut is told by all rows of the log together."""
+    policies = (rule.cold_users, rule.cold_items, rule.seen, rule.part_duplicates)
+    return any(policy != "keep" for policy in policies)
 
 
-def _leaks(rows: Rows, letters: Letters, unit: str) -> dict[str, Any]:
-    """What the parts have in common; fold-in is what a model sees of its users, as train is."""
-    leaks = Leaks(unit, bool(rows.times.size))
-    for name, letter in (("validation", VALIDATION), ("test", TEST)):
-        mask = letters == letter
-        if mask.any():
-            times = rows.times[mask] if rows.times.size else rows.times
-            leaks.hold(name, rows.users[mask], rows.items[mask], times)
-    leaks.lay()
-    leaks.add_train(rows, letters)
-    if leaks.needs_times:
-        leaks.add_times(rows.times, letters)
-    return leaks.told()
-
-
-def _filtered(rows: Rows, letters: Letters, rule: SplitSection, n_rows: int, at: str) -> Fold:
-    dropped: dict[str, int] = {}
+def _leave_after(
+    rows: Rows, letters: Letters, rule: SplitSection, dropped: dict[str, int], at: str
+) -> None:
+    """Take rows out of their parts, and count them."""
 
     def drop(mask: Mask, reason: str) -> None:
         n = int(np.count_nonzero(mask))
         if n:
-            dropped[reason] = n
+            dropped[reason] = dropped.get(reason, 0) + n
             letters[mask] = NONE
 
-    held = (letters == TEST) | (letters == VALIDATION)
     if rule.threshold is not None and rule.threshold_in == "test":
+        held = (letters == TEST) | (letters == VALIDATION)
         drop(held & ~(rows.relevance >= rule.threshold), "threshold")
+    if not _needs_all(rule):
+        return
     known = Known.of(rows, letters)
-    cold_users, cold_items = ~known.users[rows.users], ~known.items[rows.items]
-    masks = {"cold_users": cold_users, "cold_items": cold_items}
+    masks = {"cold_users": ~known.users[rows.users], "cold_items": ~known.items[rows.items]}
     if rule.seen != "keep":
         masks["seen"] = seen_in_train(rows, letters)
     for name, mask in masks.items():
@@ -152,20 +209,16 @@ def _filtered(rows: Rows, letters: Letters, rule: SplitSection, n_rows: int, at:
             drop(mask & held, name)
     if rule.part_duplicates != "keep":
         n = drop_repeats(rows, letters, rule.part_duplicates)
-        dropped |= {"part_duplicates": n} if n else {}
-    held = (letters == TEST) | (letters == VALIDATION)
-    return Fold(
-        _spread(letters, rows, n_rows),
-        _spread(cold_users & held, rows, n_rows),
-        _spread(cold_items & held, rows, n_rows),
-        dropped=dropped,
-    )
+        if n:
+            dropped["part_duplicates"] = n
 
 
-def _spread(values: Spread, rows: Rows, n_rows: int) -> Spread:
-    """Values of the rows that are left, laid over all rows of the log."""
-    if not rows.places.size:
-        return values
-    spread = np.zeros(n_rows, dtype=values.dtype)
-    spread[rows.places] = values
-    return spread
+def tell_leaks(cut: Cut, feed: Feed) -> list[dict[str, Any]]:
+    """What the parts of each fold have in common, when all rows were looked at again."""
+    again = [fold for fold in cut.folds if fold.leaks.needs_times]
+    for rows in feed.batches() if again else ():
+        for fold in again:
+            letters = fold.letters[rows.begin : rows.begin + rows.height]
+            kept = letters if rows.n == rows.height else letters[rows.places]
+            fold.leaks.add_times(rows.times, kept)
+    return [fold.leaks.told() for fold in cut.folds]

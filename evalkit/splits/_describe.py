@@ -1,5 +1,7 @@
 """What stands in a part: rows, users, items, times, and fingerprints."""
 
+# mypy: disable-error-code="no-untyped-def"
+
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -7,114 +9,100 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.ids import Keys
+from evalkit.ids import as_array, mix
+from evalkit.kernels import kernel
 from evalkit.splits._cut import Cut
 from evalkit.splits._filters import PARTS, TEST, TRAIN
 from evalkit.splits._log import Log
 from evalkit.splits.content import Content, row_hashes
 
+_FAR = np.iinfo(np.int64)
+
 
 @dataclass(slots=True)
 class Counting:
-    """Counts of all parts, by batches of the log.
-
-    Args:
-        names: the columns of a batch that are user, item, time and relevance; None: as they are.
-    """
+    """Counts of all parts, by batches of the log: its columns of users, item, time, relevance."""
 
     log: Log
     cut: Cut
-    names: list[str] | None = None
     _begin: int = 0
-    _parts: "dict[tuple[int, int], Counted]" = field(default_factory=dict)
+    _dtype: pl.DataType | None = None
+    _sums: list[npt.NDArray[np.uint64]] = field(default_factory=list)
+    _counts: list[npt.NDArray[np.int64]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        for number, fold in enumerate(self.cut.folds):
-            for name, letter in PARTS.items():
-                if letter in fold.sizes or letter in (TRAIN, TEST):
-                    sizes = fold.sizes.get(letter, (0, 0))
-                    self._parts[number, letter] = Counted(number, name, sizes=sizes)
+        for _ in self.cut.folds:
+            self._sums.append(np.zeros((6, 4), dtype=np.uint64))
+            counts = np.zeros((6, 5), dtype=np.int64)
+            counts[:, 3], counts[:, 4] = _FAR.max, _FAR.min
+            self._counts.append(counts)
 
-    @classmethod
-    def of_own_columns(cls, log: Log, cut: Cut) -> "Counting | None":
-        """By batches of all columns; None where one of ours is SQL, which these do not hold."""
-        names: list[str] = []
-        for each in log.table.columns.values():
-            names += [each] if isinstance(each, str) else each
-        known = log.whole.collect_schema()
-        return cls(log, cut, names) if all(name in known for name in names) else None
-
-    def add(self, batch: pl.DataFrame) -> None:
-        """Count in the next rows of the log."""
-        own = batch if self.names is None else batch.select(self.names)
+    def add(self, batch: pl.DataFrame, marks: list[npt.NDArray[np.uint8]]) -> None:
+        """Count in the next rows of the log; `marks` of cold ones, for each fold."""
         n_ids = len(self.log.users) + 1
-        pairs = row_hashes(own[:, :n_ids])
-        hashes = row_hashes(own[:, n_ids:], pairs.copy())
-        times = None
+        pairs = row_hashes(batch[:, :n_ids])
+        hashes = row_hashes(batch[:, n_ids:], pairs.copy())
+        ticks = absent = np.zeros(0, dtype=np.int64)
         if "time" in self.log.table.columns:
-            times = own.to_series(n_ids)
+            times = batch.to_series(n_ids)
+            self._dtype = times.dtype
+            if times.has_nulls():
+                absent = as_array(times.is_null()).astype(np.int64)
+                times = times.fill_null(strategy="zero")
+            ticks = as_array(times.to_physical().cast(pl.Int64))
         here = slice(self._begin, self._begin + batch.height)
-        for (fold, letter), counted in self._parts.items():
-            cut = self.cut.folds[fold]
-            mask = cut.letters[here] == letter
-            counted.add(mask, hashes, pairs, times, (cut.cold_users[here], cut.cold_items[here]))
+        for fold, cold, sums, counts in zip(
+            self.cut.folds, marks, self._sums, self._counts, strict=True
+        ):
+            count_parts(fold.letters[here], hashes, pairs, ticks, absent, cold, sums, counts)
         self._begin += batch.height
 
     def told(self) -> list[dict[str, Any]]:
         """What the manifest says of each part."""
-        return [each.told() for each in self._parts.values()]
+        found = []
+        for number, fold in enumerate(self.cut.folds):
+            sizes = fold.sizes
+            for name, letter in PARTS.items():
+                if letter not in sizes and letter not in (TRAIN, TEST):
+                    continue
+                n_rows, cold_users, cold_items, first, last = self._counts[number][letter].tolist()
+                sums = self._sums[number][letter].tolist()
+                told = {
+                    "fold": number + 1,
+                    "name": name,
+                    "rows": n_rows,
+                    "users": sizes.get(letter, (0, 0))[0],
+                    "items": sizes.get(letter, (0, 0))[1],
+                    "first_time": self._time(first, last >= first),
+                    "last_time": self._time(last, last >= first),
+                    "content": Content(n_rows, (sums[0], sums[1])).fingerprint,
+                    "pairs": Content(n_rows, (sums[2], sums[3])).fingerprint,
+                }
+                if name in ("test", "validation"):
+                    told |= {"cold_user_rows": cold_users, "cold_item_rows": cold_items}
+                found.append(told)
+        return found
+
+    def _time(self, ticks: int, is_known: bool) -> int | str | None:
+        if not is_known or self._dtype is None:
+            return None
+        value = pl.Series([ticks], dtype=pl.Int64).cast(self._dtype)[0]
+        return value if isinstance(value, int) else str(value)
 
 
-@dataclass(slots=True)
-class Counted:
-    """Counts of one part, batch by batch."""
-
-    fold: int
-    name: str
-    n_rows: int = 0
-    content: Content = field(default_factory=Content)
-    pairs: Content = field(default_factory=Content)
-    first: Any = None
-    last: Any = None
-    cold: list[int] = field(default_factory=lambda: [0, 0])
-    sizes: tuple[int, int] = (0, 0)
-
-    def add(
-        self,
-        mask: npt.NDArray[np.bool_],
-        hashes: Keys,
-        pairs: Keys,
-        times: pl.Series | None,
-        colds: tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]],
-    ) -> None:
-        """Count in the rows of a batch that are in the part."""
-        n_here = int(np.count_nonzero(mask))
-        if not n_here:
-            return
-        self.n_rows += n_here
-        self.content.add_hashes(hashes[mask])
-        self.pairs.add_hashes(pairs[mask])
-        for place, each in enumerate(colds):
-            self.cold[place] += int(np.count_nonzero(each & mask))
-        if times is not None:
-            own = times.filter(pl.Series(mask))
-            low, high = own.min(), own.max()
-            if low is not None:
-                self.first = low if self.first is None else min(self.first, low)
-                self.last = high if self.last is None else max(self.last, high)
-
-    def told(self) -> dict[str, Any]:
-        """What the manifest says of the part."""
-        marks = {"cold_user_rows": self.cold[0], "cold_item_rows": self.cold[1]}
-        return {
-            "fold": self.fold + 1,
-            "name": self.name,
-            "rows": self.n_rows,
-            "users": self.sizes[0],
-            "items": self.sizes[1],
-            "first_time": self.first if isinstance(self.first, int | None) else str(self.first),
-            "last_time": self.last if isinstance(self.last, int | None) else str(self.last),
-            "content": self.content.fingerprint,
-            "pairs": self.pairs.fingerprint,
-            **(marks if self.name in ("test", "validation") else {}),
-        }
+@kernel(allocates=False)
+def count_parts(letters, hashes, pairs, times, absent, marks, sums, counts):
+    """Rows of each letter: how many, of cold users and items, first and last time, two contents."""
+    for row in range(letters.size):
+        letter = letters[row]
+        one, two = hashes[row], pairs[row]
+        sums[letter, 0] += mix(one ^ np.uint64(0x8BB84B93962EACC9))
+        sums[letter, 1] += mix(one ^ np.uint64(0x2F58C5B3D5A1C9E7))
+        sums[letter, 2] += mix(two ^ np.uint64(0x8BB84B93962EACC9))
+        sums[letter, 3] += mix(two ^ np.uint64(0x2F58C5B3D5A1C9E7))
+        counts[letter, 0] += 1
+        counts[letter, 1] += marks[row] & 1
+        counts[letter, 2] += marks[row] >> 1
+        if times.size and not (absent.size and absent[row]):
+            counts[letter, 3] = min(counts[letter, 3], times[row])
+            counts[letter, 4] = max(counts[letter, 4], times[row])

@@ -1,7 +1,8 @@
 """Rows that leave before a split: repeats, small users and items; and after it: cold and seen."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +18,10 @@ PARTS = {
     "fold_in": FOLD_IN,
     "validation_fold_in": VALIDATION_FOLD_IN,
 }
+COLUMNS = ("users", "items", "times", "relevance", "hashes", "user_hashes", "ranks")
 Letters = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
+Spread = TypeVar("Spread", Letters, Mask)
 
 
 @dataclass(slots=True)
@@ -31,8 +34,11 @@ class Rows:
         relevance: float64; empty without.
         hashes: uint64 of user, item and time, and of the user alone; empty unless drawn by.
         ranks: int64 that orders items by id; empty unless ties are by item.
-        places: int64, where each row stands in the log; empty where all rows of it are here.
+        places: int64, where each row stands behind `begin`; empty where no row in between is left
+            out.
         dropped: rows that left, by reason.
+        begin, height: where these rows begin in the log, and how many there are with those that
+            were left out.
     """
 
     users: npt.NDArray[np.int32]
@@ -46,6 +52,66 @@ class Rows:
     n_users: int
     n_items: int
     dropped: dict[str, int] = field(default_factory=dict)
+    begin: int = 0
+    height: int = -1
+
+    def __post_init__(self) -> None:
+        if self.height < 0:
+            self.height = int(self.places.max(initial=-1)) + 1 if self.places.size else self.n
+
+    @classmethod
+    def empty(cls) -> "Rows":
+        """No rows."""
+        codes, ticks = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
+        hashes = ticks.view(np.uint64)
+        return cls(codes, codes, ticks, ticks.astype(float), hashes, hashes, ticks, ticks, 0, 0)
+
+    @property
+    def first(self) -> int:
+        """The first time."""
+        return int(self.times.min())
+
+    @property
+    def last(self) -> int:
+        """The last time."""
+        return int(self.times.max())
+
+    @property
+    def has_times(self) -> bool:
+        """Whether rows have a time."""
+        return bool(self.times.size)
+
+    @property
+    def unit(self) -> str:
+        """Seconds, where nobody says another."""
+        return "s"
+
+    @property
+    def n_kept(self) -> int:
+        """Rows that are left, as a log says it."""
+        return self.n
+
+    def survey(self) -> None:
+        """Nothing is to be read."""
+
+    def batches(self) -> "Iterator[Rows]":
+        """All rows, as one batch."""
+        yield self
+
+    def gather(self) -> "Rows":
+        """All rows."""
+        return self
+
+    def leave(self, rows: "Rows") -> None:
+        """They left already."""
+
+    def spread(self, values: Spread) -> Spread:
+        """Values of the rows that are left, laid over all rows; 0 for the others."""
+        if self.n == self.height and not self.places.size:
+            return values
+        spread = np.zeros(self.height, dtype=values.dtype)
+        spread[self.places] = values
+        return spread
 
     @property
     def n(self) -> int:
@@ -58,9 +124,9 @@ class Rows:
         if not n_left:
             return
         self.dropped[reason] = self.dropped.get(reason, 0) + n_left
-        for name in (
-            *("users", "items", "times", "relevance", "hashes", "user_hashes", "ranks", "places"),
-        ):
+        if not self.places.size:
+            self.places = np.arange(self.n)
+        for name in (*COLUMNS, "places"):
             values = getattr(self, name)
             if values.size:
                 setattr(self, name, values[kept])

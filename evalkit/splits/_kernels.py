@@ -144,15 +144,24 @@ def cut_groups(starts, laid, n_latest, letters, parts):
 
 
 @kernel(allocates=False)
-def mark_crossed(starts, laid, times, seconds, letters, by_time, by_order):
-    """Groups with a boundary of parts through equal times, and through rows equal in all."""
-    for group in range(starts.size - 1):
-        for place in range(starts[group] + 1, starts[group + 1]):
-            one, two = laid[place - 1], laid[place]
-            if letters[one] != letters[two] and times[one] == times[two]:
-                by_time[group] = True
-                if not seconds.size or seconds[one] == seconds[two]:
-                    by_order[group] = True
+def note_parts(users, items, letters, of_users, of_items, counts):
+    """Which parts each user and item is in, a bit for each letter; rows of each letter."""
+    for row in range(users.size):
+        letter = letters[row]
+        counts[letter] += 1
+        bit = np.uint8(1) << np.uint8(letter)
+        of_users[users[row]] |= bit
+        of_items[items[row]] |= bit
+
+
+@kernel(allocates=False)
+def mark_cold(users, items, letters, of_users, of_items, marks):
+    """Held-out rows whose user (bit 0) or item (bit 1) train lacks; fold-in knows users."""
+    for row in range(users.size):
+        if letters[row] == 2 or letters[row] == 3:
+            marks[row] = (of_users[users[row]] & 0b110010 == 0) + 2 * (
+                of_items[items[row]] & 0b10 == 0
+            )
 
 
 @kernel(allocates=False)

@@ -1,19 +1,20 @@
 """A log as rows of numbers: codes of users and items, times, and whatever a rule asks for."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import SplitSection
-from evalkit.errors import DataError, warn
+from evalkit.errors import BusyError, DataError, warn
 from evalkit.ids import IdPlan, Keys, as_array, as_keys, plan_ids
 from evalkit.sources import Table, reading
-from evalkit.splits._filters import Rows
+from evalkit.splits._filters import COLUMNS, Rows
 from evalkit.splits._kernels import find_codes, look_codes, refill
-from evalkit.splits.content import Content, row_hashes
+from evalkit.splits.content import row_hashes
 
 BATCH = 1 << 18
 _UNITS = {"ms": "ms", "us": "us", "ns": "ns"}
@@ -106,10 +107,7 @@ class Log:
     whole: pl.LazyFrame
     unit: str = "s"
     n_rows: int = 0
-    content: Content = field(default_factory=Content)
-    nulls: dict[str, int] = field(default_factory=dict)
     train_anyway: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    shared_times: float = 0.0
 
     @property
     def users(self) -> list[str]:
@@ -149,106 +147,248 @@ def check_log(log: Log, rule: SplitSection) -> None:
         )
 
 
-def read_rows(log: Log, rule: SplitSection) -> Rows:
-    """The rows that a rule looks at; nulls are dropped or refused and counted.
+@dataclass(slots=True)
+class LogFeed:
+    """The rows that a rule looks at, batch by batch, read again as often as somebody wants them.
+
+    Args:
+        kept: which rows of the log are looked at; None: all that have user, item and time.
+        n_rows: of the log, when it was read once.
+        dropped: rows that are not looked at, by reason.
+        first, last: time.
+    """
+
+    log: Log
+    rule: SplitSection
+    of_users: Coder
+    of_items: Coder
+    kept: npt.NDArray[np.bool_] | None = None
+    n_rows: int = -1
+    n_kept: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
+    first: int = np.iinfo(np.int64).max
+    last: int = np.iinfo(np.int64).min
+    _sample: list[npt.NDArray[np.int64]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, log: Log, rule: SplitSection, seed: int) -> "LogFeed":
+        """All rows; ids that are hashed are hashed by a seed."""
+        schema, at = log.table.frame.collect_schema(), log.table.at
+        users = {name: schema[name] for name in log.users}
+        return cls(
+            log,
+            rule,
+            Coder(plan_ids("user", [("split", at, users)], seed=seed)),
+            Coder(plan_ids("item", [("split", at, {"item": schema["item"]})], seed=seed)),
+        )
+
+    @property
+    def n_users(self) -> int:
+        """Users so far."""
+        return self.of_users.n
+
+    @property
+    def n_items(self) -> int:
+        """Items so far."""
+        return self.of_items.n
+
+    @property
+    def has_times(self) -> bool:
+        """Whether rows have a time."""
+        return "time" in self.log.table.frame.collect_schema()
+
+    def survey(self) -> None:
+        """Read the log once, if nobody did."""
+        if self.n_rows < 0:
+            for _ in self.batches():
+                pass
+
+    @property
+    def unit(self) -> str:
+        """The unit of times; told of mixed ones once."""
+        self.survey()
+        if self._sample:
+            times = np.concatenate(self._sample)
+            self.log.unit = find_unit(self.log, self.rule, times)
+            self._sample = []
+        return self.log.unit
+
+    def columns(self) -> list[pl.Expr]:
+        """What `number` reads."""
+        schema, rule = self.log.table.frame.collect_schema(), self.rule
+        ids = [*self.of_users.expressions("user"), *self.of_items.expressions("item")]
+        extra = [pl.col("time")] if "time" in schema else []
+        if rule.threshold is not None or rule.dedupe == "max":
+            extra.append(pl.col("relevance"))
+        if self._draws or rule.by == "users" or rule.ties == "item":
+            ids += [pl.col(self.log.users), pl.col("item")]
+        return [*ids, *extra]
+
+    @property
+    def _draws(self) -> bool:
+        return self.rule.by == "rows" or self.rule.order == "hash"
+
+    def batches(self) -> Iterator[Rows]:
+        """The rows, in the order of the log.
+
+        Raises:
+            DataError: nulls [null-id, null-time].
+            BusyError: the log has other rows than when it was read [input-changed].
+        """
+        begin = 0
+        with reading(self.log.table):
+            for batch in self.log.table.stream(self.columns(), most=BATCH):
+                if 0 <= self.n_rows < begin + batch.height:
+                    refuse_changed(self.log)
+                rows = self.number(batch, begin)
+                begin += batch.height
+                if self.n_rows < 0:
+                    self._note(rows)
+                yield rows
+        if 0 <= self.n_rows != begin:
+            refuse_changed(self.log)
+        self.n_rows = self.log.n_rows = begin
+
+    def whole(self, names: Sequence[str]) -> Iterator[tuple[Rows, pl.DataFrame, pl.DataFrame]]:
+        """The rows, all columns of the log, and those of them that are ours.
+
+        Args:
+            names: the log's columns that are ours, in our order.
+        """
+        ours = self.log.table.frame.collect_schema().names()
+        renamed = [pl.col(name).alias(our) for name, our in zip(names, ours, strict=True)]
+        begin = 0
+        for batch in batches_of(self.log):
+            own = batch.select(renamed)
+            if begin + batch.height > self.n_rows:
+                refuse_changed(self.log)
+            yield self.number(own.select(self.columns()), begin), batch, own
+            begin += batch.height
+        if begin != self.n_rows:
+            refuse_changed(self.log)
+
+    def with_relevance(self) -> Iterator[tuple[Rows, pl.DataFrame, pl.DataFrame]]:
+        """The rows, and our columns of the log."""
+        begin = 0
+        with reading(self.log.table):
+            for batch in self.log.table.stream([pl.all()], most=BATCH):
+                if begin + batch.height > self.n_rows:
+                    refuse_changed(self.log)
+                yield self.number(batch.select(self.columns()), begin), batch, batch
+                begin += batch.height
+        if begin != self.n_rows:
+            refuse_changed(self.log)
+
+    def _note(self, rows: Rows) -> None:
+        """What the first reading leaves: counts, first and last time, times to tell their unit."""
+        for reason, n in rows.dropped.items():
+            self.dropped[reason] = self.dropped.get(reason, 0) + n
+        self.n_kept += rows.n
+        if rows.times.size:
+            self.first = min(self.first, int(rows.times.min()))
+            self.last = max(self.last, int(rows.times.max()))
+        if self.has_times:
+            step = max(1, (self.log.table.n_rows_hint() or 0) // 100_000)
+            self._sample.append(rows.times[::step].copy())
+
+    def number(self, batch: pl.DataFrame, begin: int) -> Rows:
+        """Codes of users and items, times, and what else the rule asks for."""
+        users = self.log.users
+        kept, places, dropped = _without_nulls(batch, self, begin)
+        none = np.zeros(0, dtype=np.int64)
+        times = as_array(as_ticks(kept["time"])) if "time" in batch.columns else none
+        relevance, hashes, user_hashes, ranks = (
+            none.astype(float),
+            *[none.view(np.uint64)] * 2,
+            none,
+        )
+        if "relevance" in batch.columns:
+            values = kept["relevance"].cast(pl.Float64).fill_null(float("nan"))
+            relevance = as_array(values)
+        if self.rule.by == "users":
+            user_hashes = row_hashes(kept.select(users))
+        if self._draws:
+            keys = [*users, "item", *(["time"] if times.size else [])]
+            hashes = row_hashes(kept.select(keys))
+        if self.rule.ties == "item":
+            ranks = _ranks(kept["item"])
+        rows = Rows(
+            users=self.of_users.encode(kept, "user"),
+            items=self.of_items.encode(kept, "item"),
+            times=times,
+            relevance=relevance,
+            hashes=hashes,
+            user_hashes=user_hashes,
+            ranks=ranks,
+            places=places,
+            n_users=self.of_users.n,
+            n_items=self.of_items.n,
+            dropped=dropped,
+            begin=begin,
+            height=batch.height,
+        )
+        if self.rule.threshold is not None and self.rule.threshold_in == "all":
+            rows.keep(rows.relevance >= self.rule.threshold, "threshold")
+        if self.kept is not None:
+            here = self.kept[begin : begin + batch.height]
+            rows.keep(here[rows.places] if rows.n < rows.height else here, "left")
+        return rows
+
+    def gather(self) -> Rows:
+        """All rows at once, in memory."""
+        whole: dict[str, list[npt.NDArray[Any]]] = {}
+        for rows in self.batches():
+            places = rows.places if rows.n < rows.height else np.arange(rows.height)
+            whole.setdefault("places", []).append(places + rows.begin)
+            for name in COLUMNS:
+                whole.setdefault(name, []).append(getattr(rows, name))
+        empty = Rows.empty()
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(empty, name), *whole.get(name, [])])
+            for name in (*COLUMNS, "places")
+        }
+        rows = Rows(**columns, n_users=self.n_users, n_items=self.n_items, height=self.n_rows)
+        if self._draws:
+            _tell_copies_apart(rows)
+        return rows
+
+    def leave(self, rows: Rows) -> None:
+        """Look at these rows alone from now on."""
+        self.kept = np.zeros(self.n_rows, dtype=np.bool_)
+        self.kept[rows.places] = True
+        self.n_kept = rows.n
+        self.dropped |= rows.dropped
+        if rows.times.size and rows.n:
+            self.first, self.last = rows.first, rows.last
+
+
+def refuse_changed(log: Log) -> NoReturn:
+    """Tell that the log changed meanwhile.
 
     Raises:
-        DataError: nulls [null-id, null-time].
+        BusyError: always [input-changed].
     """
-    for seed in range(1, 100):
-        try:
-            return _read(log, rule, seed)
-        except TwoIdsShareError:
-            continue
-    raise AssertionError("no seed tells these ids apart")
-
-
-def _read(log: Log, rule: SplitSection, seed: int) -> Rows:
-    frame, users = log.table.frame, log.users
-    schema = frame.collect_schema()
-    at = log.table.at
-    of_users = Coder(plan_ids("user", [("split", at, {u: schema[u] for u in users})], seed=seed))
-    of_items = Coder(plan_ids("item", [("split", at, {"item": schema["item"]})], seed=seed))
-    columns = [*of_users.expressions("user"), *of_items.expressions("item")]
-    extra = [pl.col(name) for name in ("time", "relevance") if name in schema]
-    draws = rule.by in ("users", "rows") or rule.order == "hash"
-    if draws or rule.ties == "item":
-        columns += [pl.col(users), pl.col("item")]
-    gathered: dict[str, list[npt.NDArray[np.generic]]] = {}
-    log.n_rows = 0
-    log.nulls = {}
-    with reading(log.table):
-        for batch in log.table.stream([*columns, *extra], most=BATCH):
-            kept, places = _without_nulls(batch, log, rule)
-            found: dict[str, npt.NDArray[np.generic]] = {
-                "users": of_users.encode(kept, "user"),
-                "items": of_items.encode(kept, "item"),
-            }
-            if places is not None:
-                found["places"] = places
-            elif log.nulls:
-                found["places"] = np.arange(log.n_rows - batch.height, log.n_rows)
-            if "time" in schema:
-                found["times"] = as_array(as_ticks(kept["time"]))
-            if "relevance" in schema and (rule.threshold is not None or rule.dedupe == "max"):
-                found["relevance"] = as_array(
-                    kept["relevance"].cast(pl.Float64).fill_null(float("nan"))
-                )
-            if draws:
-                found["user_hashes"] = row_hashes(kept.select(users))
-                keys = [*users, "item", *(["time"] if "time" in schema else [])]
-                found["hashes"] = row_hashes(kept.select(keys))
-            if rule.ties == "item":
-                found["ranks"] = _ranks(kept["item"])
-            for name, values in found.items():
-                gathered.setdefault(name, []).append(values)
-    rows = _gathered(gathered, log)
-    rows.n_users, rows.n_items = of_users.n, of_items.n
-    rows.dropped |= log.nulls
-    if draws:
-        _tell_copies_apart(rows)
-    return rows
-
-
-def _gathered(gathered: dict[str, list[npt.NDArray[np.generic]]], log: Log) -> Rows:
-    def whole(name: str, dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
-        parts = gathered.pop(name, [])
-        return np.concatenate(parts) if parts else np.zeros(0, dtype=dtype)
-
-    places = gathered.get("places", [])
-    n_with_places = sum(each.size for each in places)
-    users = whole("users", np.int32)
-    if places and n_with_places < users.size:  # batches before the first null
-        gathered["places"] = [np.arange(users.size - n_with_places), *places]
-    return Rows(
-        users=users,  # type: ignore[arg-type]
-        items=whole("items", np.int32),  # type: ignore[arg-type]
-        times=whole("times", np.int64),  # type: ignore[arg-type]
-        relevance=whole("relevance", np.float64),  # type: ignore[arg-type]
-        hashes=whole("hashes", np.uint64),  # type: ignore[arg-type]
-        user_hashes=whole("user_hashes", np.uint64),  # type: ignore[arg-type]
-        ranks=whole("ranks", np.int64),  # type: ignore[arg-type]
-        places=whole("places", np.int64)  # type: ignore[arg-type]
-        if log.nulls
-        else np.arange(users.size, dtype=np.int64),
-        n_users=0,
-        n_items=0,
+    raise BusyError(
+        "the log has other rows than when it was read",
+        code="input-changed",
+        at=log.table.at,
+        hint="somebody writes to it; try again when it is whole",
     )
 
 
 def _without_nulls(
-    batch: pl.DataFrame, log: Log, rule: SplitSection
-) -> tuple[pl.DataFrame, npt.NDArray[np.int64] | None]:
-    """The rows that have user, item and time, and their places where some have not."""
-    begin = log.n_rows
-    log.n_rows += batch.height
-    bad = pl.Series("bad", [False]).new_from_index(0, batch.height)
+    batch: pl.DataFrame, feed: LogFeed, begin: int
+) -> tuple[pl.DataFrame, npt.NDArray[np.int64], dict[str, int]]:
+    """The rows that have user, item and time, their places where some have not, and how many."""
+    rule, log = feed.rule, feed.log
+    bad = None
+    dropped: dict[str, int] = {}
     kinds = {"user_key": "null_users", "item_key": "null_items", "time": "null_times"}
     for name, kind in kinds.items():
         if name not in batch.columns or not batch[name].has_nulls():
             continue
-        is_null = batch[name].is_null() & ~bad
-        log.nulls[kind] = log.nulls.get(kind, 0) + int(is_null.sum())
+        is_null = batch[name].is_null() if bad is None else batch[name].is_null() & ~bad
+        dropped[kind] = int(is_null.sum())
         policy = rule.bad_times if name == "time" else rule.null_ids
         if policy == "error":
             key = "bad_times" if name == "time" else "null_ids"
@@ -258,13 +398,13 @@ def _without_nulls(
                 at=log.table.at,
                 hint=f'{key} = "drop" under [split] counts them and leaves them out',
             )
-        if policy == "train":
+        if policy == "train" and feed.n_rows < 0:
             found = begin + np.flatnonzero(as_array(is_null))
             log.train_anyway = np.concatenate([log.train_anyway, found])
-        bad = bad | is_null
-    if not bad.any():
-        return batch, None
-    return batch.filter(~bad), begin + np.flatnonzero(as_array(~bad))
+        bad = is_null if bad is None else bad | is_null
+    if bad is None:
+        return batch, np.zeros(0, dtype=np.int64), dropped
+    return batch.filter(~bad), np.flatnonzero(as_array(~bad)), dropped
 
 
 def as_ticks(times: pl.Series) -> pl.Series:
@@ -335,10 +475,7 @@ def _unit_of(time: int) -> str:
     return next((unit for unit, limit in limits if size < limit), "ns")
 
 
-def batches_of(frame: pl.LazyFrame, log: Log) -> Iterator[pl.DataFrame]:
+def batches_of(log: Log) -> Iterator[pl.DataFrame]:
     """All columns of all rows, in the order of the log."""
-    from dataclasses import replace
-
-    table = replace(log.table, frame=frame)
     with reading(log.table):
-        yield from table.stream([pl.all()], most=BATCH)
+        yield from replace(log.table, frame=log.whole).stream([pl.all()], most=BATCH)

@@ -3,19 +3,18 @@
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from evalkit.config import SplitSection
-from evalkit.errors import BusyError, RequestError
-from evalkit.splits._cut import Cut, Fold
-from evalkit.splits._describe import Counting
-from evalkit.splits._filters import PARTS, TEST, TRAIN, VALIDATION, Mask
-from evalkit.splits._log import Log, batches_of
+from evalkit.errors import RequestError
+from evalkit.splits._cut import Cut
+from evalkit.splits._filters import PARTS, TEST, TRAIN, VALIDATION, Letters
+from evalkit.splits._log import Log
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -138,93 +137,69 @@ def fold_folder(fold: int, n_folds: int) -> str:
     return f"fold-{fold + 1}/" if n_folds > 1 else ""
 
 
-def write_parts(
-    log: Log, cut: Cut, rule: SplitSection, folder: Path, counting: Counting | None
-) -> list[Part]:
+@dataclass(slots=True)
+class Writing:
     """Every part of every fold as one Parquet file; its rows and columns are those of the log.
 
     Raises:
-        BusyError: the log has other rows than when it was read [input-changed].
-        RequestError: it has a column of a mark's name [bad-split].
+        RequestError: the log has a column of a mark's name [bad-split].
     """
-    schema = log.whole.collect_schema()
-    taken = [name for name in MARKS if name in schema]
-    if rule.mark_cold and taken:
-        raise RequestError(
-            f"the log has columns {' and '.join(taken)}, which held-out parts would get",
-            code="bad-split",
-            at=log.table.at,
-            hint="mark_cold = false under [split]",
-        )
-    n_folds = len(cut.folds)
-    letters_in = [set(np.unique(fold.letters).tolist()) for fold in cut.folds]
-    sinks: dict[tuple[int, int], tuple[_Sink, Part]] = {}
-    with ExitStack() as stack:
-        for fold, present in enumerate(letters_in):
+
+    log: Log
+    cut: Cut
+    rule: SplitSection
+    folder: Path
+    stack: ExitStack
+    _sinks: dict[tuple[int, int], tuple[_Sink, Part]] = field(default_factory=dict)
+    _begin: int = 0
+
+    def __post_init__(self) -> None:
+        taken = [name for name in MARKS if name in self.log.whole.collect_schema()]
+        if self.rule.mark_cold and taken:
+            raise RequestError(
+                f"the log has columns {' and '.join(taken)}, which held-out parts would get",
+                code="bad-split",
+                at=self.log.table.at,
+                hint="mark_cold = false under [split]",
+            )
+        n_folds = len(self.cut.folds)
+        for number, fold in enumerate(self.cut.folds):
             for name, letter in PARTS.items():
-                wanted = letter in present or letter in (TRAIN, TEST)
-                if wanted or (letter == VALIDATION and rule.validation is not None):
-                    path = f"{fold_folder(fold, n_folds)}{name}/part-0.parquet"
-                    inner = stack.enter_context(ExitStack())
-                    part = Part(fold, name, path)
-                    sinks[fold, letter] = (_Sink(folder / path, inner), part)
-        begin = 0
-        for batch in batches_of(log.whole, log):
-            end = begin + batch.height
-            if end > log.n_rows:
-                refuse_changed(log)
-            for (fold, letter), (sink, part) in sinks.items():
-                chosen = _rows_of(batch, cut.folds[fold], letter, begin, rule)
-                sink.add(chosen)
-                part.n_rows += chosen.height
-            if counting is not None:
-                counting.add(batch)
-            begin = end
-        if begin != log.n_rows:
-            refuse_changed(log)
-        for sink, _ in sinks.values():
+                wanted = fold.n_rows[letter] or letter in (TRAIN, TEST)
+                if wanted or (letter == VALIDATION and self.rule.validation is not None):
+                    path = f"{fold_folder(number, n_folds)}{name}/part-0.parquet"
+                    inner = self.stack.enter_context(ExitStack())
+                    part = Part(number, name, path)
+                    self._sinks[number, letter] = (_Sink(self.folder / path, inner), part)
+
+    def add(self, batch: pl.DataFrame, marks: list[Letters]) -> None:
+        """The next rows of the log, and marks of cold ones for each fold."""
+        here = slice(self._begin, self._begin + batch.height)
+        self._begin += batch.height
+        for (fold, letter), (sink, part) in self._sinks.items():
+            mask = self.cut.folds[fold].letters[here] == letter
+            n_rows = int(np.count_nonzero(mask))
+            if not n_rows:
+                continue
+            chosen = batch if n_rows == batch.height else batch.filter(pl.Series(mask))
+            sink.add(self._marked(chosen, marks[fold][mask], letter))
+            part.n_rows += n_rows
+
+    def end(self) -> list[Part]:
+        """All rows are here; the files are whole."""
+        for (_, letter), (sink, _) in self._sinks.items():
             if sink.n_rows == 0:
-                empty = log.whole.head(0).collect()
-                letter = PARTS[sink.path.parent.name]
-                marked = _marked(empty, np.zeros(0, bool), np.zeros(0, bool), letter, rule)
-                sink.add(marked)
+                empty = self.log.whole.head(0).collect()
+                sink.add(self._marked(empty, np.zeros(0, dtype=np.uint8), letter))
             sink.close()
-    return [part for _, part in sinks.values()]
+        return [part for _, part in self._sinks.values()]
 
-
-def _rows_of(
-    batch: pl.DataFrame, fold: Fold, letter: int, begin: int, rule: SplitSection
-) -> pl.DataFrame:
-    here = slice(begin, begin + batch.height)
-    mask = fold.letters[here] == letter
-    cold_users, cold_items = fold.cold_users[here][mask], fold.cold_items[here][mask]
-    if mask.all():
-        return _marked(batch, cold_users, cold_items, letter, rule)
-    return _marked(batch.filter(pl.Series(mask)), cold_users, cold_items, letter, rule)
-
-
-def _marked(
-    frame: pl.DataFrame, cold_users: Mask, cold_items: Mask, letter: int, rule: SplitSection
-) -> pl.DataFrame:
-    if not rule.mark_cold or letter not in (TEST, VALIDATION):
-        return frame
-    return frame.with_columns(
-        pl.Series("cold_user", cold_users), pl.Series("cold_item", cold_items)
-    )
-
-
-def refuse_changed(log: Log) -> NoReturn:
-    """Tell that the log changed meanwhile.
-
-    Raises:
-        BusyError: always [input-changed].
-    """
-    raise BusyError(
-        "the log has other rows than when it was read",
-        code="input-changed",
-        at=log.table.at,
-        hint="somebody writes to it; try again when it is whole",
-    )
+    def _marked(self, frame: pl.DataFrame, marks: Letters, letter: int) -> pl.DataFrame:
+        if not self.rule.mark_cold or letter not in (TEST, VALIDATION):
+            return frame
+        return frame.with_columns(
+            pl.Series("cold_user", marks & 1 > 0), pl.Series("cold_item", marks & 2 > 0)
+        )
 
 
 def write_assignment(cut: Cut, folder: Path) -> list[str]:

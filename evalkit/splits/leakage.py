@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from evalkit.kernels import kernel
 from evalkit.splits._clock import Clock, Days
+from evalkit.splits._feed import fitted
 from evalkit.splits._held import FAR, Codes, Held, Ticks
 from evalkit.splits._rule import PER_SECOND
 
@@ -68,9 +69,9 @@ class Leaks:
 
     def add_train(self, rows: Looked, letters: Flags) -> None:
         """The next rows of the log; those without a letter of train are passed over."""
-        self._known_users = _fitted(self._known_users, rows.n_users, 0)
-        self._known_items = _fitted(self._known_items, rows.n_items, 0)
-        self._item_first = _fitted(self._item_first, rows.n_items, FAR)
+        self._known_users = fitted(self._known_users, rows.n_users, 0)
+        self._known_items = fitted(self._known_items, rows.n_items, 0)
+        self._item_first = fitted(self._item_first, rows.n_items, FAR)
         of_rows = (rows.users, rows.items, rows.times, letters)
         self.n_train += note_train(*of_rows, self._known_users, self._known_items, self._item_first)
         if self.has_times:
@@ -205,15 +206,6 @@ class Leaks:
         if self.n_train:
             shown["items"] = by_day(self._item_first)
         return shown
-
-
-def _fitted(values: Any, size: int, fill: int) -> Any:
-    """The same values with room for more."""
-    if size <= values.size:
-        return values
-    grown = np.full(max(size, 2 * values.size), fill, dtype=values.dtype)
-    grown[: values.size] = values
-    return grown
 
 
 def _of_held(held: Held) -> dict[str, Any]:

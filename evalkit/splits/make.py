@@ -4,28 +4,38 @@ import hashlib
 import json
 import os
 import stat
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from evalkit.config import SPLIT_FILE, SPLIT_VERSION, SplitSection, read_split
 from evalkit.credentials import storing
 from evalkit.errors import RequestError
 from evalkit.runs import digest, machine_errors, private_folder
-from evalkit.sources import Guessing, open_split, reading
+from evalkit.sources import Guessing, open_split
 from evalkit.splits import manifest
-from evalkit.splits._cut import Cut, cut_rows
+from evalkit.splits._cut import Cut, cut_rows, tell_leaks
 from evalkit.splits._describe import Counting
-from evalkit.splits._filters import PARTS, TRAIN
-from evalkit.splits._log import BATCH, Log, check_log, find_unit, read_rows
+from evalkit.splits._filters import PARTS, TRAIN, Letters
+from evalkit.splits._log import (
+    Log,
+    LogFeed,
+    TwoIdsShareError,
+    batches_of,
+    check_log,
+    refuse_changed,
+)
 from evalkit.splits._rule import settle_rule
-from evalkit.splits._write import Part, refuse_changed, write_assignment, write_parts
+from evalkit.splits._write import Part, Writing, write_assignment
 from evalkit.splits.leakage import join_folds
 from evalkit.version import VERSION
 
 LEAKAGE = "leakage.json"
+NULLS = ("null_users", "null_items", "null_times")
 
 
 @dataclass(slots=True)
@@ -96,27 +106,80 @@ def make_split(
         identity = table.fingerprint()
         if out is not None and os.path.lexists(out):
             return _found(out, rule, identity)
-        rows = read_rows(log, rule)
-        log.unit = find_unit(log, rule, rows.times)
-        n_rows_kept = rows.n
-        cut = cut_rows(rows, rule, log.unit, log.n_rows, table.at)
-        for fold in cut.folds:
-            fold.letters[log.train_anyway] = TRAIN
-        told = _told(log, rule, cut, identity)
-        told["rows_looked_at"] = n_rows_kept
-        leaks = join_folds([fold.leaks for fold in cut.folds])
+        for seed in range(1, 100):
+            try:
+                feed = LogFeed.of(log, rule, seed)
+                cut = cut_rows(feed, rule, None, table.at)
+                return _finish(log, feed, cut, rule, identity, out)
+            except TwoIdsShareError:
+                continue
+    raise AssertionError("no seed tells these ids apart")
+
+
+def _finish(
+    log: Log, feed: LogFeed, cut: Cut, rule: SplitSection, identity: str | None, out: Path | None
+) -> Split:
+    """Look at all rows once more, and write what was asked for."""
+    for fold in cut.folds:
+        fold.letters[log.train_anyway] = TRAIN
+    told = _told(log, feed, rule, cut, identity)
+    with ExitStack() as stack:
+        writing = folder = None
+        if out is not None:
+            stack.enter_context(machine_errors(out))
+            folder = stack.enter_context(private_folder(out))
+            if rule.write == "parts":
+                writing = Writing(log, cut, rule, folder, stack.enter_context(ExitStack()))
+        told["parts"] = _look_again(log, feed, cut, writing)
+        leaks = join_folds(tell_leaks(cut, feed))
         told["leakage"] = {"verdict": leaks["verdict"], "counts": leaks["counts"]}
-        if out is None:
-            _describe(log, cut, rule, told, [])
-            return Split(told, None, _series(cut), True, leaks, log)
-        with machine_errors(out), private_folder(out) as folder:
-            counting = Counting.of_own_columns(log, cut) if rule.write == "parts" else None
-            parts = _write(log, cut, rule, folder, counting)
-            _describe(log, cut, rule, told, parts, folder, counting)
-            if table.fingerprint() != identity:
+        _add_files(log, cut, rule, told, writing.end() if writing is not None else [], folder)
+        if out is not None and folder is not None:
+            if log.table.fingerprint() != identity:
                 refuse_changed(log)
             _publish(folder, told, out, leaks)
     return Split(told, out, _series(cut), True, leaks, log)
+
+
+def _look_again(log: Log, feed: LogFeed, cut: Cut, writing: Writing | None) -> list[dict[str, Any]]:
+    """All rows once more: train past held-out ones, contents, files; what is told of parts."""
+    counting = Counting(log, cut)
+    names = _own_names(log) if writing is not None else None
+    kept: list[list[Letters]] = []
+    for rows, batch, own in feed.whole(names) if names is not None else feed.with_relevance():
+        marks = [fold.look(rows) for fold in cut.folds]
+        counting.add(own, marks)
+        if writing is not None and names is not None:
+            writing.add(batch, marks)
+        elif writing is not None:
+            kept.append(marks)
+    if (
+        kept and writing is not None
+    ):  # SQL made our columns: those of the log are read by themselves
+        marks = [np.concatenate(each) for each in zip(*kept, strict=True)]
+        begin = 0
+        for batch in batches_of(log):
+            end = begin + batch.height
+            writing.add(batch, [each[begin:end] for each in marks])
+            begin = end
+        if begin != log.n_rows:
+            refuse_changed(log)
+    return counting.told()
+
+
+def _own_names(log: Log) -> list[str] | None:
+    """The columns of the log that are ours, in our order; None where one of them is SQL."""
+    columns, known = log.table.columns, log.whole.collect_schema()
+    ours = log.table.frame.collect_schema()
+    users = columns["user"]
+    own: dict[str, object] = {**columns, "user_0": users}
+    if not isinstance(users, str):
+        own |= {f"user_{place}": name for place, name in enumerate(users)}
+    names = [str(own[name]) for name in ours]
+    if any(name not in known for name in names):
+        return None
+    same = all(known[n] == dtype for n, dtype in zip(names, ours.dtypes(), strict=True))
+    return names if same else None
 
 
 def _series(cut: Cut) -> list[pl.Series]:
@@ -150,8 +213,11 @@ def _split_id(rule: SplitSection, identity: str | None) -> str:
     return digest({"rule": _rule_of(rule), "inputs": identity, "version": SPLIT_VERSION})
 
 
-def _told(log: Log, rule: SplitSection, cut: Cut, identity: str | None) -> dict[str, Any]:
+def _told(
+    log: Log, feed: LogFeed, rule: SplitSection, cut: Cut, identity: str | None
+) -> dict[str, Any]:
     columns = dict(log.table.columns)
+    crossed, by_order = cut.assigned.crossed()
     return {
         "schema_version": SPLIT_VERSION,
         "evalkit": VERSION,
@@ -172,35 +238,24 @@ def _told(log: Log, rule: SplitSection, cut: Cut, identity: str | None) -> dict[
         "dropped": cut.dropped,
         "core_rounds": cut.rounds,
         "ties": {
-            "users_with_boundary_in_equal_times": cut.assigned.crossed,
-            "users_that_hang_on_row_order": cut.assigned.by_order,
+            "users_with_boundary_in_equal_times": crossed,
+            "users_that_hang_on_row_order": by_order,
         },
         "users_with_fewer_test_rows": cut.assigned.fewer,
+        "rows_looked_at": log.n_rows - sum(feed.dropped.get(each, 0) for each in NULLS),
     }
 
 
-def _write(
-    log: Log, cut: Cut, rule: SplitSection, folder: Path, counting: Counting | None
-) -> list[Part]:
-    if rule.write == "parts":
-        return write_parts(log, cut, rule, folder, counting)
-    if rule.write == "assignment":
-        write_assignment(cut, folder)
-    return []
-
-
-def _describe(
+def _add_files(
     log: Log,
     cut: Cut,
     rule: SplitSection,
     told: dict[str, Any],
     parts: list[Part],
-    folder: Path | None = None,
-    counting: Counting | None = None,
+    folder: Path | None,
 ) -> None:
-    """Counts, times, fingerprints and files of every part."""
+    """The files of every part, the assignment, or predicates."""
     written = {(part.fold, part.name): part for part in parts}
-    told["parts"] = counting.told() if counting is not None else _described(log, cut)
     for entry in told["parts"]:
         part = written.get((entry["fold"] - 1, entry["name"]))
         entry["files"] = []
@@ -208,6 +263,7 @@ def _describe(
             entry["files"] = [_file(folder, part.path)]
     told["files"] = []
     if rule.write == "assignment" and folder is not None:
+        write_assignment(cut, folder)
         told["files"] = [_file(folder, "assignment.parquet")]
     if rule.write == "where":
         _add_predicates(log, told)
@@ -217,15 +273,6 @@ def _file(folder: Path, path: str) -> dict[str, Any]:
     with (folder / path).open("rb") as stream:
         sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
     return {"path": path, "sha256": sha256, "bytes": (folder / path).stat().st_size}
-
-
-def _described(log: Log, cut: Cut) -> list[dict[str, Any]]:
-    """What stands in each part, by one more look at the rows' users, items and times."""
-    counting = Counting(log, cut)
-    with reading(log.table):
-        for batch in log.table.stream([pl.all()], most=BATCH):
-            counting.add(batch)
-    return counting.told()
 
 
 def _add_predicates(log: Log, told: dict[str, Any]) -> None:

@@ -49,7 +49,7 @@ def as_rows(table):
 def letters_of(record, library):
     table = fixture(record["fixture"])
     section = SplitSection.model_validate({"like": library, **record["rule"]})
-    cut = cut_rows(as_rows(table), settle_rule(section), "s", len(table), "record")
+    cut = cut_rows(as_rows(table), settle_rule(section), "s", "record")
     n_rows = max(row[0] for row in table) + 1
     folds = []
     for fold in cut.folds:

@@ -1,0 +1,62 @@
+"""What rules read: rows, batch by batch, as often as they want them; and what they say of them."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from evalkit.splits._filters import Letters, Rows
+
+
+class Feed(Protocol):
+    """The rows that a rule looks at, batch by batch, as often as it wants them."""
+
+    @property
+    def n_users(self) -> int: ...
+    @property
+    def n_items(self) -> int: ...
+    @property
+    def n_kept(self) -> int: ...
+    @property
+    def first(self) -> int: ...
+    @property
+    def last(self) -> int: ...
+    @property
+    def has_times(self) -> bool: ...
+    @property
+    def unit(self) -> str: ...
+
+    dropped: dict[str, int]
+
+    def survey(self) -> None: ...
+    def batches(self) -> Iterator[Rows]: ...
+    def gather(self) -> Rows: ...
+    def leave(self, rows: Rows) -> None: ...
+
+
+@dataclass(slots=True)
+class Assigned:
+    """What a rule found out about rows, and how many users hang on ties.
+
+    Args:
+        decide: letters of the next rows for each fold; called for all batches, once.
+        moments: the moments that the parts of each fold begin at, in the unit of the log.
+        crossed: users whose boundary goes through equal times; known when all is decided.
+        by_order: those of them whose parts hang on the order of rows.
+        fewer: users who give fewer test rows than asked for.
+    """
+
+    decide: Callable[[Rows], list[Letters]]
+    moments: list[dict[str, int]] = field(default_factory=list)
+    crossed: Callable[[], tuple[int, int]] = lambda: (0, 0)
+    fewer: int = 0
+
+
+def fitted(values: Any, size: int, fill: int) -> Any:
+    """The same values with room for more."""
+    if size <= values.size:
+        return values
+    grown = np.full(max(size, 2 * values.size), fill, dtype=values.dtype)
+    grown[: values.size] = values
+    return grown

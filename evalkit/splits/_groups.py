@@ -1,0 +1,270 @@
+"""The latest rows of each user or item: where each row stands among those of its group."""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.config import SplitSection
+from evalkit.kernels import kernel
+from evalkit.splits._counts import count_parts
+from evalkit.splits._feed import Assigned, Feed, fitted
+from evalkit.splits._filters import NONE, TRAIN, Letters, Rows, lay_rows
+from evalkit.splits._kernels import sort_groups
+
+Ticks = npt.NDArray[np.int64]
+_NONE = np.zeros(0, dtype=np.int64)
+A_ROW = 32  # bytes that a row takes while the rows of its group are laid side by side
+
+
+@dataclass(slots=True)
+class Groups:
+    """Rows of each group, counted, and the place of each row among them.
+
+    Where rows of each group come in their order, as in a log in the order of time, a row's place
+    is how many came before. Else times are laid by group: those of a range of groups at a time,
+    so many that they fit into the room.
+    """
+
+    rule: SplitSection
+    counts: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    is_in_order: bool = True
+    _last: Ticks = field(default_factory=lambda: np.zeros((0, 2), np.int64))
+    _reached: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    _places: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    _tied: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    _at: int = 0
+
+    def codes(self, rows: Rows) -> npt.NDArray[np.int32]:
+        """The group of each row."""
+        return rows.items if self.rule.by == "item" else rows.users
+
+    def keys(self, rows: Rows) -> tuple[Ticks, Ticks]:
+        """What orders rows of a group, and what settles where that is equal; empty: row order."""
+        if self.rule.order in ("input", "reversed"):
+            return _NONE, _NONE
+        if self.rule.order == "hash":
+            return (rows.hashes >> np.uint64(1)).view(np.int64), _NONE
+        return rows.times, rows.ranks if self.rule.ties == "item" else _NONE
+
+    def count(self, rows: Rows) -> None:
+        """The first look."""
+        n_groups = rows.n_items if self.rule.by == "item" else rows.n_users
+        self.counts = fitted(self.counts, n_groups, 0)
+        if len(self._last) < n_groups:
+            grown = np.zeros((max(n_groups, 2 * len(self._last)), 2), dtype=np.int64)
+            grown[: len(self._last)] = self._last
+            self._last = grown
+        keys, seconds = self.keys(rows)
+        is_strict = self.rule.ties == "first" and self.rule.order == "time"
+        checked = keys if self.is_in_order else _NONE
+        codes = self.codes(rows)
+        if not count_in_order(codes, checked, seconds, is_strict, self.counts, self._last):
+            self.is_in_order = False
+
+    def lay(self, feed: Feed, room: int | None) -> None:
+        """The place of each row, where rows of groups do not come in their order."""
+        n_rows = int(self.counts.sum())
+        self._places = np.empty(n_rows, dtype=np.int32)
+        self._tied = np.empty(n_rows, dtype=np.uint8)
+        room = room or max(1 << 28, 8 * n_rows)
+        ends = np.cumsum(self.counts, dtype=np.int64)
+        low, most = 0, max(1, room // A_ROW)
+        while low < self.counts.size:
+            before = int(ends[low - 1]) if low else 0
+            high = max(low + 1, int(np.searchsorted(ends, before + most, side="right")))
+            self._lay_share(feed, low, high)
+            low = high
+
+    def _lay_share(self, feed: Feed, low: int, high: int) -> None:
+        """The same for groups of some codes."""
+        parts: list[tuple[npt.NDArray[np.int32], Ticks, Ticks, Ticks]] = []
+        begin = 0
+        for rows in feed.batches():
+            codes = self.codes(rows)
+            keys, seconds = self.keys(rows)
+            if low == 0 and high == self.counts.size:
+                here = np.arange(codes.size)
+            else:
+                here = np.flatnonzero((codes >= low) & (codes < high))
+                codes, keys = codes[here], keys[here]
+                seconds = seconds[here] if seconds.size else seconds
+            parts.append((codes - np.int32(low), keys.copy(), seconds.copy(), here + begin))
+            begin += rows.n
+        codes, keys, seconds, at = (np.concatenate(each) for each in zip(*parts, strict=True))
+        del parts
+        starts, laid = lay_rows(codes, high - low)
+        settled = -at if self.rule.ties == "first" and self.rule.order == "time" else seconds
+        sort_groups(starts, laid, keys, settled, np.empty_like(laid))
+        write_places(starts, laid, keys, seconds, at, self._places, self._tied)
+
+    def begin(self) -> None:
+        """The next look sees the first rows again."""
+        self._reached = np.zeros(self.counts.size, dtype=np.int32)
+        self._at = 0
+
+    def place(self, rows: Rows) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+        """Each row's place in its group, from 0, and whether it is tied with the one before.
+
+        Bit 0: by time; bit 1: by all that orders rows.
+        """
+        if self._places.size:
+            here = slice(self._at, self._at + rows.n)
+            self._at += rows.n
+            return self._places[here], self._tied[here]
+        places, tied = np.empty(rows.n, dtype=np.int32), np.zeros(rows.n, dtype=np.uint8)
+        keys, seconds = self.keys(rows)
+        place_in_order(*(self.codes(rows), keys, seconds, self._reached, self._last, places, tied))
+        if self.rule.order == "reversed":
+            places = self.counts[self.codes(rows)] - 1 - places
+        return places, tied
+
+    def assigned(self) -> Assigned:
+        """The latest rows of each group, or a share of them."""
+        rule = self.rule
+        bounds, fewer = self._bounds()
+        left = TRAIN if rule.left_out == "train" else NONE
+        crossed = [np.zeros(self.counts.size, dtype=np.uint8) for _ in bounds]
+
+        def decide(rows: Rows) -> list[Letters]:
+            places, tied = self.place(rows)
+            folds = [np.empty(rows.n, dtype=np.uint8) for _ in bounds]
+            for bound, letters, groups in zip(bounds, folds, crossed, strict=True):
+                cut_places(self.codes(rows), places, tied, bound, left, letters, groups)
+            return folds
+
+        def count_crossed() -> tuple[int, int]:
+            by_time = max(int(np.count_nonzero(each & 1)) for each in crossed)
+            return by_time, max(int(np.count_nonzero(each & 2)) for each in crossed)
+
+        return Assigned(decide, crossed=count_crossed, fewer=fewer)
+
+    def _bounds(self) -> tuple[list[npt.NDArray[np.int32]], int]:
+        """For each fold rows of each group, those left out, of test, of validation; -1: no part."""
+        rule = self.rule
+        n_folds = rule.folds or 1
+        sizes, inverse = np.unique(self.counts, return_inverse=True)
+        by_size: dict[int, tuple[int, int]] = {}
+        bounds, fewer = [], 0
+        for fold in range(n_folds):
+            left_out = (n_folds - 1 - fold) * (rule.test if isinstance(rule.test, int) else 0)
+            of_sizes = np.zeros((sizes.size, 4), dtype=np.int32)
+            for place, size in enumerate(sizes.tolist()):
+                n_left = min(left_out, size)
+                rest = size - n_left
+                n_validation, n_test = 0, 0
+                if rest >= rule.min_rows and rest:
+                    if rest not in by_size:
+                        by_size[rest] = count_parts(rest, rule)
+                    n_validation, n_test = by_size[rest]
+                if rule.min_rows > size and rule.below_min == "drop":
+                    n_left = -1
+                of_sizes[place] = size, n_left, n_test, n_validation
+            if isinstance(rule.test, int):
+                few = (of_sizes[:, 2] < rule.test) & (sizes > 0)
+                fewer = int(np.count_nonzero(few[inverse]))
+            bounds.append(of_sizes[inverse])
+        return bounds, fewer
+
+
+def of_groups(
+    feed: Feed,
+    rule: SplitSection,
+    room: int | None,
+    note: Callable[[Rows], None] | None = None,
+) -> Groups:
+    """The rows of each group counted, and laid where they have to be.
+
+    Args:
+        note: sees each batch of the first look, too.
+    """
+    groups = Groups(rule, is_in_order=rule.order != "hash")
+    if rule.order == "hash":
+        feed = feed.gather()  # copies of a row are told apart
+    for rows in feed.batches():
+        groups.count(rows)
+        if note is not None:
+            note(rows)
+    if not groups.is_in_order:
+        groups.lay(feed, room)
+    groups.begin()
+    return groups
+
+
+@kernel(allocates=False)
+def count_in_order(codes, keys, seconds, is_strict, counts, last):
+    """Count rows of each group; whether none has less than the one before, as `keys` order them."""
+    is_in_order = True
+    for row in range(codes.size):
+        code = codes[row]
+        if keys.size and is_in_order:
+            if counts[code]:
+                is_equal = keys[row] == last[code, 0]
+                if keys[row] < last[code, 0] or (
+                    is_equal and (is_strict or (seconds.size and seconds[row] < last[code, 1]))
+                ):
+                    is_in_order = False
+            last[code, 0] = keys[row]
+            if seconds.size:
+                last[code, 1] = seconds[row]
+        counts[code] += 1
+    return is_in_order
+
+
+@kernel(allocates=False)
+def place_in_order(codes, keys, seconds, reached, last, places, tied):
+    """How many rows of each row's group came before, and whether the last of them is equal."""
+    for row in range(codes.size):
+        code = codes[row]
+        place = reached[code]
+        reached[code] = place + 1
+        places[row] = place
+        if keys.size:
+            if place and keys[row] == last[code, 0]:
+                is_same = seconds.size == 0 or seconds[row] == last[code, 1]
+                tied[row] = 3 if is_same else 1
+            last[code, 0] = keys[row]
+            if seconds.size:
+                last[code, 1] = seconds[row]
+
+
+@kernel(allocates=False)
+def write_places(starts, laid, keys, seconds, at, places, tied):
+    """Each row's place in its group, and whether the one before is equal, by rows of the log."""
+    for group in range(starts.size - 1):
+        for place in range(starts[group], starts[group + 1]):
+            row = laid[place]
+            places[at[row]] = place - starts[group]
+            found = np.uint8(0)
+            if place > starts[group]:
+                before = laid[place - 1]
+                if keys[row] == keys[before]:
+                    is_same = seconds.size == 0 or seconds[row] == seconds[before]
+                    found = np.uint8(3) if is_same else np.uint8(1)
+            tied[at[row]] = found
+
+
+@kernel(allocates=False)
+def _letter_at(place, bound, left):
+    from_end = bound[0] - 1 - place
+    if bound[1] < 0:
+        return 0
+    if from_end < bound[1]:
+        return left
+    if from_end < bound[1] + bound[2]:
+        return 3
+    return 2 if from_end < bound[1] + bound[2] + bound[3] else 1
+
+
+@kernel(allocates=False)
+def cut_places(codes, places, tied, bounds, left, letters, crossed):
+    """Letters by places; groups that have two parts in rows with one time (1), or equal (2)."""
+    for row in range(codes.size):
+        bound = bounds[codes[row]]
+        letter = _letter_at(places[row], bound, left)
+        letters[row] = letter
+        if tied[row] and letter != _letter_at(places[row] - 1, bound, left):
+            crossed[codes[row]] |= tied[row]
