@@ -15,7 +15,7 @@ import polars as pl
 
 import evalkit
 from evalkit.config import Policies
-from evalkit.metrics import POLICIES, Parameter, registry
+from evalkit.metrics import POLICIES, Parameter, registry, registry_of
 from evalkit.profiles import DEFAULT, Profile, find_profile, profile_names
 
 PAGE = Path(__file__).parent / "conventions.md"
@@ -53,6 +53,7 @@ RANKINGS = {
     "fay": (["x", "y"], [0.5, 0.4]),
     "gus": (["a", "b"], [0.5, 0.4]),  # whom the truth lacks
 }
+TRAIN = {"ann": ["x", "y"], "ben": ["y"], "dan": ["a"], "gus": ["b"]}
 BASE = {"ties": "input", "duplicates": "count"}
 SHOWN_BY = {
     "ties": "RR",
@@ -66,6 +67,7 @@ SHOWN_BY = {
     "no_relevant": "recall",
     "unknown_users": "precision(no_relevant='zero')@3",
     "zeros": "RR",
+    "list_users": "user_coverage@3",
     "round_users": "nDCG",
     "round_mean": "nDCG",
     "negative_relevance": "DCG",
@@ -112,6 +114,7 @@ def measured(metric: str, policies: Mapping[str, str | int], *, threshold: float
             metrics=[metric],
             policies={**BASE, **policies},
             threshold=threshold,
+            train=TRAIN if "list_users" in policies else None,
         )
     except evalkit.EvalkitError:
         return "refused"
@@ -141,6 +144,7 @@ def lines() -> Iterator[str]:
     yield from parameter_lines()
     yield from policy_lines()
     yield from table_lines()
+    yield from list_lines()
     yield from row_lines()
     yield from library_lines()
 
@@ -277,6 +281,39 @@ def table_lines() -> Iterator[str]:
             row.append("<br>".join(said + at_k))
         rows.append(row)
     yield from table(["library", *METRICS], rows)
+
+
+def list_lines() -> Iterator[str]:
+    yield "## Metrics of lists"
+    yield ""
+    yield (
+        "Under `--profile` a name is what the library means by it: `gini@10` of Elliot is "
+        "`evenness`. Names that are another metric here stand before a colon; options of the "
+        "library stand below, with the parameters to write: `tail_share(head='count', "
+        "ratio=3)@10`. `tests/metrics/lists/test_libraries.py` holds whole runs under these "
+        "profiles against what the libraries printed, list by list."
+    )
+    yield ""
+    rows = []
+    for each in libraries():
+        own = [written_of_lists(each, name) for name in each.metrics if is_of_lists(each, name)]
+        options = [
+            f"{name}, `{option}`: {written(each.named.get(name, name), said)}"
+            for name, table in each.options.items()
+            for option, said in table.items()
+        ]
+        if own:
+            rows.append([each.name, "<br>".join([*own, *options])])
+    yield from table(["library", "metrics of lists, and options"], rows)
+
+
+def is_of_lists(profile: Profile, name: str) -> bool:
+    return profile.named.get(name, name) in registry_of("lists")
+
+
+def written_of_lists(profile: Profile, name: str) -> str:
+    meant = written(profile.named.get(name, name), profile.metrics[name])
+    return f"{name}: {meant}" if name in profile.named else meant
 
 
 def row_lines() -> Iterator[str]:

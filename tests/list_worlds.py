@@ -50,8 +50,14 @@ def _by_user(rows: Sequence[Mapping[str, Any]]) -> dict[Any, Mapping[str, Any]]:
     return {row["user"]: row for row in rows}
 
 
-def build(raw: Mapping[str, Any], *, run: str = "run", seed: int | None = None) -> World:
-    """A world's arrays; with a seed, items and rows of lists stand in another order."""
+def build(
+    raw: Mapping[str, Any], *, run: str = "run", seed: int | None = None, draws: bool = False
+) -> World:
+    """A world's arrays; with a seed, items and rows of lists stand in another order.
+
+    Args:
+        draws: the other run is one more list of the model.
+    """
     tables = {name: _by_user(raw.get(name, ())) for name in ("train", "qrels", "run", "run_b")}
     tables["run_before"] = _by_user(raw.get("run_before", ()))
     table = {row["item"]: row for row in raw.get("items", ())}
@@ -117,8 +123,7 @@ def build(raw: Mapping[str, Any], *, run: str = "run", seed: int | None = None) 
         relevant=wanted,
         gains=np.array(gains),
         reference=ranked("run_b"),
-        earlier=(ranked("run_before"),),
-        samples=(ranked("run_b"), ranked("run_before")),
+        earlier=(ranked("run_before"), ranked("run_b"))[: 2 if draws else 1],
         targets=np.ones(len(users), dtype=bool),
     )
     return World(users, ranked(run), beside, raw)
@@ -168,7 +173,7 @@ def _groups(rows: Sequence[Any]) -> Groups:
 def shown_at(world: World, request: Request, cutoff: int) -> Shown:
     """How often the first items of all lists show each item."""
     n_items = world.beside.items.popularity.size
-    lists, rows = np.zeros(n_items, np.int64), np.zeros(n_items, np.int64)
+    lists = np.zeros(n_items, np.int64)
     exposure, by_length, by_share = np.zeros(n_items), np.zeros(n_items), np.zeros(n_items)
     values = dict(request.parameters)
     weights = np.ones(0)
@@ -179,13 +184,12 @@ def shown_at(world: World, request: Request, cutoff: int) -> Shown:
         first = world.lists.items[start : start + min(length, cutoff)].tolist()
         n_users += bool(first)
         for rank, item in enumerate(first):
-            rows[item] += 1
             exposure[item] += weights[rank] if weights.size else 0.0
         for item in set(first):
             lists[item] += 1
             by_length[item] += 1.0 / math.sqrt(len(first))
             by_share[item] += 1.0 / len(first)
-    return Shown(lists, rows, exposure, by_length, n_users, by_share)
+    return Shown(lists, exposure, by_length, n_users, by_share, cutoff)
 
 
 def measure(

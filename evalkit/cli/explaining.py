@@ -113,7 +113,7 @@ def one_profile(request: "Request", profile: "LibraryProfile", kind: str) -> Ite
     from evalkit.config import Policies
     from evalkit.metrics import policies_of_kind
 
-    defaults = {**Policies().model_dump(), **request.metric.defaults}
+    defaults = {**dict(Policies()), **request.metric.defaults}
     metric = request.metric
     yield f"What {profile.name} does otherwise than the default"
     if not profile.has_metric(metric.name, request.cutoff):
@@ -121,6 +121,7 @@ def one_profile(request: "Request", profile: "LibraryProfile", kind: str) -> Ite
     own = {**profile.policies, **profile.conventions(metric.name, request.cutoff)}
     if kind != "rankings":  # where an alias may have conventions of its own
         own |= {name: value for name, value in request.parameters if value != defaults[name]}
+        own |= dict(request.policies)
     told = False
     for name, value in own.items():
         default = defaults[name]

@@ -166,6 +166,7 @@ def _find(name: str, followed: "LibraryProfile | None") -> "list[tuple[str, Requ
                 metrics=registry_of(kind),
                 conventions=None if followed is None else followed.of(kind).conventions,
                 policies=policies_of_kind(kind),
+                named=None if followed is None else followed.of(kind).named,
                 at=lambda number: f"evalkit explain {name}",
             )
         except EvalkitError as error:

@@ -351,11 +351,11 @@ def _shown(counted: Counted, columns: Columns, request: Request, n_items: int) -
         weighed[counted.items] = words[:, 0] * (2.0**WORD / UNIT) + words[:, 1] / UNIT
     return Shown(
         lists=lists,
-        rows=lists,
         exposure=weighed,
         by_length=weighed,
         n_users=counted.n_users,
         by_share=weighed,
+        cutoff=cutoff,
     )
 
 

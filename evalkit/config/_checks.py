@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from itertools import pairwise
 
 from evalkit.config._complaints import show
@@ -15,6 +16,7 @@ from evalkit.config._named import (
 )
 from evalkit.config._places import Key, spell
 from evalkit.config._problems import Problems
+from evalkit.config._profiles import named_by
 from evalkit.config._records import SELECTED, is_path_of
 from evalkit.config._variables import SECTIONS, tables_of
 from evalkit.errors import EvalkitError, nearest
@@ -244,13 +246,15 @@ def _metrics_of(tree: Mapping[str, object], problems: Problems) -> list[Request]
         except EvalkitError as error:
             problems.add_error(("metrics", "files"), error)
             return []
+    parse = partial(
+        parse_metrics,
+        metrics=metrics,
+        policies=policies_of_kind(kind),
+        named=named_by(tree, kind, metrics),
+    )
+    names = [name for _, name in texts]
     try:
-        found = parse_metrics(
-            [name for _, name in texts],
-            metrics=metrics,
-            policies=policies_of_kind(kind),
-            at=lambda number: problems.places.at((*key, texts[number][0])),
-        )
+        found = parse(names, at=lambda number: problems.places.at((*key, texts[number][0])))
     except EvalkitError as error:
         problems.add_error(key, error)
         return []
@@ -272,12 +276,7 @@ def _metrics_of(tree: Mapping[str, object], problems: Problems) -> list[Request]
             continue
         where = problems.places.at(place)
         try:
-            leading = parse_metrics(
-                [name],
-                metrics=metrics,
-                policies=policies_of_kind(kind),
-                at={0: where}.__getitem__,
-            )
+            leading = parse([name], at={0: where}.__getitem__)
         except EvalkitError as error:
             problems.add_error(place, error)
             continue

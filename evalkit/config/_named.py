@@ -5,6 +5,7 @@ from typing import cast
 
 from evalkit.config._places import Key
 from evalkit.config._problems import Problems
+from evalkit.config._profiles import named_by
 from evalkit.config._variables import SECTIONS
 from evalkit.errors import EvalkitError
 from evalkit.metrics import (
@@ -44,8 +45,9 @@ def requests_named(names: Sequence[object], tree: Mapping[str, object]) -> list[
     texts = [name for name in names if isinstance(name, str) and name not in combined]
     kind = kind_of({section for section in SECTIONS if tree.get(section, []) != []})
     metrics = known_metrics(kind if kind in ("ratings", "labels") else "rankings")
+    named, policies = named_by(tree, kind, metrics), policies_of_kind(kind)
     try:
-        found = parse_metrics(texts, metrics=metrics, policies=policies_of_kind(kind))
+        found = parse_metrics(texts, metrics=metrics, policies=policies, named=named)
     except EvalkitError:
         return []  # told elsewhere, or a metric of the user's own
     if len(texts) < len(names) and combined:

@@ -39,6 +39,9 @@ class Policies(Record):
     empty_ranking: Annotated[str, OneOf("empty_ranking")] = default_of("empty_ranking")
     no_relevant: Annotated[str, OneOf("no_relevant")] = default_of("no_relevant")
     zeros: Annotated[str, OneOf("zeros")] = default_of("zeros")
+    list_users: Annotated[
+        str, OneOf("list_users"), Field(exclude_if=lambda value: value == default_of("list_users"))
+    ] = default_of("list_users")
     unknown_users: Literal["skip", "count", "error"] = key(
         "skip",
         "A ranked user that the truth lacks; always counted in the report. count: as "

@@ -1,6 +1,7 @@
 """How a profile, the policies set by hand and the metrics' own conventions come together."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -111,6 +112,18 @@ def _policies_of(profile: Profile) -> Policies:
     raise AssertionError("policies with an error have an error")
 
 
+def named_by(
+    tree: Mapping[str, object], kind: str, metrics: Mapping[str, Metric] | None
+) -> Mapping[str, str]:
+    """The names that the profile gives to metrics; what is wrong with it is told elsewhere."""
+    match tree.get("metrics"):
+        case {"profile": str() as profile} if profile != DEFAULT:
+            with suppress(EvalkitError):
+                rows = kind if kind in ("ratings", "labels") else "rankings"
+                return find_profile(profile, metrics=metrics).of(rows).named
+    return {}
+
+
 def requests_of(config: Asking, names: Sequence[str]) -> list[Request]:
     """What is asked for, with the parameters and policies that each metric follows.
 
@@ -131,6 +144,7 @@ def requests_of(config: Asking, names: Sequence[str]) -> list[Request]:
         metrics=metrics_of(config.metrics, config.kind),
         conventions=conventions,
         policies=policies_of_kind(config.kind),
+        named=config.profile.named,
     )
     if config.kind != "rankings":
         return parsed

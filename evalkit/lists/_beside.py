@@ -3,16 +3,18 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.config import ItemsTable
+from evalkit.config import ItemsTable, Policies
 from evalkit.ids import ITEM, ITEM_KEY, IdPlan, Keys
 from evalkit.kernels import kernel
 from evalkit.lists._codes import ItemCodes
 from evalkit.lists._facts import ItemFacts
+from evalkit.lists._first_rows import find_first_rows
 from evalkit.lists._popularity import Popularity, count_popularity
 from evalkit.lists._table import ItemTable, read_items
 from evalkit.metrics import Beside, Items, Lists, Request, Values, measure_lists, needs_of
@@ -24,6 +26,8 @@ OF_USERS = frozenset({"history", "relevant", "reference", "earlier", "users"})
 NAMED = 3  # items that a warning names
 
 Measured = npt.NDArray[np.float64]
+NDInts = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(slots=True)
@@ -35,12 +39,14 @@ class ListWork:
         codes: of the items of all logs.
         popularity: of the training log, where somebody asks.
         table: of items, where there is one.
+        first_rows: of each item in the training log, where somebody asks.
     """
 
     requests: tuple[Request, ...]
     codes: ItemCodes
     popularity: Popularity | None = None
     table: ItemTable | None = None
+    first_rows: NDInts | None = None
     needs: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -67,12 +73,16 @@ class ListWork:
             work.table = read_items(table, section, work.codes, groups)
         if train is not None and work.needs & {"train", "history"}:
             work.popularity = count_popularity(train, users, work.codes)
+            if any(dict(each.parameters).get("head") == "first" for each in requests):
+                work.first_rows = find_first_rows(train, work.codes)
         return work
 
     @property
     def depth(self) -> int | None:
         """The deepest cutoff; None for whole lists."""
         cutoffs = [each.cutoff for each in self.requests]
+        if any(dict(each.parameters).get("unknown") == "no_rank" for each in self.requests):
+            return None  # items behind a cutoff move up
         return None if None in cutoffs else max(each for each in cutoffs if each is not None)
 
     @property
@@ -111,7 +121,12 @@ class ListWork:
             earlier: of each model its own lists before, the last ones first.
         """
         beside = self.beside(truth, train, targets)._replace(reference=reference)
-        return Measure(beside, ItemFacts.of(beside.items, self.codes.stable_hashes()), earlier)
+        relevant = truth.pairs.n_relevant > 0
+        has_train = np.zeros(truth.n_users, dtype=np.bool_)
+        if train is not None:
+            has_train[truth.codes_of(train.pairs.users[train.pairs.counts > 0])] = True
+        facts = ItemFacts.of(beside.items, self.codes.stable_hashes())
+        return Measure(beside, facts, earlier, Users(relevant, has_train))
 
     def unknown_rows(self, items: Items, lists: Lists) -> tuple[int, int, tuple[str, ...]]:
         """Rows of lists, rows of items that their table lacks, and the first of these items."""
@@ -142,6 +157,7 @@ class ListWork:
             genres=None if table is None else table.genres_of(n),
             vectors=None if table is None else table.vectors_of(n),
             groups={} if table is None else table.groups_of(n),
+            first_rows=_padded(self.first_rows, n),
         )
 
     def _rows_of(self, pairs: UserItems, truth: Truth) -> tuple[Lists, Measured]:
@@ -232,8 +248,23 @@ def rows_of(lists: Lists, users: npt.NDArray[np.int64]) -> Lists:
     return Lists(lists.starts[users], lists.lengths[users], lists.items)
 
 
+def _padded(first_rows: NDInts | None, n: int) -> NDInts | None:
+    """First rows of all items, also of those that were met after train, which lacks them."""
+    if first_rows is None:
+        return None
+    nowhere = int(first_rows.max(initial=0)) + 1
+    return np.pad(first_rows, (0, n - first_rows.size), constant_values=nowhere)
+
+
 def _if_any(lists: Lists | None, users: npt.NDArray[np.int64]) -> Lists | None:
     return None if lists is None else rows_of(lists, users)
+
+
+class Users(NamedTuple):
+    """Which users have a relevant item, and a train row: bool[n_users]."""
+
+    relevant: Mask
+    trained: Mask
 
 
 class Measure:
@@ -243,12 +274,17 @@ class Measure:
         beside: what stands beside the lists of all users.
         facts: what is known of the items, whatever their codes.
         earlier: of each model its own lists before, the last ones first.
+        users: what is known of them.
     """
 
     def __init__(
-        self, beside: Beside, facts: ItemFacts, earlier: Mapping[str, tuple[Lists, ...]]
+        self,
+        beside: Beside,
+        facts: ItemFacts,
+        earlier: Mapping[str, tuple[Lists, ...]],
+        users: Users,
     ) -> None:
-        self.beside, self.facts, self.earlier = beside, facts, earlier
+        self.beside, self.facts, self.earlier, self.users = beside, facts, earlier, users
         self._tables: dict[Request, tuple[object, ...]] = {}
         self._lock = Lock()
 
@@ -260,21 +296,30 @@ class Measure:
         if earlier is None:  # others have been there before
             other = next(iter(self.earlier.values()))[0]
             earlier = (other._replace(lengths=np.zeros_like(other.lengths)),)
-        return Measure(self.beside._replace(earlier=earlier), self.facts, {})
+        return Measure(self.beside._replace(earlier=earlier), self.facts, {}, self.users)
+
+    def who_counts(self, request: Request, policies: Policies, present: Mask) -> Mask:
+        """bool[n_users]: who counts in a request, of which `present` have a list."""
+        if policies.list_users == "list":
+            targets = self.beside.targets
+            return present if targets is None or "users" not in needs_of(request) else targets
+        if policies.list_users == "all":
+            return present & self.users.relevant & self.users.trained
+        return self.users.relevant if policies.list_users == "relevant" else self.users.trained
 
     def values(
         self,
         request: Request,
         cutoffs: npt.NDArray[np.int64],
         lists: Lists | None,
-        present: npt.NDArray[np.bool_],
+        counted: Mask,
         users: npt.NDArray[np.int64],
     ) -> Measured:
         """float64[n_users, n_cutoffs] of a block of users; NaN where left out.
 
         Args:
             lists: of all users; None where there are none.
-            present: of all users, whether they have a list.
+            counted: of all users, whether they count.
         """
         rules = request.metric.lists
         out = np.full((users.size, cutoffs.size), np.nan)
@@ -282,9 +327,6 @@ class Measure:
             return out
         mine = rows_of(lists, users)
         measure_lists(request, mine, cutoffs, self._tables_of(request, users), out)
-        counted = present
-        if "users" in needs_of(request) and self.beside.targets is not None:
-            counted = self.beside.targets
         out[~counted[users]] = np.nan
         return out
 
@@ -296,13 +338,14 @@ class Measure:
         self,
         requests: Sequence[Request],
         lists: Lists,
-        present: npt.NDArray[np.bool_],
+        counted: Mask,
         users: npt.NDArray[np.int64],
     ) -> Measured:
         """float64[n_users, n_sums], what some users add to the sums of requests; NaN without.
 
         Args:
-            lists, present: of all users, as `values` takes them.
+            lists: of all users.
+            counted: bool[n_users], who counts.
         """
         mine, found = rows_of(lists, users), []
         for each in requests:
@@ -311,7 +354,7 @@ class Measure:
             measure_lists(each, mine, cutoffs, self._tables_of(each, users), out)
             found.append(out[:, 0])
         values = np.concatenate(found, axis=1)
-        values[~present[users]] = np.nan
+        values[~counted[users]] = np.nan
         return values
 
     def _tables_of(self, request: Request, users: npt.NDArray[np.int64]) -> tuple[object, ...]:

@@ -50,7 +50,6 @@ from evalkit.kernels.stack import ROOM, room
 
 from ._combined import combine
 from ._declare import (
-    NO_CUTOFF,
     Combination,
     Example,
     Hits,
@@ -83,7 +82,7 @@ from ._lists import (
     of_items,
 )
 from ._measuring import digest_of, family_of, measure_lists, needs_of
-from ._parameters import Parameter, Value, Values, choice, number, text
+from ._parameters import NO_CUTOFF, Parameter, Value, Values, choice, number, text
 from ._policies import BOUNDS, EXACT, POLICIES, TIED
 from ._registry import FOLDERS, known_metrics, load_metric_files, registry, registry_of, tiers
 from ._rows import at_threshold, of_counts, of_kernel, over_rows_or_groups, over_rows_or_users

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from evalkit.kernels import Kernel
 
 from ._lists import Beside, Family, ListRules, Need, Needs, Weighing
-from ._parameters import Parameter, Value, Values, write_value
+from ._parameters import NO_CUTOFF, Parameter, Value, Values, write_value
 from ._sums import ROWS, OfSums, of_sums, ratio
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ Kind = Literal["rankings", "lists", "ratings", "labels"]
 GROUPED = ("over", "weighting")
 SAYS_OF_WHAT = (*GROUPED, "threshold", "rule", "at")  # not how a value is made
 
-NO_CUTOFF = 2**62  # "no cutoff" as kernels see it
 
 View = Literal["relevant", "judged"]
 

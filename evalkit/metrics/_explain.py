@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from textwrap import wrap
 
 from ._declare import (
-    NO_CUTOFF,
     Example,
     Hits,
     Metric,
@@ -14,7 +13,7 @@ from ._declare import (
     TiedHits,
     View,
 )
-from ._parameters import Parameter, Value, write_value
+from ._parameters import NO_CUTOFF, Parameter, Value, write_value
 from ._registry import registry
 from .sampling import bias_variance, most_likely
 

@@ -32,6 +32,7 @@ class _Spelling:
     metric: Metric
     fixed: Mapping[str, Value]
     alias: str | None = None  # one that fixes parameters, as GAUC does
+    is_own: bool = False  # the alias is a profile's, whose conventions alone hold
 
 
 def parse_metrics(
@@ -40,6 +41,7 @@ def parse_metrics(
     metrics: Mapping[str, Metric] | None = None,
     conventions: Conventions | None = None,
     policies: Mapping[str, Parameter] = POLICIES,
+    named: Mapping[str, str] | None = None,
     at: Callable[[int], str] | None = None,
 ) -> list[Request]:
     """One request for each metric and cutoff, in the order given, each once.
@@ -51,13 +53,14 @@ def parse_metrics(
             say; a profile has them. Asked with an alias that fixes parameters too, whose
             conventions win over what it fixes.
         policies: those that a metric alone may be given.
+        named: names that mean another metric here, each a key of `conventions`; a profile's.
         at: the place of a name in its source, for errors.
     Raises:
         RequestError: all problems together, as one `Errors` if there are several
             [unknown-metric, unknown-parameter, bad-parameter-value, bad-cutoff,
             bad-metric-syntax].
     """
-    known = _Spellings(metrics if metrics is not None else known_metrics("rankings"))
+    known = _Spellings(metrics if metrics is not None else known_metrics("rankings"), named or {})
     requests: list[Request] = []
     errors: list[EvalkitError] = []
     for place, name in enumerate(names):
@@ -117,20 +120,23 @@ def _request(
     """What was written wins over the conventions, and these over the defaults."""
     metric = spelling.metric
     of_alias = conventions(spelling.alias, cutoff) if spelling.alias is not None else {}
-    values = {**conventions(metric.name, cutoff), **spelling.fixed, **of_alias, **written}
+    own = {} if spelling.is_own else conventions(metric.name, cutoff)
+    values = {**own, **spelling.fixed, **of_alias, **written}
     names = {each.name for each in metric.parameters}
     parameters = {name: value for name, value in values.items() if name in names}
     policies = {name: value for name, value in values.items() if name not in names}
-    asked = _as_written(metric, name, cutoff, written, conventions(metric.name, cutoff))
+    asked = _as_written(spelling, name, cutoff, written, of_alias if spelling.is_own else own)
     request = metric.follow(cutoff, parameters, policies, {**spelling.fixed, **written})
     return replace(request, asked=asked)
 
 
 def _as_written(
-    metric: Metric, name: str, cutoff: int | None, written: Values, convention: Values
+    spelling: _Spelling, name: str, cutoff: int | None, written: Values, convention: Values
 ) -> str:
     """How a metric was asked for, in the letters of its name and without what is so anyway."""
+    metric = spelling.metric
     known = [metric.name, *(alias.partition("(")[0] for alias in metric.aliases)]
+    known = [spelling.alias or "", *known] if spelling.is_own else known
     numbered = metric.name + name[len(metric.name) :]  # F2
     name = next((each for each in known if fold(each) == fold(name)), numbered)
     usual = {**metric.defaults, **convention}
@@ -146,13 +152,17 @@ def _as_written(
 class _Spellings:
     """The names of metrics, each tier of them spelled out when one is looked for."""
 
-    def __init__(self, metrics: Mapping[str, Metric]) -> None:
+    def __init__(self, metrics: Mapping[str, Metric], named: Mapping[str, str]) -> None:
         self.metrics = metrics
+        self._named = {fold(name): (name, metric) for name, metric in named.items()}
         self._known: list[dict[str, _Spelling]] = []
         self._left = tiers(metrics)
 
     def find(self, name: str) -> _Spelling | None:
         """What is meant by a name."""
+        alias, metric = self._named.get(fold(name), ("", ""))
+        if metric and metric in self.metrics:
+            return _Spelling(self.metrics[metric], {}, alias, is_own=True)
         for known in self._known:
             if (found := _find(name, known)) is not None:
                 return found

@@ -16,7 +16,7 @@ KINDS = ("rankings", "ratings", "labels")
 
 def policies_of_kind(kind: str) -> Mapping[str, Parameter]:
     """The policies that one metric alone may be given; those of rows hold for a whole run."""
-    return POLICIES if kind == "rankings" else {}
+    return POLICIES if kind in ("rankings", "lists") else {}
 
 
 def over(request: Request) -> str:

@@ -26,7 +26,7 @@ order.
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ._parameters import Value, Values, choice, number
+from ._parameters import NO_CUTOFF, Value, Values, choice, number
 
 if TYPE_CHECKING:
     from numpy import bool_, float64, int32, int64, uint64
@@ -122,8 +122,7 @@ class Beside(NamedTuple):
 
     `history`: items of their own train rows; `relevant`: their right answers; `gains` float64,
     beside `relevant.items`; `reference`: lists of another model; `earlier`: lists of the model
-    itself, the last ones first; `samples`: other lists that a stochastic model drew; `targets`
-    bool[n_users]: who should have got a list.
+    itself, the last ones first; `targets` bool[n_users]: who should have got a list.
     """
 
     items: Items
@@ -132,25 +131,24 @@ class Beside(NamedTuple):
     gains: "NDArray[float64] | None" = None
     reference: Lists | None = None
     earlier: tuple[Lists, ...] = ()
-    samples: tuple[Lists, ...] = ()
     targets: "NDArray[bool_] | None" = None
 
 
 class Shown(NamedTuple):
     """How often the first k ranks of all lists show each item.
 
-    `lists` int64[n_items]: lists that show it; `rows` int64[n_items]: rows that do (more where a
-    list repeats an item); `exposure` float64[n_items]: sum of the attention of these rows;
-    `by_length` float64[n_items]: sum of 1 / sqrt(length of the list) over the lists; `by_share`:
-    of 1 / length; `n_users`: with a list; None where nothing needs it.
+    `lists` int64[n_items]: lists that show it; `exposure` float64[n_items]: sum of the attention of
+    all rows that do; `by_length` float64[n_items]: sum of 1 / sqrt(length of the list) over the
+    lists; `by_share`: of 1 / length; `n_users`: with a list; `cutoff`: k, or `NO_CUTOFF`; None
+    where nothing needs it.
     """
 
     lists: "NDArray[int64]"
-    rows: "NDArray[int64]"
     exposure: "NDArray[float64]"
     by_length: "NDArray[float64]"
     n_users: int
     by_share: "NDArray[float64] | None" = None
+    cutoff: int = NO_CUTOFF
 
 
 Needs = Callable[[Values], "tuple[Need, ...]"]

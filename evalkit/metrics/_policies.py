@@ -99,6 +99,16 @@ ZEROS = choice(
     },
     doc="A user whose value is 0.",
 )
+LIST_USERS = choice(
+    "list_users",
+    {
+        "list": "who has a list",
+        "relevant": "who has a relevant item; a list that is missing is an empty one",
+        "train": "who has a train row; a list that is missing is an empty one",
+        "all": "who has a list, a relevant item and a train row",
+    },
+    doc="Who counts in metrics of lists.",
+)
 EXACT = 17  # decimals: more than a float64 below 1 has
 ROUND_USERS = number(
     "round_users",
@@ -130,6 +140,7 @@ POLICIES = {
         EMPTY_RANKING,
         NO_RELEVANT,
         ZEROS,
+        LIST_USERS,
         ROUND_USERS,
         ROUND_MEAN,
     )

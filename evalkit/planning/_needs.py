@@ -3,12 +3,18 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from evalkit.config import Config
+from evalkit.config import Config, policies_of
 from evalkit.errors import EvalkitError, RequestError
 from evalkit.metrics import Request, needs_of
 from evalkit.sources import Table
 
 COLUMNS = ("genres", "vector", "published")  # of the table of items
+OF_WHO: dict[str, tuple[str, ...]] = {
+    "list": (),
+    "relevant": ("relevant",),
+    "train": ("train",),
+    "all": ("relevant", "train"),
+}
 OF_ITEMS = ("items", "by", *COLUMNS)
 
 
@@ -55,7 +61,8 @@ def lacking(config: Config, opened: Mapping[str, Sequence[Table]]) -> list[Evalk
     asking: dict[str, list[str]] = {}
     columns: list[str] = []
     for request in config.requests:
-        for need in needs_of(request):
+        who = policies_of(request, config.policies).list_users
+        for need in (*needs_of(request), *(OF_WHO[who] if request.metric.lists else ())):
             if need in OF_ITEMS and config.items is None:
                 columns += [need] if need in COLUMNS else []
                 columns += [str(dict(request.parameters)["by"])] if need == "by" else []

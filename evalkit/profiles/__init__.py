@@ -14,6 +14,10 @@ A file of this folder, or one of a user's own, whole:
     [metrics]                           # parameters, and policies of one metric alone
     nDCG = { gain = "exp2" }
     "RR@k" = { ties = "item-text" }     # with a cutoff
+    gini = { metric = "evenness", over = "m-1" }    # what the library calls so is another metric
+
+    [options.tail_share]                # of the library, as it writes them
+    "tail_ratio=3" = { head = "count", ratio = 3 }
 
     [[differs]]                         # what no parameter reproduces
     what = "which of two equal items comes first"

@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import cast
@@ -24,10 +25,11 @@ FOLDER = Path(__file__).parent
 SUFFIX = ".toml"
 MAX_BYTES = 1 << 20
 TEXTS = ("name", "about", "version", "like", "path", "looks_at")
-TABLES = ("policies", "metrics")
+TABLES = ("policies", "metrics", "options")
 LISTS: Mapping[str, tuple[str, str]] = {"differs": ("what", "why"), "errors": ("version", "what")}
 PATHS = ("hits", "whole lists")
 ORDERS = ("ranks", "scores")
+MEANT = "metric"  # the key of a metric's table that says which one is meant
 OF_ROWS = tuple(kind for kind in KINDS if kind != "rankings")
 
 
@@ -123,6 +125,8 @@ def _read(
         metrics=said.metrics,
         differs=said.differs,
         errors=said.errors,
+        named=said.named,
+        options=said.options,
         file=place,
         rows=rows,
     )
@@ -139,11 +143,21 @@ def _conventions(
     """What one table says of one kind, on top of what the base says of it."""
     under = base.of(kind) if base is not None else None
     found: dict[str, Values] = dict(under.metrics) if under is not None else {}
-    for name, values in cast("dict[str, Values]", section.get("metrics", {})).items():
-        spelled, problems = _checked(name, values, kind, metrics, f"{at}metrics.{name}")
-        errors += problems
+    named = dict(under.named) if under is not None else {}
+    options = dict(under.options) if under is not None else {}
+    checking = _Known(kind, metrics, is_own=at.startswith(str(FOLDER)))
+    for name, said in cast("dict[str, Values]", section.get("metrics", {})).items():
+        values, place = dict(said), f"{at}metrics.{name}"
+        meant = str(values.pop(MEANT, name))
+        spelled = checking.check(meant, values, place, errors)
+        if spelled is not None and MEANT in said:
+            named[name], spelled = spelled, name
         if spelled is not None:
-            found[spelled] = {**found.get(spelled, {}), **values}
+            found[spelled] = {**({} if MEANT in said else found.get(spelled, {})), **values}
+    for name, table in cast("dict[str, dict[str, Values]]", section.get("options", {})).items():
+        for option, own in table.items():
+            checking.check(named.get(name, name), own, f"{at}options.{name}.{option}", errors)
+        options[name] = {**options.get(name, {}), **table}
     policies = cast(Values, section.get("policies", {}))
     for name, value in policies.items():
         known = POLICIES.get(name)  # those of a run alone are checked with the run's
@@ -157,6 +171,8 @@ def _conventions(
         metrics=found,
         differs=tuple(Difference(each["what"], each["why"]) for each in differs),
         errors=tuple(Fault(each["version"], each["what"]) for each in faults),
+        named=named,
+        options=options,
     )
 
 
@@ -209,13 +225,26 @@ def _form_errors(
             yield _bad(f"{value!r} is not a table", at)
         elif key in OF_ROWS and isinstance(value, dict):
             yield from _form_errors(value, at, (*TABLES, *LISTS))
-        elif key == "metrics" and isinstance(value, dict):
-            for name, values in value.items():
+        elif key in ("metrics", "options") and isinstance(value, dict):
+            tables = value.items()
+            if key == "options":
+                tables = {**value, **_nested(value)}.items()
+            for name, values in tables:
                 if not isinstance(values, dict):
                     yield _bad(f"{values!r} is not a table", f"{at}.{name}", f"{name} = {{ }}")
         elif key in LISTS and not _are_records(value, LISTS[key]):
             wanted = " and ".join(LISTS[key])
             yield _bad(f"{key} is a list of tables with {wanted}", at, f"write [[{key}]]")
+
+
+def _nested(tables: Mapping[str, object]) -> dict[str, object]:
+    """The values of tables in a table, each by its name."""
+    return {
+        f"{name}.{key}": value
+        for name, table in tables.items()
+        if isinstance(table, dict)
+        for key, value in table.items()
+    }
 
 
 def _are_records(value: object, keys: tuple[str, str]) -> bool:
@@ -239,28 +268,43 @@ def _spelled(name: str, metrics: Mapping[str, Metric]) -> tuple[Metric, str] | N
     return None
 
 
-def _checked(
-    name: str, values: Values, kind: str, metrics: Mapping[str, Metric], at: str
-) -> tuple[str | None, list[EvalkitError]]:
-    """The one spelling of a metric, or of an alias that fixes parameters; what is wrong with it."""
-    bare, suffix = (name[:-2], "@k") if name.endswith("@k") else (name, "")
-    found = next((each for tier in tiers(metrics) if (each := _spelled(bare, tier))), None)
-    if found is None:
-        return None, [unknown_metric(bare, metrics, at)]
-    metric, named = found
-    known = {**policies_of_kind(kind), **{each.name: each for each in metric.parameters}}
-    problems: list[EvalkitError] = []
-    for parameter, value in values.items():
-        if parameter not in known:
-            close = nearest(parameter, known)
-            problems.append(
-                RequestError(
-                    f"{metric.name} has no parameter {parameter!r}",
-                    code="unknown-parameter",
-                    at=at,
-                    hint=f"did you mean {close!r}?" if close else "",
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a profile's metrics are held against.
+
+    Args:
+        is_own: the profile is one that evalkit brings, whose metrics of lists are held against
+            their files by a test alone: to read those files takes longer than a small run.
+    """
+
+    kind: str
+    metrics: Mapping[str, Metric]
+    is_own: bool
+
+    def check(self, name: str, values: Values, at: str, errors: list[EvalkitError]) -> str | None:
+        """The one spelling of a metric, or of an alias that fixes parameters."""
+        bare, suffix = (name[:-2], "@k") if name.endswith("@k") else (name, "")
+        known_tiers = list(tiers(self.metrics))[: 1 if self.is_own else None]
+        found = next((each for tier in known_tiers if (each := _spelled(bare, tier))), None)
+        if found is None and self.is_own:
+            return name
+        if found is None:
+            errors.append(unknown_metric(bare, self.metrics, at))
+            return None
+        metric, spelled = found
+        known = {**policies_of_kind(self.kind), **{each.name: each for each in metric.parameters}}
+        for parameter, value in values.items():
+            if parameter not in known:
+                close = nearest(parameter, known)
+                errors.append(
+                    RequestError(
+                        f"{metric.name} has no parameter {parameter!r}",
+                        code="unknown-parameter",
+                        at=at,
+                        hint=f"did you mean {close!r}?" if close else "",
+                    )
                 )
-            )
-        elif not known[parameter].accepts(value):
-            problems.append(_bad_value(metric.name, parameter, known[parameter].domain, value, at))
-    return named + suffix, problems
+            elif not known[parameter].accepts(value):
+                domain = known[parameter].domain
+                errors.append(_bad_value(metric.name, parameter, domain, value, at))
+        return spelled + suffix

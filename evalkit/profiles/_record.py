@@ -7,6 +7,7 @@ from typing import Literal
 from evalkit.metrics import Value, Values
 
 DEFAULT = "evalkit"
+OF_RANKINGS = ("rankings", "lists")
 
 ReadingPath = Literal["hits", "whole lists"]
 
@@ -35,6 +36,8 @@ class RowConventions:
     metrics: Mapping[str, Values] = field(default_factory=dict)
     differs: tuple[Difference, ...] = ()
     errors: tuple[Fault, ...] = ()
+    named: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Mapping[str, Values]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,8 @@ class Profile:
         policies: of a run.
         metrics: the metrics that the library has, with parameters and policies of theirs; a key
             that ends in `@k` holds where a cutoff is given, and wins over the one without.
+        named: keys of `metrics` that mean another metric here, and which.
+        options: of a key of `metrics`, what an option of the library's sets beside.
         file: where it was read.
         rows: what it says of ratings and of labels, where it says something; the rest is about
             rankings. There an alias that fixes parameters has conventions of its own.
@@ -64,16 +69,18 @@ class Profile:
     metrics: Mapping[str, Values] = field(default_factory=dict)
     differs: tuple[Difference, ...] = ()
     errors: tuple[Fault, ...] = ()
+    named: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Mapping[str, Values]] = field(default_factory=dict)
     file: str = ""
     rows: Mapping[str, RowConventions] = field(default_factory=dict)
 
     def speaks_of(self, kind: str) -> bool:
         """Whether it says anything of rankings, ratings or labels."""
-        return kind == "rankings" or self.name == DEFAULT or kind in self.rows
+        return kind in OF_RANKINGS or self.name == DEFAULT or kind in self.rows
 
     def of(self, kind: str) -> "Profile":
         """The same profile with what it says of rankings, ratings or labels."""
-        if kind == "rankings":
+        if kind in OF_RANKINGS:
             return self
         said = self.rows.get(kind, RowConventions())
         return replace(
@@ -82,11 +89,18 @@ class Profile:
             metrics=said.metrics,
             differs=said.differs,
             errors=said.errors,
+            named=said.named,
+            options=said.options,
         )
 
     def has_metric(self, metric: str, cutoff: int | None) -> bool:
-        """Whether the library has the metric."""
-        return metric in self.metrics or (cutoff is not None and f"{metric}@k" in self.metrics)
+        """Whether the library has the metric, by whatever name."""
+        return bool(self.keys_of(metric, cutoff))
+
+    def keys_of(self, metric: str, cutoff: int | None) -> list[str]:
+        """The names under which the library has a metric."""
+        spelled = (metric, f"{metric}@k") if cutoff is not None else (metric,)
+        return [each for each in self.metrics if self.named.get(each, each) in spelled]
 
     def conventions(self, metric: str, cutoff: int | None) -> dict[str, Value]:
         """Parameters and policies of one metric alone."""

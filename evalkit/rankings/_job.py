@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from evalkit.config import Config
+from evalkit.config import Config, policies_of
 from evalkit.errors import RequestError
 from evalkit.ids import DrawnShare, IdPlan, PartOfShare, PassShare, Sample, Share
 from evalkit.looks.curves import curve_requests
@@ -288,6 +288,9 @@ class RankingJob(RankingTask):
             return truth
         if tables.users is not None:
             rankings.append(tables.users)
+        who = [policies_of(each, policies).list_users for each in self.of_lists]
+        if tables.train is not None and "train" in who:
+            rankings.append(tables.train)
         others = unknown_users(rankings, truth, self.sample_of_users(), share)
         return truth if others is None else self._build_truth(share, others)
 

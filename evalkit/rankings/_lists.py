@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.conclusions.shown import key_of
+from evalkit.config import policies_of
 from evalkit.ids import USER_KEY, Share, as_keys
 from evalkit.lists import ListCollector, ListWork, Measure
 from evalkit.looks.shown import Shares, ShownSums
@@ -82,7 +83,10 @@ class ShareLists:
                 for name, each in ranks.items()
             }
             lists = {name: each.lists for name, each in held.items() if each.lists is not None}
-            present = {name: held[name].present for name in lists}
+            first, policies = requests[0], policies_of(requests[0], job.config.policies)
+            present = {
+                name: self.measure.who_counts(first, policies, held[name].present) for name in lists
+            }
             for names in (
                 [lists] if job.compares else [{name: each} for name, each in lists.items()]
             ):

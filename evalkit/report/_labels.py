@@ -32,9 +32,9 @@ def find_label(report: Report, metric: str, asked: Mapping[Asked, str]) -> str:
     fitting = [each for each in labels if each.lower() == metric.lower()] or [metric]
     for kind in sorted(KINDS, key=lambda each: each != report.kind):
         try:
-            by_profile = _labels_by_profile(report, metric, kind)
-            requests = parse_metrics([metric], metrics=known_metrics(kind))
-            read = by_profile or _labels_of(report, requests)
+            read = _labels_by_profile(report, metric, kind) or _labels_of(
+                report, parse_metrics([metric], metrics=known_metrics(kind))
+            )
         except EvalkitError:
             continue
         if fitting == [metric] or set(read) & set(labels):
@@ -110,8 +110,13 @@ def _labels_by_profile(report: Report, metric: str, kind: str) -> list[str]:
 
     if report.profile not in profile_names():
         return []
-    conventions = find_profile(report.profile).of(kind).conventions
-    requests = parse_metrics([metric], metrics=known_metrics(kind), conventions=conventions)
+    profile = find_profile(report.profile).of(kind)
+    requests = parse_metrics(
+        [metric],
+        metrics=known_metrics(kind),
+        conventions=profile.conventions,
+        named=profile.named,
+    )
     found = [each.label for each in requests]
     return found if set(found) <= set(report.labels) else []
 

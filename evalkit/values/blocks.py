@@ -263,7 +263,8 @@ class Measuring:
     def _measure_lists(self, users: npt.NDArray[np.int64], group: Group, probe: int) -> Values:
         assert self.lists is not None
         ranks, present = self.ranks[probe], self.present[probe]
-        return self.lists.values(group.request, group.cutoffs, ranks.lists, present, users)
+        counted = self.lists.who_counts(group.request, group.policies, present)
+        return self.lists.values(group.request, group.cutoffs, ranks.lists, counted, users)
 
     def _look(
         self,

@@ -1,5 +1,7 @@
 """Profiles: what they hold, how they meet policies set by hand, and bad input."""
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 
@@ -24,7 +26,8 @@ names = ["nDCG@10", "RR@10"]
 """
 ALL = (
     "evalkit trec_eval ir_measures ranx rectools replay recommenders lenskit recbole elliot "
-    "torchmetrics sklearn spark cornac recmetrics rs_metrics evidently"
+    "torchmetrics sklearn spark cornac recmetrics rs_metrics evidently "
+    "fair_trec informfully jurity overlap recpack rexmex"
 ).split()
 
 
@@ -51,6 +54,32 @@ def test_a_profile_is_complete_and_its_policies_exist(name):
     assert profile.about.endswith(".")
     assert profile.version
     assert profile.metrics
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_a_profile_says_of_lists_is_there(name, tmp_path):
+    # evalkit's own files are believed, so that no run reads metrics of lists without need
+    copy = tmp_path / f"{name}.toml"
+    copy.write_bytes(Path(find_profile(name).file).read_bytes())
+
+    assert find_profile(str(copy)).metrics == find_profile(name).metrics
+
+
+def test_a_name_is_what_the_library_means_by_it():
+    items = pl.DataFrame({"item": [1, 2, 4, 5, 6, 9]})
+    asked = ["gini@2", "item_coverage@2", "SEntropy@2"]
+    options = {"train": TRUTH, "items": items, "policies": {"truth_in_train": "count"}}
+    report = evaluate(*asked, profile="elliot", **options)
+
+    assert report.labels == (
+        "evenness(items='train', over='m-1')@2",
+        "item_coverage(catalogue='train_open', scale='count')@2",
+        "list_surprisal@2",
+    )
+    assert report.value("gini@2") == report.value("evenness(items='train', over='m-1')@2")
+    assert report.value("sentropy@2") == report.value("list_surprisal@2")
+    assert "not-in-profile" not in [each.code for each in report.warnings]
+    assert report.value("item_coverage@2") == 4.0
 
 
 @pytest.mark.parametrize("name", ALL)

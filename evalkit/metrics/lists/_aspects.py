@@ -2,16 +2,18 @@
 """Gains of hits by genres that fall with every hit that a genre has had, and their ideal."""
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from evalkit.metrics import choice, kernel, number
+from evalkit.metrics import Lists, choice, kernel, number
 from evalkit.metrics.lists._categories import categories, needs_of, only
 from evalkit.metrics.lists._find import stands_in
 
 GREEDY, OWN, ONES, EVERY, NONE = range(5)
 RELEVANT, HISTORY, OF_RELEVANT = 0, 1, 1
 HITS, SHOWN = 0, 1
+REMOVED = 1
 LOG2, RECIPROCAL = 0, 1
 ALPHA = number("alpha", 0.5, above=0.0, below=1.0, doc="What a genre loses by each hit it has had.")
 
@@ -21,12 +23,24 @@ def needs(values):
     return (*needs_of(values), "history" if values.get("aspects") == "history" else "relevant")
 
 
+class Aspects(NamedTuple):
+    """Categories of items, who wants what, in which order equal gains are taken, what is known."""
+
+    starts: Any
+    codes: Any
+    n_categories: int
+    relevant: Lists
+    text_order: Any
+    is_known: Any
+
+
 def tables(values, beside):
-    """Categories of items, who wants what, and the order in which equal gains are taken."""
+    """What the kernel is given beside the lists."""
     is_history = values.get("aspects") == "history"
     starts, codes, n = categories(only(values, "by"), beside.items)
     wanted = beside.history if is_history else beside.relevant
-    return starts, codes, n, wanted, beside.items.text_order
+    items = beside.items
+    return (Aspects(starts, codes, n, wanted, items.text_order, items.is_listed),)
 
 
 @kernel(allocates=False)
@@ -83,19 +97,18 @@ def measure(
     lists,
     within,
     cutoffs,
-    starts,
-    codes,
-    n_categories,
-    relevant,
-    text_order,
+    beside,
     alpha,
     discount,
     aspects,
     ideal,
     penalty,
+    unknown,
     out,
 ):
     """Fill `out` with discounted gains over those of the ideal, or over the genres wanted."""
+    starts, codes, n_categories = beside.starts, beside.codes, beside.n_categories
+    relevant, text_order = beside.relevant, beside.text_order
     # Long: one walk down the list beside one along its ideal, which share their state.
     wanted = np.zeros(n_categories, dtype=np.bool_)
     worth, best_worth = np.ones(n_categories), np.ones(n_categories)
@@ -116,17 +129,20 @@ def measure(
             for each in range(starts[relevant.items[place]], starts[relevant.items[place] + 1]):
                 n_wanted += not wanted[codes[each]]
                 wanted[codes[each]] = True
-        begin, place, n_best, total, best = lists.starts[user], 0, 0, 0.0, 0.0
+        begin, place, rank, n_best, total, best = lists.starts[user], 0, 0, 0, 0.0, 0.0
         every = float(n_wanted)
         for column in range(out.shape[1]):
             while place < within[user, column]:
                 item = lists.items[begin + place]
+                place += 1
+                if unknown == REMOVED and not beside.is_known[item]:
+                    continue
                 is_hit = aspects == HISTORY or stands_in(relevant, user, item)
-                gains[place] = gain_of(starts, codes, item, wanted, worth) if is_hit else 0.0
+                gains[rank] = gain_of(starts, codes, item, wanted, worth) if is_hit else 0.0
                 if is_hit or penalty == SHOWN:
                     lose(starts, codes, item, alpha, worth)
-                total += gains[place] * discounted(place + 1, discount)
-                place += 1
+                total += gains[rank] * discounted(rank + 1, discount)
+                rank += 1
             below = 1.0
             if ideal == GREEDY:
                 while n_best < min(cutoffs[column], n_relevant):
@@ -149,19 +165,18 @@ def measure(
                 below = best
             elif ideal == OWN:
                 below = 0.0
-                sort_descending(gains, place, ordered)
-                for rank in range(1, place + 1):
-                    below += ordered[rank - 1] * discounted(rank, discount)
+                sort_descending(gains, rank, ordered)
+                for each in range(rank):
+                    below += ordered[each] * discounted(each + 1, discount)
             elif ideal == ONES:
                 depth = cutoffs[column] if cutoffs[column] < NO_END else place
                 below = 0.0
-                for rank in range(1, depth + 1):
-                    below += discounted(rank, discount) * (1.0 - alpha) ** (
-                        (rank - 1) // n_categories
-                    )
+                for each in range(depth):
+                    turns = each // n_categories
+                    below += discounted(each + 1, discount) * (1.0 - alpha) ** turns
             elif discount == RECIPROCAL:
                 below = float(n_wanted)
-            if n_wanted == 0:
+            if n_wanted == 0 or (unknown == REMOVED and rank == 0):
                 out[user, column] = math.nan
             else:
                 out[user, column] = total / below if below > 0.0 else 0.0
@@ -182,3 +197,19 @@ PENALTY = choice(
     {"hits": "hits that show it", "shown": "all shown items that have it"},
     doc="What a genre loses by.",
 )
+UNKNOWN = choice(
+    "unknown",
+    {"kept": "keeps its rank", "removed": "is removed behind the cut, and those below move up"},
+    doc="An item that the table of items lacks.",
+)
+DECLARED: dict[str, Any] = {
+    "bounds": (0.0, math.inf),
+    "undefined": "where no relevant item has a genre",
+    "needs": needs,
+    "tables": tables,
+}
+OF_ERR: dict[str, Any] = {
+    **DECLARED,
+    "source": "Chapelle et al. 2011, Intent-based diversification of web search results, p. 577; "
+    "Agrawal et al. 2009, Diversifying search results, p. 9",
+}

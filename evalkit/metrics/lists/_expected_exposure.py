@@ -2,10 +2,11 @@
 """Expected exposure: the attention that items get in all of a user's lists, and should get."""
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from evalkit.metrics import ATTENTION, PATIENCE, Lists, kernel, number
+from evalkit.metrics import ATTENTION, PATIENCE, Lists, choice, kernel, number
 from evalkit.metrics.lists._attention import attention_of
 from evalkit.metrics.lists._find import stands_in
 
@@ -21,39 +22,63 @@ AXES = (
         tried=0.5,
         doc="Who looks no further behind a relevant item, as ERR has it.",
     ),
+    choice(
+        "samples",
+        {
+            "one": "the list alone",
+            "earlier": "the list and those of `earlier`, draws of one stochastic model",
+        },
+        doc="The lists of a user that attention is the mean of.",
+    ),
 )
 
 
+class Aside(NamedTuple):
+    """Further lists of the users as one, how many there are, right answers, how many items."""
+
+    samples: Lists
+    n_samples: int
+    relevant: Lists
+    n_items: int
+
+
+def needs(values):
+    """Right answers, and further lists."""
+    return ("relevant", "earlier") if values["samples"] == "earlier" else ("relevant",)
+
+
 def tables(values, beside):
-    """Further lists of the users as one, how many there are, right answers, and items."""
+    """What the kernel is given beside the lists."""
+    several = beside.earlier if values["samples"] == "earlier" else ()
     n_users = beside.relevant.lengths.size
     none = Lists(np.zeros(n_users, np.int64), np.zeros(n_users, np.int64), np.zeros(0, np.int32))
-    lists = beside.samples or (none,)
+    lists = several or (none,)
     begins = np.cumsum([0, *(each.items.size for each in lists[:-1])])
     stacked = Lists(
         np.array([each.starts + begin for each, begin in zip(lists, begins, strict=True)]),
         np.array([each.lengths for each in lists]),
         np.concatenate([each.items for each in lists]),
     )
-    return stacked, len(beside.samples), beside.relevant, beside.items.popularity.size
+    n_items = beside.items.popularity.size
+    return (Aside(stacked, len(several), beside.relevant, n_items),)
+
+
+DECLARED: dict[str, Any] = {
+    "source": "Diaz et al. 2020, Evaluating stochastic rankings with expected exposure, p. 277; "
+    "Raj and Ekstrand 2022, Measuring fairness in ranked results, p. 729",
+    "bounds": (0.0, math.inf),
+    "undefined": "for a user without relevant items",
+    "parameters": AXES,
+    "needs": needs,
+    "tables": tables,
+}
 
 
 @kernel
-def measure(
-    lists,
-    cutoffs,
-    samples,
-    n_samples,
-    relevant,
-    n_items,
-    attention,
-    patience,
-    stop,
-    what,
-    out,
-):
+def measure(lists, cutoffs, aside, attention, patience, stop, what, out):
     """Fill `out` with a sum over items of their attention and of what it should be."""
-    got = np.zeros(n_items)
+    samples, n_samples, relevant = aside.samples, aside.n_samples, aside.relevant
+    got, n_items = np.zeros(aside.n_items), aside.n_items
     is_noted = np.zeros(n_items, dtype=np.bool_)
     longest = 0
     for user in range(out.shape[0]):

@@ -1,6 +1,9 @@
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
 """How often items of groups are shown, of how often they could be."""
 
+import math
+from typing import Any
+
 import numpy as np
 
 from evalkit.metrics import choice, kernel, text
@@ -52,6 +55,17 @@ def spread(values, beside, sums):
     if mean == 0:
         return np.nan
     return (sum((each - mean) ** 2 for each in odds) / n) ** 0.5 / mean
+
+
+DECLARED: dict[str, Any] = {
+    "source": "Zhu et al. 2020, Measuring and mitigating item under-recommendation bias, p. 451",
+    "bounds": (0.0, math.inf),
+    "higher_is_better": False,
+    "family": "sums",
+    "n_sums": n_sums,
+    "by": spread,
+    "tables": tables,
+}
 
 
 @kernel

@@ -211,8 +211,7 @@ def mean_distance(
             elif pairs > 0.0:
                 out[user, column] = distances / (pairs if pairs_den == OVER_PAIRS else all_of_them)
             else:
-                is_zero = single == ZERO and all_of_them > 0
-                is_zero = is_zero or (single == EMPTY and lists.lengths[user] > 0)
+                is_zero = single == EMPTY or (single == ZERO and all_of_them > 0)
                 out[user, column] = 0.0 if is_zero else math.nan
         if not is_cosine and distance != JACCARD:
             for each in range(n):

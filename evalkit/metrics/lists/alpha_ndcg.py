@@ -1,17 +1,15 @@
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
 """alpha-nDCG: gains of genres that fall with every hit they have had."""
 
-import math
-
 from evalkit.metrics import choice, kernel, list_metric
 from evalkit.metrics.lists._aspects import (
     ALPHA,
     ASPECTS,
+    DECLARED,
     LOG2,
     PENALTY,
+    UNKNOWN,
     measure,
-    needs,
-    tables,
 )
 from evalkit.metrics.lists._categories import BY
 
@@ -24,8 +22,6 @@ from evalkit.metrics.lists._categories import BY
     latex=r"\frac{\sum_{i} \frac{r_i}{\log_2(1 + i)} \sum_{g \in G(i)} (1 - \alpha)^{n_g(i)}}"
     r"{\text{ideal}}",
     source="Clarke et al. 2008, Novelty and diversity in information retrieval evaluation, p. 663",
-    bounds=(0.0, math.inf),
-    undefined="where no relevant item has a genre",
     parameters=(
         BY,
         ALPHA,
@@ -42,40 +38,11 @@ from evalkit.metrics.lists._categories import BY
             doc="What the gain is divided by.",
         ),
         PENALTY,
+        UNKNOWN,
     ),
-    needs=needs,
-    tables=tables,
+    **DECLARED,
 )
 @kernel
-def alpha_ndcg(
-    lists,
-    within,
-    cutoffs,
-    starts,
-    codes,
-    n_categories,
-    relevant,
-    text_order,
-    alpha,
-    aspects,
-    ideal,
-    penalty,
-    out,
-):
+def alpha_ndcg(lists, within, cutoffs, beside, alpha, aspects, ideal, penalty, unknown, out):
     """Gain of the list over that of the ideal."""
-    measure(
-        lists,
-        within,
-        cutoffs,
-        starts,
-        codes,
-        n_categories,
-        relevant,
-        text_order,
-        alpha,
-        LOG2,
-        aspects,
-        ideal,
-        penalty,
-        out,
-    )
+    measure(lists, within, cutoffs, beside, alpha, LOG2, aspects, ideal, penalty, unknown, out)

@@ -8,6 +8,8 @@ import numpy as np
 from evalkit.metrics import choice, kernel, list_metric, text
 from evalkit.metrics.lists._groups import BY, group_of, sizes_of
 
+ALL = 1
+
 
 def tables(values, beside):
     """1 for the items of the category, -1 for those of none; the items of users' train rows."""
@@ -55,6 +57,11 @@ def disparity(values, beside, sums):
             },
             doc="Which number.",
         ),
+        choice(
+            "of_train",
+            {"shown": "of users who are shown something", "all": "of all users who count"},
+            doc="Which train rows are looked at.",
+        ),
     ),
     family="sums",
     n_sums=4,
@@ -63,7 +70,7 @@ def disparity(values, beside, sums):
     tables=tables,
 )
 @kernel(allocates=False)
-def bias_disparity(lists, within, cutoffs, is_wanted, history, part, out):
+def bias_disparity(lists, within, cutoffs, is_wanted, history, part, of_train, out):
     """Rows of the category and rows, of the list and of the train rows of each user."""
     for user in range(out.shape[0]):
         first, n = history.starts[user], history.lengths[user]
@@ -76,7 +83,7 @@ def bias_disparity(lists, within, cutoffs, is_wanted, history, part, out):
                 shown += is_wanted[lists.items[begin + place]] > 0
                 n_shown += is_wanted[lists.items[begin + place]] >= 0
                 place += 1
-            is_there = n > 0 and place > 0
+            is_there = n > 0 and (place > 0 or of_train == ALL)
             out[user, column, 0] = shown if is_there else math.nan
             out[user, column, 1] = n_shown if is_there else math.nan
             out[user, column, 2] = had if is_there else math.nan

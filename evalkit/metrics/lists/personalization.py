@@ -1,9 +1,11 @@
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
 """Personalization: how different the lists of two users are."""
 
+import math
+
 import numpy as np
 
-from evalkit.metrics import list_metric
+from evalkit.metrics import NO_CUTOFF, choice, list_metric
 
 
 @list_metric(
@@ -15,6 +17,17 @@ from evalkit.metrics import list_metric
     source="Zhou et al. 2010, Solving the apparent diversity-accuracy dilemma, p. 4512",
     bounds=(0.0, 1.0),
     undefined="with fewer than two users",
+    parameters=(
+        choice(
+            "over",
+            {
+                "lengths": "the root of the product of the two lengths",
+                "k": "the cutoff, which a list has in common with itself too, however short; "
+                "undefined without one",
+            },
+            doc="What the items of two lists in common are divided by.",
+        ),
+    ),
     family="counts",
     weighing="length",
 )
@@ -24,4 +37,11 @@ def personalization(shown, items, values):
     if n < 2.0:
         return np.nan, np.zeros(w.size)
     pairs = n * (n - 1.0)
+    if values["over"] == "k":
+        if shown.cutoff == NO_CUTOFF:
+            return np.nan, np.zeros(w.size)
+        squares = float((np.sort(shown.lists).astype(np.float64) ** 2).sum())
+        common = squares / shown.cutoff - n
+        of_list = -2.0 * shown.lists / (pairs * shown.cutoff)
+        return 1.0 - common / pairs, of_list * math.sqrt(shown.lists.sum() / n)
     return 1.0 - (float((np.sort(w) ** 2).sum()) - n) / pairs, -2.0 * w / pairs

@@ -1,11 +1,9 @@
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
 """popularity REO: how unequal the odds of relevant items of head and tail to be shown are."""
 
-import math
-
 from evalkit.metrics import kernel, list_metric
 from evalkit.metrics.lists._head import HEAD
-from evalkit.metrics.lists._odds import ITEMS, count, n_sums, spread, tables
+from evalkit.metrics.lists._odds import DECLARED, ITEMS, count
 
 
 @list_metric(
@@ -14,16 +12,10 @@ from evalkit.metrics.lists._odds import ITEMS, count, n_sums, spread, tables
     summary="How unequal the odds of relevant items of head and tail to be shown are.",
     formula="standard deviation / mean over head and tail of shown relevant rows / relevant rows",
     latex=r"\frac{\sigma(P)}{\mu(P)}, P_g = \frac{\text{hits of } g}{\text{relevant rows of } g}",
-    source="Zhu et al. 2020, Measuring and mitigating item under-recommendation bias, p. 451",
-    bounds=(0.0, math.inf),
     undefined="where the head or the tail has no relevant item",
-    higher_is_better=False,
     parameters=(*HEAD, ITEMS),
-    family="sums",
-    n_sums=n_sums,
-    by=spread,
     needs=("train", "history", "relevant"),
-    tables=tables,
+    **DECLARED,
 )
 @kernel
 def pop_reo(lists, within, cutoffs, codes, sizes, history, relevant, head, ratio, items, out):

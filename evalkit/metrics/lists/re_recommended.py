@@ -1,6 +1,8 @@
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
 """Share of a list that the user has had already."""
 
+import math
+
 from evalkit.metrics import kernel, list_metric
 from evalkit.metrics.lists._seen import share_of_seen, tables
 
@@ -21,4 +23,4 @@ from evalkit.metrics.lists._seen import share_of_seen, tables
 @kernel(allocates=False)
 def re_recommended(lists, within, cutoffs, history, out):
     """Share of the first items that are in the history; 0 without one."""
-    share_of_seen(lists, within, history, True, out)
+    share_of_seen(lists, within, history, True, math.nan, out)

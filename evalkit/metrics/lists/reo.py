@@ -1,11 +1,9 @@
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
 """REO: how unequal the odds of groups of relevant items to be shown are."""
 
-import math
-
 from evalkit.metrics import kernel, list_metric
 from evalkit.metrics.lists._groups import BY
-from evalkit.metrics.lists._odds import GROUP, count, n_sums, spread, tables
+from evalkit.metrics.lists._odds import DECLARED, GROUP, count
 
 
 @list_metric(
@@ -14,16 +12,10 @@ from evalkit.metrics.lists._odds import GROUP, count, n_sums, spread, tables
     summary="How unequal the odds of groups of relevant items to be shown are.",
     formula="standard deviation / mean over groups of shown relevant rows / relevant rows",
     latex=r"\frac{\sigma(P)}{\mu(P)}, P_g = \frac{\text{hits of } g}{\text{relevant rows of } g}",
-    source="Zhu et al. 2020, Measuring and mitigating item under-recommendation bias, p. 451",
-    bounds=(0.0, math.inf),
     undefined="for a group without a relevant item that could be shown",
-    higher_is_better=False,
     parameters=(BY, GROUP),
-    family="sums",
-    n_sums=n_sums,
-    by=spread,
     needs=("by", "history", "relevant"),
-    tables=tables,
+    **DECLARED,
 )
 @kernel
 def reo(lists, within, cutoffs, codes, sizes, history, relevant, out):

@@ -1,7 +1,9 @@
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
 """Share of a list that the user has not had."""
 
-from evalkit.metrics import kernel, list_metric
+import math
+
+from evalkit.metrics import choice, kernel, list_metric
 from evalkit.metrics.lists._seen import share_of_seen, tables
 
 
@@ -13,10 +15,17 @@ from evalkit.metrics.lists._seen import share_of_seen, tables
     source="Anderson et al. 2014, The dynamics of repeat consumption, Proceedings of WWW, p. 420",
     bounds=(0.0, 1.0),
     undefined="for a user without a list",
+    parameters=(
+        choice(
+            "empty",
+            {"nan": "has no value", "one": "is all unseen"},
+            doc="A list without an item.",
+        ),
+    ),
     needs=("history",),
     tables=tables,
 )
 @kernel(allocates=False)
-def unseen_share(lists, within, cutoffs, history, out):
+def unseen_share(lists, within, cutoffs, history, empty, out):
     """Share of the first items that are not in the history; 1 without one."""
-    share_of_seen(lists, within, history, False, out)
+    share_of_seen(lists, within, history, False, 1.0 if empty == 1 else math.nan, out)

@@ -1,8 +1,6 @@
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
 """User coverage: who of those who should have got a list has got one."""
 
-import math
-
 from evalkit.metrics import NO_CUTOFF, choice, kernel, list_metric
 
 ANY = 0
@@ -11,11 +9,6 @@ FULL = choice(
     {"any": "at least one item", "k": "as many items as the cutoff"},
     doc="What a user must be shown to be covered.",
 )
-
-
-def tables(values, beside):
-    """Who should have got a list."""
-    return (beside.targets,)
 
 
 @kernel(allocates=False)
@@ -36,12 +29,10 @@ def is_covered(within, cutoff, full):
     undefined="for a user who should not have got a list",
     parameters=(FULL,),
     needs=("users",),
-    tables=tables,
 )
 @kernel(allocates=False)
-def user_coverage(lists, within, cutoffs, targets, full, out):
-    """1 for a target who is shown enough, 0 for one who is not."""
+def user_coverage(lists, within, cutoffs, full, out):
+    """1 for a user who is shown enough, 0 for one who is not."""
     for user in range(out.shape[0]):
         for column in range(out.shape[1]):
-            covered = is_covered(within[user, column], cutoffs[column], full)
-            out[user, column] = (1.0 if covered else 0.0) if targets[user] else math.nan
+            out[user, column] = is_covered(within[user, column], cutoffs[column], full)

@@ -119,15 +119,19 @@ def test_slopes_are_those_of_the_number(name):
         alone = (shown.lists[own] == 1).sum() / own.sum()
         assert slopes.sum() == pytest.approx(alone)
         return
-    field = {"lists": "lists", "attention": "exposure", "length": "by_length"}[
-        metric.lists.weighing
-    ]
-    counts = np.asarray(getattr(shown, field), dtype=float)
-    place = int(np.argmax(counts * items.is_listed))
+    length = shown.lists.sum() / shown.n_users
+    fields = {  # a row of a list of the mean length adds so much
+        "lists": {"lists": 1.0},
+        "attention": {"exposure": 1.0},
+        "length": {"by_length": 1.0},
+        "share": {"by_share": 1.0, "lists": length},
+    }[metric.lists.weighing]
+    place = int(np.argmax(getattr(shown, next(iter(fields))) * items.is_listed))
     step = 1e-7
-    moved = counts.copy()
-    moved[place] += step
-    other, _ = metric.function(shown._replace(**{field: moved}), items, values)
+    moved = {name: getattr(shown, name).astype(float) for name in fields}
+    for name, added in fields.items():
+        moved[name][place] += step * added
+    other, _ = metric.function(shown._replace(**moved), items, values)
 
     if metric.name not in ("gini", "evenness", "gini_exposure"):  # ties: a slope of either side
         assert (other - number) / step == pytest.approx(slopes[place], rel=1e-4, abs=1e-6)
