@@ -18,7 +18,13 @@ from evalkit.audit._points import (
     with_values,
 )
 from evalkit.audit._record import Audit, Contribution, Pair, Standing
-from evalkit.config import Config, SegmentsSection, StatisticsSection, with_conventions
+from evalkit.config import (
+    Config,
+    Policies,
+    SegmentsSection,
+    StatisticsSection,
+    with_conventions,
+)
 from evalkit.errors import Errors, EvalkitError, RequestError
 from evalkit.metrics import BOUNDS, TIED, Request
 from evalkit.planning.tables import Given, open_tables
@@ -62,35 +68,13 @@ def audit_config(
             hint="evalkit explain tells what libraries choose; evalkit run --profile measures so",
         )
     plain = _plain(config)
-    requests: dict[str, Request] = {}
+    requests, policies, left_out = _asked(plain, metric, profiles or profile_names(), given)
+    among = [each.metric for each in requests.values()]
     points: dict[str, Point] = {}
-    left_out: dict[str, str] = {}
-    for name in profiles or profile_names():
-        found = with_conventions(plain, profile=name)
-        try:
-            asked = found.read_metrics([metric])
-        except EvalkitError as error:
-            if name == "evalkit":
-                raise
-            left_out[name] = (error.errors[0] if isinstance(error, Errors) else error).message
-            continue
-        if len(asked) != 1:
-            raise RequestError(
-                f"{metric!r} is {len(asked)} metrics, here goes one",
-                code="ambiguous-metric",
-                at="-m",
-                hint=f"write one of {', '.join(each.label for each in asked)}",
-            )
-        (request,) = asked
-        profile = found.profile
-        if not profile.has_metric(request.metric.name, request.cutoff):
-            left_out[profile.name] = f"it has no {request.label}"
-            continue
-        requests[profile.name] = request
-        point = point_of(request, found.policies)
-        if dict(point)["duplicates"] == "error":  # an audit measures what such a run refuses
-            point = with_values(point, {"duplicates": "best"})
-        points[profile.name] = point
+    for name, request in requests.items():
+        points[name] = point_of(request, policies[name], among=among)
+        if dict(points[name])["duplicates"] == "error":  # an audit measures what a run refuses
+            points[name] = with_values(points[name], {"duplicates": "best"})
     tables = open_tables(plain, given or Given())
     plain = tables.config  # every profile reads the columns that the config's own profile reads
     if opened is not None:
@@ -110,13 +94,50 @@ def audit_config(
             at="-m",
             hint="evalkit explain shows which profiles have a metric",
         )
+    axes = {axis for point in points.values() for axis, _ in point}
     inert = inert_axes(tables, tables.threshold)
+    inert = {axis: why for axis, why in inert.items() if axis in axes}
     if any("score" not in table.frame.collect_schema() for _, table in tables.rankings):
         moot = {axis: why for axis, why in inert.items() if axis in OF_SCORES}  # no run takes them
         points = {name: settled(point, moot) for name, point in points.items()}
     first = next(iter(requests.values()))
     survey = _Survey(plain, first, given, threads, memory_limit, sample)
     return survey.audits(metric, requests, points, left_out, inert)
+
+
+def _asked(
+    plain: Config, metric: str, profiles: Sequence[str], given: Given | None
+) -> tuple[dict[str, Request], dict[str, Policies], dict[str, str]]:
+    """What each profile means by a metric, and its policies; who is left out, and why."""
+    requests: dict[str, Request] = {}
+    policies: dict[str, Policies] = {}
+    left_out: dict[str, str] = {}
+    for name in profiles:
+        section = plain.metrics.model_copy(update={"names": (metric,), "combined": {}})
+        found = with_conventions(plain.model_copy(update={"metrics": section}), profile=name)
+        try:
+            asked = found.requests
+            if len(asked) == 1 and asked[0].metric.lists is not None:
+                open_tables(found, given or Given())  # has what its conventions need
+        except EvalkitError as error:
+            first = error.errors[0] if isinstance(error, Errors) else error
+            if name == "evalkit" and first.code != "missing-input":
+                raise
+            left_out[name] = first.message
+            continue
+        if len(asked) != 1:
+            raise RequestError(
+                f"{metric!r} is {len(asked)} metrics, here goes one",
+                code="ambiguous-metric",
+                at="-m",
+                hint=f"write one of {', '.join(each.label for each in asked)}",
+            )
+        profile = found.profile
+        if not profile.has_metric(asked[0].metric.name, asked[0].cutoff):
+            left_out[profile.name] = f"it has no {asked[0].label}"
+            continue
+        requests[profile.name], policies[profile.name] = asked[0], found.policies
+    return requests, policies, left_out
 
 
 def _plain(config: Config) -> Config:

@@ -6,20 +6,35 @@ from itertools import combinations
 
 from evalkit.config import Config, Policies, with_conventions
 from evalkit.errors import RequestError
-from evalkit.metrics import POLICIES, Request, Value
+from evalkit.metrics import POLICIES, Metric, Request, Value, registry_of
 
 # policies that change the truth, so that numbers under two of them need two readings
 OF_TRUTH = ("unknown_users", "negative_relevance", "fractional_relevance", "threshold_rule")
 AXES = (*POLICIES, *OF_TRUTH)
+OF_LISTS = ("ties", "score_type", "duplicates", "list_users", "round_mean", *OF_TRUTH)
+METRIC = "metric"  # the axis of libraries that mean other metrics by one name
 
 Point = tuple[tuple[str, Value], ...]
 
 
-def point_of(request: Request, policies: Policies) -> Point:
-    """The value of every axis for a request: its parameters, its policies, the run's."""
-    values: dict[str, Value] = dict(request.parameters)
-    values.update({name: getattr(policies, name) for name in AXES})
-    values.update(dict(request.policies))
+def point_of(request: Request, policies: Policies, *, among: Iterable[Metric]) -> Point:
+    """The value of every axis for a request: its parameters, its policies, the run's.
+
+    Args:
+        among: what libraries mean by the name; parameters of others than the request's own metric
+            have their defaults.
+    """
+    values: dict[str, Value] = {}
+    if len({each.name for each in among}) > 1:
+        values[METRIC] = request.metric.name
+        for each in among:
+            values.update(each.defaults)
+    values.update(request.parameters)
+    axes = [name for name in AXES if name != "list_users"]
+    if request.metric.lists is not None:
+        axes = [name for name in AXES if name in OF_LISTS]
+    own = dict(request.policies)
+    values.update({name: own.get(name, getattr(policies, name)) for name in axes})
     return tuple(values.items())
 
 
@@ -95,6 +110,9 @@ def _label(config: Config, text: str) -> str | None:
 
 
 def _text(request: Request, point: Point) -> str:
-    named = [f"{axis}={value!r}" for axis, value in point if axis not in OF_TRUTH]
+    name = str(dict(point).get(METRIC, request.metric.name))
+    own = request.metric if name == request.metric.name else registry_of("lists")[name]
+    known = {*POLICIES, *(each.name for each in own.parameters)}
+    named = [f"{axis}={value!r}" for axis, value in point if axis in known]
     cutoff = "" if request.cutoff is None else f"@{request.cutoff}"
-    return f"{request.metric.name}({', '.join(named)}){cutoff}"
+    return f"{name}({', '.join(named)}){cutoff}"

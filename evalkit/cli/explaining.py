@@ -74,16 +74,7 @@ def all_profiles(request: "Request", kind: str) -> Iterator[str]:
         profile = find_profile(name).of(kind)
         if name == DEFAULT or not profile.has_metric(metric.name, 1):
             continue
-        said = _different(metric, profile.conventions(metric.name, None))
-        at_cutoff = _different(metric, profile.conventions(metric.name, 1))
-        text = ", ".join(said) or "as the default"
-        if at_cutoff != said:
-            text += f"; with a cutoff {', '.join(at_cutoff)}"
-        for alias in _fixing_aliases(metric):
-            if alias in profile.metrics:
-                of_alias = _different(metric, profile.metrics[alias])
-                text += f"; {alias}: {', '.join(of_alias) or 'as the alias says'}"
-        yield from entry(name, text, 14)
+        yield from entry(name, _said(metric, profile), 14)
     yield from textwrap.wrap(
         f"evalkit explain {metric.name} --profile NAME has a library's policies, errors and "
         "example.",
@@ -91,6 +82,26 @@ def all_profiles(request: "Request", kind: str) -> Iterator[str]:
         initial_indent=INDENT,
         subsequent_indent=INDENT,
     )
+
+
+def _said(metric: "Metric", profile: "LibraryProfile") -> str:
+    """What a library sets of a metric, under each name that it has for it."""
+    parts = []
+    own = {metric.name, f"{metric.name}@k"} & profile.metrics.keys()
+    if own - profile.named.keys():
+        said = _different(metric, profile.conventions(metric.name, None))
+        at_cutoff = _different(metric, profile.conventions(metric.name, 1))
+        parts.append(", ".join(said) or "as the default")
+        parts += [f"with a cutoff {', '.join(at_cutoff)}"] if at_cutoff != said else []
+    for alias in _fixing_aliases(metric):
+        if alias in profile.metrics and alias not in profile.named:
+            of_alias = _different(metric, profile.metrics[alias])
+            parts.append(f"{alias}: {', '.join(of_alias) or 'as the alias says'}")
+    for key in profile.keys_of(metric.name, None):
+        if key in profile.named:
+            of_key = _different(metric, profile.metrics[key])
+            parts.append(f"{key}: {', '.join(of_key) or 'as the default'}")
+    return "; ".join(parts)
 
 
 def _fixing_aliases(metric: "Metric") -> list[str]:
@@ -136,6 +147,10 @@ def one_profile(request: "Request", profile: "LibraryProfile", kind: str) -> Ite
         yield from entry(name, f"{spelled(value)} instead of {spelled(default)}{meaning}", 22)
     if not told:
         yield from entry("nothing", "it computes the default", 22)
+    for key in profile.keys_of(metric.name, request.cutoff or 1):
+        for option, values in profile.options.get(key, {}).items():
+            shown = ", ".join(f"{name}={spelled(value)}" for name, value in values.items())
+            yield from entry(option, f"its option: {key}({shown})", 22)
     if kind == "rankings":
         yield from entry("path", f"read by way of {profile.path}", 22)
     if profile.differs:

@@ -159,10 +159,19 @@ class _Spellings:
         self._left = tiers(metrics)
 
     def find(self, name: str) -> _Spelling | None:
-        """What is meant by a name."""
+        """What is meant by a name; where a metric's own means another, its aliases do so too."""
+        found = self._own(name) or self._known_as(name)
+        if found is None or fold(found.metric.name) not in self._named or found.is_own:
+            return found
+        return replace(found, is_own=True) if found.fixed else self._own(found.metric.name)
+
+    def _own(self, name: str) -> _Spelling | None:
         alias, metric = self._named.get(fold(name), ("", ""))
         if metric and metric in self.metrics:
             return _Spelling(self.metrics[metric], {}, alias, is_own=True)
+        return None
+
+    def _known_as(self, name: str) -> _Spelling | None:
         for known in self._known:
             if (found := _find(name, known)) is not None:
                 return found

@@ -95,7 +95,7 @@ class Profile:
 
     def has_metric(self, metric: str, cutoff: int | None) -> bool:
         """Whether the library has the metric, by whatever name."""
-        return bool(self.keys_of(metric, cutoff))
+        return self.name == DEFAULT or bool(self.keys_of(metric, cutoff))
 
     def keys_of(self, metric: str, cutoff: int | None) -> list[str]:
         """The names under which the library has a metric."""

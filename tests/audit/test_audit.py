@@ -15,6 +15,7 @@ from evalkit.audit._points import OF_TRUTH
 from evalkit.config import build_config, parse_config
 from evalkit.errors import RequestError
 from evalkit.planning.tables import Given
+from evalkit.street import run_config
 
 CONFIG = """
 [truth]
@@ -342,3 +343,63 @@ def test_rows_are_no_rankings_to_audit(kind):
         audit_config(parse_config(text, source="rows.toml"), metric)
 
     assert caught.value.code == "audit-of-rows"
+
+
+def tables_of_lists(folder, *, train):
+    """Lists of some users whom train lacks, with items that the table lacks, and a config."""
+    rng = np.random.default_rng(6)
+    rows = [(u, int(i), r) for u in range(20) for r, i in enumerate(rng.permutation(15)[:4], 1)]
+    seen = [(u, int(i)) for u in range(3, 30) for i in rng.permutation(13)[:3]]
+    right = [(u, int(i)) for u in range(2, 20) for i in rng.permutation(14)[:2]]
+    frames = {
+        "run": pl.DataFrame(rows, schema=["user", "item", "rank"], orient="row"),
+        "train": pl.DataFrame(seen, schema=["user", "item"], orient="row"),
+        "truth": pl.DataFrame(right, schema=["user", "item"], orient="row"),
+        "items": pl.DataFrame({"item": range(14)}),
+    }
+    for name, frame in frames.items():
+        frame.write_parquet(folder / f"{name}.parquet")
+    tree = {name: {"path": str(folder / f"{name}.parquet")} for name in ("truth", "items")}
+    if train:
+        tree["train"] = {"path": str(folder / "train.parquet")}
+        tree["policies"] = {"truth_in_train": "count"}
+    tree["rankings"] = [{"path": str(folder / "run.parquet"), "model": "run"}]
+    return {**tree, "metrics": {"names": ["item_coverage@2"]}}
+
+
+OF_LISTS = ("evalkit", "elliot", "evidently", "recbole", "recommenders", "replay")
+
+
+@pytest.mark.parametrize("metric", ["gini@3", "novelty@3", "item_coverage@3"])
+def test_metrics_of_lists_are_explained_where_libraries_mean_others_by_one_name(tmp_path, metric):
+    tree = tables_of_lists(tmp_path, train=True)
+    (audit,) = audit_config(build_config(dict(tree), name="lists"), metric, profiles=OF_LISTS)
+    values = {name: each.value for each in audit.standings for name in each.profiles}
+
+    for name, value in values.items():
+        asked = {**tree, "metrics": {"names": [metric], "profile": name}}
+        report = run_config(build_config(asked, name="lists"))
+        assert report.estimates[0].value == value
+    assert len(values) == {"novelty@3": 4}.get(metric, {"gini@3": 4}.get(metric, 6))
+    for pair in audit.pairs:
+        assert pair.comes_out
+        assert sum(each.delta for each in pair.axes) == pytest.approx(pair.delta, abs=1e-9)
+    axes = {each.axis for pair in audit.pairs for each in pair.axes if each.delta}
+    assert (
+        axes
+        >= {
+            "gini@3": {"metric", "items", "over"},
+            "novelty@3": {"metric", "pop_of", "cold"},
+            "item_coverage@3": {"catalogue", "scale", "list_users"},
+        }[metric]
+    )
+
+
+def test_libraries_whose_conventions_need_a_table_that_is_not_given_are_left_out(tmp_path):
+    tree = tables_of_lists(tmp_path, train=False)
+    (audit,) = audit_config(build_config(tree, name="lists"), "gini@3", profiles=OF_LISTS)
+
+    assert "needs [train]" in audit.left_out["elliot"]
+    assert {name for each in audit.standings for name in each.profiles} == {
+        "evalkit", "evidently", "recbole",
+    }  # fmt: skip

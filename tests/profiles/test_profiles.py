@@ -80,6 +80,8 @@ def test_a_name_is_what_the_library_means_by_it():
     assert report.value("sentropy@2") == report.value("list_surprisal@2")
     assert "not-in-profile" not in [each.code for each in report.warnings]
     assert report.value("item_coverage@2") == 4.0
+    aliases = evaluate("gini_index@2", profile="elliot", **options)
+    assert aliases.labels == report.labels[:1]
 
 
 @pytest.mark.parametrize("name", ALL)
