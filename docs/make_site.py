@@ -66,6 +66,7 @@ STYLE = """
 .formula { margin: 1em 0; overflow-x: auto; font-size: 1.15em; }
 .formula math { text-align: left; }
 .output { overflow-x: auto; margin: 1em 0; }
+.output th, .output td { padding: .1em .5em; border: 0; }
 article table { display: block; overflow-x: auto; width: 100%; }
 """
 

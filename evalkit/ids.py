@@ -5,8 +5,9 @@ together) is hashed to 64 bits by Polars; `IdPlan.hashed` says so, and whoever m
 compares the real ids of what matched (`same_ids`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -77,7 +78,11 @@ def hash_ids(ids: pl.Expr, seed: int) -> pl.Expr:
 
 
 def plan_ids(
-    what: str, tables: Sequence[tuple[str, str, dict[str, pl.DataType]]], *, seed: int
+    what: str,
+    tables: Sequence[tuple[str, str, dict[str, pl.DataType]]],
+    *,
+    seed: int,
+    spelled: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> IdPlan:
     """The common key of one kind of id over all tables.
 
@@ -85,6 +90,7 @@ def plan_ids(
         what: "user" or "item", for messages.
         tables: for each table its role, its place for messages, and its id columns with types.
         seed: of the hash, where ids are hashed.
+        spelled: role and place -> the column as it is written there, for hints.
     Raises:
         DataError: ids of different kinds [id-kind], of a type that is no id [bad-id-type,
             float-id], or of different numbers of columns [id-columns].
@@ -100,7 +106,9 @@ def plan_ids(
             )
     dtypes = [
         _common_type(
-            what, [(role, at, list(columns.values())[place]) for role, at, columns in tables]
+            what,
+            [(role, at, list(columns.values())[place]) for role, at, columns in tables],
+            spelled,
         )
         for place in range(len(first))
     ]
@@ -127,7 +135,11 @@ def _section(role: str) -> str:
     return f"[{role}]" if role.startswith("segments.") else f"[{role}.columns]"
 
 
-def _common_type(what: str, columns: list[tuple[str, str, pl.DataType]]) -> pl.DataType:
+def _common_type(
+    what: str,
+    columns: list[tuple[str, str, pl.DataType]],
+    spelled: Mapping[tuple[str, str], str],
+) -> pl.DataType:
     typed = [each for each in columns if each[2] != pl.Null]
     if not typed:
         return pl.Int64()
@@ -137,7 +149,8 @@ def _common_type(what: str, columns: list[tuple[str, str, pl.DataType]]) -> pl.D
                 f"{role}.{what} is {dtype}: floats are no ids",
                 code="float-id",
                 at=at,
-                hint=f'write {what} = "cast({what} as bigint)" under {_section(role)}',
+                hint=f"write {what} = {_cast_hint(spelled.get((role, at), what), pl.Int64())} "
+                f"under {_section(role)}",
             )
         if _kind(dtype) is None:
             raise DataError(
@@ -153,8 +166,8 @@ def _common_type(what: str, columns: list[tuple[str, str, pl.DataType]]) -> pl.D
                 f"{role}.{what} is {dtype}, {first_role}.{what} is {first}: no id can match",
                 code="id-kind",
                 at=at,
-                hint=f"give both one type, here {what} = {_cast_hint(what, first)} "
-                f"under {_section(role)}",
+                hint=f"give both one type, here {what} = "
+                f"{_cast_hint(spelled.get((role, at), what), first)} under {_section(role)}",
             )
     dtypes = [dtype for _, _, dtype in typed]
     kind = _kind(first)
@@ -181,9 +194,12 @@ def _common_integer(dtypes: list[pl.DataType]) -> pl.DataType:
     return pl.Int64()
 
 
-def _cast_hint(what: str, dtype: pl.DataType) -> str:
+def _cast_hint(column: str, dtype: pl.DataType) -> str:
     names = {"integer": "bigint", "text": "varchar", "date": "date"}
-    return f'"cast({what} as {names.get(_kind(dtype) or "", "varchar")})"'
+    type_ = names.get(_kind(dtype) or "", "varchar")
+    if column.isidentifier() or "(" in column:
+        return f'"cast({column} as {type_})"'
+    return f"'cast(\"{column}\" as {type_})'"
 
 
 def ids_of_keys(plan: IdPlan, keys: Keys) -> pl.DataFrame:

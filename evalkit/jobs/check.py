@@ -1,9 +1,10 @@
 """`evalkit check`: everything that is wrong or odd with a config and its data, nothing written."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
+import polars.selectors as cs
 
 from evalkit.config import Config, Policies
 from evalkit.errors import DATA_WRONG, FINE, Errors, EvalkitError
@@ -13,6 +14,7 @@ from evalkit.report import ModelCounts, Report
 from evalkit.sources import Table, reading, spell_guesses
 from evalkit.street import run_config
 
+LOOKED_AT = 1000  # rows, for some ids
 LISTED = 20  # rows of one fault that are shown
 
 LENIENT = {
@@ -69,6 +71,8 @@ def check_config(config: Config, *, threads: int | None = None) -> list[Finding]
         return [*_findings_of(error), *findings]
     findings += _oddities(report, config.policies)
     try:
+        if any(each.code == "no-common-user" for each in findings):
+            findings = [*_with_ids(findings, [tables.truth, *(t for _, t in tables.rankings)])]
         findings += _leaks(report, tables, config)
     except EvalkitError as error:
         findings += _findings_of(error)
@@ -78,6 +82,20 @@ def check_config(config: Config, *, threads: int | None = None) -> list[Finding]
         except EvalkitError as error:
             findings += _findings_of(error)
     return sorted(_distinct(findings), key=lambda finding: not finding.is_error)
+
+
+def _with_ids(findings: Sequence[Finding], logs: Sequence[Table]) -> Iterator[Finding]:
+    """The same, with some ids of truth and rankings where they have none in common."""
+    said = []
+    for table in logs:
+        with reading(table):
+            users = table.frame.select(cs.starts_with("user_")).head(LOOKED_AT)
+            rows = users.unique(maintain_order=True).head(3).collect(engine="streaming").rows()
+        ids = ", ".join(repr(row[0] if len(row) == 1 else row) for row in rows)
+        said.append(f"{table.at} has {ids}")
+    hint = f"compare the ids: {'; '.join(said)}"
+    for each in findings:
+        yield replace(each, hint=hint) if each.code == "no-common-user" else each
 
 
 LENIENT_ROWS = {"bad_scores": "drop", "bad_labels": "drop"}

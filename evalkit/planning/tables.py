@@ -343,4 +343,15 @@ def plan_ids_of(tables: Tables, seed: int) -> tuple[IdPlan, IdPlan]:
         dtype = schema["item"]
         inner = dtype.inner if isinstance(dtype, (pl.List, pl.Array)) else dtype
         items.append((table.role, table.at, {"item": inner}))
-    return plan_ids("user", users, seed=seed), plan_ids("item", items, seed=seed)  # type: ignore[arg-type]
+    of_users, of_items = (
+        {
+            (table.role, table.at): column
+            for table in with_ids
+            if isinstance(column := table.columns.get(key), str)
+        }
+        for key in ("user", "item")
+    )
+    return (
+        plan_ids("user", users, seed=seed, spelled=of_users),  # type: ignore[arg-type]
+        plan_ids("item", items, seed=seed, spelled=of_items),  # type: ignore[arg-type]
+    )

@@ -437,6 +437,26 @@ def test_check_says_how_to_mend_what_a_run_would_refuse(evalkit, logs):
     assert "hint: Write first_rank = 0" in checked.out
 
 
+def test_check_helps_with_ids_that_differ(evalkit, logs):
+    rows = pl.read_parquet(logs / "good.parquet").rename({"user_id": "Customer ID"})
+    rows = rows.rename({"item_id": "sku"})
+    for name, ids in (("text", "varchar"), ("far", "bigint")):
+        users = pl.col("Customer ID") + 1000
+        cast = users.cast(pl.String) if ids == "varchar" else users
+        rows.with_columns(cast).write_parquet(logs / f"{name}.parquet")
+        given = ("--truth", "truth.parquet", "--rankings", f"{name}.parquet", "-o", f"{name}.toml")
+        evalkit("init", *given)
+    first = str(rows["Customer ID"][0] + 1000)
+
+    kinds, far = evalkit("check", "text.toml"), evalkit("check", "far.toml")
+
+    column = "user = 'cast(\"Customer ID\" as bigint)' under [rankings.columns]"
+    assert (kinds.status, far.status) == (3, 3)
+    assert column in kinds.out
+    assert "compare the ids: truth.parquet has " in far.out
+    assert f"far.parquet has {first}" in far.out
+
+
 def test_init_overwrites_nothing(evalkit, logs):
     options = ("init", "--truth", "truth.parquet", "--rankings", "good.parquet", "-o", "job.toml")
 
