@@ -123,9 +123,10 @@ def evaluate(
             hint="pass train=table of user and item, or leave drop_seen out",
         )
     taken = Taken(user_ids, item_ids, depth_of(metrics, profile, policies))
-    truth, train = taken.table(truth, "truth"), taken.table(train, "train")
     named = columns_of(columns, "rankings")
-    listed = listed_of(taken.rankings(rankings), TABLES["rankings"], named, what="rankings")
+    ranked = taken.rankings(rankings, truth)
+    listed = listed_of(ranked, TABLES["rankings"], named, what="rankings")
+    truth, train = taken.table(truth, "truth"), taken.table(train, "train")
     tree: dict[str, object] = {
         "metrics": _metrics_tree(metrics, primary, profile, combined),
         "policies": dict(policies or {}),

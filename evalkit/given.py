@@ -202,8 +202,10 @@ class Taken:
         found = frame_of(table, role, depth=self.depth, **ids)
         return table if found is None else found
 
-    def rankings(self, rankings: object) -> object:
-        if isinstance(rankings, Mapping) and not is_one_ranking(rankings):
+    def rankings(self, rankings: object, truth: object) -> object:
+        users = range(len(truth)) if isinstance(truth, list) else truth
+        known = users if isinstance(users, Mapping | range) else ()
+        if isinstance(rankings, Mapping) and not is_one_ranking(rankings, known):
             return {name: self.table(each, "rankings") for name, each in rankings.items()}
         return self.table(rankings, "rankings")
 

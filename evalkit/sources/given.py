@@ -3,7 +3,7 @@
 A ranking's order is that of its list, or of its scores; a matrix has a row for each user.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from numbers import Real
 from typing import Any, TypeAlias, cast
@@ -50,10 +50,20 @@ def frame_of(
     return None
 
 
-def is_one_ranking(given: Mapping[Any, object]) -> bool:
-    """Whether a dict is {user: {item: score}}, not tables by the names of their models."""
-    return bool(given) and all(
+def is_one_ranking(given: Mapping[Any, object], users: Container[object] = ()) -> bool:
+    """Whether a dict is {user: {item: score}} or {user: [item]}, not tables by their models' names.
+
+    A list might be one of paths: its key must be one of `users`, or no text, as no model's name is.
+    """
+    if not given or all(
         isinstance(each, Mapping) and all(isinstance(value, Real) for value in each.values())
+        for each in given.values()
+    ):
+        return bool(given)
+    return any(not isinstance(key, str) or key in users for key in given) and all(
+        _is_listing(each)
+        and not isinstance(each, Mapping)
+        and not any(map(_is_listing, cast("list[object]", each)))
         for each in given.values()
     )
 

@@ -103,6 +103,17 @@ def test_what_is_no_table_is_told(truth, more, code):
     assert raised.value.code == code
 
 
+@pytest.mark.parametrize("listing", [list, tuple, np.array])
+def test_lists_of_users_alone_are_one_model(listing):
+    for users in (("ann", "bob"), (0, 1)):
+        truth = dict(zip(users, ([1, 2], [3]), strict=True))
+        lists = dict(zip(users, map(listing, ([1, 9], [9, 3])), strict=True))
+        named = evalkit.evaluate(truth, {"mine": lists}, metrics=["RR"])
+
+        assert evalkit.evaluate(truth, lists, metrics=["RR"]).value("RR") == named.value("RR")
+    assert evalkit.evaluate([[1, 2], [3]], lists, metrics=["RR"]).value("RR") == 0.75
+
+
 def test_a_report_is_frames_forms_and_a_plot(tmp_path):
     ranked = {"old": SCORES, "new": SCORES + RELEVANT * 0.3}
     report = evalkit.compare(RELEVANT, ranked, metrics=["nDCG@5", "MAP@10"], primary="MAP@10")
