@@ -352,6 +352,6 @@ def plan_ids_of(tables: Tables, seed: int) -> tuple[IdPlan, IdPlan]:
         for key in ("user", "item")
     )
     return (
-        plan_ids("user", users, seed=seed, spelled=of_users),  # type: ignore[arg-type]
+        plan_ids("user", users, seed=seed, spelled=of_users),
         plan_ids("item", items, seed=seed, spelled=of_items),  # type: ignore[arg-type]
     )
