@@ -124,8 +124,7 @@ def evaluate(
         )
     taken = Taken(user_ids, item_ids, depth_of(metrics, profile, policies))
     named = columns_of(columns, "rankings")
-    ranked = taken.rankings(rankings, truth)
-    listed = listed_of(ranked, TABLES["rankings"], named, what="rankings")
+    listed = listed_of(taken.rankings(rankings, truth), TABLES["rankings"], named, what="rankings")
     truth, train = taken.table(truth, "truth"), taken.table(train, "train")
     tree: dict[str, object] = {
         "metrics": _metrics_tree(metrics, primary, profile, combined),
