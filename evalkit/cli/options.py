@@ -90,8 +90,6 @@ Prometheus = Annotated[
     Option("--prometheus", metavar="FILE", help="Write a file for node_exporter's collector."),
 ]
 
-_SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(?:([kmgt])(i?)b?|b)?", re.IGNORECASE)
-
 
 def with_profile(
     overrides: Sequence[str] | None,
@@ -155,13 +153,11 @@ def parse_size(text: str | None, *, at: str) -> int | None:
     """Bytes that a text such as `8GiB`, `500MB` or `1.5g` names."""
     if text is None:
         return None
-    found = _SIZE.fullmatch(text.strip())
-    if found:
-        number, unit, binary = found.groups()
-        step = 1024 if binary or not unit else 1000
-        size = int(float(number) * step ** (" kmgt".index(unit.lower()) if unit else 0))
-        if size > 0:
-            return size
+    from evalkit.config import bytes_of
+
+    size = bytes_of(text)
+    if size is not None:
+        return size
     raise RequestError(
         f"{text!r} is no size", code="bad-option", at=at, hint=f"{at} 8GiB, or 500MB"
     )

@@ -11,10 +11,12 @@ from evalkit.cli.isolation import Isolated
 from evalkit.cli.options import (
     Json,
     LogFormat,
+    MemoryLimit,
     Overrides,
     Quiet,
     Threads,
     Variables,
+    memory_limit_of,
     set_threads,
 )
 from evalkit.errors import RequestError
@@ -59,6 +61,7 @@ def split(
         Literal["across-users", "within-users", "rows-shared"] | None,
         Option("--fail-on", help="End with status 1 at this verdict, or a worse one."),
     ] = None,
+    memory_limit: MemoryLimit = None,
     out: Annotated[
         Path | None, Option("--out", "-o", metavar="DIR", help="New folder of the split.")
     ] = None,
@@ -102,6 +105,7 @@ def split(
         "folds": folds,
         "like": like,
         "write": write,
+        "memory_limit": memory_limit_of(memory_limit) if memory_limit is not None else None,
         **({"columns": ids} if ids else {}),
     }
     given = {key: each for key, each in options.items() if each is not None}

@@ -41,7 +41,7 @@ from evalkit.config._selection import (
     SelectionSection,
 )
 from evalkit.config._shares import is_laid_out, of_share, refuse_layout, with_paths
-from evalkit.config._split import Core, SplitColumns, SplitSection
+from evalkit.config._split import Core, SplitColumns, SplitSection, bytes_of
 from evalkit.config._tables import (
     Builtin,
     ItemsColumns,

@@ -39,6 +39,29 @@ def _moment(value: object) -> object:
     return value.isoformat() if isinstance(value, date | datetime) else value
 
 
+_BYTES = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(?:([kmgt])(i?)b?|b)?", re.IGNORECASE)
+
+
+def bytes_of(text: str) -> int | None:
+    """Bytes that a text such as `8GiB`, `500MB` or `1.5g` names; None where it names none."""
+    found = _BYTES.fullmatch(text.strip())
+    if not found:
+        return None
+    number, unit, binary = found.groups()
+    step = 1024 if binary or not unit else 1000
+    return int(float(number) * step ** (" kmgt".index(unit.lower()) if unit else 0)) or None
+
+
+def _bytes(value: object) -> object:
+    found = bytes_of(value) if isinstance(value, str) else value
+    if not isinstance(found, int) or isinstance(found, bool) or found <= 0:
+        raise ValueError(f'{value!r} is no size; write memory_limit = "8GiB", or "500MB"')
+    return found
+
+
+Bytes = Annotated[
+    int | None, BeforeValidator(_bytes), WithJsonSchema({"type": ["integer", "string"]})
+]
 Size = Annotated[
     int | float | str | None,
     BeforeValidator(_moment),
@@ -176,6 +199,9 @@ class SplitSection(Record):
     empty: Literal["error", "keep"] = key("error", "A part that no row is in.")
     write: Literal["parts", "assignment", "where"] = key(
         "parts", "Rows, one byte a row, or predicates."
+    )
+    memory_limit: Bytes = key(
+        None, "Most memory, as 8GiB: more passes, or refused by name. Default: none is set."
     )
     out: str | None = key(None, "Folder to write; default: splits/NAME.")
 

@@ -26,24 +26,28 @@ from evalkit.splits._filters import (
 )
 from evalkit.splits._groups import of_groups
 from evalkit.splits._kernels import cut_groups, first_times, sort_groups
+from evalkit.splits._room import Room
 from evalkit.splits._rule import PER_SECOND, read_moment, read_span
 
 Times = npt.NDArray[np.int64]
 
 
+FREE = Room()
 COUNTING = ("user", "item", "users", "round-robin")  # rules that begin by counting all rows
 
 
-def assign(feed: Feed, rule: SplitSection, unit: str, room: int | None = None) -> Assigned:
+def assign(feed: Feed, rule: SplitSection, unit: str, room: Room = FREE) -> Assigned:
     """How a rule finds the part of each row, in each fold.
 
     Args:
-        room: bytes that times of rows that lie in no order may take at once.
+        room: for rows of users that lie in no order.
     Raises:
         DataError: the rule does not fit the log [empty-part], as a moment outside of it.
     """
     if rule.by in ("user", "item"):
         return of_groups(feed, rule, room).assigned()
+    if rule.by == "users":
+        return _by_users(feed, rule, room)
     return _RULES[rule.by](feed, rule, unit)
 
 
@@ -290,7 +294,7 @@ def _by_new_users(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
 # ---------------------------------------------------------------- drawn, and in turns
 
 
-def _by_users(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
+def _by_users(feed: Feed, rule: SplitSection, room: Room) -> Assigned:
     """by = users: whole users; the earlier rows of those held out are their fold-in."""
     share = rule.model_copy(
         update={"test": round(1 - rule.fold_in, 12), "validation": None, "rounding": "floor"}
@@ -302,7 +306,7 @@ def _by_users(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
         hashes = fitted(hashes, rows.n_users, 0)
         hashes[rows.users] = rows.user_hashes
 
-    groups = of_groups(feed, share, None, note)
+    groups = of_groups(feed, share, room, note)
     latest = groups.assigned()
     drawn = _draw(hashes, groups.counts > 0, rule)
 
@@ -369,7 +373,7 @@ def _in_turns(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
     """by = round-robin: the i-th row of a user, as they stand, is test of fold i mod folds."""
     assert rule.folds is not None
     n_folds = rule.folds
-    groups = of_groups(feed, rule.model_copy(update={"by": "user", "order": "input"}), None)
+    groups = of_groups(feed, rule.model_copy(update={"by": "user", "order": "input"}), FREE)
 
     def decide(rows: Rows) -> list[Letters]:
         turn = groups.place(rows)[0] % n_folds
@@ -406,7 +410,6 @@ _RULES: Mapping[str, Callable[[Feed, SplitSection, str], Assigned]] = {
     "time-quantile": _by_quantile,
     "percentile-user": _by_percentile,
     "new-users": _by_new_users,
-    "users": _by_users,
     "rows": _by_rows,
     "round-robin": _in_turns,
     "blocks": _in_blocks,

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from evalkit.config import SplitSection
 from evalkit.errors import DataError
-from evalkit.splits._assign import COUNTING, assign, refuse_empty
+from evalkit.splits._assign import COUNTING, FREE, assign, refuse_empty
 from evalkit.splits._feed import Assigned, Feed, fitted
 from evalkit.splits._filters import (
     NONE,
@@ -26,6 +26,7 @@ from evalkit.splits._filters import (
     seen_in_train,
 )
 from evalkit.splits._kernels import mark_cold, note_parts
+from evalkit.splits._room import Room
 from evalkit.splits.leakage import Leaks
 
 _HELD = {"validation": VALIDATION, "test": TEST}
@@ -109,19 +110,19 @@ class Cut:
     rounds: int = 0
 
 
-def cut_rows(
-    feed: Feed, rule: SplitSection, unit: str | None, at: str, room: int | None = None
-) -> Cut:
+def cut_rows(feed: Feed, rule: SplitSection, unit: str | None, at: str, room: Room = FREE) -> Cut:
     """Every row of the log with its part, in each fold.
 
     Args:
         feed: all that is left out before the cut leaves it.
         rule: as `settle_rule` leaves it.
         unit: of times; None: as the log says.
-        room: bytes, as `assign` takes it.
+        room: bytes that all of it may take.
     Raises:
         DataError: a part is empty [empty-part], cold or seen rows that are an error [cold-rows].
+        MachineError: it does not fit into the room [memory-limit].
     """
+    room.refuse(feed, rule, at)
     rounds = _leave_before(feed, rule)
     if rule.by not in COUNTING:  # which read the log themselves
         unit = unit or feed.unit

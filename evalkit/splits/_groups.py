@@ -14,10 +14,10 @@ from evalkit.splits._counts import count_parts
 from evalkit.splits._feed import Assigned, Feed, fitted
 from evalkit.splits._filters import NONE, TRAIN, Letters, Rows, lay_rows
 from evalkit.splits._kernels import sort_groups
+from evalkit.splits._room import Room
 
 Ticks = npt.NDArray[np.int64]
 _NONE = np.zeros(0, dtype=np.int64)
-A_ROW = 32  # bytes that a row takes while the rows of its group are laid side by side
 
 
 @dataclass(slots=True)
@@ -65,14 +65,14 @@ class Groups:
         if not count_in_order(codes, checked, seconds, is_strict, self.counts, self._last):
             self.is_in_order = False
 
-    def lay(self, feed: Feed, room: int | None) -> None:
+    def lay(self, feed: Feed, room: Room) -> None:
         """The place of each row, where rows of groups do not come in their order."""
         n_rows = int(self.counts.sum())
         self._places = np.empty(n_rows, dtype=np.int32)
         self._tied = np.empty(n_rows, dtype=np.uint8)
-        room = room or max(1 << 28, 8 * n_rows)
+        most = room.at_a_time(feed, self.rule, n_rows)
         ends = np.cumsum(self.counts, dtype=np.int64)
-        low, most = 0, max(1, room // A_ROW)
+        low = 0
         while low < self.counts.size:
             before = int(ends[low - 1]) if low else 0
             high = max(low + 1, int(np.searchsorted(ends, before + most, side="right")))
@@ -173,12 +173,13 @@ class Groups:
 def of_groups(
     feed: Feed,
     rule: SplitSection,
-    room: int | None,
+    room: Room,
     note: Callable[[Rows], None] | None = None,
 ) -> Groups:
     """The rows of each group counted, and laid where they have to be.
 
     Args:
+        room: for rows that do not come in their order.
         note: sees each batch of the first look, too.
     """
     groups = Groups(rule, is_in_order=rule.order != "hash")

@@ -29,6 +29,7 @@ from evalkit.splits._log import (
     check_log,
     refuse_changed,
 )
+from evalkit.splits._room import Room
 from evalkit.splits._rule import settle_rule
 from evalkit.splits._write import Part, Writing, write_assignment
 from evalkit.splits.leakage import join_folds
@@ -96,7 +97,8 @@ def make_split(
             [file-exists].
         DataError: the log is wrong, or does not fit the rule [empty-part, null-id, ...].
         BusyError: the log changed meanwhile [input-changed].
-        MachineError: the disk refuses [disk-full, not-writable, write-failed].
+        MachineError: the disk refuses [disk-full, not-writable, write-failed], what is held does
+            not fit into the limit [memory-limit].
     """
     rule = settle_rule(section, at)
     with storing(storage or {}):
@@ -109,7 +111,7 @@ def make_split(
         for seed in range(1, 100):
             try:
                 feed = LogFeed.of(log, rule, seed)
-                cut = cut_rows(feed, rule, None, table.at)
+                cut = cut_rows(feed, rule, None, table.at, Room(rule.memory_limit))
                 return _finish(log, feed, cut, rule, identity, out)
             except TwoIdsShareError:
                 continue
@@ -204,7 +206,7 @@ def _found(out: Path, rule: SplitSection, identity: str | None) -> Split:
 def _rule_of(rule: SplitSection) -> dict[str, Any]:
     """Every axis, written out."""
     return {
-        **rule.model_dump(mode="json", exclude={"path", "format", "out"}),
+        **rule.model_dump(mode="json", exclude={"path", "format", "out", "memory_limit"}),
         "write": rule.write,
     }
 

@@ -9,7 +9,8 @@ import pytest
 import evalkit
 from evalkit.cli.app import run_command
 from evalkit.config import load_config
-from evalkit.errors import DataError, RequestError
+from evalkit.errors import DataError, MachineError, RequestError
+from evalkit.splits._groups import Groups
 
 N = 3_000
 
@@ -187,3 +188,30 @@ def test_leaks_end_with_status_1_where_that_is_asked(log, tmp_path, monkeypatch,
     assert run_command([*both, "--fail-on", "across-users", "--out", "leaks"]) == 1
     assert run_command([*both, "--fail-on", "within-users"]) == 0
     assert "<svg" in (tmp_path / "leaks" / "leakage.html").read_text()
+
+
+def test_a_limit_of_memory_is_held_by_passes_or_refused_by_name(log, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    log.drop("note").sample(fraction=1, shuffle=True, seed=1).write_parquet("log.parquet")
+    free = evalkit.split("log.parquet", by="user", test=0.2, out="free").manifest
+    monkeypatch.setattr("evalkit.splits._room.LEAST", 1 << 12)
+    monkeypatch.setattr("evalkit.splits._room.FIXED", 1 << 20)
+    shares = []
+    lay = Groups._lay_share
+    monkeypatch.setattr(
+        "evalkit.splits._groups.Groups._lay_share",
+        lambda self, feed, low, high: shares.append(low) or lay(self, feed, low, high),
+    )
+
+    (tmp_path / "c.toml").write_text('[split]\npath = "log.parquet"\nby = "user"\ntest = 0.2\n')
+    assert run_command(["split", "c.toml", "--memory-limit", "1200KiB", "--out", "tight"]) == 0
+
+    assert len(shares) > 1
+    assert json.loads((tmp_path / "tight" / "split.json").read_text()) == free
+    for rule, name in (
+        ({"by": "rows", "test": 0.2}, "hash"),
+        ({"test": "7d", "seen": "drop"}, "seen"),
+    ):
+        with pytest.raises(MachineError, match=name) as refused:
+            evalkit.split("log.parquet", memory_limit="1.1MiB", **rule)
+        assert refused.value.code == "memory-limit"
