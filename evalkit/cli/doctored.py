@@ -12,7 +12,10 @@ from evalkit.errors import DISTRIBUTION, EvalkitError, install_hint
 from evalkit.version import VERSION
 
 GIB = 1 << 30
-EXTRAS = {"s3": "obstore", "delta": "deltalake", "iceberg": "pyiceberg", "mlflow": "mlflow"}
+EXTRAS = {
+    **{"s3": "obstore", "delta": "deltalake", "iceberg": "pyiceberg"},
+    **{"mlflow": "mlflow", "wandb": "wandb"},
+}
 LIBRARIES = ("polars", "numba", "llvmlite", "numpy", "pyarrow", "pydantic", "typer")
 
 

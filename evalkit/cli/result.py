@@ -53,11 +53,13 @@ def run_and_show(
         console.name_run(run_id)
         console.log("info", f"{config.name}: the run begins")
 
-    experiment = config.output.mlflow if folder is not None else None
-    if experiment is not None:
-        from evalkit.jobs.mlflow import check_tracker
+    output = config.output
+    trackers = {"mlflow": output.mlflow, "wandb": output.wandb} if folder is not None else {}
+    for name, where in trackers.items():
+        if where is not None:
+            from evalkit.jobs.trackers import check_tracker
 
-        check_tracker()
+            check_tracker(name)
     store = None
     if isinstance(folder, str) and runs.is_store(folder):
         store = runs.open_store(folder, config.storage)
@@ -84,8 +86,9 @@ def run_and_show(
     console.name_run(done.report.run_id)
     if prometheus is not None:
         _write_prometheus(done.report, prometheus)
-    if experiment is not None and done.is_new:
-        _track(done, experiment)
+    for name, where in trackers.items():
+        if where is not None and done.is_new:
+            _track(done, name, where)
     try:
         status = _show(done, format, summary=summary)
         sys.stdout.flush()
@@ -117,12 +120,13 @@ def check_file_option(path: Path | None, option: str) -> None:
         )
 
 
-def _track(done: "Done", experiment: str) -> None:
-    """Tell MLflow of the run; where it does not listen, that is a warning, and the run stands."""
-    from evalkit.jobs.mlflow import track
+def _track(done: "Done", name: str, where: str) -> None:
+    """Tell a tracker of the run; one that does not listen is a warning, and the run stands."""
+    from evalkit.jobs.trackers import tell_tracker
 
+    path = done.path if isinstance(done.path, Path) else None
     try:
-        track(done.report, experiment, done.path if isinstance(done.path, Path) else None)
+        tell_tracker(name, done.report, where, path)
     except MachineError as error:
         console.warn(error.code, error.message, at=error.at, hint=error.hint)
 

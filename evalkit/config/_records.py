@@ -209,6 +209,9 @@ class OutputSection(Record):
     ] = key(("json", "parquet", "markdown", "html"), "Forms of the report to write.")
     per_user: bool = key(False, "Write every user's values too.")
     mlflow: str | None = key(None, "Experiment of MLflow that is told of the run.")
+    wandb: str | None = key(
+        None, "Project of Weights & Biases that is told of the run.", exclude_if=is_none
+    )
 
 
 class SplitConfig(Record):

@@ -1,16 +1,17 @@
-"""MLflow is told of runs; names of any kind become names that it allows."""
+"""MLflow and Weights & Biases are told of runs; names of any kind become names they allow."""
 
 import os
 import re
 import subprocess
 import sys
 from dataclasses import replace
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 from example_runs import report
 
-from evalkit.jobs.mlflow import name_numbers
+from evalkit.jobs.trackers import name_numbers
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,19 +55,8 @@ assert [each.path for each in client.list_artifacts(run_id)] == ["report.html"]
 def test_run_reaches_a_real_store(tmp_path):
     pytest.importorskip("mlflow", reason='pip install "evalkit-recsys[mlflow]"')
     (tmp_path / "report.html").write_text("<!doctype html>")
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
-        "MLFLOW_TRACKING_URI": f"file://{tmp_path}/mlruns",
-        "MLFLOW_ALLOW_FILE_STORE": "true",
-    }
 
-    done = subprocess.run(
-        [sys.executable, "-c", TRACKED, report().to_json(), str(tmp_path)],
-        env=environment, capture_output=True, text=True,
-    )  # fmt: skip
-
-    assert done.returncode == 0, done.stderr
+    run_python(TRACKED, tmp_path, report().to_json(), str(tmp_path))
 
 
 def test_tracker_that_fails_is_a_warning(tmp_path):
@@ -88,3 +78,76 @@ def test_tracker_that_fails_is_a_warning(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "warning[tracker-failed]" in done.stderr
     assert (tmp_path / "runs" / "latest").is_symlink()
+
+
+EVALUATED = """
+import mlflow, pandas
+table = pandas.DataFrame({
+    "user": ["ann", "bob", "cid"],
+    "relevant": [["a", "b"], ["c"], ["d"]],
+    "ranked": [["a", "x", "b"], ["x", "c"], ["e", "d"]],
+})
+config = {"model": "als", "metrics": ["recall@2", "RR"]}
+asked = dict(targets="relevant", model_type="ranker", evaluators="evalkit")
+given = mlflow.models.evaluate(
+    data=table, predictions="ranked", evaluator_config=config, **asked
+)
+with mlflow.start_run() as run:
+    told = mlflow.models.evaluate(
+        model=lambda rows: [table.ranked[table.user == each].iloc[0] for each in rows.user],
+        data=table[["user", "relevant"]], evaluator_config=config, **asked,
+    )
+want = {"als/recall_at_2": (0.5 + 1 + 1) / 3, "als/RR": (1 + 0.5 + 0.5) / 3}
+for found in (given.metrics, told.metrics, mlflow.get_run(run.info.run_id).data.metrics):
+    assert found.keys() == want.keys(), found
+    assert all(abs(found[name] - value) < 1e-12 for name, value in want.items()), found
+files = mlflow.MlflowClient().list_artifacts(run.info.run_id, "evalkit")
+assert [each.path for each in files] == ["evalkit/report.html", "evalkit/report.json"]
+"""
+
+
+def run_python(code: str, tmp_path: Path, *arguments: str, **more: str) -> str:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+        "MLFLOW_TRACKING_URI": f"file://{tmp_path}/mlruns",
+        "MLFLOW_ALLOW_FILE_STORE": "true",
+        **more,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=tmp_path, env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_mlflow_evaluates_rankings(tmp_path):
+    for each in ("mlflow", "pandas", "matplotlib", "sklearn"):  # the whole mlflow brings them
+        pytest.importorskip(each, reason="pip install mlflow")
+    if not entry_points(group="mlflow.model_evaluator", name="evalkit"):
+        pytest.skip("evalkit was installed before it had an evaluator: pip install -e .")
+
+    run_python(EVALUATED, tmp_path)
+
+
+TOLD = """
+import sys
+from pathlib import Path
+from evalkit.report import Report
+from evalkit.jobs.trackers import tell_tracker
+tell_tracker("wandb", Report.from_json(sys.argv[1]), "nightly", Path(sys.argv[2]))
+"""
+
+
+def test_run_reaches_weights_and_biases_offline(tmp_path):
+    pytest.importorskip("wandb", reason='pip install "evalkit-recsys[wandb]"')
+    (tmp_path / "report.html").write_text("<!doctype html>")
+    folder = {"WANDB_MODE": "offline", "WANDB_DIR": str(tmp_path), "WANDB_SILENT": "true"}
+
+    out = run_python(TOLD, tmp_path, report().to_json(), str(tmp_path), **folder)
+
+    (kept,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
+    stored = kept.read_bytes()
+    assert out == ""
+    assert all(each in stored for each in (b"als/nDCG_at_10", b"evalkit/verdict", b"run_key"))

@@ -1,0 +1,1 @@
+"""What other programs load by an entry point: MLflow's evaluator."""
