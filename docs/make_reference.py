@@ -40,7 +40,7 @@ METRICS_OF = {
 }
 NAMES_IN_JSON = {"estimates": "metrics"}
 NOT_IN_JSON = ("shown", "config", "per_user_values", "parts")
-KEYS = "key|takes|default|meaning"
+KEYS = "key|meaning|takes|default"
 FILES = {
     "report.json": "every number with its interval, its users and its conventions; the same bytes "
     "for the same numbers",
@@ -147,7 +147,7 @@ def key_rows(keys: Mapping[str, Schema], schema: Schema, before: str) -> Iterato
         default = each.get("default")
         shown = "" if default in (None, [], {}, "") or inner else code(json.dumps(default))
         meaning = plain(each.get("description", ""))
-        yield code(before + name), taken(each, schema), shown, meaning
+        yield code(before + name), meaning, taken(each, schema), shown
         if inner is not None and before.count(".") < 2:
             yield from key_rows(inner["properties"], schema, f"{before}{name}.")
 

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from program import ROOT
 
+import evalkit
 from evalkit.cli.app import run_command
 from evalkit.config import parse_config
 
@@ -70,6 +71,55 @@ def test_commands_run_one_after_the_other(
         if arguments[0] == "run":
             assert re.search(r" is (better|worse|undecided)", out), out
             assert "page: runs/" in out
+
+
+def commands(page: str) -> list[list[str]]:
+    """The commands of a page's shell blocks, without comments and loops."""
+    lines = "".join([*blocks(page, "sh"), *blocks(page, "bash")]).splitlines()
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("evalkit ")]
+
+
+def test_commands_of_a_job_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    day = Path("logs/day=20")
+    day.mkdir(parents=True)
+    Path("held-out.csv").rename(day / "truth.csv")
+    Path("candidate.parquet").rename(day / "als.parquet")
+    Path("nightly.toml").write_text(
+        '[truth]\npath = "logs/day={day}/truth.csv"\n'
+        'columns = { user = "customer_id", item = "sku", relevance = "stars" }\n'
+        '[[rankings]]\nmodel = "als"\npath = "logs/day={day}/als.parquet"\n'
+        'columns = { user = "customerId", item = "recs" }\n'
+        '[metrics]\nnames = ["nDCG@10", "RR"]\n'
+    )
+    for _ in range(2):
+        assert run_command(["run", "nightly.toml", "--var", "day=20", "--quiet"]) == 0
+    for arguments in commands("jobs")[1:]:  # the first is run by the tests of configs
+        assert run_command(arguments) == 0, capsys.readouterr()
+    Path("nightly.toml").write_text(Path("nightly.toml").read_text().replace("{day}", "20"))
+    names: dict[str, object] = {"evalkit": evalkit}
+    exec(blocks("partials", "python")[0], names)
+    assert names["report"].value("RR") > 0  # type: ignore[attr-defined]
+
+
+def test_commands_from_a_log_to_lists_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = pl.read_csv("events.csv", separator=";")
+    log = log.select(user_id="visitor", item_id="article", ts="time")
+    Path("logs/interactions").mkdir(parents=True)
+    for path in ("logs/interactions/a.parquet", "log.parquet"):
+        log.write_parquet(path)
+    Path("shop.toml").write_text(blocks("splits", "toml")[0])
+    cut, by_config, check = commands("splits")
+    again, baseline, *_ = commands("selection")
+    for arguments in (cut, by_config):
+        assert run_command(arguments) == 0, capsys.readouterr()
+    for part, name in (("train", "train"), ("validation", "valid"), ("test", "test")):
+        (file,) = Path("splits/week", part).glob("*.parquet")
+        file.rename(f"{name}.parquet")
+    for arguments in (check, [*again[:-1], "splits/other"]):
+        assert run_command(arguments) == 0, capsys.readouterr()
+    Path("lists").mkdir()
+    in_other = [each.replace("splits/week/", "splits/other/") for each in baseline]
+    assert run_command(in_other) == 0, capsys.readouterr()
 
 
 @pytest.mark.parametrize("page", PAGES)
