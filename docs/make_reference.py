@@ -18,7 +18,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import typer
-from latex2mathml.converter import convert
 
 import evalkit
 from evalkit.cli.app import app
@@ -290,6 +289,8 @@ def metric_lines(kind: str) -> Iterator[str]:
 
 
 def one_metric(metric: Metric) -> Iterator[str]:
+    from latex2mathml.converter import convert  # the extra docs has it
+
     low, high = (f"{each:g}" if math.isfinite(each) else "no limit" for each in metric.bounds)
     yield f"## {metric.name}"
     yield plain(metric.summary)
@@ -342,7 +343,8 @@ def file_lines() -> Iterator[str]:
         ([code(file), code(made_by.get(file, "")), text] for file, text in FILES.items()),
     )
     yield "## metrics.parquet"
-    said = said_of(entries.Estimate)
+    yield "One row for each number; what is undefined, NaN in Python, is null in files."
+    said = said_of(entries.Estimate) | {"label": "the metric as it was asked for"}
     yield table("column|holds", ([code(name), plain(said.get(name, ""))] for name in COLUMNS))
     yield "## report.json"
     said = said_of(Report)

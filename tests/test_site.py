@@ -2,15 +2,19 @@
 
 import re
 import shlex
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import polars as pl
 import pytest
 from program import ROOT
 
 import evalkit
-from evalkit.cli.app import run_command
-from evalkit.config import parse_config
+from evalkit.cli.app import COMMANDS, run_command
+from evalkit.cli.codes import all_codes
+from evalkit.config import Config, parse_config
+from evalkit.metrics import FOLDERS, registry_of
 
 DEMO = ROOT / "evalkit" / "demo"
 PAGES = ("start", "concepts", "coming-from", "promises")
@@ -141,3 +145,27 @@ def test_configs_load(page: str) -> None:
         rankings = '[[rankings]]\nmodel = "m"\npath = "m.parquet"\n'
 
         assert parse_config(f"{block}\n{rest}{metrics}{rankings}", source=page, base="")
+
+
+def test_the_reference_holds_all_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    formulas = ModuleType("latex2mathml.converter")
+    formulas.convert = lambda latex, display: latex  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "latex2mathml.converter", formulas)
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    from make_reference import pages
+
+    made = pages()
+
+    def headings(name: str) -> set[str]:
+        return set(re.findall(r"^## `?(.+?)`?$", made[f"reference/{name}.md"], re.MULTILINE))
+
+    assert headings("codes") == set(all_codes())
+    for kind in FOLDERS:
+        assert headings(f"metrics-{kind}") == set(registry_of(kind))
+    assert {each.strip("[]") for each in headings("config")} == set(Config.model_fields) - {
+        "name",
+        "storage",
+    }
+    assert {f"evalkit {each.__name__}" for each in COMMANDS} < headings("commands")
+    fields = re.findall(r"^\| `\w+` \|(.*)\|$", made["reference/config.md"], re.MULTILINE)
+    assert all(each.split("|")[0].strip() for each in fields)  # each key has a meaning

@@ -67,7 +67,7 @@ class Counts:
 class Estimate:
     """One metric of one model, summed up over users (of one segment, or of all)."""
 
-    model: str
+    model: str  # by its name in the request
     metric: str  # the label, unique within model and segment: nDCG@10
     name: str  # of the metric alone: nDCG
     cutoff: int | None  # None: the whole list
@@ -76,10 +76,10 @@ class Estimate:
     n_users: int  # that the mean is over
     n_undefined: int  # users who have no value, by the policies and the metric
     segmentation: str | None = None  # None: all users
-    segment: str | None = None
+    segment: str | None = None  # its name within the segmentation
     low: float | None = None  # limits of the interval
-    high: float | None = None
-    std_error: float | None = None
+    high: float | None = None  # the same; null where nothing is known of it
+    std_error: float | None = None  # of the value, over users
     n_clusters: int | None = None  # where users vary together
     df: float | None = None  # of the interval, where users vary together
     policies: Mapping[str, str | float] = field(default_factory=dict)  # other than the defaults
