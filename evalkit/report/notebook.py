@@ -37,20 +37,14 @@ def render_notebook(report: Report) -> str:
                 shown_value = f"<b>{value}</b>" if model in best else value
                 rows[model] += f"<td>{shown_value}{limits}</td>"
         body = "".join(f"<tr>{row}</tr>" for row in rows.values())
-        parts.append(
-            f"<table><caption>{_text(title)}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        )
+        parts.append(_table(title, head, body))
     for found in found_by_pair(report, most=MOST_ON_PAPER):
         head = "".join(f"<th>{_text(cell)}</th>" for cell in HEAD)
         body = "".join(
             f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in found.rows
         )
         more = f"; {found.left_out} more are in report.json" if found.left_out else ""
-        parts.append(
-            f"<table><caption>{_text(f'{found.title}: {TITLE} ({NOTE}{more})')}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        )
+        parts.append(_table(f"{found.title}: {TITLE} ({NOTE}{more})", head, body))
     return "".join(parts) or f"<p>{_text(report.name)}: no numbers</p>"
 
 
@@ -70,10 +64,14 @@ def _comparison_table(report: Report) -> list[str]:
         rows.append(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in cells)}</tr>")
     more = len(found) - len(rows)
     title = "compared user by user" + (f"; {more} more in .comparisons" if more else "")
-    return [
-        f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table>"
-    ]
+    return [_table(title, head, "".join(rows))]
+
+
+def _table(caption: str, head: str, body: str) -> str:
+    return (
+        f"<table><caption>{_text(caption)}</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
 
 
 def _limits(estimate: Estimate | None) -> str:

@@ -5,7 +5,7 @@
 - `skewness`: what it does to t, to limits and to p-values alike.
 - `ratios`: ratios of sums over clusters, or with weights.
 - `means`: those of a mean of users, from its exact sum.
-- `paired`: t, superiority, non-inferiority, equivalence, effect size.
+- `paired`: t, non-inferiority, equivalence, effect size.
 - `proportions`: two shares of the same users, where few of them differ.
 - `corrections`: p-values of a family, adjusted.
 - `tukey`: all pairs at once; letters for models that cannot be told apart.

@@ -182,40 +182,6 @@ def chi_squared_sf(x: float, df: float) -> float:
     return gamma_tails(0.5 * df, 0.5 * x)[1]
 
 
-def beta_quantile(p: float, a: float, b: float) -> float:
-    """The x at which the beta distribution with parameters `a`, `b` > 0 has `p` below it.
-
-    Example:
-        >>> round(beta_quantile(0.5, 2.0, 3.0), 6)
-        0.385728
-    """
-    if not (0.0 <= p <= 1.0 and a > 0 and b > 0):
-        return math.nan
-    if p in (0.0, 1.0):
-        return p
-    if p > 0.5:
-        return _beta_lower(1.0 - p, b, a)[1]
-    return _beta_lower(p, a, b)[0]
-
-
-def _beta_lower(p: float, a: float, b: float) -> tuple[float, float]:
-    """x and 1 - x at the lower tail `p`, up to a half; Newton in log(x / (1 - x))."""
-    log_p = math.log(p)
-
-    def step(logit: float) -> float:
-        x, y = _from_logit(logit)
-        here = beta_tails(a, b, x, y)[0]
-        return _gap(here, log_p, beta_factor(a, b, x, y))
-
-    return _from_logit(_newton(math.log(a / b), step))
-
-
-def _from_logit(logit: float) -> tuple[float, float]:
-    small = math.exp(-abs(logit))
-    below, above = small / (1.0 + small), 1.0 / (1.0 + small)
-    return (below, above) if logit < 0 else (above, below)
-
-
 def _gap(here: float, log_wanted: float, factor: float) -> float:
     """Newton's step for log `here` = `log_wanted`; NaN where the tail is too small to be seen."""
     return (log_wanted - math.log(here)) * here / factor if here > 0.0 else math.nan

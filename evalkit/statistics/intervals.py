@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from evalkit.errors import RequestError
 
-from .distributions import beta_quantile, normal_quantile, t_quantile
+from .distributions import normal_quantile, t_quantile
 from .skewness import reach
 
 
@@ -140,28 +140,6 @@ def wilson_interval(successes: int, n: int, *, level: float) -> Interval:
     half = math.sqrt(square * (n * share * (1.0 - share) + 0.25 * square)) / (n + square)
     low = 0.0 if successes == 0 else max(0.0, centre - half)
     high = 1.0 if successes == n else min(1.0, centre + half)
-    return Interval(low, high)
-
-
-def exact_interval(successes: int, n: int, *, level: float) -> Interval:
-    """Clopper and Pearson's interval of a share, which holds it at least as often as it says.
-
-    Raises:
-        RequestError: `level` is not above 0 and below 1 [level-out-of-range].
-    Source:
-        Clopper and Pearson 1934, Biometrika 26(4), 404-413.
-    Example:
-        >>> limits = exact_interval(8, 10, level=0.95)
-        >>> round(limits.low, 6), round(limits.high, 6)
-        (0.443905, 0.974789)
-    """
-    check_level(level)
-    if n < 2:
-        return NO_INTERVAL
-    tail = 0.5 * (1.0 - level)
-    failures = n - successes
-    low = 0.0 if successes == 0 else beta_quantile(tail, successes, failures + 1)
-    high = 1.0 if failures == 0 else 1.0 - beta_quantile(tail, failures, successes + 1)
     return Interval(low, high)
 
 

@@ -59,33 +59,6 @@ def t_test(
     return PairedTest(t, p_two_sided(t, n - 1 if df is None else df, skewness, n), n)
 
 
-def superiority_test(
-    delta: float,
-    std_error: float | None,
-    n: int,
-    *,
-    margin: float = 0.0,
-    higher_is_better: bool = True,
-    skewness: float = math.nan,
-    df: float | None = None,
-) -> PairedTest:
-    """One-sided t test of "the candidate is better by at most `margin`".
-
-    Args:
-        margin: at least 0, in the unit of `delta`.
-        higher_is_better: of the metric; otherwise a negative delta is the better one.
-    Raises:
-        RequestError: the margin is negative or not finite [bad-margin].
-    Example:
-        >>> round(superiority_test(0.02, 0.008, 200).p_value, 6)
-        0.006614
-    """
-    if margin != 0.0:
-        check_margin(margin)
-    sign = 1.0 if higher_is_better else -1.0
-    return _above(sign * delta - margin, std_error, n, sign * skewness, df)
-
-
 def non_inferiority_test(
     delta: float,
     std_error: float | None,

@@ -210,18 +210,3 @@ def signed_sums(whole: Sequence[int]) -> Whole:
     for number in whole:
         sums = np.concatenate([sums + number, sums - number])
     return sums
-
-
-def permutation_test(differences: Values, keys: Keys, *, replicates: int, seed: int) -> PairedTest:
-    """The sign-flip test of one column of differences, float64[n_users]; NaN are left out.
-
-    Example:
-        >>> differences = np.array([0.1, 0.3, -0.1, 0.2, 0.4])
-        >>> keys = np.arange(5, dtype=np.uint64)
-        >>> float(permutation_test(differences, keys, replicates=1000, seed=1).p_value)
-        0.1875
-    """
-    largest = float(np.nanmax(np.abs(differences), initial=0.0))
-    flips = SignFlips([largest], replicates=replicates, seed=seed)
-    flips.add(keys, differences.reshape(-1, 1))
-    return flips.test(0)

@@ -1,10 +1,10 @@
 """What a paired comparison can see: power, smallest detectable difference, users needed."""
 
 import math
-from collections.abc import Callable
 
 from evalkit.errors import RequestError
 
+from ._root import root_of
 from ._scale import average_over_scale
 from .distributions import normal_cdf, normal_quantile, t_quantile
 from .intervals import check_level
@@ -76,7 +76,7 @@ def smallest_difference(
     high = -t_quantile(0.5 * (1.0 - level), df) - t_quantile(1.0 - power, df) + 1.0
     while _power(high, df, level) < power:
         high *= 2.0
-    found = _root(lambda noncentrality: _power(noncentrality, df, level) - power, 0.0, high)
+    found = root_of(lambda noncentrality: _power(noncentrality, df, level) - power, 0.0, high)
     return found * std_dev / math.sqrt(n)
 
 
@@ -130,24 +130,3 @@ def check_power(power: float, level: float) -> None:
             code="power-out-of-range",
             hint="power = 0.8 finds such a difference four times in five",
         )
-
-
-def _root(rising: Callable[[float], float], low: float, high: float) -> float:
-    """Where a rising function is 0, by bisection and secants (Dowell and Jarratt 1971)."""
-    below, above = rising(low), rising(high)
-    side = 0
-    here = high
-    for _ in range(200):
-        here = high - above * (high - low) / (above - below)
-        value = rising(here)
-        if value < 0.0:
-            low, below = here, value
-            above = 0.5 * above if side == 1 else above
-            side = 1
-        else:
-            high, above = here, value
-            below = 0.5 * below if side == -1 else below
-            side = -1
-        if abs(value) < 1e-14 or high - low <= 1e-14 * high:
-            break
-    return here

@@ -8,6 +8,7 @@ means (SciPy, its oracle in the tests, integrates 1 less the tail).
 import math
 from functools import lru_cache
 
+from ._root import root_of
 from ._scale import average_over_scale, sum_outwards
 from .distributions import normal_cdf, normal_density, t_quantile, t_two_sided
 
@@ -110,20 +111,6 @@ def range_quantile(p: float, n_means: int, df: float) -> float:
         return low
     high = -SQRT_2 * t_quantile(0.5 * tail / n_pairs, df)
     log_tail = math.log(tail)
-    below, above = (math.log(range_sf(q, n_means, df)) - log_tail for q in (low, high))
-    # regula falsi in q, the side that stays being halved (Dowell and Jarratt 1971, Illinois)
-    side = 0
-    for _ in range(100):
-        here = high - above * (high - low) / (above - below)
-        value = math.log(range_sf(here, n_means, df)) - log_tail
-        if value > 0.0:
-            low, below = here, value
-            above = 0.5 * above if side == 1 else above
-            side = 1
-        else:
-            high, above = here, value
-            below = 0.5 * below if side == -1 else below
-            side = -1
-        if abs(value) < 1e-13 or high - low <= 1e-14 * high:
-            break
-    return here
+    return root_of(
+        lambda q: log_tail - math.log(range_sf(q, n_means, df)), low, high, accuracy=1e-13
+    )

@@ -12,7 +12,7 @@ from scipy import stats
 
 from evalkit.errors import RequestError
 from evalkit.statistics.corrections import adjust
-from evalkit.statistics.permutation import MOST_EXACT, SignFlips, estimate_bytes, permutation_test
+from evalkit.statistics.permutation import MOST_EXACT, SignFlips, estimate_bytes
 
 laws = settings(deadline=None, max_examples=examples(30))
 compiled = pytest.mark.skipif(JIT_OFF, reason="too many draws for plain Python")
@@ -20,6 +20,14 @@ compiled = pytest.mark.skipif(JIT_OFF, reason="too many draws for plain Python")
 
 def keys_of(n_users):
     return np.random.default_rng(n_users).integers(0, 2**64, n_users, dtype=np.uint64)
+
+
+def permutation_test(differences, keys, *, replicates, seed):
+    flips = SignFlips(
+        [float(np.nanmax(np.abs(differences), initial=0.0))], replicates=replicates, seed=seed
+    )
+    flips.add(keys, differences.reshape(-1, 1))
+    return flips.test(0)
 
 
 def flip(differences, segments=None, *, keys=None, parts=1, n_segments=1, order=None):
