@@ -29,6 +29,9 @@ from harness import BENCH, make_parser
 OWN = ("meta", "run_id", "run_key", "evalkit")
 ADDED: dict[str, Any] = {  # field -> the value where nothing new is asked; ...: any
     "unknown_items": 0,
+    "empty_genres": 0,
+    "zero_vectors": 0,
+    "short_lists": 0,
     "n_clusters": None,
     "df": None,
     **dict.fromkeys(("primary", "label", "family", "low_adjusted", "high_adjusted"), ...),

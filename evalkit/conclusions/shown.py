@@ -257,6 +257,17 @@ class ShownNumbers:
         if kept and resamples(statistics):
             message = f"{', '.join(kept)}: limits and tests are those of influence, not drawn"
             yield Warning_("not-resampled", message)
+        beyond = [
+            (model, request.label, self.number(ALL, model, request).mean)
+            for model in models
+            for request in self.requests
+            if request.metric.name in ("item_coverage", "prediction_coverage")
+            and dict(request.parameters)["scale"] == "share"
+            and self.number(ALL, model, request).mean > 1.0
+        ]
+        for model, label, value in beyond[:1]:
+            message = f"{label} of {model!r} is {value:.3f}: it counts items beyond the catalogue"
+            yield Warning_("coverage-above-one", message)
         few = [
             (model, request.label, number.count)
             for model in models

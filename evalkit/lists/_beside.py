@@ -24,6 +24,7 @@ from evalkit.truth import Train, Truth, UserItems, item_at, relevance_at
 NO_COUNTS = np.zeros(0, dtype=np.int64)
 OF_USERS = frozenset({"history", "relevant", "reference", "earlier", "users"})
 NAMED = 3  # items that a warning names
+UNKNOWN, WITHOUT_GENRE, ZERO_VECTOR = 1, 2, 4  # marks of items
 
 Measured = npt.NDArray[np.float64]
 NDInts = npt.NDArray[np.int64]
@@ -128,12 +129,30 @@ class ListWork:
         facts = ItemFacts.of(beside.items, self.codes.stable_hashes())
         return Measure(beside, facts, earlier, Users(relevant, has_train))
 
-    def unknown_rows(self, items: Items, lists: Lists) -> tuple[int, int, tuple[str, ...]]:
-        """Rows of lists, rows of items that their table lacks, and the first of these items."""
-        strange = np.zeros(items.is_listed.size, dtype=np.bool_)
-        n_unknown = find_unknown(lists, items.is_listed, strange)
-        named = self.codes.ids().filter(pl.Series(strange)).sort().head(NAMED)
-        return int(lists.lengths.sum()), int(n_unknown), tuple(map(str, named))
+    def oddities(
+        self, items: Items, lists: Lists, present: npt.NDArray[np.bool_]
+    ) -> tuple[dict[str, int], tuple[str, ...]]:
+        """Rows and lists that metrics of lists say little of, and the first unknown items."""
+        n = items.is_listed.size
+        marks, met, counts = np.zeros(n, np.uint8), np.zeros(n, np.bool_), np.zeros(3, np.int64)
+        marks[~items.is_listed] |= UNKNOWN
+        if items.genres is not None:
+            marks[items.is_listed & (np.diff(items.genres.starts) == 0)] |= WITHOUT_GENRE
+        if items.vectors is not None:
+            marks[items.vectors.norms == 0.0] |= ZERO_VECTOR
+        if marks.any():
+            count_odd(lists, marks, met, counts)
+        strange = self.codes.ids().filter(pl.Series(met & ~items.is_listed)).cast(pl.String)
+        short = lists.lengths[present] < max(each.cutoff or 0 for each in self.requests)
+        found = {
+            "listed_rows": int(lists.lengths.sum()),
+            "lists": int(present.sum()),
+            "short_lists": int(short.sum()),
+            "unknown_items": int(counts[0]),
+            "empty_genres": int(counts[1]),
+            "zero_vectors": int(counts[2]),
+        }
+        return found, tuple(strange.sort().head(NAMED))
 
     def _meet(self, keys: Keys, ids: pl.DataFrame) -> None:
         """Learn the items of a log whose ids are hashed."""
@@ -182,16 +201,15 @@ class ListWork:
 
 
 @kernel(allocates=False)
-def find_unknown(lists, is_listed, strange):  # type: ignore[no-untyped-def]
-    """Mark the items of lists that the table of items lacks; how many rows have one."""
-    n = 0
+def count_odd(lists, marks, met, counts):  # type: ignore[no-untyped-def]
+    """Count rows of marked items, by mark, and note the items that were met."""
     for user in range(lists.starts.size):
         for place in range(lists.starts[user], lists.starts[user] + lists.lengths[user]):
-            item = lists.items[place]
-            if not is_listed[item]:
-                strange[item] = True
-                n += 1
-    return n
+            mark = marks[lists.items[place]]
+            if mark != 0:
+                met[lists.items[place]] = True
+                for bit in range(counts.size):
+                    counts[bit] += (mark >> bit) & 1
 
 
 @kernel(allocates=False)

@@ -144,7 +144,10 @@ def _genres(column: pl.Series, separator: str | None) -> pl.Series:
             pl.element().filter(pl.element().is_not_null() & (pl.element() != ""))
         )
     texts = column.cast(pl.String)
-    parts = texts.str.split(separator) if separator is not None else texts.cast(pl.List(pl.String))
+    if separator is None:
+        parts = texts.to_frame("genre").select(pl.concat_list("genre")).to_series()
+    else:
+        parts = texts.str.split(separator)
     parts = parts.list.eval(pl.element().str.strip_chars())
     return parts.list.eval(pl.element().filter(pl.element().is_not_null() & (pl.element() != "")))
 
@@ -159,7 +162,7 @@ def _vectors(
             first.cast(pl.List(first.dtype.inner)) if isinstance(first.dtype, pl.Array) else first
         )
         lengths = column.list.len()
-        if lengths.drop_nulls().n_unique() > 1:
+        if lengths.drop_nulls().n_unique() > 1 or lengths.min() == 0:
             raise DataError(
                 f"vectors of items have from {lengths.min()!r} to {lengths.max()!r} numbers",
                 code="ragged-vectors",

@@ -146,7 +146,11 @@ class Tally:
     depth: int = 0
     searched: str = "relevant"
     listed_rows: int = 0
+    lists: int = 0
+    short_lists: int = 0
     unknown_items: int = 0
+    empty_genres: int = 0
+    zero_vectors: int = 0
     unknown_named: tuple[str, ...] = ()
 
     def merge(self, other: "Tally") -> None:
@@ -206,10 +210,10 @@ class Tally:
         self.depth = max(self.depth, probe.ranks.depth)
         self.searched = probe.searched
 
-    def note_unknown(self, n_rows: int, n_unknown: int, named: tuple[str, ...]) -> None:
-        """Rows of one share's lists, and those of items that the table of items lacks."""
-        self.listed_rows += n_rows
-        self.unknown_items += n_unknown
+    def note_lists(self, counts: Mapping[str, int], named: tuple[str, ...]) -> None:
+        """What metrics of lists say little of, in one share; `named`: items that are unknown."""
+        for name, n in counts.items():
+            setattr(self, name, getattr(self, name) + n)
         self.unknown_named = tuple(sorted({*self.unknown_named, *named})[:3])
 
     def truth_counts(self) -> TruthCounts:
@@ -257,6 +261,9 @@ class Tally:
             ties=self.ties,
             depth=self.depth,
             unknown_items=self.unknown_items,
+            empty_genres=self.empty_genres,
+            zero_vectors=self.zero_vectors,
+            short_lists=self.short_lists,
         )
 
     def warnings(self, model: str, config: Config) -> list[Warning_]:
@@ -275,6 +282,13 @@ class Tally:
                 f"lacks, as {', '.join(self.unknown_named)}"
             )
             found.append(Warning_("unknown-items", message, model))
+        if self.short_lists:
+            share = self.short_lists / self.lists
+            message = (
+                f"{self.short_lists:,} lists ({share:.2%}) are shorter than a cutoff of metrics of "
+                "lists, which look at the items that there are"
+            )
+            found.append(Warning_("short-lists", message, model))
         if self.score_disagreements:
             message = (
                 f"{self.score_disagreements:,} hits have a higher score than the hit ranked "

@@ -71,7 +71,7 @@ class ShareLists:
         sums: RankingSums,
     ) -> None:
         """Add up what metrics of all lists together are made of, and count unknown items."""
-        self._note_unknown(ranks, sums)
+        self._note_odd(ranks, sums)
         job, hashes = self.job, self.truth.stable_hashes()
         groups: dict[object, list[Request]] = {}
         for each in job.measured:
@@ -103,15 +103,14 @@ class ShareLists:
                 key = key_of(requests[0], "" if job.compares else next(iter(names)))
                 add_to(sums.shown, key, ShownSums.of(share, requests))
 
-    def _note_unknown(self, ranks: Mapping[str, RankSets], sums: RankingSums) -> None:
-        """Rows of items that the table of items lacks."""
+    def _note_odd(self, ranks: Mapping[str, RankSets], sums: RankingSums) -> None:
+        """Count what metrics of lists say little of."""
         items = self.measure.beside.items
-        if not items.has_table:
-            return
         for name, by_rules in ranks.items():
-            lists = next((each.lists for each in by_rules.sets.values() if each.lists), None)
-            if lists is not None:
-                sums.models[name].note_unknown(*self.work.unknown_rows(items, lists))
+            held = next((each for each in by_rules.sets.values() if each.lists), None)
+            if held is not None and held.lists is not None:
+                odd = self.work.oddities(items, held.lists, held.present)
+                sums.models[name].note_lists(*odd)
 
 
 def _other_lists(

@@ -53,6 +53,9 @@ class ModelCounts:
     ties: int  # hits whose score another row of the list has
     depth: int  # the longest list
     unknown_items: int = 0  # rows of the lists that metrics look at, of items that [items] lacks
+    empty_genres: int = 0  # such rows, of items whose genres are asked for and that have none
+    zero_vectors: int = 0  # such rows, of items whose vector is all zeros
+    short_lists: int = 0  # lists that are shorter than a cutoff of metrics of lists
 
 
 @dataclass(frozen=True, slots=True)

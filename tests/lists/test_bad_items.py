@@ -1,0 +1,99 @@
+"""Tables of items that are wrong, and what metrics of lists say little of, at every door."""
+
+from datetime import date
+
+import polars as pl
+import pytest
+
+from evalkit import evaluate
+from evalkit.config import evaluate_config
+from evalkit.errors import EvalkitError
+from evalkit.street import run_config
+
+ITEMS = pl.DataFrame({"item": [1, 2, 3, 4]})
+RANKED = pl.DataFrame({"user": [1, 1, 1, 2, 2], "item": [1, 2, 9, 3, 2], "rank": [1, 2, 3, 1, 2]})
+DATES = [date(2020, 1, 1)] * 4
+
+
+def at_doors(metric, columns, folder, **more):
+    """The report of Python, then of options."""
+    items = ITEMS.with_columns(**columns)
+    yield lambda: evaluate(None, {"a": RANKED}, metrics=[metric], items={"path": items, **more})
+    RANKED.write_parquet(folder / "a.parquet")
+    items.write_parquet(folder / "items.parquet")
+    settings = [f"items.{name}={value}" for name, value in more.items()]
+    yield lambda: run_config(
+        evaluate_config(
+            truth=(),
+            rankings=[("a", str(folder / "a.parquet"))],
+            metrics=[metric],
+            overrides=[f'--items="{folder}/items.parquet"', *settings],
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "columns", "more", "code"),
+    [
+        ("genre_entropy@3", {"genres": pl.Series([1.0, 2.0, 3.0, 4.0])}, {}, "bad-type"),
+        ("genre_entropy@3", {"genres": pl.Series([{"a": 1}] * 4)}, {}, "bad-type"),
+        ("ild@3", {"vector": pl.Series([[1.0], [1.0, 2.0], [1.0], [1.0]])}, {}, "ragged-vectors"),
+        ("ild@3", {"vector": pl.Series([[]] * 4, dtype=pl.List(pl.Float64))}, {}, "ragged-vectors"),
+        ("ild@3", {"vector": pl.Series([[float("nan")]] * 4)}, {}, "bad-vector"),
+        ("ild@3", {"vector": pl.Series(["1 2"] * 4)}, {}, "not-a-number"),
+        ("age@3", {"published": pl.Series(DATES)}, {"now": "2019-12-31"}, "bad-now"),
+        ("exposure_parity(by='p')@3", {"p": pl.lit("x")}, {}, "one-group"),
+        (
+            "genre_entropy@3",
+            {"item": pl.Series([1, 1, 2, 3]), "genres": pl.Series([["a"], ["b"], ["a"], ["a"]])},
+            {},
+            "conflicting-items",
+        ),
+    ],
+)
+def test_wrong_tables_of_items_are_one_error(metric, columns, more, code, tmp_path):
+    for door in at_doors(metric, columns, tmp_path, **more):
+        with pytest.raises(EvalkitError) as raised:
+            door()
+        assert raised.value.code == code
+
+
+@pytest.mark.parametrize(
+    "genres",
+    [
+        pl.Series(["a", "b", None, ""]),
+        pl.Series([1, 2, None, None]),
+        pl.Series([["a"], ["b"], [], None]),
+        pl.Series(["a", "b", None, None], dtype=pl.Categorical),
+    ],
+)
+def test_one_genre_an_item_and_items_without_one_are_counted(genres, tmp_path):
+    for door in at_doors("genre_entropy@3", {"genres": genres}, tmp_path):
+        report = door()
+        counts = report.counts.models["a"]
+
+        assert report.value("genre_entropy@3") == 0.5  # two genres of user 1, one of user 2
+        assert (counts.empty_genres, counts.unknown_items, counts.short_lists) == (1, 1, 1)
+        told = {each.code: each.message for each in report.warnings}
+        assert told["unknown-items"].startswith("1 rows of lists (20.00%)")
+        assert told["short-lists"].startswith("1 lists (50.00%)")
+        assert "few-lists" not in told  # of numbers of all lists
+
+
+def test_vectors_of_zeros_are_counted_and_few_users_told(tmp_path):
+    vectors = {"vector": pl.Series([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0], None])}
+    for door in at_doors("ild@3", vectors, tmp_path):
+        assert door().counts.models["a"].zero_vectors == 2
+    for door in at_doors("item_coverage@3", {}, tmp_path):
+        report = door()
+        assert "few-lists" in {each.code for each in report.warnings}
+        assert report.counts.models["a"].empty_genres == 0
+
+
+def test_coverage_beyond_the_catalogue_says_so():
+    items = ITEMS.head(1)
+    name = "item_coverage(catalogue='items_open')@3"
+    report = evaluate(None, {"a": RANKED}, metrics=[name], items=items)
+
+    assert report.estimates[0].value > 1.0
+    assert "coverage-above-one" in {each.code for each in report.warnings}
