@@ -1,9 +1,14 @@
 """`evalkit history` and `evalkit report` in a process of their own."""
 
 import json
+import re
+from pathlib import Path
 
+import duckdb
 import polars as pl
 import pytest
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -64,6 +69,18 @@ def test_history_answers_sql(evalkit, runs):
     }  # fmt: skip
     refused = evalkit("history", "query", "DELETE FROM runs")
     assert (refused.status, refused.codes) == (2, ["bad-sql"])
+
+
+def test_duckdb_counts_every_run_once(evalkit, runs, logs):
+    page = (ROOT / "docs" / "jobs.md").read_text(encoding="utf-8")
+    (sql,) = re.findall(r"```sql\n(.*?)```", page, flags=re.DOTALL)
+    sql = sql.replace("'runs/", f"'{logs}/runs/").replace("nDCG@10", "nDCG@2")
+
+    found = duckdb.sql(sql).pl()
+
+    assert found["run_id"].to_list() == sorted([*runs, *runs])
+    assert set(found["job"]) == {"job"}
+    assert found.filter(model="good")["value"].to_list() == [1.0, 1.0]
 
 
 def test_history_exports_parquet(evalkit, runs, logs):

@@ -4,6 +4,7 @@ systemd's own parser checks the unit and the timer where it is installed. Airflo
 Kubernetes are stood in for: their files are executed or parsed here against what they document.
 """
 
+import json
 import os
 import re
 import runpy
@@ -256,6 +257,27 @@ def test_dagster_job_runs_its_command(place, monkeypatch):
     assert job["every_night"](context) == {"ops": {"evaluate": {"config": {"day": DAY}}}}
 
 
+def test_prefect_flow_runs_its_command(place, monkeypatch):
+    module, told = types.ModuleType("prefect"), []
+    module.task = lambda **options: lambda function: function
+    module.flow = lambda function: function
+    module.get_run_logger = lambda: types.SimpleNamespace(info=told.append)
+    monkeypatch.setitem(sys.modules, "prefect", module)
+    script = place / "prefect_flow.py"
+    text = (SCHEDULES / "prefect_flow.py").read_text()
+    script.write_text(text.replace("/srv/evalkit", str(place)))
+    shell("true", place)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    job = runpy.run_path(str(script))
+
+    assert "nightly-als: fine" in job["evalkit_nightly"](DAY)
+
+    assert "nightly-als: fine" in told[0]
+    assert f"day={yesterday()}" not in job["COMMAND"]
+    with pytest.raises(RuntimeError, match="evalkit ended with"):
+        job["evaluate"]("1999-01-01")
+
+
 def test_systemd_accepts_unit_and_timer(tmp_path):
     program = shutil.which("systemd-analyze")
     if program is None:
@@ -277,16 +299,22 @@ def test_systemd_accepts_unit_and_timer(tmp_path):
 OPERATIONS = Path(__file__).parents[2] / "configs" / "operations"
 
 
-def test_alerts_speak_of_what_a_run_writes(place):
+def test_alerts_and_panels_speak_of_what_a_run_writes(place):
     done = shell("evalkit demo --quiet --json --out runs", place)
     rules = yaml.safe_load((OPERATIONS / "prometheus-rules.yaml").read_text(encoding="utf-8"))
 
     written = render_prometheus(Report.from_json(done.stdout))
 
-    for rule in rules["groups"][0]["rules"]:
-        names = re.findall(r"evalkit_\w+", rule["expr"])
+    asked = [rule["expr"] for rule in rules["groups"][0]["rules"]]
+    page = json.loads((OPERATIONS / "grafana.json").read_text(encoding="utf-8"))
+    asked += [target["expr"] for panel in page["panels"] for target in panel["targets"]]
+    asked += [each["query"] for each in page["templating"]["list"]]
+    for each in asked:
+        names = re.findall(r"evalkit_\w+", each)
         assert names
-        assert all(f"\n{name}{{" in written for name in names), rule["alert"]
+        assert all(f"\n{name}{{" in written for name in names), each
+        labels = set(re.findall(r"(\w+)=", each)) | set(re.findall(r", (\w+)\)", each))
+        assert all(f'{label}="' in written for label in labels), each
 
 
 def test_examples_of_operations_name_commands_that_there_are():
