@@ -13,10 +13,8 @@ from evalkit.cli.options import Format
 from evalkit.cli.report import report as report_command
 from evalkit.config import OutputSection
 from evalkit.errors import RequestError
+from evalkit.formats import FILES, FORMATS, TEXTS
 from evalkit.report import (
-    FILES,
-    FORMATS,
-    TEXTS,
     Comparison,
     Finding,
     Warning_,
