@@ -66,7 +66,8 @@ def translate(each: Mapping[str, object], tree: object, problems: Problems) -> N
         message = f"{show(value)} is not {side} {context[name]}"
         problems.add(key, "out-of-range", message)
     else:
-        problems.add(key, "wrong-type", f"{show(value)}: {each['msg']}")
+        why = str(each["msg"]).removeprefix("Value error, ")
+        problems.add(key, "wrong-type", f"{show(value)}: {why}")
 
 
 _SIDES = {

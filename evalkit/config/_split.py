@@ -55,7 +55,7 @@ def bytes_of(text: str) -> int | None:
 def _bytes(value: object) -> object:
     found = bytes_of(value) if isinstance(value, str) else value
     if not isinstance(found, int) or isinstance(found, bool) or found <= 0:
-        raise ValueError(f'{value!r} is no size; write memory_limit = "8GiB", or "500MB"')
+        raise ValueError('it is no size such as "8GiB" or "500MB"')
     return found
 
 

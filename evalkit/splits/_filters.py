@@ -91,7 +91,7 @@ class Rows:
         """Rows that are left, as a log says it."""
         return self.n
 
-    def survey(self) -> None:
+    def survey(self, *, is_coded: bool = False) -> None:
         """Nothing is to be read."""
 
     def batches(self) -> "Iterator[Rows]":

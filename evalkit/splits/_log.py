@@ -101,6 +101,7 @@ class Log:
         table: columns of user, item and, where there are, time and relevance.
         whole: the same rows with all their own columns.
         unit: of times: s, ms, us or ns.
+        schema: of the table; `users` are our names of its user columns.
     """
 
     table: Table
@@ -109,10 +110,12 @@ class Log:
     n_rows: int = 0
     train_anyway: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    @property
-    def users(self) -> list[str]:
-        """Our names of the user columns."""
-        return [name for name in self.table.frame.collect_schema() if name.startswith("user_")]
+    schema: dict[str, pl.DataType] = field(init=False)
+    users: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.schema = dict(self.table.frame.collect_schema())
+        self.users = [name for name in self.schema if name.startswith("user_")]
 
 
 def check_log(log: Log, rule: SplitSection) -> None:
@@ -122,7 +125,7 @@ def check_log(log: Log, rule: SplitSection) -> None:
         DataError: no time [missing-time], times that are floats [bad-time], no relevance
             [missing-column].
     """
-    schema = log.table.frame.collect_schema()
+    schema = log.schema
     by_time = rule.order == "time" and rule.by not in ("users", "rows", "round-robin", "blocks")
     if "time" not in schema and by_time and rule.by in ("user", "item"):
         raise DataError(
@@ -169,11 +172,12 @@ class LogFeed:
     first: int = np.iinfo(np.int64).max
     last: int = np.iinfo(np.int64).min
     _sample: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    _step: int = 0
 
     @classmethod
     def of(cls, log: Log, rule: SplitSection, seed: int) -> "LogFeed":
         """All rows; ids that are hashed are hashed by a seed."""
-        schema, at = log.table.frame.collect_schema(), log.table.at
+        schema, at = log.schema, log.table.at
         users = {name: schema[name] for name in log.users}
         return cls(
             log,
@@ -195,12 +199,12 @@ class LogFeed:
     @property
     def has_times(self) -> bool:
         """Whether rows have a time."""
-        return "time" in self.log.table.frame.collect_schema()
+        return "time" in self.log.schema
 
-    def survey(self) -> None:
-        """Read the log once, if nobody did."""
+    def survey(self, *, is_coded: bool = False) -> None:
+        """Read the log once, if nobody did; users and items are counted where they are coded."""
         if self.n_rows < 0:
-            for _ in self.batches():
+            for _ in self.batches(is_coded=is_coded):
                 pass
 
     @property
@@ -215,7 +219,7 @@ class LogFeed:
 
     def columns(self) -> list[pl.Expr]:
         """What `number` reads."""
-        schema, rule = self.log.table.frame.collect_schema(), self.rule
+        schema, rule = self.log.schema, self.rule
         ids = [*self.of_users.expressions("user"), *self.of_items.expressions("item")]
         extra = [pl.col("time")] if "time" in schema else []
         if rule.threshold is not None or rule.dedupe == "max":
@@ -228,8 +232,8 @@ class LogFeed:
     def _draws(self) -> bool:
         return self.rule.by == "rows" or self.rule.order == "hash"
 
-    def batches(self) -> Iterator[Rows]:
-        """The rows, in the order of the log.
+    def batches(self, *, is_coded: bool = True) -> Iterator[Rows]:
+        """The rows, in the order of the log; without codes those of users and items are 0.
 
         Raises:
             DataError: nulls [null-id, null-time].
@@ -240,7 +244,7 @@ class LogFeed:
             for batch in self.log.table.stream(self.columns(), most=BATCH):
                 if 0 <= self.n_rows < begin + batch.height:
                     refuse_changed(self.log)
-                rows = self.number(batch, begin)
+                rows = self.number(batch, begin, is_coded=is_coded)
                 begin += batch.height
                 if self.n_rows < 0:
                     self._note(rows)
@@ -255,7 +259,7 @@ class LogFeed:
         Args:
             names: the log's columns that are ours, in our order.
         """
-        ours = self.log.table.frame.collect_schema().names()
+        ours = list(self.log.schema)
         renamed = [pl.col(name).alias(our) for name, our in zip(names, ours, strict=True)]
         begin = 0
         for batch in batches_of(self.log):
@@ -288,10 +292,11 @@ class LogFeed:
             self.first = min(self.first, int(rows.times.min()))
             self.last = max(self.last, int(rows.times.max()))
         if self.has_times:
-            step = max(1, (self.log.table.n_rows_hint() or 0) // 100_000)
-            self._sample.append(rows.times[::step].copy())
+            if not self._step:
+                self._step = max(1, (self.log.table.n_rows_hint() or 0) // 100_000)
+            self._sample.append(rows.times[:: self._step].copy())
 
-    def number(self, batch: pl.DataFrame, begin: int) -> Rows:
+    def number(self, batch: pl.DataFrame, begin: int, *, is_coded: bool = True) -> Rows:
         """Codes of users and items, times, and what else the rule asks for."""
         users = self.log.users
         kept, places, dropped = _without_nulls(batch, self, begin)
@@ -312,9 +317,13 @@ class LogFeed:
             hashes = row_hashes(kept.select(keys))
         if self.rule.ties == "item":
             ranks = _ranks(kept["item"])
+        users_of = items_of = np.zeros(0 if is_coded else kept.height, dtype=np.int32)
+        if is_coded:
+            users_of = self.of_users.encode(kept, "user")
+            items_of = self.of_items.encode(kept, "item")
         rows = Rows(
-            users=self.of_users.encode(kept, "user"),
-            items=self.of_items.encode(kept, "item"),
+            users=users_of,
+            items=items_of,
             times=times,
             relevance=relevance,
             hashes=hashes,
@@ -435,7 +444,7 @@ def _tell_copies_apart(rows: Rows) -> None:
 def sample_times(log: Log) -> npt.NDArray[np.int64]:
     """Times of some rows, where their unit is to be told by their size."""
     none = np.zeros(0, dtype=np.int64)
-    if not log.table.frame.collect_schema()["time"].is_integer():
+    if not log.schema["time"].is_integer():
         return none
     step = max(1, (log.table.n_rows_hint() or 0) // 100_000)
     with reading(log.table):
@@ -448,7 +457,7 @@ def sample_times(log: Log) -> npt.NDArray[np.int64]:
 
 def find_unit(log: Log, rule: SplitSection, times: npt.NDArray[np.int64]) -> str:
     """The unit of the log's times: as its type says, as the rule says, or by their size."""
-    dtype = log.table.frame.collect_schema().get("time")
+    dtype = log.schema.get("time")
     if isinstance(dtype, pl.Datetime):
         return _UNITS[dtype.time_unit]
     if dtype == pl.Date or dtype is None:

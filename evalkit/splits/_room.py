@@ -32,7 +32,7 @@ class Room:
         """
         if self.limit is None:
             return
-        feed.survey()
+        feed.survey(is_coded=True)
         needed, why = self._kept(feed, rule), ""
         whole = needs_all(rule)
         if whole:

@@ -172,7 +172,7 @@ def _look_again(log: Log, feed: LogFeed, cut: Cut, writing: Writing | None) -> l
 def _own_names(log: Log) -> list[str] | None:
     """The columns of the log that are ours, in our order; None where one of them is SQL."""
     columns, known = log.table.columns, log.whole.collect_schema()
-    ours = log.table.frame.collect_schema()
+    ours = log.schema
     users = columns["user"]
     own: dict[str, object] = {**columns, "user_0": users}
     if not isinstance(users, str):
@@ -180,7 +180,7 @@ def _own_names(log: Log) -> list[str] | None:
     names = [str(own[name]) for name in ours]
     if any(name not in known for name in names):
         return None
-    same = all(known[n] == dtype for n, dtype in zip(names, ours.dtypes(), strict=True))
+    same = all(known[n] == dtype for n, dtype in zip(names, ours.values(), strict=True))
     return names if same else None
 
 
@@ -287,7 +287,7 @@ def _add_predicates(log: Log, told: dict[str, Any]) -> None:
         for name, after in zip(names, [*names[1:], None], strict=True):
             bounds[name] = (moments[name], moments[after] if after else None)
         low, high = bounds[entry["name"]]
-        dtype = log.table.frame.collect_schema()["time"]
+        dtype = log.schema["time"]
         said = [
             f"{column} {sign} {_spelled(value, dtype, log.unit)}"
             for sign, value in ((">=", low), ("<", high))
