@@ -43,7 +43,8 @@ def test_cells_run_and_give_what_is_shown(
             value = eval(compile(ast.Expression(last.value), name, "eval"), names)
             shown = [each["data"] for each in cell["outputs"] if "data" in each]
             if shown and "image/svg+xml" not in shown[0]:
-                assert "".join(shown[0]["text/plain"]) == repr(value)
+                told = f"python docs/make_notebooks.py {name} writes it anew"
+                assert "".join(shown[0]["text/plain"]) == repr(value), told
 
 
 @pytest.mark.parametrize("name", NAMES)
