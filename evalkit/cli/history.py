@@ -315,7 +315,8 @@ def looks(
     if not found:
         console.say("no test part is known here: --truth PATH names one")
     for part, each_of in found:
-        console.say(f"{clean(part.name)} ({part.content}): {len(each_of):,} looks here")
+        told = "1 look" if len(each_of) == 1 else f"{len(each_of):,} looks"
+        console.say(f"{clean(part.name)} ({part.content}): {told} here")
         rows = [(each.run_id, each.job, each.started, ", ".join(each.models)) for each in each_of]
         if rows:
             console.say(_table(("run", "job", "started", "models"), rows))
