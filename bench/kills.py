@@ -3,6 +3,7 @@
     python bench/kills.py                           # 300 kills, a quarter of an hour
     python bench/kills.py --kills 20 --signal TERM
     python bench/kills.py --kills 60 --store        # runs that go to S3, as moto plays it
+    python bench/kills.py --kills 60 --choice       # splits, baselines and selections
 
 Runs, comparisons, gates, prunings, reports and configs are written into one folder, and killed by
 SIGKILL (or another signal) after a random part of the time that they take. After each kill every
@@ -15,6 +16,7 @@ import json
 import os
 import random
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -55,6 +57,30 @@ COMMANDS = {
     "report": "report last --format html --file r.html",
     "init": "init --truth truth.parquet --rankings a=a.parquet --out i.toml --force",
 }
+CHOICE = """
+[truth]
+split = "s"
+part = "validation"
+[train]
+split = "s"
+[[rankings]]
+model = "popular"
+builtin = "popular"
+k = 10
+[[rankings]]
+model = "last"
+builtin = "last"
+k = 10
+[selection]
+metric = "RR"
+replicates = 200
+confirm = { split = "s", part = "test" }
+"""
+ON_THE_WAY = {
+    "split": "split log.parquet --by user --test 1 --validation 1 --out s-{number} --quiet",
+    "baseline": "baseline popular --train s/train --users s/test --out b.parquet --quiet",
+    "select": "select choice.toml --again --quiet --runs runs-{number} --out selections",
+}
 WEIGHTS = (6, 1, 1, 2, 1, 1, 1)
 LOGS = ("truth.parquet", "a.parquet", "job.toml")
 TO_STORE = {"run": "run job.toml --quiet --out s3://lake/runs --set {setting}"}
@@ -78,15 +104,22 @@ class Folder:
     """A folder of logs and runs, whose commands are killed."""
 
     commands = COMMANDS
+    weights: tuple[int, ...] = WEIGHTS
 
     def __init__(self, path: Path, rng: random.Random, number: signal.Signals) -> None:
-        import polars as pl
-
         self.path, self.rng, self.number = path, rng, number
         self.findings: list[str] = []
+        self.number_of = 0  # commands that were started
         (path / "tmp").mkdir()
         os.environ["TMPDIR"] = str(path / "tmp")
-        users = range(5_000)
+        self.make()
+        self.seconds = {name: self._timed(name) for name in self.commands}
+
+    def make(self) -> None:
+        """Logs, a config and two runs."""
+        import polars as pl
+
+        path, users = self.path, range(5_000)
         truth = {"user": users, "item": [user % 5 for user in users]}
         pl.DataFrame(truth).write_parquet(path / "truth.parquet")
         rows = {"user": [user for user in users for _ in range(5)], "item": [*range(5)] * 5_000}
@@ -95,10 +128,12 @@ class Folder:
         (path / "job.toml").write_text(CONFIG)
         for _ in range(2):
             self.run()
-        self.seconds = {name: self._timed(name) for name in self.commands}
 
     def start(self, command: str) -> "subprocess.Popen[str]":
-        filled = command.format(setting=f"policies.tie_share={self.rng.random() / 2:.9f}")
+        self.number_of += 1
+        filled = command.format(
+            setting=f"policies.tie_share={self.rng.random() / 2:.9f}", number=self.number_of
+        )
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "evalkit", *shlex.split(filled)],
             cwd=self.path,
@@ -169,6 +204,7 @@ class Lake(Folder):
     """A folder of logs, whose runs are published to a store."""
 
     commands = TO_STORE
+    weights = WEIGHTS[:1]
 
     def __init__(self, path: Path, rng: random.Random, number: signal.Signals) -> None:
         import boto3  # type: ignore[import-untyped]
@@ -222,23 +258,84 @@ class Lake(Folder):
             self.findings.append(f"left over: {left}")
 
 
+class Choice(Folder):
+    """A folder of a log, whose splits, baselines and selections are killed."""
+
+    commands = ON_THE_WAY
+    weights = (1, 1, 2)
+
+    def __init__(self, path: Path, rng: random.Random, number: signal.Signals) -> None:
+        super().__init__(path, rng, number)
+        self.baseline = (path / "b.parquet").read_bytes()
+
+    def make(self) -> None:
+        """A log, a split of it, and what is chosen by it."""
+        import polars as pl
+
+        users = range(5_000)
+        rows = [(user, (user + 7 * n) % 40, n) for n in range(6) for user in users]
+        log = pl.DataFrame(rows, schema=["user", "item", "time"], orient="row")
+        log.write_parquet(self.path / "log.parquet")
+        (self.path / "choice.toml").write_text(CHOICE)
+        self.run(self.commands["split"].replace("s-{number}", "s"))
+
+    def check(self) -> None:
+        """Every split, list and selection that is there is whole."""
+        from evalkit import runs
+        from evalkit.history import read_tags
+        from evalkit.splits.manifest import find_part
+
+        for split in self.path.glob("s-*"):
+            for part in ("train", "validation", "test"):
+                find_part(split, part)
+            json.loads((split / "leakage.json").read_bytes())
+            shutil.rmtree(split)
+        lists = self.path / "b.parquet"
+        if lists.exists() and lists.read_bytes() != self.baseline:
+            self.findings.append("other lists, or torn ones")
+        for folder in self.path.glob("runs-*"):
+            for run in folder.glob("2*"):
+                self.findings += [f"{run.name}: {each}" for each in runs.verify(run)]
+            chosen = read_tags(folder).get("selected")
+            told = [
+                json.loads((each / "selection.json").read_bytes())["run_id"]
+                for each in (self.path / "selections").glob("2*")
+                if (each / "selection.html").read_text().rstrip().endswith("</html>")
+            ]
+            if chosen is not None and chosen not in told:
+                self.findings.append(f"{chosen} is selected by no selection")
+            shutil.rmtree(folder)
+
+    def check_sweeping(self) -> None:
+        """What must hold after commands that nobody killed."""
+        for command in self.commands.values():
+            self.run(command)
+        self.check()
+        known = {"log.parquet", "choice.toml", "s", "b.parquet", "selections", "tmp"}
+        left = [path.name for path in self.path.iterdir() if path.name not in known]
+        left += [path.name for path in (self.path / "selections").glob(".*")]
+        left += os.listdir(self.path / "tmp")
+        if left:
+            self.findings.append(f"left over: {left}")
+
+
 def main() -> int:
     """Exit status: 0, or 1 where there are findings."""
     parser = make_parser(__doc__)
     parser.add_argument("--kills", type=count, default=300)
     parser.add_argument("--signal", default="KILL", choices=["KILL", "TERM", "INT"])
     parser.add_argument("--store", action="store_true", help="Publish to S3, as moto plays it.")
+    parser.add_argument("--choice", action="store_true", help="Splits, baselines, selections.")
     asked = parser.parse_args()
     rng = random.Random(asked.seed)
     killed: Counter[str] = Counter()
     ended: Counter[str] = Counter()
     machine, began = describe_machine(), time.monotonic()
     with TemporaryDirectory(prefix="evalkit-kills-") as name:
-        kind = Lake if asked.store else Folder
+        kind = Lake if asked.store else Choice if asked.choice else Folder
         folder = kind(Path(name), rng, signal.Signals[f"SIG{asked.signal}"])
         while sum(killed.values()) < asked.kills:
-            weights = WEIGHTS[: len(folder.commands)]
-            (command,) = rng.choices(list(folder.commands), weights)
+            (command,) = rng.choices(list(folder.commands), folder.weights)
             (killed if folder.kill(command) else ended)[command] += 1
             folder.check()
             if sum(killed.values()) % 25 == 24:

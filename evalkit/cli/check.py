@@ -44,20 +44,29 @@ def check(
 
     Everything at once; nothing is written. Exit status 2 or 3 where something is wrong.
     """
-    from evalkit.config import load_config, parse_variables
+    from evalkit.config import is_split_alone, load_config, load_split, parse_variables
 
-    said = with_profile(overrides, profile)
-    request = load_config(
-        config,
-        overrides=with_tables(said, train=train, items=items, users=users, reference=reference),
-        variables=parse_variables(variables or ()),
-    )
-    set_threads(threads)
-    from evalkit.jobs.check import check_config
+    said, filled = with_profile(overrides, profile), parse_variables(variables or ())
+    said = with_tables(said, train=train, items=items, users=users, reference=reference)
+    if is_split_alone(config):
+        split = load_split(config, overrides=said, variables=filled)
+        set_threads(threads)
+        from evalkit.jobs.check import check_split
 
+        found = check_split(split)
+    else:
+        request = load_config(config, overrides=said, variables=filled)
+        set_threads(threads)
+        from evalkit.jobs.check import check_config
+
+        if request.selection is not None and request.selection.trials is not None:
+            from evalkit.selection import as_rankings
+
+            request = as_rankings(request)
+        found = check_config(request, threads=threads)
     findings = [
         replace(each, hint=all_codes()[each.code].cure) if each.is_error and not each.hint else each
-        for each in check_config(request, threads=threads)
+        for each in found
     ]
     statuses = [finding.exit_status for finding in findings if finding.is_error]
     if json:

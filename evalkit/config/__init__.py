@@ -20,6 +20,7 @@ from evalkit.config._reading import (
     MAX_BYTES,
     config_schema,
     evaluate_config,
+    is_split_alone,
     load_config,
     load_split,
     parse_config,

@@ -60,6 +60,17 @@ def load_split(
     )
 
 
+def is_split_alone(path: str | os.PathLike[str]) -> bool:
+    """Whether a TOML file has a section `[split]`, and nothing that is measured.
+
+    Raises:
+        RequestError: it cannot be read, or is no TOML [missing-config, config-syntax, ...].
+    """
+    tree, _ = _parse(_read_text(path), str(path))
+    measured = {"truth", "log", "rankings", "ratings", "labels", "metrics", "selection"}
+    return "split" in tree and not measured & tree.keys()
+
+
 def _read_text(path: str | os.PathLike[str]) -> str:
     file = Path(path)
     try:

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 import polars as pl
 import polars.selectors as cs
 
-from evalkit.config import Config, Policies
+from evalkit.config import Config, Policies, SplitConfig
 from evalkit.errors import DATA_WRONG, FINE, Errors, EvalkitError
 from evalkit.planning.leakage import find_leak, find_mixed, split_remarks
 from evalkit.planning.tables import Given, Tables, open_tables, plan_ids_of
 from evalkit.report import ModelCounts, Report
-from evalkit.sources import Table, reading, spell_guesses
+from evalkit.sources import Guessing, Table, reading, spell_guesses
+from evalkit.splits.make import make_split
 from evalkit.street import run_config
 
 LOOKED_AT = 1000  # rows, for some ids
@@ -96,6 +97,23 @@ def _with_ids(findings: Sequence[Finding], logs: Sequence[Table]) -> Iterator[Fi
     hint = f"compare the ids: {'; '.join(said)}"
     for each in findings:
         yield replace(each, hint=hint) if each.code == "no-common-user" else each
+
+
+def check_split(config: SplitConfig) -> list[Finding]:
+    """What is wrong with a split, and what it gives away; the log is read, nothing is written."""
+    try:
+        made = make_split(
+            config.split,
+            guessing=Guessing(config.door, section="split"),
+            at="split",
+            storage=config.storage,
+        )
+    except EvalkitError as error:
+        return [*_findings_of(error)]
+    leaks = made.manifest["leakage"]
+    counts = ", ".join(f"{name} {count:g}" for name, count in sorted(leaks["counts"].items()))
+    clean = leaks["verdict"] == "clean"
+    return [] if clean else [_finding(False, "leakage", f"{leaks['verdict']}: {counts}", "split")]
 
 
 LENIENT_ROWS = {"bad_scores": "drop", "bad_labels": "drop"}

@@ -144,7 +144,6 @@ def finish(
     job = Job(run_as, folder, threads=how.threads, memory_limit=how.memory_limit, ahead=ahead)
     done = job.run()
     assert isinstance(done.path, Path)
-    history.tag_run(folder, done.path, history.SELECTED)
     report = done.report
     selection = replace(selection, run_id=report.run_id, run_key=report.run_key)
     if test is not None:
@@ -156,7 +155,9 @@ def finish(
         if ahead.number > 1:
             warnings = (*selection.warnings, ahead.warning(level))
             selection = replace(selection, warnings=warnings)
-    return selection, write_selection(selection, out)
+    path = write_selection(selection, out)
+    history.tag_run(folder, done.path, history.SELECTED)  # of a selection that is whole
+    return selection, path
 
 
 def _confirmed(report: Report, selection: Selection, content: str, level: float) -> Confirmed:

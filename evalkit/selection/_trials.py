@@ -17,13 +17,14 @@ _PATHS = (
     *("path", "rankings", "user_attrs_path", "user_attrs_rankings", "params.path", "tags.path"),
     *("tags.rankings", "config/path"),
 )
-_STATES = ("state", "status")
-_DONE = {"complete", "completed", "finished", "terminated", "done", "ok", "success"}
+_STATES = ("state", "status", "done")
+_DONE = {"complete", "completed", "finished", "terminated", "done", "ok", "success", "true"}
+_SAID = {"false": "not done"}  # a column done has no more to say
 _PARAMETER = re.compile(r"(?:params[_.]|config/)(.+)")
 _NO_PARAMETER = re.compile(
     r"values?(_.*)?|datetime_.*|duration|user_attrs_.*|system_attrs_.*|metrics\..*|tags\..*|"
     r"start_time|end_time|artifact_uri|experiment_id|timestamp|date|pid|hostname|node_ip|logdir|"
-    r"time_(this_iter|total|since).*|iterations_since_restore|training_iteration"
+    r"time_(this_iter|total|since).*|iterations_since_restore|training_iteration|Unnamed: \d+|"
 )
 _PLACE = re.compile(r"\{([^{}]+)\}")
 
@@ -80,6 +81,16 @@ def read_trials(config: Config) -> list[Tried]:
     return found
 
 
+def as_rankings(config: Config) -> Config:
+    """The config with the finished trials of its table as `[[rankings]]`.
+
+    Raises:
+        RequestError, DataError: as `read_trials`.
+    """
+    tables = tuple(each.table for each in read_trials(config) if each.table is not None)
+    return config.model_copy(update={"rankings": tables})
+
+
 def _of_config(table: RankingsTable, confirm: object) -> Tried:
     if table.model is None:
         raise RequestError(
@@ -113,11 +124,7 @@ def _of_table(config: Config) -> list[Tried]:
             hint='path = "lists/{number}.parquet" under [selection], with a column in braces',
         )
     used = {name, path, state}
-    parameters = {}
-    for column in rows.columns:
-        plain = _PARAMETER.fullmatch(column)
-        if column not in used and (plain or not _NO_PARAMETER.fullmatch(column)):
-            parameters[column] = plain[1] if plain else column
+    parameters = _parameters_of([each for each in rows.columns if each not in used])
     cost = _column_of(section.cost, rows.columns, parameters, config) if section.cost else None
     found, problems = [], list[EvalkitError]()
     base = _folder_of(at)
@@ -146,10 +153,16 @@ def _of_table(config: Config) -> list[Tried]:
             table = _table(label, place, columns)
             pattern = section.confirm.rankings if section.confirm is not None else None
             other = _table(label, _filled(pattern, row, at), columns) if pattern else None
-        state_of = "measured" if told in _DONE else told
+        state_of = "measured" if told in _DONE else _SAID.get(told, told)
         found.append(Tried(label, state_of, table, other, number_of, values))
     raise_all(problems)
     return found
+
+
+def _parameters_of(columns: Sequence[str]) -> dict[str, str]:
+    """Columns of parameters, and their plain names: those that say so, where any does."""
+    found = {each: named[1] for each in columns if (named := _PARAMETER.fullmatch(each))}
+    return found or {each: each for each in columns if not _NO_PARAMETER.fullmatch(each)}
 
 
 def _table(model: str, path: str, columns: Mapping[str, RankingsColumns]) -> RankingsTable:

@@ -13,6 +13,7 @@ from evalkit.history.looks import find_looks, known_parts
 from evalkit.report.html import render_selection_page
 from evalkit.selection import How, choose_trial, find_test, finish
 from evalkit.selection._measure import beside_values
+from evalkit.selection._trials import read_trials
 from evalkit.statistics._draws import CHUNK, draw_poisson, start_streams
 from evalkit.statistics.selection import (
     choose_best,
@@ -202,6 +203,87 @@ def test_bad_tables_of_trials_are_refused(folder):
         with pytest.raises(EvalkitError) as error:
             chosen(folder)
         assert code in str(error.value)
+
+
+EXPORTS = {  # columns as the three libraries document them, written by pandas
+    "optuna": (
+        "number,value,datetime_start,datetime_complete,duration,params_rate,user_attrs_seconds,"
+        "system_attrs_nsga2:generation,state",
+        "{n},0.{n},2026-11-01 10:00:00,2026-11-01 10:01:00,0 days 00:01:00,0.5,3.0,0,{state}",
+        ("COMPLETE", "PRUNED"),
+        "list-{number}.parquet",
+        "trial-{n}",
+    ),
+    "mlflow": (
+        "run_id,experiment_id,status,artifact_uri,start_time,end_time,metrics.loss,params.rate,"
+        "tags.mlflow.user,tags.place",
+        "r{n},1,{state},file:///a,2026-11-01 10:00:00+00:00,2026-11-01 10:01:00+00:00,0.1,0.5,a,{n}",
+        ("FINISHED", "FAILED"),
+        "list-{tags.place}.parquet",
+        "r{n}",
+    ),
+    "ray": (
+        ",accuracy,timestamp,checkpoint_dir_name,done,training_iteration,trial_id,date,"
+        "time_this_iter_s,time_total_s,pid,hostname,node_ip,time_since_restore,"
+        "iterations_since_restore,config/rate,config/place,logdir",
+        "{n},0.1,1,,{state},3,a_{n},2026-11-01_10-00-00,1.0,2.0,7,here,127.0.0.1,2.0,3,0.5,{n},l{n}",
+        ("True", "False"),
+        "list-{config/place}.parquet",
+        "a_{n}",
+    ),
+}
+
+
+@pytest.mark.parametrize("library", EXPORTS)
+def test_exports_are_read_as_they_are(folder, library):
+    head, row, (done, other), path, name = EXPORTS[library]
+    rows = [row.format(n=n, state=other if n == 1 else done) for n in range(4)]
+    (folder / "trials.csv").write_text("\n".join([head, *rows]) + "\n")
+
+    found = read_trials(written(folder, text=CONFIG.replace("list-{{number}}.parquet", path)))
+
+    assert [each.model for each in found] == [name.format(n=n) for n in range(4)]
+    assert [each.table is not None for each in found] == [True, False, True, True]
+    assert [each.table.path[0][-14:] for each in found if each.table] == [
+        f"list-{n}.parquet"[-14:] for n in (0, 2, 3)
+    ]
+    assert {key for each in found for key in each.parameters} - {"place"} == {"rate"}
+
+
+def test_a_config_of_a_split_or_a_selection_alone_is_checked(folder):
+    written(folder)
+    split = '[split]\npath = "test.parquet"\nby = "{by}"\ntest = 1\n'
+    (folder / "time.toml").write_text(split.format(by="user"))
+    (folder / "folds.toml").write_text(split.format(by="rows") + "validation = 79\n")
+    (folder / "split.toml").write_text(split.format(by="rows"))
+
+    found = {
+        name: run_program(["check", f"{name}.toml", "--json"], folder)
+        for name in ("select", "time", "folds", "split")
+    }
+
+    codes = {name: {each["code"] for each in found[name].document} for name in found}
+    assert {name: each.status for name, each in found.items()} == {
+        "select": 0, "time": 3, "folds": 3, "split": 0,
+    }  # fmt: skip
+    assert codes["time"] == {"missing-column"}  # of times
+    assert codes["folds"] == {"empty-part"}  # no row is left for train
+    assert "path-not-found" not in codes["select"]
+
+
+def test_trials_of_unequal_users_are_told_and_those_without_lists_refused(folder):
+    pl.read_parquet(folder / "list-1.parquet")[:70].write_parquet(folder / "list-1.parquet")
+    told = chosen(folder)
+    table = pl.read_csv(folder / "trials.csv")
+    table.with_columns(path=pl.lit(None, pl.String)).write_csv(folder / "trials.csv")
+    config = CONFIG.replace('path = "list-{{number}}.parquet"\n', "")
+
+    with pytest.raises(EvalkitError) as error:
+        chosen(folder, text=config)
+
+    assert [each.code for each in told.warnings] == ["unequal-users"]
+    assert told.n_users == 80
+    assert "missing-trial" in str(error.value)
 
 
 def test_a_limit_counts_the_values_beside_a_run():
