@@ -217,7 +217,7 @@ EXPORTS = {  # columns as the three libraries document them, written by pandas
     "mlflow": (
         "run_id,experiment_id,status,artifact_uri,start_time,end_time,metrics.loss,params.rate,"
         "tags.mlflow.user,tags.place",
-        "r{n},1,{state},file:///a,2026-11-01 10:00:00+00:00,2026-11-01 10:01:00+00:00,0.1,0.5,a,{n}",
+        "r{n},1,{state},file:///a,2026-11-01,2026-11-02,0.1,0.5,me,{n}",
         ("FINISHED", "FAILED"),
         "list-{tags.place}.parquet",
         "r{n}",
