@@ -240,7 +240,8 @@ def test_exports_are_read_as_they_are(folder, library):
     rows = [row.format(n=n, state=other if n == 1 else done) for n in range(4)]
     (folder / "trials.csv").write_text("\n".join([head, *rows]) + "\n")
 
-    found = read_trials(written(folder, text=CONFIG.replace("list-{{number}}.parquet", path)))
+    doubled = path.replace("{", "{{").replace("}", "}}")
+    found = read_trials(written(folder, text=CONFIG.replace("list-{{number}}.parquet", doubled)))
 
     assert [each.model for each in found] == [name.format(n=n) for n in range(4)]
     assert [each.table is not None for each in found] == [True, False, True, True]
@@ -266,7 +267,7 @@ def test_a_config_of_a_split_or_a_selection_alone_is_checked(folder):
     assert {name: each.status for name, each in found.items()} == {
         "select": 0, "time": 3, "folds": 3, "split": 0,
     }  # fmt: skip
-    assert codes["time"] == {"missing-column"}  # of times
+    assert codes["time"] == {"missing-time"}
     assert codes["folds"] == {"empty-part"}  # no row is left for train
     assert "path-not-found" not in codes["select"]
 
