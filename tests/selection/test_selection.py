@@ -164,7 +164,7 @@ def test_the_winner_is_confirmed_on_test_and_named_for_gates(folder):
     assert kept["winner"] == "trial-3"
     assert kept["confirmed"]["value"] == found.confirmed.value < found.corrected
     assert (folder / "runs" / "tags" / "selected").resolve().name == kept["run_id"]
-    assert "trial-3" in (path / "selection.html").read_text()
+    assert "\ntrial-3" in (path / "selection.html").read_text()  # line by line
     assert render_selection_page(found) == (path / "selection.html").read_text()
 
 

@@ -1,7 +1,7 @@
 """A page of models over several data sets: the critical-difference diagram, and its numbers."""
 
 from evalkit.report.across import Across, tell_across
-from evalkit.report.html._markup import Html, el, join, number
+from evalkit.report.html._markup import Html, el, join, number, terminal
 from evalkit.report.html._plots import LETTER, _path, _svg, _text
 from evalkit.report.html._scale import Scale
 from evalkit.report.text import display_width
@@ -14,7 +14,7 @@ def across_body(across: Across) -> Html:
     title = f"mean ranks of {across.metric} over {len(across.sets)} data sets"
     return join(
         el("figure", el("figcaption", title), difference_diagram(across, title)),
-        el("pre", tell_across(across)),
+        terminal(tell_across(across)),
     )
 
 

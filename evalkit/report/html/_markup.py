@@ -43,6 +43,11 @@ def el(name: str, /, *children: Child, **attributes: Attribute) -> Html:
     return Html(f"<{head}>{''.join(_texts(children))}</{name}>")
 
 
+def terminal(text: str) -> Html:
+    """What a terminal shows, line by line."""
+    return el("pre", *(each for line in text.splitlines() for each in (line, raw("\n"))))
+
+
 def raw(code: str) -> Html:
     """Code of this package: a style, a script, a path."""
     return Html(code)

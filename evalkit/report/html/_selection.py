@@ -2,7 +2,7 @@
 
 import math
 
-from evalkit.report.html._markup import Html, el, join
+from evalkit.report.html._markup import Html, el, join, terminal
 from evalkit.report.html._plots import Mark, Row, dot_plot, scatter_plot
 from evalkit.report.html._scale import show
 from evalkit.report.html._tables import behind, name_cell, number_cell, table, text_cell
@@ -15,7 +15,7 @@ MOST_ROWS = 60
 def selection_body(selection: Selection) -> Html:
     """What was chosen and what it is worth; trials, parameters, the race."""
     parts = [
-        el("section", el("h2", "Choice"), el("pre", tell_selection(selection, most=10))),
+        el("section", el("h2", "Choice"), terminal(tell_selection(selection, most=10))),
         el("section", el("h2", "Trials"), _trials(selection)),
     ]
     parameters = _parameters(selection)
