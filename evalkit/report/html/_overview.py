@@ -37,8 +37,7 @@ from evalkit.report.verdict import verdict_of
 
 MOST_COLUMNS = 8
 MOST_BASELINES = 3
-MOST_COMPARISONS = 20
-FEW_COMPARISONS = 12  # stand there at once
+MOST_COMPARISONS = 12
 _WORDS = {"pass": "pass", "fail": "fail", "cannot tell": "unclear"}
 _SIGNS = {"pass": "✓", "fail": "✗", "cannot tell": "?"}
 
@@ -230,10 +229,9 @@ def _changes(report: Report, baseline: str, comparisons: Sequence[Comparison]) -
     order = {label: place for place, label in enumerate(report.leading)}
     shown = sorted(comparisons, key=lambda each: order.get(each.metric, len(order)))
     numbers = comparison_table(shown[:MOST_COMPARISONS])
-    if len(shown) > FEW_COMPARISONS:
-        said = f"{len(shown)} comparisons with {baseline}"
-        if len(shown) > MOST_COMPARISONS:
-            said = f"{MOST_COMPARISONS} of {said}; report.json has all"
+    if len(shown) > MOST_COMPARISONS:
+        said = f"{MOST_COMPARISONS} of {len(shown)} comparisons with {baseline}"
+        said += "; report.json has all"
         numbers = el("details", el("summary", said), numbers)
     return join(el("div", plots, class_="plots"), numbers)
 
