@@ -3,6 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import is_not
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PrivateAttr
@@ -247,6 +249,26 @@ class ConfigState(NamedTuple):
     by_hand: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Read:
+    """The requests of a config, for which everybody asks, and what they were read of.
+
+    No part of what a config is: a copy with other parts reads its own, and so does another process.
+    """
+
+    of: tuple[object, ...] = ()
+    requests: tuple[Request, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Read)
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return _Read, ()
+
+
 class Config(Record):
     """The whole request. [[rankings]] with [truth], or one of [log], [ratings] and [labels]."""
 
@@ -299,6 +321,7 @@ class Config(Record):
     _overridden: tuple[tuple[str, str | float, str | float], ...] = PrivateAttr(default=())
     _variables: dict[str, str] = PrivateAttr(default_factory=dict)  # that filled its places
     _by_hand: Policies | None = PrivateAttr(default=None)  # before the profile came in
+    _read: _Read = PrivateAttr(default_factory=lambda: _Read())
 
     @property
     def requests(self) -> tuple[Request, ...]:
@@ -310,7 +333,11 @@ class Config(Record):
             RequestError: metrics that are wrong, as `parse_metrics`; metrics whose value over all
                 orders of equal scores is not known [no-tie-bounds].
         """
-        return self.read_metrics([*self.metrics.names, *self.metrics.combined])
+        made_of = (self.metrics, self.policies, self._by_hand, self._followed, self.kind)
+        if len(self._read.of) != len(made_of) or any(map(is_not, self._read.of, made_of)):
+            names = [*self.metrics.names, *self.metrics.combined]
+            self._read = _Read(made_of, self.read_metrics(names))
+        return self._read.requests
 
     @property
     def primary(self) -> tuple[str, ...]:
