@@ -50,6 +50,12 @@ def discounted(rank, discount):
 
 
 @kernel(allocates=False)
+def mark_of(item):
+    """One bit of 64, by an item."""
+    return np.uint64(1) << np.uint64(item & 63)
+
+
+@kernel(allocates=False)
 def gain_of(starts, codes, item, wanted, worth):
     """The sum of what the item's genres are still worth."""
     total = 0.0
@@ -118,13 +124,17 @@ def measure(
         most = max(most, relevant.lengths[user])
     gains, ordered = np.empty(longest), np.empty(longest)
     taken = np.empty(most, dtype=np.bool_)
+    discounts = np.empty(max(longest, most) + 1)
+    for rank in range(1, discounts.size):
+        discounts[rank] = discounted(rank, discount)
     for user in range(out.shape[0]):
         first, n_relevant = relevant.starts[user], relevant.lengths[user]
         wanted[:] = False
         worth[:] = 1.0
         best_worth[:] = 1.0
-        n_wanted = 0
+        n_wanted, marks = 0, np.uint64(0)  # marks turn away most of what no relevant item is
         for place in range(first, first + n_relevant):
+            marks |= mark_of(relevant.items[place])
             taken[place - first] = False
             for each in range(starts[relevant.items[place]], starts[relevant.items[place] + 1]):
                 n_wanted += not wanted[codes[each]]
@@ -137,12 +147,14 @@ def measure(
                 place += 1
                 if unknown == REMOVED and not beside.is_known[item]:
                     continue
-                is_hit = aspects == HISTORY or stands_in(relevant, user, item)
+                is_hit = aspects == HISTORY
+                if not is_hit and marks & mark_of(item):
+                    is_hit = stands_in(relevant, user, item)
                 gains[rank] = gain_of(starts, codes, item, wanted, worth) if is_hit else 0.0
                 if is_hit or penalty == SHOWN:
                     lose(starts, codes, item, alpha, worth)
-                total += gains[rank] * discounted(rank + 1, discount)
                 rank += 1
+                total += gains[rank - 1] * discounts[rank]
             below = 1.0
             if ideal == GREEDY:
                 while n_best < min(cutoffs[column], n_relevant):
@@ -152,7 +164,7 @@ def measure(
                     taken[which] = True
                     lose(starts, codes, relevant.items[first + which], alpha, best_worth)
                     n_best += 1
-                    best += gain * discounted(n_best, discount)
+                    best += gain * discounts[n_best]
                 below = best
             elif ideal == EVERY:
                 depth = cutoffs[column] if cutoffs[column] < NO_END else place
@@ -167,7 +179,7 @@ def measure(
                 below = 0.0
                 sort_descending(gains, rank, ordered)
                 for each in range(rank):
-                    below += ordered[each] * discounted(each + 1, discount)
+                    below += ordered[each] * discounts[each + 1]
             elif ideal == ONES:
                 depth = cutoffs[column] if cutoffs[column] < NO_END else place
                 below = 0.0

@@ -12,6 +12,7 @@ COSINE, JACCARD, HAMMING, COSINE_GENRES, HAMMING_GENRES, COLUMNS, COLUMNS_GENRES
 LEAVES, NO_RANK, UNLIKE = range(3)
 ZERO, EMPTY, UNDEFINED = 1, 2, 1
 OVER_PAIRS, OVER_N = 0, 1
+LANES = 8  # numbers that are worked on side by side
 AXES = (
     choice(
         "distance",
@@ -145,6 +146,63 @@ def cosine(rows, norms, one, other):
     return total / (norms[one] * norms[other])
 
 
+class Room(NamedTuple):
+    """Of the known items of one list, up to a multiple of `LANES`.
+
+    `bits` uint64[words, n], `sizes`, `both` int32[n], `sums`; `far`: of each the sum of its
+    distances to those before it.
+    """
+
+    bits: Any
+    sizes: Any
+    both: Any
+    sums: Any
+    far: Any
+
+
+@kernel(allocates=False)
+def count_shared(adds, own, bits, both):
+    """How many bits of a word others have too, beside those of words before."""
+    for each in range(both.size):
+        before = both[each] if adds else np.int32(0)
+        both[each] = before + np.int32(count_bits(own & bits[each]))
+
+
+@kernel(allocates=False)
+def add_distances(own_size, sizes, both, sums):
+    """Add the Jaccard distance of a set to others."""
+    for each in range(sums.size):
+        shared = np.float64(both[each])
+        either = own_size + sizes[each] - shared
+        sums[each] += 1.0 - shared / either if either > 0.0 else 0.0
+
+
+@kernel(allocates=False)
+def fill_far(lists, user, stop, most, some, room):
+    """Fill `room.far` of the known items among the first places of a list.
+
+    Args:
+        most: known items that are looked at.
+    """
+    begin, n = lists.starts[user], 0
+    for place in range(begin, begin + stop):
+        item = lists.items[place]
+        if some.state[item] >= 0 and n < most:
+            for word in range(room.bits.shape[0]):
+                room.bits[word, n] = some.bits[item, word]
+            room.sizes[n] = some.sizes[item]
+            n += 1
+    end = -(-n // LANES) * LANES
+    room.sums[:end] = 0.0
+    for one in range(n):
+        room.far[one] = room.sums[one]
+        rest = slice((one + 1) // LANES * LANES, end)  # sums of items before are written over
+        both = room.both[rest]
+        for word in range(room.bits.shape[0]):
+            count_shared(word > 0, room.bits[word, one], room.bits[word, rest], both)
+        add_distances(room.sizes[one], room.sizes[rest], both, room.sums[rest])
+
+
 @kernel(allocates=False)
 def add_item(item, some, distance, held, n_held, sums, counts):
     """Sum of the distances of an item to those that are held, and hold it too.
@@ -152,10 +210,7 @@ def add_item(item, some, distance, held, n_held, sums, counts):
     Of cosines it adds the unit vector to `sums` instead, and gives 0.
     """
     total = 0.0
-    if distance == JACCARD:
-        for place in range(n_held):
-            total += jaccard_distance(some.bits, some.sizes, held[place], item)
-    elif distance in (COSINE, COSINE_GENRES):
+    if distance in (COSINE, COSINE_GENRES):
         if some.norms[item] > 0.0:
             for column in range(sums.size):
                 sums[column] += some.rows[item, column] / some.norms[item]
@@ -180,7 +235,19 @@ def mean_distance(
     counts = np.zeros(some.n_codes, dtype=np.int64)
     is_cosine = distance in (COSINE, COSINE_GENRES)
     sums = np.zeros(some.rows.shape[1])
+    size = longest + LANES
+    room = Room(
+        np.zeros((some.bits.shape[1], size), dtype=np.uint64),
+        np.zeros(size),
+        np.zeros(size, dtype=np.int32),
+        np.zeros(size),
+        np.zeros(size),
+    )
+    last = out.shape[1] - 1
     for user in range(out.shape[0]):
+        if distance == JACCARD:
+            reach = lists.lengths[user] if unknown == NO_RANK else within[user, last]
+            fill_far(lists, user, reach, cutoffs[last], some, room)
         begin, place, n, n_unlike, n_units, total = lists.starts[user], 0, 0, 0, 0, 0.0
         sums[:] = 0.0
         for column in range(out.shape[1]):
@@ -192,7 +259,10 @@ def mean_distance(
                 if state < 0:
                     n_unlike += unknown == UNLIKE
                 else:
-                    total += add_item(item, some, distance, held, n, sums, counts)
+                    if distance == JACCARD:
+                        total += room.far[n]
+                    else:
+                        total += add_item(item, some, distance, held, n, sums, counts)
                     n_units += state > 0
                     n += 1
             pairs, all_of_them = n * (n - 1) / 2.0, n + n_unlike

@@ -9,10 +9,10 @@ from evalkit.metrics import choice, kernel, list_metric, number
 from evalkit.metrics.lists._categories import (
     BY,
     add_masses,
-    categories,
     fill_masses,
     needs_of,
     only,
+    sets,
 )
 
 KL, FLAT, BOTH = 0, 0, 1
@@ -25,7 +25,7 @@ def needs(values):
 
 def tables(values, beside):
     """Categories of items, and the items of each user's train rows."""
-    return *categories(only(values, "by"), beside.items), beside.history
+    return sets(only(values, "by"), beside.items), beside.history
 
 
 @kernel(allocates=False)
@@ -87,9 +87,7 @@ def calibration(
     lists,
     within,
     cutoffs,
-    starts,
-    codes,
-    n_categories,
+    sets,
     history,
     divergence,
     weighting,
@@ -98,15 +96,16 @@ def calibration(
     out,
 ):
     """Divergence at each cutoff."""
+    n_categories = sets.rows.shape[1]
     p, q = np.zeros(n_categories), np.zeros(n_categories)
     for user in range(out.shape[0]):
-        of_p = fill_masses(history, user, history.lengths[user], starts, codes, p)
+        of_p = fill_masses(history, user, history.lengths[user], sets, p)
         q[:] = 0.0
         begin, place, n = lists.starts[user], 0, 0
         for column in range(out.shape[1]):
             while place < within[user, column]:
                 weight = 1.0 if weighting == FLAT else 1.0 / math.log2(place + 2.0)
-                n += add_masses(starts, codes, lists.items[begin + place], weight, q)
+                n += add_masses(sets, lists.items[begin + place], weight, False, q)
                 place += 1
             of_q = 0.0
             for each in range(n_categories):

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from evalkit.metrics import PATIENCE, choice, kernel, list_metric, number
-from evalkit.metrics.lists._categories import BY, add_masses, categories, needs_of, only
+from evalkit.metrics.lists._categories import BY, add_masses, needs_of, only, sets
 
 FLAT, LOG2 = 0, 1
 NATS = 1
@@ -14,7 +14,7 @@ NATS = 1
 
 def tables(values, beside):
     """Categories of items, and which items the table has."""
-    return *categories(only(values, "by"), beside.items), beside.items.is_listed
+    return sets(only(values, "by"), beside.items), beside.items.is_listed
 
 
 @kernel(allocates=False)
@@ -65,9 +65,7 @@ def genre_entropy(
     lists,
     within,
     cutoffs,
-    starts,
-    codes,
-    n_categories,
+    sets,
     is_listed,
     weighting,
     patience,
@@ -76,6 +74,7 @@ def genre_entropy(
     out,
 ):
     """Entropy of the masses of categories up to each cutoff."""
+    n_categories = sets.rows.shape[1]
     masses = np.zeros(n_categories)
     for user in range(out.shape[0]):
         masses[:] = 0.0
@@ -84,7 +83,7 @@ def genre_entropy(
             while place < within[user, column]:
                 weight = weight_of(place + 1, weighting, patience)
                 item = lists.items[begin + place]
-                n += add_masses(starts, codes, item, weight, masses)
+                n += add_masses(sets, item, weight, False, masses)
                 n += smoothing > 0.0 and is_listed[item]
                 place += 1
             total = entropy = 0.0
