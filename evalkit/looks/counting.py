@@ -83,61 +83,73 @@ def _whole(weights: Sequence[npt.NDArray[np.float64]], depth: int) -> Counts:
 
 
 @kernel(allocates=False)
-def count_items(lists, users, cutoffs, by_rank, by_length, room, counts):  # type: ignore[no-untyped-def]
+def count_items(lists, users, cutoffs, by_rank, by_length, sizes, records, short):  # type: ignore[no-untyped-def]
     """Count the items of some users' lists.
 
     Args:
         cutoffs: int64[n_cutoffs], ascending.
         by_rank: int64[n_ways, depth + 1], by place; `by_length` the same, by different items.
-        room: of the user whom each item was met with last, the items that are new to a list, and
-            how many of them each cutoff lets in.
-        counts: int64[n_items * n_columns]; all but those by length must be added up from cutoff
-            to cutoff.
+        sizes: int64[n_cutoffs], room.
+        records: int64[n_items * (1 + n_cutoffs * (1 + 2 * n_ways))]: the user whom the item was met
+            with last, then counters, which must be added up from cutoff to cutoff.
+        short: int64[n_items * n_cutoffs * (1 + 2 * n_ways)]: lists with fewer different items than
+            the cutoff, and what they add by their lengths.
     """
-    n_cutoffs, n_ranks, n_lengths = cutoffs.size, by_rank.shape[0], by_length.shape[0]
-    width, mask = n_cutoffs * (1 + 2 * n_ranks + 2 * n_lengths), (1 << WORD) - 1
-    last, is_new, sizes = room.last, room.is_new, room.sizes
-    for user in users:
-        begin, n = lists.starts[user], min(lists.lengths[user], cutoffs[n_cutoffs - 1])
+    n_cutoffs, n_ranks = cutoffs.size, by_rank.shape[0]
+    width, mask = 1 + n_cutoffs * (1 + 2 * n_ranks), (1 << WORD) - 1
+    deepest, last = cutoffs[n_cutoffs - 1], users.size - 1
+    for row in range(users.size):
+        user, after = users[row], users[min(row + 1, last)]
+        begin, n = lists.starts[user], min(lists.lengths[user], deepest)
+        following, n_following = lists.starts[after], min(lists.lengths[after], deepest)
         column, n_new = 0, 0
         for place in range(n):
-            item = np.int64(lists.items[begin + place])
-            prefetch(counts, item * width)
-            prefetch(counts, item * width + width - 1)
+            if place < n_following:
+                ahead = np.int64(lists.items[following + place]) * width
+                prefetch(records, ahead)
+                prefetch(records, ahead + width - 1)
             while place >= cutoffs[column]:
                 sizes[column] = n_new
                 column += 1
-            is_new[place] = last[item] != user
-            n_new += is_new[place]
-            last[item] = user
-        for later in range(column, n_cutoffs):
-            sizes[later] = n_new
-        column = 0
-        for place in range(n):
-            while place >= cutoffs[column]:
-                column += 1
-            first = np.int64(lists.items[begin + place]) * width
-            counts[first + column] += is_new[place]
-            into = first + n_cutoffs + 2 * column
+            at = np.int64(lists.items[begin + place]) * width
+            is_new = records[at] != user + 1
+            records[at] = user + 1
+            n_new += is_new
+            records[at + 1 + column] += is_new
+            into = at + 1 + n_cutoffs + 2 * column
             for way in range(n_ranks):
-                counts[into] += by_rank[way, place] >> WORD
-                counts[into + 1] += by_rank[way, place] & mask
+                weight = by_rank[way, place]
+                records[into] += weight >> WORD
+                records[into + 1] += weight & mask
                 into += 2 * n_cutoffs
-            if is_new[place]:
-                for way in range(n_lengths):
-                    for later in range(n_cutoffs - column):
-                        weight = by_length[way, sizes[column + later]]
-                        counts[into + 2 * later] += weight >> WORD
-                        counts[into + 2 * later + 1] += weight & mask
-                    into += 2 * n_cutoffs
+        is_short = False
+        for each in range(n_cutoffs):
+            if each >= column:
+                sizes[each] = n_new
+            is_short |= sizes[each] < cutoffs[each]
+        if is_short and by_length.shape[0] > 0:
+            count_short(lists, user, n, cutoffs, by_length, sizes, records, width, short)
 
 
-class Room(NamedTuple):
-    """Room to count in: int64[n_items], of -1; uint8[depth + 1]; int64[n_cutoffs]."""
-
-    last: Counts
-    is_new: npt.NDArray[np.uint8]
-    sizes: Counts
+@kernel(allocates=False)
+def count_short(lists, user, n, cutoffs, by_length, sizes, records, width, short):  # type: ignore[no-untyped-def]
+    """Count a list's items at the cutoffs that let in fewer different items than they could."""
+    n_cutoffs, n_ways, mask, column = cutoffs.size, by_length.shape[0], (1 << WORD) - 1, 0
+    for place in range(lists.starts[user], lists.starts[user] + n):
+        while place - lists.starts[user] >= cutoffs[column]:
+            column += 1
+        item = np.int64(lists.items[place])
+        if records[item * width] != user + 1:
+            continue
+        records[item * width] = -(user + 1)  # of an item that a list repeats the first row counts
+        for later in range(column, n_cutoffs):
+            if sizes[later] < cutoffs[later]:
+                into = (item * n_cutoffs + later) * (1 + 2 * n_ways)
+                short[into] += 1
+                for way in range(n_ways):
+                    weight = by_length[way, sizes[later]]
+                    short[into + 1 + 2 * way] += weight >> WORD
+                    short[into + 2 + 2 * way] += weight & mask
 
 
 @dataclass(slots=True)
@@ -157,26 +169,27 @@ class Counted:
     @classmethod
     def of(cls, lists: Lists, users: Users, columns: Columns, n_items: int) -> "Counted":
         """Count the lists of some users."""
-        n = len(columns.cutoffs)
-        depth = int(lists.lengths[users].max(initial=0))
+        n, n_ranks, n_lengths = map(len, columns)
+        depth = min(int(lists.lengths[users].max(initial=0)), columns.cutoffs[-1])
         cutoffs = np.array(columns.cutoffs, dtype=np.int64)
-        depth = min(depth, columns.cutoffs[-1])
-        room = Room(
-            np.full(n_items, -1, dtype=np.int64),
-            np.empty(depth + 1, dtype=np.uint8),
-            np.empty_like(cutoffs),
+        by_rank, by_length = columns.weights(depth)
+        records = np.zeros((n_items, 1 + n * (1 + 2 * n_ranks)), dtype=np.int64)
+        short = np.zeros((n_items * bool(n_lengths), n, 1 + 2 * n_lengths), dtype=np.int64)
+        room = np.empty_like(cutoffs), records.reshape(-1), short.reshape(-1)
+        count_items(lists, users, cutoffs, by_rank, by_length, *room)
+        items = np.flatnonzero(records[:, 0]).astype(np.int32)
+        found = records[items, 1:]
+        counted, ranks = (
+            found[:, :n].cumsum(axis=1),
+            found[:, n:].reshape(items.size, n_ranks, n, 2),
         )
-        whole = np.zeros(n_items * columns.width, dtype=np.int64)
-        count_items(lists, users, cutoffs, *columns.weights(depth), room, whole)
-        items = np.flatnonzero(room.last >= 0).astype(np.int32)
-        counts = whole.reshape(n_items, columns.width)[items]
-        np.cumsum(counts[:, :n], axis=1, out=counts[:, :n])
-        for way in range(len(columns.attentions)):
-            words = counts[:, n + 2 * n * way : n + 2 * n * (way + 1)].reshape(-1, n, 2)
-            counts[:, n + 2 * n * way : n + 2 * n * (way + 1)] = words.cumsum(axis=1).reshape(
-                -1, 2 * n
-            )
-        return cls(items, counts, users.size)
+        parts = [counted, ranks.cumsum(axis=2).reshape(items.size, -1)]
+        for way in range(n_lengths):
+            own, shorter = counted - short[items, :, 0], short[items, :, 1 + 2 * way :][:, :, :2]
+            full = by_length[way][np.minimum(cutoffs, depth)]  # own is 0 where depth is less
+            words = np.stack([full >> WORD, full & ((1 << WORD) - 1)], axis=1)
+            parts.append((own[:, :, None] * words + shorter).reshape(items.size, -1))
+        return cls(items, np.concatenate(parts, axis=1), users.size)
 
     def merge(self, other: "Counted") -> None:
         """Add what other users are shown."""

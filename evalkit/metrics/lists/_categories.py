@@ -32,8 +32,9 @@ def categories(values, items):
 class Sets(NamedTuple):
     """Sets of categories that items have: `of_items` int32[n_items], which one each has.
 
-    `sizes` float64[n_sets], and `parts` of 1 on the grid by size; `rows` float64[n_sets, n_categories], 1 for those that a set has;
-    `starts`, `codes`: the categories of each item, for where `rows` are none.
+    `sizes` float64[n_sets], and `parts` of 1 on the grid by size; `rows` float64[n_sets,
+    n_categories], 1 for those that a set has; `starts`, `codes`: the categories of each item, for
+    where `rows` are none.
     """
 
     of_items: Any
