@@ -12,7 +12,7 @@ import polars as pl
 from evalkit.config import ItemsTable, Policies
 from evalkit.ids import ITEM, ITEM_KEY, IdPlan, Keys
 from evalkit.kernels import kernel
-from evalkit.lists._codes import ItemCodes
+from evalkit.lists._codes import Codes, ItemCodes, find_key
 from evalkit.lists._facts import ItemFacts
 from evalkit.lists._first_rows import find_first_rows
 from evalkit.lists._popularity import Popularity, count_popularity
@@ -23,8 +23,10 @@ from evalkit.truth import Train, Truth, UserItems, item_at, relevance_at
 
 NO_COUNTS = np.zeros(0, dtype=np.int64)
 OF_USERS = frozenset({"history", "relevant", "reference", "earlier", "users"})
+NO_KEYS = np.empty(0, dtype=np.uint64)
 NAMED = 3  # items that a warning names
 UNKNOWN, WITHOUT_GENRE, ZERO_VECTOR = 1, 2, 4  # marks of items
+FEW = 96  # items of a user that are put in order by counting
 
 Measured = npt.NDArray[np.float64]
 NDInts = npt.NDArray[np.int64]
@@ -191,13 +193,19 @@ class ListWork:
         lengths = np.zeros(truth.n_users, dtype=np.int64)
         count_relevant(pairs.starts, pairs.counts, pairs.grades, least, places, lengths)
         starts = np.cumsum(lengths) - lengths
-        total = int(lengths.sum())
-        keys, gains = np.empty(total, dtype=np.uint64), np.empty(total)
-        index = pairs.index
-        copy_relevant(pairs.starts, index, pairs.grades, least, places, starts, keys, gains)
-        codes = self.codes.codes_of_keys(keys)
-        sort_rows(starts, lengths, codes, gains)
-        return Lists(starts, lengths, codes), gains
+        rows = Rows(
+            starts,
+            np.empty(int(lengths.sum()), dtype=np.int32),
+            np.empty(int(lengths.sum()) if own else 0),
+        )
+        given = pairs.starts, pairs.index, pairs.grades, least, places
+        if n_missing := copy_relevant(*given, self.codes.table, rows, NO_KEYS):
+            missing = np.empty(n_missing, dtype=np.uint64)
+            copy_relevant(*given, self.codes.table, rows, missing)
+            self.codes.codes_of_keys(missing)
+            copy_relevant(*given, self.codes.table, rows, NO_KEYS)
+        sort_rows(lengths, rows, np.empty(FEW, dtype=np.int32), np.empty(FEW))
+        return Lists(starts, lengths, rows.codes), rows.gains
 
 
 @kernel(allocates=False)
@@ -222,35 +230,94 @@ def count_relevant(starts, counts, grades, least, places, lengths):  # type: ign
         lengths[places[user]] = n
 
 
+class Rows(NamedTuple):
+    """Items of users: where those of each begin, int32 codes, and float64 gains, or none."""
+
+    starts: npt.NDArray[np.int64]
+    codes: Codes
+    gains: Measured
+
+
 @kernel(allocates=False)
-def copy_relevant(starts, index, grades, least, places, begins, keys, gains):  # type: ignore[no-untyped-def]
-    """Copy the keys of the items that reach a relevance, and these."""
+def copy_relevant(starts, index, grades, least, places, table, rows, missing):  # type: ignore[no-untyped-def]
+    """Copy the codes of the items that reach a relevance, and these; how many have no code.
+
+    Args:
+        missing: room for the keys of those.
+    """
+    n_missing = 0
     for user in range(places.size):
-        into = begins[places[user]]
+        into = rows.starts[places[user]]
         for place in range(starts[user], starts[user] + index.counts[user]):
             gain = relevance_at(grades.codes, grades.values, grades.own, place)
-            if gain >= least:
-                keys[into] = item_at(index.lows, index.highs, place)
-                gains[into] = gain
-                into += 1
+            if gain < least:
+                continue
+            key = item_at(index.lows, index.highs, place)
+            code = find_key(table, key)
+            rows.codes[into] = code
+            if rows.gains.size > 0:
+                rows.gains[into] = gain
+            into += 1
+            if code < 0 and missing.size > 0:
+                missing[n_missing] = key
+            n_missing += code < 0
+    return n_missing
 
 
 @kernel(allocates=False)
-def sort_rows(starts, lengths, codes, gains):  # type: ignore[no-untyped-def]
-    """Sort the items of each user by code, and their gains with them."""
-    for user in range(starts.size):
-        begin, end = starts[user], starts[user] + lengths[user]
-        gap = 1
-        while 3 * gap + 1 < end - begin:
-            gap = 3 * gap + 1
-        while gap > 0:
-            for place in range(begin + gap, end):
-                code, gain, before = codes[place], gains[place], place - gap
-                while before >= begin and codes[before] > code:
-                    codes[before + gap], gains[before + gap] = codes[before], gains[before]
-                    before -= gap
-                codes[before + gap], gains[before + gap] = code, gain
-            gap //= 3
+def count_smaller(codes, code):  # type: ignore[no-untyped-def]
+    """How many codes are smaller than one."""
+    n = np.int32(0)
+    for each in range(codes.size):
+        n += np.int32(codes[each] < code)
+    return n
+
+
+@kernel(allocates=False)
+def sort_rows(lengths, rows, few, few_gains):  # type: ignore[no-untyped-def]
+    """Sort the items of each user by code, and their gains with them.
+
+    Args:
+        few, few_gains: room for the items of one user.
+    """
+    has_gains = rows.gains.size > 0
+    for user in range(lengths.size):
+        begin, n = rows.starts[user], lengths[user]
+        own = rows.codes[begin : begin + n]
+        gains = rows.gains[begin : begin + n] if has_gains else rows.gains
+        if n > few.size:
+            sort_many(own, gains)
+            continue
+        for each in range(n):  # each goes where as many are as are smaller: none stands twice
+            place = count_smaller(own, own[each])
+            few[place] = own[each]
+            if has_gains:
+                few_gains[place] = gains[each]
+        for each in range(n):
+            own[each] = few[each]
+            if has_gains:
+                gains[each] = few_gains[each]
+
+
+@kernel(allocates=False)
+def sort_many(codes, gains):  # type: ignore[no-untyped-def]
+    """Sort codes, and gains with them."""
+    gap = 1
+    while 3 * gap + 1 < codes.size:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for place in range(gap, codes.size):
+            code, before = codes[place], place - gap
+            gain = gains[place] if gains.size > 0 else 0.0
+            while before >= 0 and codes[before] > code:
+                codes[before + gap] = codes[before]
+                if gains.size > 0:
+                    gains[before + gap] = gains[before]
+                before -= gap
+            codes[before + gap] = code
+            if gains.size > 0:
+                gains[before + gap] = gain
+        gap //= 3
 
 
 def n_sums_of(request: Request, beside: Beside) -> int:

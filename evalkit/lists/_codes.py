@@ -43,18 +43,23 @@ class KeyTable(NamedTuple):
 
 
 @kernel(allocates=False)
+def find_key(table, key):  # type: ignore[no-untyped-def]
+    """The code of a key, -1 for one that is not there."""
+    if key < np.uint64(table.direct.size):
+        return table.direct[np.int64(key)]
+    mask = np.uint64(table.keys.size - 1)
+    slot = np.int64(mix(key) & mask)
+    while table.codes[slot] >= 0 and table.keys[slot] != key:
+        slot = np.int64(np.uint64(slot + 1) & mask)
+    return table.codes[slot]
+
+
+@kernel(allocates=False)
 def find_keys(table, keys, codes):  # type: ignore[no-untyped-def]
     """The code of each key, -1 for one that is not there; gives how many are not."""
-    mask, n_missing = np.uint64(table.keys.size - 1), 0
+    n_missing = 0
     for row in range(keys.size):
-        key = keys[row]
-        if key < np.uint64(table.direct.size):
-            code = table.direct[np.int64(key)]
-        else:
-            slot = np.int64(mix(key) & mask)
-            while table.codes[slot] >= 0 and table.keys[slot] != key:
-                slot = np.int64(np.uint64(slot + 1) & mask)
-            code = table.codes[slot]
+        code = find_key(table, keys[row])
         codes[row] = code
         n_missing += code < 0
     return n_missing
@@ -81,13 +86,13 @@ class KeyCodes:
     def __init__(self) -> None:
         self.keys: Keys = np.empty(0, dtype=np.uint64)  # with room behind the last one
         self.n = 0
-        self._table = _empty_table(0, 0)
+        self.table = _empty_table(0, 0)
         self._lock = Lock()
 
     def find(self, keys: Keys) -> tuple[Codes, int]:
         """The codes that are known, -1 for others, and how many others there are."""
         codes = np.empty(keys.size, dtype=np.int32)
-        return codes, int(find_keys(self._table, keys, codes))
+        return codes, int(find_keys(self.table, keys, codes))
 
     def codes_of(self, keys: Keys) -> Codes:
         """int32[n_rows], the code of each key."""
@@ -112,18 +117,18 @@ class KeyCodes:
         if n > self.keys.size:
             self.keys = np.concatenate([self.keys[:first], np.empty(n, dtype=np.uint64)])
         self.keys[first:n] = new
-        n_direct = self._table.direct.size
+        n_direct = self.table.direct.size
         largest = int(new.max())
         if n_direct <= largest < min(MOST_DIRECT, DIRECT_ROOM * n + LEAST_SLOTS):
             n_direct = largest + 1 + largest // 2
-        if n_direct > self._table.direct.size or 2 * n > self._table.keys.size:
+        if n_direct > self.table.direct.size or 2 * n > self.table.keys.size:
             table = _empty_table(4 * n, n_direct)
             add_keys(table, self.keys[:n], 0)
         else:
-            old = self._table
+            old = self.table
             table = KeyTable(old.keys.copy(), old.codes.copy(), old.direct.copy())
             add_keys(table, new, first)
-        self._table, self.n = table, n
+        self.table, self.n = table, n
 
 
 def _empty_table(n_slots: int, n_direct: int) -> KeyTable:
@@ -152,6 +157,11 @@ class ItemCodes:
     def n(self) -> int:
         """How many items there are."""
         return self._ids.height if self.plan.hashed else self._codes.n
+
+    @property
+    def table(self) -> KeyTable:
+        """What finds codes; never changed once it is given."""
+        return self._codes.table
 
     @property
     def keys(self) -> Keys:
