@@ -181,7 +181,7 @@ def call(what: str, *more: object) -> Any:
     """What a function below gives in a process of its own: this one stays small."""
     told = [str(each) for each in more if not isinstance(each, Namespace)]
     threads = next(each.threads for each in more if isinstance(each, Namespace))
-    command = [sys.executable, __file__, "--worker", what, *told]
+    command: list[str | Path] = [sys.executable, __file__, "--worker", what, *told]
     ended = run_process(command, environment([ROOT, BENCH], threads))
     if ended.status != 0:
         raise SystemExit(ended.status)
@@ -191,8 +191,8 @@ def call(what: str, *more: object) -> Any:
 def run(job: Path, given: Namespace) -> tuple[Round, dict[str, float]]:
     """One `evalkit run`, and its values over all users."""
     with tempfile.TemporaryDirectory() as runs:
-        command = [sys.executable, "-m", "evalkit", "run", job, "--out", runs, "--json", "--quiet"]
-        command += ["--threads", str(given.threads)]
+        command: list[str | Path] = [sys.executable, "-m", "evalkit", "run", job, "--out", runs]
+        command += ["--json", "--quiet", "--threads", str(given.threads)]
         ended = run_process(command, environment([BENCH, ROOT], given.threads))
     if ended.status != 0:
         raise SystemExit(ended.status)

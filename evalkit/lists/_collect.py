@@ -6,20 +6,33 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evalkit.ids import ITEM_KEY, USER_KEY, as_keys
 from evalkit.kernels import kernel
-from evalkit.lists._codes import ItemCodes
+from evalkit.lists._codes import ItemCodes, find_key
 from evalkit.metrics import Lists
+from evalkit.truth import Index, code_of, find_entry
 
 Ints = npt.NDArray[np.int64]
 
 
 @kernel(allocates=False)
-def place_rows(users, items, ranks, first_rank, depth, cells):  # type: ignore[no-untyped-def]
-    """Write the code of each item, and 1, to the place of its rank; users of -1 are passed over."""
+def place_rows(index, users, table, items, ranks, first_rank, depth, cells):  # type: ignore[no-untyped-def]
+    """Write the code of each item, and 1, to the place of its rank; how many have no code.
+
+    Args:
+        users, items: keys; users that the index lacks are passed over.
+    """
+    n_missing, begin = 0, -1
     for row in range(users.size):
+        if row == 0 or users[row] != users[row - 1]:
+            entry = find_entry(index.table, users[row], index.layout)
+            begin = code_of(index.table, entry) * depth if entry >= 0 else -1
         place = np.int64(ranks[row]) - first_rank
-        if users[row] >= 0 and 0 <= place < depth:
-            cells[users[row] * depth + place] = items[row] + 1
+        if begin >= 0 and 0 <= place < depth:
+            code = find_key(table, items[row])
+            cells[begin + place] = code + 1
+            n_missing += code < 0
+    return n_missing
 
 
 @kernel(allocates=False)
@@ -56,17 +69,27 @@ class ListCollector:
         self,
         model: str,
         rows: pl.DataFrame,
-        users: Ints,
+        index: Index,
         ranks: npt.NDArray[np.int32],
         first_rank: int,
     ) -> None:
-        """Write rows with their ranks, of which no list has two at one rank; from any thread."""
+        """Write rows with their ranks, of which no list has two at one rank; from any thread.
+
+        Args:
+            index: finds the codes of users.
+        """
         assert self.depth is not None
         cells = self._cells.get(model)
         if cells is None:
             room = np.zeros(self.n_users * self.depth, dtype=np.int32)
             cells = self._cells.setdefault(model, room)
-        place_rows(users, self.items.codes_of_rows(rows), ranks, first_rank, self.depth, cells)
+        users, items = as_keys(rows[USER_KEY]), as_keys(rows[ITEM_KEY])
+        given = ranks, first_rank, self.depth, cells
+        if self.items.plan.hashed:  # ids are held against those that are known
+            self.items.codes_of_rows(rows)
+        if place_rows(index, users, self.items.table, items, *given):
+            self.items.codes_of_keys(items)
+            place_rows(index, users, self.items.table, items, *given)
 
     def take_whole(self, model: str, rows: pl.DataFrame, users: Ints, ranks: Ints) -> None:
         """Take all rows of a model, by user and in order of rank, which is below 1 of no list's."""

@@ -305,9 +305,8 @@ class RankScan:
             if self.drop_seen:
                 batch, ranks = self._without(seen, batch)
         if self.collector is not None:
-            users = self.codes(as_keys(batch.frame[USER_KEY]))
-            first = self.policies.first_rank
-            self.collector.place(batch.probe.model, batch.frame, users, ranks, first)
+            index, first = self.truth.pairs.index, self.policies.first_rank
+            self.collector.place(batch.probe.model, batch.frame, index, ranks, first)
         strengths = NO_INTS
         if self.has_score:
             strengths, _ = strengths_of_scores(batch.frame["score"])
