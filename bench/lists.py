@@ -206,7 +206,8 @@ def prepare(way: Way, users: int, given: Namespace) -> Path:
         [way.shape(users, given.seed), way.shape_of_train(users, given.seed)], given.out.resolve()
     )
     name = next(name for name, each in WAYS.items() if each == way)
-    folder = given.out.resolve() / "lists" / f"{users}-s{given.seed}" / name
+    out: Path = given.out.resolve()
+    folder = out / "lists" / f"{users}-s{given.seed}" / name
     folder.mkdir(parents=True, exist_ok=True)
     items = folder.parent / f"items-{way.ids}.parquet"
     if not items.exists():
