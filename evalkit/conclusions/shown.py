@@ -17,7 +17,7 @@ from evalkit.lists import n_sums_of
 from evalkit.looks.counting import UNIT, WORD, Columns, Counted, attention_of
 from evalkit.looks.resampling import resamples
 from evalkit.looks.shown import ShownSums
-from evalkit.metrics import Beside, Request, Shown, Values, family_of
+from evalkit.metrics import Beside, Items, Request, Shown, Values, family_of
 from evalkit.report import Warning_
 from evalkit.segments import ALL, UNKNOWN, Segment
 from evalkit.sums import GrandTotals, Pair
@@ -133,23 +133,12 @@ class ShownNumbers:
     def _of_counts(
         self, segment: Segment, model: str, request: Request, pair: Pair | None
     ) -> Number:
-        key, sums = self._held(model, request)
-        alike = [
-            each
-            for each in self.requests
-            if family_of(each) == "counts" and each.policies == request.policies
-        ]
-        columns = Columns.of(alike)
-        counted = sums.counted.get((segment, model))
-        if counted is None or model not in sums.sampled:
+        found = self._counters(segment, model, request, pair)
+        if found is None:
             return Number(math.nan, 0, NO_FLOATS)
-        lone = None if pair is None else sums.lone.get((segment, pair, model))
-        if lone is not None:
-            counted = counted.without(lone)
-        beside = self._beside_of(key, sums)
-        shown = _shown(counted, columns, request, beside.items.is_listed.size)
+        sums, columns, shown, items = found
         function: Callable[..., tuple[float, Floats]] = request.metric.function
-        value, slopes = function(shown, beside.items, dict(request.parameters))
+        value, slopes = function(shown, items, dict(request.parameters))
         users = self._users(sums, segment, model, pair)
         lists = sums.sampled[model].lists
         depth = int(lists.lengths.max(initial=0))
@@ -166,7 +155,31 @@ class ShownNumbers:
             np.zeros(slopes.size, dtype=np.int64),
             influences,
         )
-        return Number(float(value), counted.n_users, influences * counted.n_users)
+        return Number(float(value), shown.n_users, influences * shown.n_users)
+
+    def shown_by(self, model: str, request: Request) -> tuple[Shown, Items] | None:
+        """How often a model shows each item; None where nothing is counted."""
+        found = self._counters(ALL, model, request, None)
+        return None if found is None else found[2:]
+
+    def _counters(
+        self, segment: Segment, model: str, request: Request, pair: Pair | None
+    ) -> tuple[ShownSums, Columns, Shown, Items] | None:
+        key, sums = self._held(model, request)
+        alike = [
+            each
+            for each in self.requests
+            if family_of(each) == "counts" and each.policies == request.policies
+        ]
+        columns = Columns.of(alike)
+        counted = sums.counted.get((segment, model))
+        if counted is None or model not in sums.sampled:
+            return None
+        lone = None if pair is None else sums.lone.get((segment, pair, model))
+        if lone is not None:
+            counted = counted.without(lone)
+        items = self._beside_of(key, sums).items
+        return sums, columns, _shown(counted, columns, request, items.is_listed.size), items
 
     def _of_sums(self, segment: Segment, model: str, request: Request, pair: Pair | None) -> Number:
         key, sums = self._held(model, request)

@@ -1,6 +1,6 @@
 """From the sums of all shares to what a report says of rankings. No log is read any more."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from evalkit.planning.tables import Tables
 from evalkit.rankings._checks import check_shares, check_whole, tell_faults
 from evalkit.rankings._job import RankingTask
 from evalkit.rankings._sums import RankingSums
-from evalkit.report import Counts, Input, PerUser, Report, UserWriter, Warning_
+from evalkit.report import Counts, Graph, Input, PerUser, Report, UserWriter, Warning_
 from evalkit.segments import make_cells
 from evalkit.sums import pairs_among
 from evalkit.values.blocks import GivenValues
@@ -68,7 +68,7 @@ def conclude(
         inference=inference,
         warnings=(*told, *conventions, *sums.warnings, *odd, *inference.warnings),
         curves=curves,
-        graphs=tuple(precision_recall(curves)),
+        graphs=(*precision_recall(curves), *_graphs_of(shown, models)),
         distributions=tuple(sums.histograms.distributions(models, task.requests)),
         parts=parts,
         per_user_values=_kept_values(task, sums, writer),
@@ -91,6 +91,14 @@ def _numbers_of(task: RankingTask, sums: RankingSums) -> "ShownNumbers | None":
     for each in sums.shown.values():
         each.pool(sums.totals.pooled)
     return CombinedNumbers(task.config, sums.shown, task.measured, not task.compares, sums.totals)
+
+
+def _graphs_of(shown: "ShownNumbers | None", models: Sequence[str]) -> Iterable[Graph]:
+    if shown is None:
+        return ()
+    from evalkit.conclusions.popularity import graphs_of_shown
+
+    return graphs_of_shown(shown, models)
 
 
 def _conclude_kept(task: RankingTask, sums: RankingSums, resampling: Resampling | None) -> None:

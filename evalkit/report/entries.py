@@ -241,7 +241,7 @@ class Graph:
 
     Args:
         kind: roc, precision-recall, calibration, gain, lift, precision-recall-by-cutoff,
-            error-by-rating, residuals.
+            error-by-rating, residuals, lorenz, popularity.
         x_name, y_name: what the axes show.
         low, high: the interval of each `y`; empty where there is none.
         x_low, x_high: the interval of each `x`, likewise.

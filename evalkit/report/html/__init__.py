@@ -9,6 +9,7 @@ from evalkit.report.html._detail import (
     graphs_section,
     matrix_section,
     segments_section,
+    shown_section,
 )
 from evalkit.report.html._leakage import leakage_body
 from evalkit.report.html._markup import Html, el, join, raw
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _LINKS = (
     *(("changes", "Changes"), ("models", "Models"), ("trade", "What it costs")),
+    ("shown", "What was shown"),
     *(("cutoffs", "Cutoffs"), ("graphs", "Curves"), ("findings", "Findings")),
     *(("segments", "Segments"), ("users", "Single users"), ("pairs", "Pairs")),
     *(("data", "Data"), ("origin", "Origin")),
@@ -44,6 +46,7 @@ def render_html(report: Report) -> str:
         changes_section(report),
         models_section(report),
         trade_section(report),
+        shown_section(report),
         curves_section(report),
         graphs_section(report),
         findings_section(report),

@@ -26,6 +26,8 @@ MOST_POINTS = 24  # of a drawn curve
 MOST_DRAWN = 28  # points of a graph
 MOST_LISTED = 12  # of them in its table
 MOST_CURVES = 2
+OF_SHOWN = ("lorenz", "popularity")  # kinds of graphs
+DIAGONAL = ("roc", "calibration", "lorenz")
 MOST_DISTRIBUTIONS = 6
 
 
@@ -131,9 +133,18 @@ _Limits = Sequence[float | None]
 
 def graphs_section(report: Report) -> Html | None:
     """Curves of scored rows and of rating errors: ROC, calibration, ..."""
+    return _graphs(report, "graphs", "Curves", of_shown=False)
+
+
+def shown_section(report: Report) -> Html | None:
+    """How lists are spread over items."""
+    return _graphs(report, "shown", "What was shown", of_shown=True)
+
+
+def _graphs(report: Report, at: str, name: str, *, of_shown: bool) -> Html | None:
     by_kind: dict[tuple[str, str], list[Graph]] = {}
     for graph in report.graphs:
-        if len(graph.x) > 1:
+        if len(graph.x) > 1 and (graph.kind in OF_SHOWN) == of_shown:
             by_kind.setdefault((graph.kind, graph.y_name), []).append(graph)
     if not by_kind:
         return None
@@ -143,12 +154,12 @@ def graphs_section(report: Report) -> Html | None:
         named = "ROC" if kind == "roc" else kind.replace("-", " ").capitalize()
         title = f"{named}: {graphs[0].y_name} by {graphs[0].x_name}"
         lines = [_thinned(graph, series.get(graph.model, 0)) for graph in graphs]
-        plot = curve_plot(lines, title, graphs[0].x_name, diagonal=kind in ("roc", "calibration"))
+        plot = curve_plot(lines, title, graphs[0].x_name, diagonal=kind in DIAGONAL)
         figures.append(behind(plot, _graph_table(graphs), title))
     has_bands = any(graph.low for graphs in by_kind.values() for graph in graphs)
     note = "A band is the interval of each point by itself, with users as drawn."
     return join(
-        el("h2", "Curves", id="graphs"),
+        el("h2", name, id=at),
         el("p", note, class_="soft") if has_bands else None,
         el("div", figures, class_="plots"),
     )

@@ -1,0 +1,73 @@
+"""How lists are spread over items, drawn: Lorenz curves, and shares by popularity."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.conclusions.shown import ShownNumbers
+from evalkit.metrics import family_of
+from evalkit.report import Graph
+
+STEPS = 100  # of a Lorenz curve
+DECILES = 10
+
+Counts = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+def graphs_of_shown(numbers: ShownNumbers, models: Sequence[str]) -> Iterator[Graph]:
+    """What lists show at the cutoff of the first metric that counts items, model by model.
+
+    They are spread over the items of the table of items; without one, over those that are shown
+    or that train has.
+    """
+    request = next((each for each in numbers.requests if family_of(each) == "counts"), None)
+    if request is None:
+        return
+    of_what = "share of shown rows" + (f"@{request.cutoff}" if request.cutoff else "")
+    lorenz, deciles = [], []
+    for model in models:
+        found = numbers.shown_by(model, request)
+        if found is None:
+            continue
+        shown, items = found
+        known = items.is_listed if items.has_table else (shown.lists > 0) | (items.popularity > 0)
+        counts, popularity = shown.lists[known], items.popularity[known]
+        if not counts.any():
+            continue
+        x, y = _lorenz(counts)
+        lorenz.append(Graph(model, "lorenz", "share of items", of_what, x, y))
+        if popularity.any():
+            x, y = np.arange(1.0, DECILES + 1), _by_decile(counts, popularity)
+            name = "decile of items by popularity in train"
+            deciles.append(Graph(model, "popularity", name, of_what, _tuple(x), _tuple(y)))
+    yield from lorenz
+    yield from deciles
+
+
+def _tuple(numbers: Floats) -> tuple[float, ...]:
+    return tuple(float(each) for each in numbers)
+
+
+def _lorenz(counts: Counts) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Shares of the items, least shown first, and of what is shown of them."""
+    so_far = np.concatenate([[0], np.cumsum(np.sort(counts))])
+    n = min(STEPS, counts.size)
+    places = np.arange(n + 1) * counts.size // n
+    return _tuple(places / counts.size), _tuple(so_far[places] / so_far[-1])
+
+
+def _by_decile(counts: Counts, popularity: Counts) -> Floats:
+    """The share of each tenth of the items, the least popular first.
+
+    Items of one popularity share alike in the tenths that they reach into.
+    """
+    order = np.argsort(popularity, kind="stable")
+    ordered = popularity[order]
+    ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, ordered.size)
+    so_far = np.cumsum(counts[order])[ends - 1]
+    at = np.arange(DECILES + 1) * counts.size / DECILES
+    reached = np.interp(at, np.append(0, ends), np.append(0, so_far))
+    shares: Floats = np.diff(reached) / so_far[-1]
+    return shares
