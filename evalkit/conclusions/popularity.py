@@ -11,6 +11,7 @@ from evalkit.report import Graph
 
 STEPS = 100  # of a Lorenz curve
 DECILES = 10
+TENTHS = tuple(float(each) for each in range(1, DECILES + 1))
 
 Counts = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -39,9 +40,9 @@ def graphs_of_shown(numbers: ShownNumbers, models: Sequence[str]) -> Iterator[Gr
         x, y = _lorenz(counts)
         lorenz.append(Graph(model, "lorenz", "share of items", of_what, x, y))
         if popularity.any():
-            x, y = np.arange(1.0, DECILES + 1), _by_decile(counts, popularity)
+            x, y = TENTHS, _by_decile(counts, popularity)
             name = "decile of items by popularity in train"
-            deciles.append(Graph(model, "popularity", name, of_what, _tuple(x), _tuple(y)))
+            deciles.append(Graph(model, "popularity", name, of_what, x, y))
     yield from lorenz
     yield from deciles
 
@@ -58,7 +59,7 @@ def _lorenz(counts: Counts) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return _tuple(places / counts.size), _tuple(so_far[places] / so_far[-1])
 
 
-def _by_decile(counts: Counts, popularity: Counts) -> Floats:
+def _by_decile(counts: Counts, popularity: Counts) -> tuple[float, ...]:
     """The share of each tenth of the items, the least popular first.
 
     Items of one popularity share alike in the tenths that they reach into.
@@ -69,5 +70,4 @@ def _by_decile(counts: Counts, popularity: Counts) -> Floats:
     so_far = np.cumsum(counts[order])[ends - 1]
     at = np.arange(DECILES + 1) * counts.size / DECILES
     reached = np.interp(at, np.append(0, ends), np.append(0, so_far))
-    shares: Floats = np.diff(reached) / so_far[-1]
-    return shares
+    return _tuple(np.diff(reached) / so_far[-1])
