@@ -1,16 +1,19 @@
-"""How lists are spread over items, drawn: Lorenz curves, and shares by popularity."""
+"""How lists are spread over items, drawn: Lorenz curves, shares by popularity and by group."""
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from evalkit.conclusions.shown import ShownNumbers
-from evalkit.metrics import family_of
+from evalkit.metrics import Items, Request, Shown, family_of
 from evalkit.report import Graph
 
 STEPS = 100  # of a Lorenz curve
 DECILES = 10
+MOST_GROUPS = 100
 TENTHS = tuple(float(each) for each in range(1, DECILES + 1))
 
 Counts = npt.NDArray[np.int64]
@@ -45,6 +48,32 @@ def graphs_of_shown(numbers: ShownNumbers, models: Sequence[str]) -> Iterator[Gr
             deciles.append(Graph(model, "popularity", name, of_what, x, y))
     yield from lorenz
     yield from deciles
+    for each in numbers.requests:
+        if family_of(each) == "counts" and "by" in dict(each.parameters):
+            for model in models:
+                if (found := numbers.shown_by(model, each)) is not None:
+                    yield from _by_group(model, each, *found)
+
+
+def _by_group(model: str, request: Request, shown: Shown, items: Items) -> Iterator[Graph]:
+    """The attention that groups of items get, those with the most items first."""
+    groups = items.groups[str(dict(request.parameters)["by"])]
+    has = np.flatnonzero(groups.codes >= 0)
+    has = has[np.argsort(items.order[has])]  # floats are added in the order of ids
+    sizes = np.bincount(groups.codes[has], minlength=len(groups.names))
+    totals = np.bincount(groups.codes[has], shown.exposure[has], minlength=len(groups.names))
+    if not totals.any():
+        return
+    most = np.argsort(-sizes, kind="stable")[:MOST_GROUPS]
+    yield Graph(
+        model,
+        "exposure",
+        "share of items",
+        f"share of attention, {request.label}",
+        _tuple(sizes[most] / has.size),
+        _tuple(totals[most] / totals.sum()),
+        groups=tuple(groups.names[each] for each in most),
+    )
 
 
 def _tuple(numbers: Floats) -> tuple[float, ...]:
@@ -68,6 +97,12 @@ def _by_decile(counts: Counts, popularity: Counts) -> tuple[float, ...]:
     ordered = popularity[order]
     ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, ordered.size)
     so_far = np.cumsum(counts[order])[ends - 1]
-    at = np.arange(DECILES + 1) * counts.size / DECILES
-    reached = np.interp(at, np.append(0, ends), np.append(0, so_far))
-    return _tuple(np.diff(reached) / so_far[-1])
+    before, below = np.append(0, ends), np.append(0, so_far)
+
+    def reached(edge: Fraction) -> Fraction:
+        at = min(int(np.searchsorted(before, int(edge), "right")), ends.size)
+        inside = (edge - int(before[at - 1])) / int(before[at] - before[at - 1])
+        return int(below[at - 1]) + inside * int(below[at] - below[at - 1])
+
+    edges = [reached(Fraction(n * counts.size, DECILES)) for n in range(DECILES + 1)]
+    return tuple(float((high - low) / edges[-1]) for low, high in pairwise(edges))

@@ -241,12 +241,13 @@ class Graph:
 
     Args:
         kind: roc, precision-recall, calibration, gain, lift, precision-recall-by-cutoff,
-            error-by-rating, residuals, lorenz, popularity.
+            error-by-rating, residuals, lorenz, popularity, exposure.
         x_name, y_name: what the axes show.
         low, high: the interval of each `y`; empty where there is none.
         x_low, x_high: the interval of each `x`, likewise.
         rows: rows, or their weight, that each point stands on; empty where that says nothing.
         thresholds: the score, or the cutoff, of each point; empty where there is none.
+        groups: of items, where each point is one; not in report.json where no graph has any.
     """
 
     model: str
@@ -261,6 +262,7 @@ class Graph:
     thresholds: tuple[float, ...] = ()
     x_low: tuple[float | None, ...] = ()
     x_high: tuple[float | None, ...] = ()
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

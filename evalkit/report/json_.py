@@ -169,7 +169,11 @@ def _records(
     """Records of one kind, one a line, written field by field: there may be very many."""
     if not records:
         return "[]"
-    names = names or [each.name for each in fields(records[0])]
+    names = names or [
+        each.name
+        for each in fields(records[0])
+        if each.name not in _WHERE_ANY or any(map(attrgetter(each.name), records))
+    ]
     form = ", ".join(f"{_line(name)}: %s" for name in names)
     columns = [
         dump_column(given[name] if name in given else [*map(attrgetter(name), records)])
@@ -250,6 +254,7 @@ _LISTS: dict[str, type] = {  # fields of the report, in their order in the docum
     "gates": Gate,
     "warnings": Warning_,
 }
+_WHERE_ANY = ("groups",)  # fields that are left out where no record has any
 _FEW = ("inputs", "gates", "warnings")  # lists that are short in every report
 
 

@@ -34,7 +34,7 @@ def test_shares_of_items_and_of_tenths_are_those_by_hand():
     # item 4, then 2 and 3, which share alike, then 1: 0, 2, 4 rows of 6
     assert (tenths.kind, tenths.x) == ("popularity", tuple(range(1, 11)))
     wanted = [0, 0, 0.2, 0.4, 0.4, 0.4, 0.4, 1.0, 1.6, 1.6]
-    assert tenths.y == pytest.approx([each / 6 for each in wanted], abs=1e-15)
+    assert tenths.y == pytest.approx([each / 6 for each in wanted], rel=1e-15)
     assert evalkit.Report.from_json(report.to_json()).graphs == report.graphs
     page = report.to_html()
     section = page[page.index('id="shown"') :].partition("<h2")[0]
@@ -67,3 +67,23 @@ def test_the_curve_holds_the_gini_index_and_nobody_else_has_one():
     assert [graph.kind for graph in report.graphs] == ["lorenz"] * 2 + ["popularity"] * 2
     plain = evaluate(tables["truth"], models, metrics=["nDCG@3", "novelty@3"], **given)
     assert plain.graphs == ()
+
+
+def test_attention_of_groups_stands_beside_their_share_of_the_items():
+    items = pl.DataFrame({"item_id": [1, 2, 3, 4, 5], "by": ["<b>", "a", "a", "a", None]})
+    metrics = ["exposure_parity(by='by', attention='geometric', patience=0.5)@2"]
+    given = {"path": items, "columns": {"item": "item_id"}}
+    report = evaluate(None, {"m": rankings(LISTS)}, items=given, metrics=metrics)
+
+    graph = report.graphs[-1]
+    assert (graph.kind, graph.groups) == ("exposure", ("a", "<b>"))
+    assert graph.x == (3 / 4, 1 / 4)
+    # item 1 comes first four times, and once more second: items 2 and 3 come second
+    assert graph.y == pytest.approx((2 * 0.5 / 5.5, 4.5 / 5.5), rel=1e-12)
+    assert evalkit.Report.from_json(report.to_json()).graphs == report.graphs
+    section = report.to_html().partition('id="shown"')[2].partition("<h2")[0]
+    assert "75.0% of items" in section
+    assert "&lt;b&gt;" in section
+    assert "<b>" not in section
+    plain = evaluate(None, {"m": rankings(LISTS)}, items=given, metrics=["gini@2"])
+    assert '"groups"' not in plain.to_json()

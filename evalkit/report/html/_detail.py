@@ -26,7 +26,7 @@ MOST_POINTS = 24  # of a drawn curve
 MOST_DRAWN = 28  # points of a graph
 MOST_LISTED = 12  # of them in its table
 MOST_CURVES = 2
-OF_SHOWN = ("lorenz", "popularity")  # kinds of graphs
+OF_SHOWN = ("lorenz", "popularity", "exposure")  # kinds of graphs
 DIAGONAL = ("roc", "calibration", "lorenz")
 MOST_DISTRIBUTIONS = 6
 
@@ -152,6 +152,9 @@ def _graphs(report: Report, at: str, name: str, *, of_shown: bool) -> Html | Non
     figures = []
     for (kind, _), graphs in by_kind.items():
         named = "ROC" if kind == "roc" else kind.replace("-", " ").capitalize()
+        if graphs[0].groups:
+            figures.append(_groups_figure(graphs, series, f"{named}: {graphs[0].y_name}"))
+            continue
         title = f"{named}: {graphs[0].y_name} by {graphs[0].x_name}"
         lines = [_thinned(graph, series.get(graph.model, 0)) for graph in graphs]
         plot = curve_plot(lines, title, graphs[0].x_name, diagonal=kind in DIAGONAL)
@@ -199,6 +202,20 @@ def _graph_table(graphs: Sequence[Graph]) -> Html:
     from_ = "cutoff" if graphs[0].kind == "precision-recall-by-cutoff" else "from score"
     head = ["model", *([from_] if graphs[0].thresholds else [])]
     return table([*head, graphs[0].x_name, graphs[0].y_name], rows, pin=True)
+
+
+def _groups_figure(graphs: Sequence[Graph], series: Mapping[str, int], title: str) -> Html:
+    """Groups of items as rows, a mark for each model; how many of the items they are beside it."""
+    rows, lines = [], []
+    digits = decimals_for([], [each for graph in graphs for each in (*graph.x, *graph.y)])
+    for place, name in enumerate(graphs[0].groups[:MOST_DRAWN]):
+        marks = tuple(Mark(g.y[place], None, None, series.get(g.model, 0)) for g in graphs)
+        x = graphs[0].x[place]
+        rows.append(Row(name, marks, f"{x:.1%} of items"))
+        cells = [number_cell(show(each, digits)) for each in (x, *(g.y[place] for g in graphs))]
+        lines.append([name_cell(name), *cells])
+    numbers = table(["group", graphs[0].x_name, *(g.model for g in graphs)], lines, pin=True)
+    return behind(dot_plot(rows, title, zero=True), numbers, title)
 
 
 def _limited_cell(
