@@ -174,7 +174,7 @@ def _config_lines(
     yield f"names = [{', '.join(map(_text, names))}]"
     yield _default(
         "primary",
-        f"[{_text(names[0].replace('{5,10,20}', '10'))}]",
+        f"[{_text(names[0].replace('{5,10,20}', '5'))}]",
         "those that decide; default: the first",
     )
     for text in beside["reference"]:

@@ -24,6 +24,7 @@ from evalkit.cli.explaining import (
     profiles_record,
     spelled,
 )
+from evalkit.cli.list_examples import list_example
 from evalkit.cli.options import Json, LogFormat, Profile, Quiet, choose_format
 from evalkit.cli.row_examples import row_example
 from evalkit.errors import RequestError
@@ -256,7 +257,9 @@ def _explanation(
         yield from one_profile(request, followed, kind)
     yield ""
     if kind != "rankings":
-        yield from row_example(request, kind) if kind != "lists" else ()
+        if followed is not None:
+            yield f"The parameters are those of {followed.name}; the policies, evalkit's own."
+        yield from list_example(request) if kind == "lists" else row_example(request, kind)
         return
     yield from _example(request)
     if followed is not None and followed.has_metric(metric.name, request.cutoff or 1):

@@ -1,6 +1,7 @@
 """The commands do what the interface says."""
 
 import json
+import math
 import os
 import pty
 import subprocess
@@ -316,6 +317,33 @@ def test_every_metric_is_explained(evalkit):
         assert max(len(line) for line in text.splitlines() if "latex" not in line) <= 100
         for part in ("formula", "source", "Example", *(each.name for each in metric.parameters)):
             assert part in text, (metric.name, part)
+
+
+def test_every_metric_of_lists_has_a_worked_example():
+    from evalkit.cli import list_examples
+    from evalkit.metrics import registry_of
+
+    known = registry_of("lists").values()
+    variants = [each for metric in known for each in list_examples._variants(metric.request())]
+    values = dict(
+        zip([each.label for each in variants], list_examples._measure(variants), strict=True)
+    )
+
+    assert {each.metric.name for each in variants} == {metric.name for metric in known}
+    for metric in known:
+        own = [values[each.label] for each in variants if each.metric.name == metric.name]
+        assert any(math.isfinite(value) for value in own), metric.name
+    # two lists begin with a, one with c, of four items: (-3 * 0 - 0 + 1 + 3 * 2) / (4 * 3)
+    assert values["gini@1"] == pytest.approx(7 / 12)
+    assert values["user_coverage@3"] == 3 / 4  # dan has no list
+    assert values["bias_disparity(group='x', part='list')@1"] == pytest.approx(2 / 3 / (1 / 2))
+
+
+def test_explain_of_lists_shows_the_lists_and_the_value(evalkit):
+    text = evalkit("explain", "gini").out
+
+    assert "the lists      a b c    a b d    c a\n" in text
+    assert "gini@1                             0.583333\n" in text
 
 
 def test_explain_shows_the_value_of_the_example(evalkit):
