@@ -3,11 +3,13 @@
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 from shown_lists import METRICS, config_of, lists_of, make_tables, numbers_of, told
 
 from evalkit import evaluate
 from evalkit.looks import shown
+from evalkit.metrics import Items, Shown, parse_metrics
 from evalkit.partials import open_partials
 from evalkit.rankings import _run as run
 from evalkit.street import conclude_partials, measure_partial, run_config
@@ -72,6 +74,68 @@ def test_errors_are_those_of_the_users_influence(tables, folder):
     ]
 
     assert names["hhi"].std_error == pytest.approx(np.std(influences, ddof=1) / math.sqrt(n))
+
+
+JACKKNIFED = {  # how near, where a list has several items; those that tie move each other
+    "entropy@4": 1e-9,
+    "list_surprisal@4": 1e-9,
+    "gini@4": 0.02,
+    "evenness(over='m-1')@4": 0.02,
+    "gini_exposure@4": 0.02,
+    "entropy(items='shown', scale='share')@4": 0.03,
+    "entropy(items='shown', scale='per_item', log_base='e')@4": 0.06,
+    "gini(items='shown', over='m-1')@4": 0.08,
+}
+
+
+@pytest.mark.parametrize("length", [1, 4])
+def test_errors_are_those_of_users_left_out_one_by_one(length):
+    rng, n, n_items = np.random.default_rng(5), 60, 400  # so that most items are shown once
+    weight = 1.0 / np.arange(1, n_items + 1)
+    lists = {
+        model: [
+            rng.choice(n_items, length, p=weight / weight.sum(), replace=False) for _ in range(n)
+        ]
+        for model in "ab"
+    }
+    rows = [(model, u, i, rank) for model in "ab" for u in range(n)
+            for rank, i in enumerate(lists[model][u], 1)]  # fmt: skip
+    frame = pl.DataFrame(rows, schema=["model", "user", "item", "rank"], orient="row")
+    rankings = {m: frame.filter(model=m).drop("model") for m in "ab"}
+    report = evaluate(
+        pl.DataFrame({"user": range(n), "item": [0] * n}),
+        rankings,
+        metrics=list(JACKKNIFED),
+        items=pl.DataFrame({"item": range(n_items)}),
+        statistics={"baseline": "a"},
+    )
+    errors = {(each.metric, each.model): each.std_error for each in report.estimates}
+    errors |= {(each.metric, "b - a"): each.std_error for each in report.comparisons}
+    assert len(errors) == 3 * len(JACKKNIFED)
+
+    everywhere = np.ones(n_items, dtype=bool)
+    items = Items(*([None] * 12))._replace(is_listed=everywhere, popularity=everywhere)
+    attention = 1.0 / np.log2(1.0 + np.arange(1, length + 1))
+
+    def number(request, own):
+        rows = np.concatenate(own)
+        counts = np.bincount(rows, minlength=n_items)
+        exposure = np.bincount(rows, np.tile(attention, len(own)), minlength=n_items)
+        exposure *= counts > 0
+        shown = Shown(counts, exposure, exposure, len(own), counts / length, 4)
+        return request.metric.function(shown, items, dict(request.parameters))[0]
+
+    for name, near in JACKKNIFED.items():
+        (request,) = parse_metrics([name])
+        near = 1e-9 if length == 1 and "shown" not in name else near
+        left = {
+            m: np.array([number(request, own[:u] + own[u + 1 :]) for u in range(n)])
+            for m, own in lists.items()
+        }
+        left["b - a"] = left["b"] - left["a"]
+        for model, values in left.items():
+            wanted = math.sqrt((n - 1) / n * ((values - values.mean()) ** 2).sum())
+            assert errors[request.label, model] == pytest.approx(wanted, rel=near), (name, model)
 
 
 def test_passes_and_shares_give_the_bytes_of_the_whole(folder, tmp_path, monkeypatch):

@@ -30,27 +30,44 @@ def chosen(values, items, numbers):
     return is_shown, n_items - int(is_shown.sum())
 
 
-def concentration(numbers, is_chosen, *, n_more=0, minus_one=False):
-    """The Gini index of numbers of items, and its slope by each.
+def log_steps(counts):
+    """c log2 c - (c - 1) log2 (c - 1), which no rounding of large numbers spoils."""
+    before = counts - 1.0
+    return np.log2(counts) + before * np.log1p(1.0 / np.maximum(before, 1.0)) / np.log(2.0)
 
-    Args:
-        n_more: items beside them that are never shown.
-        minus_one: whether the number of items less one divides, so that one item alone gives 1.
+
+def gini_of(numbers, lists, items, values):
+    """The Gini index of numbers of items by its parameters, and its slope by each.
+
+    The slope is what one list less takes away: so few lists show most items that the derivative
+    would be too small.
     """
+    is_chosen, n_more = chosen(values, items, numbers)
     slopes = np.zeros(numbers.size)
     own = numbers[is_chosen].astype(np.float64)
     ascending = np.sort(own)
     total, m = ascending.sum(), own.size + n_more
     if total == 0.0:
         return np.nan, slopes
-    below = (m - 1.0 if minus_one else m) * total
+    own_below = m - 1.0 if values["over"] == "m-1" else float(m)
+    below = own_below * total
     if below == 0.0:
         return np.nan, slopes
     places = np.arange(n_more + 1, m + 1)
     number = float(((2.0 * places - m - 1.0) * ascending).sum() / below)
-    first = np.searchsorted(ascending, own, "left") + 1.0 + n_more
-    last = np.searchsorted(ascending, own, "right") + n_more
-    slopes[is_chosen] = (first + last - m - 1.0) / below - number / total
+    is_shown = is_chosen & (numbers > 0)
+    own, sums = numbers[is_shown], np.concatenate([[0.0], np.cumsum(ascending)])
+    step = own / lists[is_shown]
+
+    def passed(height):
+        """How far all items lie below a height, together."""
+        n = np.searchsorted(ascending, height, "left")
+        return (n + n_more) * height - sums[n]
+
+    ranks = 2.0 * (passed(own) - passed(own - step)) / step + 1.0
+    slopes[is_shown] = (ranks - m) / below - number / total
+    if values["items"] == "shown" and own_below > 1.0:  # who shows an item alone takes it along
+        slopes[is_shown] += (lists[is_shown] == 1) * (1.0 - number) / (own_below - 1.0) / step
     return number, slopes
 
 
@@ -69,12 +86,6 @@ GINI = (
         doc="What the sum is divided by.",
     ),
 )
-
-
-def gini_of(numbers, items, values):
-    """The Gini index of numbers of items by its parameters, and its slopes."""
-    is_chosen, n_more = chosen(values, items, numbers)
-    return concentration(numbers, is_chosen, n_more=n_more, minus_one=values["over"] == "m-1")
 
 
 def needs_of_items(values):

@@ -6,7 +6,16 @@ import math
 import numpy as np
 
 from evalkit.metrics import choice, list_metric
-from evalkit.metrics.lists._counts import ITEMS, chosen, needs_of_items, shares
+from evalkit.metrics.lists._counts import ITEMS, chosen, log_steps, needs_of_items, shares
+
+
+def divisor(values, unit, n_items, n_shown):
+    """What the entropy is divided by."""
+    return {
+        "bits": 1.0,
+        "share": math.log2(max(n_items, 1)) * unit,
+        "per_item": float(n_shown),
+    }[values["scale"]]
 
 
 @list_metric(
@@ -35,21 +44,22 @@ from evalkit.metrics.lists._counts import ITEMS, chosen, needs_of_items, shares
     needs=needs_of_items,
 )
 def entropy(shown, items, values):
-    """The entropy, and its slope by each item's count."""
+    """The entropy, and its slope by each item's count: what one list less takes away."""
     slopes = np.zeros(shown.lists.size)
     is_chosen, n_more = chosen(values, items, shown.lists)
     p, total = shares(shown.lists, is_chosen)
     if total == 0.0:
         return np.nan, slopes
     unit = 1.0 if values["log_base"] == "2" else math.log(2.0)
-    below = {
-        "bits": 1.0,
-        "share": math.log2(max(int(is_chosen.sum()) + n_more, 1)) * unit,
-        "per_item": float(p.size),
-    }[values["scale"]]
+    n_items = int(is_chosen.sum()) + n_more
+    below = divisor(values, unit, n_items, p.size)
     if below == 0.0:
         return np.nan, slopes
     bits = -float((p * np.log2(p)).sum())
     is_shown = is_chosen & (shown.lists > 0)
-    slopes[is_shown] = -(np.log2(shown.lists[is_shown] / total) + bits) / total * unit / below
+    steps = log_steps(shown.lists[is_shown]) - 1.0 / math.log(2.0)
+    slopes[is_shown] = -(steps - math.log2(total) + bits) / total * unit / below
+    left = divisor(values, unit, n_items - (values["items"] == "shown"), p.size - 1)
+    if left > 0.0:  # who shows an item alone takes it along
+        slopes[is_shown & (shown.lists == 1)] += bits * unit * (1.0 / below - 1.0 / left)
     return bits * unit / below, slopes

@@ -20,5 +20,5 @@ from evalkit.metrics.lists._counts import GINI, gini_of, needs_of_items
 )
 def evenness(shown, items, values):
     """One less the index of how many lists show each item."""
-    number, slopes = gini_of(shown.lists, items, values)
+    number, slopes = gini_of(shown.lists, shown.lists, items, values)
     return 1.0 - number, -slopes

@@ -21,4 +21,4 @@ from evalkit.metrics.lists._counts import GINI, gini_of, needs_of_items
 )
 def gini(shown, items, values):
     """The index of how many lists show each item."""
-    return gini_of(shown.lists, items, values)
+    return gini_of(shown.lists, shown.lists, items, values)

@@ -22,4 +22,4 @@ from evalkit.metrics.lists._counts import GINI, gini_of, needs_of_items
 )
 def gini_exposure(shown, items, values):
     """The index of the attention of the rows that show each item."""
-    return gini_of(shown.exposure, items, values)
+    return gini_of(shown.exposure, shown.lists, items, values)

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from evalkit.metrics import list_metric
+from evalkit.metrics.lists._counts import log_steps
 
 
 @list_metric(
@@ -29,6 +30,7 @@ def list_surprisal(shown, items, values):
     total = counts.sum()
     bits = -np.log2(counts / total)
     length = total / shown.n_users
-    of_counts = (shares.sum() / total - shares / counts) / math.log(2.0)
+    steps = log_steps(counts) - np.log2(counts)  # of one list less, as entropy has them
+    of_counts = shares.sum() / total / math.log(2.0) - shares / counts * steps
     slopes[seen] = (bits + length * of_counts) / shown.n_users
     return math.fsum((shares * bits).tolist()) / shown.n_users, slopes
