@@ -207,6 +207,8 @@ def _graph_table(graphs: Sequence[Graph]) -> Html:
 def _groups_figure(graphs: Sequence[Graph], series: Mapping[str, int], title: str) -> Html:
     """Groups of items as rows, a mark for each model; how many of the items they are beside it."""
     rows, lines = [], []
+    if len(graphs[0].groups) > MOST_DRAWN:
+        title += f", the {MOST_DRAWN} groups with the most items; more are in report.json"
     digits = decimals_for([], [each for graph in graphs for each in (*graph.x, *graph.y)])
     for place, name in enumerate(graphs[0].groups[:MOST_DRAWN]):
         marks = tuple(Mark(g.y[place], None, None, series.get(g.model, 0)) for g in graphs)
