@@ -1,6 +1,6 @@
 """Whether `--memory-limit` is held, on logs that are hard to hold: peaks, times, what is refused.
 
-    python bench/memory.py                          # seven logs, without a limit, then below some
+    python bench/memory.py                          # nine logs, without a limit, then below some
     python bench/memory.py --only repeats --scale 0.2
 
 Every run is a fresh process, its peak is the operating system's. A limit is a share of the peak
@@ -47,6 +47,12 @@ RANKINGS = """
 path = "{folder}/{name}.parquet"
 columns = {{ user = "user", item = "item", {column} }}
 {model}
+"""
+TRAIN = """
+[train]
+path = "{folder}/train.parquet"
+columns = {{ user = "user", item = "item" }}
+drop_seen = {drop_seen}
 """
 ROWS = """
 {table}
@@ -118,15 +124,16 @@ def config(
     relevance: bool = False,
     column: str = 'rank = "rank"',
     model: str = 'model = "als"',
+    metrics: tuple[str, ...] = METRICS,
     cutoffs: tuple[int, ...] = (5, 10),
     more: str = "",
 ) -> str:
     tables = "".join(
         RANKINGS.format(folder=folder, name=name, column=column, model=model) for name in names
     )
-    metrics = ", ".join(f'"{name}@{cutoff}"' for name in METRICS for cutoff in cutoffs)
+    named = ", ".join(f'"{name}@{cutoff}"' for name in metrics for cutoff in cutoffs)
     grades = ', relevance = "relevance"' if relevance else ""
-    return TOML.format(folder=folder, relevance=grades, tables=tables, metrics=metrics, more=more)
+    return TOML.format(folder=folder, relevance=grades, tables=tables, metrics=named, more=more)
 
 
 def scattered_copies(folder: Path, scale: float) -> str:
@@ -310,6 +317,61 @@ def labels(folder: Path, scale: float) -> str:
     )
 
 
+def lists(folder: Path, scale: float) -> str:
+    """Lists that are looked at themselves, beside a training log whose users lie apart."""
+    import numpy as np
+    import polars as pl
+
+    rng = np.random.default_rng(8)
+    n_users, depth, n_items = int(1_000_000 * scale), 20, max(1_000, int(500_000 * scale))
+    users = np.repeat(np.arange(n_users), depth)
+    firsts = np.repeat((rng.random(n_users) ** 3 * n_items).astype(np.int64), depth)
+    ranks = np.tile(np.arange(1, depth + 1, dtype=np.int32), n_users)
+    ranked = pl.DataFrame({"user": users, "item": (firsts + 7 * ranks) % n_items, "rank": ranks})
+    ranked.write_parquet(folder / "rankings.parquet", row_group_size=1 << 18)
+    write_train(folder, n_users, n_items)
+    items = pl.select(item=pl.int_range(n_items))
+    items.write_parquet(folder / "items.parquet")
+    more = f"""[items]
+path = "{folder}/items.parquet"
+columns = {{ item = "item" }}
+"""
+    return config(
+        folder,
+        metrics=("novelty", "item_coverage", "gini", "personalization", "unseen_share"),
+        cutoffs=(10, 20),
+        more=more + TRAIN.format(folder=folder, drop_seen="false"),
+    )
+
+
+def builtins(folder: Path, scale: float) -> str:
+    """A baseline that is made of the training log, without what users have had."""
+    n_users = int(1_000_000 * scale)
+    write_train(folder, n_users, max(1_000, int(500_000 * scale)))
+    rankings = """
+[[rankings]]
+model = "popular"
+builtin = "popular"
+k = 20
+"""
+    more = rankings + TRAIN.format(folder=folder, drop_seen="true")
+    return config(folder, (), more=more)
+
+
+def write_train(folder: Path, n_users: int, n_items: int) -> None:
+    """Twenty training rows a user, in no order, and two of the truth."""
+    import numpy as np
+    import polars as pl
+
+    rng = np.random.default_rng(9)
+    for name, n in (("train", 20), ("truth", 2)):
+        users = rng.permutation(np.repeat(np.arange(n_users), n))
+        items = (rng.random(users.size) ** 3 * n_items).astype(np.int64)
+        pl.DataFrame({"user": users, "item": items}).write_parquet(
+            folder / f"{name}.parquet", row_group_size=1 << 18
+        )
+
+
 LOGS = {
     "copies": Hard(scattered_copies),
     "repeats": Hard(repeats),
@@ -318,6 +380,8 @@ LOGS = {
     "large-truth": Hard(large_truth),
     "ratings": Hard(ratings),
     "labels": Hard(labels),
+    "lists": Hard(lists),
+    "builtins": Hard(builtins),
 }
 
 

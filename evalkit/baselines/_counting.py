@@ -1,7 +1,7 @@
 """The training log, read once: how much each item counts, and what the wanted users have had."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,51 +48,33 @@ class Counted:
     history: History
 
 
-@dataclass(slots=True)
-class _Growing:
-    """Arrays of one length that rows are added to."""
+_Part = tuple[Numbers, Numbers, Places]  # rows of a batch: users, items, times or none
 
-    users: Numbers = field(default_factory=lambda: np.empty(1 << 16, dtype=np.int32))
-    items: Numbers = field(default_factory=lambda: np.empty(1 << 16, dtype=np.int32))
-    times: Places = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    size: int = 0
 
-    def add(self, users: Places, items: Places, times: Places | None) -> None:
-        """Rows of wanted users."""
-        begin, self.size = self.size, self.size + users.size
-        if self.size > self.users.size:
-            self.users, self.items = (
-                np.resize(each, 2 * self.size) for each in (self.users, self.items)
-            )
-        self.users[begin : self.size], self.items[begin : self.size] = users, items
-        if times is not None:
-            if self.size > self.times.size:
-                self.times = np.resize(self.times, 2 * self.size)
-            self.times[begin : self.size] = times
-
-    def by_user(self, n_users: int, numbers: Places) -> History:
-        """The rows laid by user; items are numbered anew."""
-        starts = np.zeros(n_users + 1, dtype=np.int64)
-        np.cumsum(np.bincount(self.users[: self.size], minlength=n_users), out=starts[1:])
-        items = np.empty(self.size, dtype=np.int32)
-        times = np.empty(self.size if self.times.size else 0, dtype=np.int64)
-        lay_by_user(self.users[: self.size], self.items, self.times, numbers, starts, items, times)
-        return History(starts, items, times)
+def _by_user(parts: list[_Part], n_users: int, numbers: Places, *, has_times: bool) -> History:
+    """The rows laid by user, items numbered anew; parts are given back as they are laid."""
+    counts = np.zeros(n_users, dtype=np.int64)
+    for users, _, _ in parts:
+        counts += np.bincount(users, minlength=n_users)
+    starts = np.concatenate([[0], counts.cumsum()])
+    items = np.empty(starts[-1], dtype=np.int32)
+    times = np.empty(starts[-1] if has_times else 0, dtype=np.int64)
+    places = starts[:-1].copy()
+    parts.reverse()
+    while parts:
+        lay_by_user(*parts.pop(), numbers, places, items, times)
+    return History(starts, items, times)
 
 
 @kernel(allocates=False)
-def lay_by_user(users, items, old_times, numbers, starts, laid, times):  # type: ignore[no-untyped-def]
-    """Rows of users brought together, in their order; `starts` is as before in the end."""
+def lay_by_user(users, items, old_times, numbers, places, laid, times):  # type: ignore[no-untyped-def]
+    """Bring rows of users together, in their order; `places` are where the next ones go."""
     for row in range(users.size):
-        user = users[row]
-        place = starts[user]
+        place = places[users[row]]
         laid[place] = numbers[items[row]]
         if times.size:
             times[place] = old_times[row]
-        starts[user] = place + 1
-    for user in range(starts.size - 1, 0, -1):
-        starts[user] = starts[user - 1]
-    starts[0] = 0
+        places[users[row]] = place + 1
 
 
 @kernel(allocates=False)
@@ -127,7 +109,7 @@ def count_train(
     known_users, known_items = Codes(user_plan), Codes(item_plan)
     known_users.encode(users, USER_KEY)
     sums = np.zeros(0, dtype=np.int64)
-    rows = _Growing()
+    parts: list[_Part] = []
     n_null = 0
     columns = [*user_plan.select(USER_KEY), *item_plan.select(ITEM_KEY)]
     has_times = weigh is not None or with_times
@@ -145,15 +127,16 @@ def count_train(
             if keeps:
                 of_users = known_users.find(kept, USER_KEY)
                 wanted = of_users >= 0
-                own_times = times[wanted] if with_times else None
-                rows.add(of_users[wanted], codes[wanted], own_times)
+                owners, own = (each[wanted].astype(np.int32) for each in (of_users, codes))
+                parts.append((owners, own, times[wanted] if with_times else times[:0]))
     if n_null and null_ids == "error":
         raise null_id_error("training log", n_null, train.at)
     ids = known_items.ids[ITEM]
     order = ids.arg_sort().to_numpy().astype(np.int64)
     numbers = np.empty(order.size, dtype=np.int64)
     numbers[order] = np.arange(order.size)
-    history = rows.by_user(users.height, numbers)
+    del known_users
+    history = _by_user(parts, users.height, numbers, has_times=with_times)
     return Counted(ids.gather(order), sums[: order.size][order], history)
 
 

@@ -33,12 +33,18 @@ def needs_time(rule: RankingsTable) -> bool:
     return rule.builtin == "recent" or (rule.builtin == "last" and rule.by != "count")
 
 
+def keeps_rows(rule: RankingsTable) -> tuple[bool, bool]:
+    """Whether a baseline holds train's rows of its users, and when they were."""
+    is_last = rule.builtin == "last"
+    return is_last or rule.seen != "keep", is_last and rule.by != "count"
+
+
 def make_rankings(rule: RankingsTable, train: Table, users: Table, *, null_ids: str) -> Table:
     """The rankings that a baseline gives to users, in the order of their ids.
 
     Rows of train are read once, and once more for the latest time of `recent`. What is held is 12
-    bytes of an item, 8 of each train row of these users where their own items matter (16 with its
-    time), and some lists on their way.
+    bytes of each train row of these users where their own items matter (28 with its time) while it
+    is read, then 4 (12), about 40 of an item and of a user, and some lists on their way.
 
     Args:
         users: a table with the users, each as often as it may be.
@@ -81,7 +87,7 @@ def make_rankings(rule: RankingsTable, train: Table, users: Table, *, null_ids: 
         paths=(f"builtin {rule.builtin}",),
         chosen=Chosen(chosen),
         model=rule.model,
-        made=Made(recipe, (train, users)),
+        made=Made(recipe, (train, users), *keeps_rows(rule)),
         _n_rows=None if n_users is None else n_users * (rule.k or DEFAULT_K),
     )
 
@@ -149,14 +155,15 @@ class _Lists:
         if users.height < found.height and self.null_ids == "error":
             raise null_id_error(self.users.role, self._without_user(user_plan), self.users.at)
         keyed = users.select(*user_plan.select(USER_KEY))
+        keeps, with_times = keeps_rows(rule)
         counted = count_train(
             self.train,
             plans,
             keyed,
             null_ids=self.null_ids,
             weigh=self._weigh(),
-            keeps=rule.builtin == "last" or rule.seen != "keep",
-            with_times=rule.builtin == "last" and rule.by != "count",
+            keeps=keeps,
+            with_times=with_times,
         )
         return _Known(users, stable_hashes(keyed, user_plan), counted)
 

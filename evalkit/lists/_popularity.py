@@ -159,7 +159,25 @@ def _count_scattered(table: Table, plan: IdPlan, items: ItemCodes) -> Popularity
         found.make_room(items.n)
         found.rows += np.bincount(codes, minlength=items.n)
         pairs.append(np.unique((owners << np.uint64(32)) | codes.astype(np.uint64)))
-    distinct = np.unique(np.concatenate(pairs)) & np.uint64(0xFFFFFFFF)
-    found.users = np.bincount(distinct.astype(np.int64), minlength=items.n).astype(np.int64)
+    count_distinct(_sorted(pairs), found.users)
     found.n_users = users.n
     return found
+
+
+def _sorted(parts: list[Keys]) -> Keys:
+    """All keys in order; parts are given back as they are copied, so that none stands twice."""
+    whole, begin = np.empty(sum(each.size for each in parts), dtype=np.uint64), 0
+    while parts:
+        own = parts.pop()
+        whole[begin : begin + own.size] = own
+        begin += own.size
+    whole.sort()
+    return whole
+
+
+@kernel(allocates=False)
+def count_distinct(pairs, n_users):  # type: ignore[no-untyped-def]
+    """Count the users of each item, whose code is the lower half of a sorted pair."""
+    for row in range(pairs.size):
+        if row == 0 or pairs[row] != pairs[row - 1]:
+            n_users[np.int64(pairs[row] & np.uint64(0xFFFFFFFF))] += 1

@@ -7,7 +7,7 @@ so near that a bound by the number of rows does not do.
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,15 @@ from evalkit.exact import N_LIMBS, N_POWERS, N_WAITING
 from evalkit.ids import USER_KEY, IdPlan, PassShare, as_keys, mix
 from evalkit.kernels import cache_directory
 from evalkit.kernels.threads import kernels_are_compiled, usable_cores
+from evalkit.planning.list_room import (
+    RELEVANT,
+    AskedOfLists,
+    ListRoom,
+    MadeRoom,
+    Sizes,
+    bytes_of_items,
+    count_items,
+)
 from evalkit.planning.machine import default_limit, give_back_early, polars_gives_back
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.segments import MOST_GROUPS, SegmentTable
@@ -47,8 +56,6 @@ USER = 130  # table entry, run, state
 
 # -- of a further model whose ranks are held, by truth row and by user
 RANK, RANKED_USER = 4, 16
-SHOWN = 4  # a rank of a list, for metrics of lists
-HISTORY = 16  # a training row of a measured user, while its item is found
 LISTED_ROW = 230  # of a whole list: its columns, sorted, cleaned and looked at
 COLLECTED_ROW = 60  # of a whole list, while others are still read
 SUM = 8 * (N_LIMBS + N_POWERS + N_WAITING + 5)  # an exact sum, of a cell or of a segment
@@ -81,8 +88,7 @@ class Asked:
         has_baseline, all_pairs: which models are compared.
         listed: tables of rankings whose lists are held whole, by their number.
         sample: share of the users.
-        depth: ranks of each list that are kept, for metrics of lists.
-        has_history: items of the users' own training rows are kept, for metrics of lists.
+        lists: what metrics of lists ask for.
     """
 
     n_columns: int
@@ -91,8 +97,8 @@ class Asked:
     all_pairs: bool
     listed: frozenset[int]
     sample: float
-    depth: int = 0
-    has_history: bool = False
+    lists: AskedOfLists | None = None
+    threads: int = 1
 
 
 def count_shares(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
@@ -103,14 +109,19 @@ def count_shares(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
     """
     if memory_limit is None:
         return 1
-    if _bound(tables, asked) <= memory_limit:  # no user need be read to know that it fits
+    if _bound(tables, asked, None) <= memory_limit:  # no user need be read to know that it fits
         return 1
+    n_items = 0.0
+    if asked.lists is not None or any(table.made is not None for _, table in tables.rankings):
+        n_items = count_items(tables)  # much less than users
+        if _bound(tables, asked, n_items) <= memory_limit:
+            return 1
     give_back_early()
-    return _Needs.of(tables, asked).n_shares(memory_limit)
+    return _Needs.of(tables, asked, n_items).n_shares(memory_limit)
 
 
-def _bound(tables: Tables, asked: Asked) -> int:
-    """More than a run needs."""
+def _bound(tables: Tables, asked: Asked, n_items: float | None) -> int:
+    """More than a run needs; without a number of items each row may show another."""
     rows = _most_rows(tables.truth)
     seen = 0 if tables.train is None else _most_rows(tables.train)
     ranked = [_most_rows(tables.rankings[number][1]) for number in asked.listed]
@@ -118,13 +129,27 @@ def _bound(tables: Tables, asked: Asked) -> int:
     text = USUAL_TEXT if users.hashed or items.hashed else 0
     truth = ROW + WIDE_KEY + RUN + MOVED_ROW + USER + (text and HASHED_ROW + 2 * text)
     lists = (LISTED_ROW + text) * sum(ranked)
-    train = (_SEEN_ROW + (text and HASHED_ROW + text) + HISTORY * asked.has_history) * seen
+    train = (_SEEN_ROW + (text and HASHED_ROW + text)) * seen
     n_models = len(tables.rankings)
     if any("model" in table.frame.collect_schema() for _, table in tables.rankings):
         n_models = USUAL_MODELS
-    if asked.depth:  # at worst every row is a user's
-        n_lists = n_models if asked.holds_all else 1
-        lists += asked.depth * SHOWN * n_lists * max(_most_rows(t) for _, t in tables.rankings)
+    n_ranked = max(_most_rows(table) for table in _users_of_lists(tables))
+    n_beside = 0 if tables.items is None else _most_rows(tables.items)
+    n_items = n_beside + seen + n_ranked if n_items is None else n_items
+    sizes = Sizes(
+        n_items,
+        n_ranked,  # at worst every row is a user's
+        n_models,
+        _count_pairs(n_models, asked),
+        sum(map(_most_segments, tables.segments)),
+        asked.threads,
+        seen,
+        seen,
+        text=text,
+        beside=bytes_of_items(tables.items),
+    )
+    room = ListRoom.of(asked.lists, sizes, holds_all=asked.holds_all)
+    made = MadeRoom.of(tables, n_ranked, n_items, seen, text)
     if asked.holds_all:
         truth += (n_models - 1) * (RANK + RANKED_USER)
     known = [table.n_rows_hint() for _, table in tables.rankings if not table.is_list]
@@ -132,8 +157,9 @@ def _bound(tables: Tables, asked: Asked) -> int:
     streamed = _streamed(0, max(n_rows), text, in_shares=False)
     n_segments = sum(map(_most_segments, tables.segments))
     sums = _sums(n_models, n_segments, asked) if tables.segments else 0
-    held = int(asked.sample * (rows * truth + train))
-    return with_noise(at_rest() + COMPILING + streamed + held + lists + sums)
+    held = asked.sample * (rows * truth + train + room.share) + made.kept + made.first + lists
+    whole = room.fixed + room.counted + max(room.first, held + room.measured, room.last)
+    return with_noise(at_rest() + COMPILING + streamed + whole + sums)
 
 
 def with_noise(n_bytes: float) -> int:
@@ -187,12 +213,22 @@ def _streamed(n_truth: int, n_rows: int, text: float, *, in_shares: bool) -> int
 
 def _sums(n_models: int, n_segments: int, asked: Asked) -> int:
     """Exact sums of all cells, and of all segments, of models and of pairs; and their results."""
-    n_pairs = n_models * (n_models - 1) // 2 if asked.all_pairs else 0
-    n_pairs = n_models - 1 if asked.has_baseline and not asked.all_pairs else n_pairs
+    n_pairs = _count_pairs(n_models, asked)
     n_sums = (n_segments + 1) * asked.n_columns * (n_models + n_pairs)
     twice = 1 + 1 / max(1, n_models + n_pairs)  # those of cells are given back one after the other
     n_parts = (n_segments + 1) * asked.n_columns * n_models
     return int(n_sums * (twice * SUM + RESULT) + n_parts * PART)
+
+
+def _count_pairs(n_models: int, asked: Asked) -> int:
+    if asked.all_pairs:
+        return n_models * (n_models - 1) // 2
+    return n_models - 1 if asked.has_baseline else 0
+
+
+def _users_of_lists(tables: Tables) -> list[Table]:
+    """The tables that say whose lists the rankings hold: of a baseline, those it is made for."""
+    return [table if table.made is None else table.made.tables[1] for _, table in tables.rankings]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +241,8 @@ class _Needs:
         streamed: of rows on their way; `alone`: in a single pass, where more texts come together.
         cells: float64[CELLS], of the users of each cell of the hash that shares are cut by.
         lists: of all whole lists, when all have been read; `collected`: while they are read.
+        shown: of metrics of lists; its `share` is of the cells.
+        made: of baselines.
     """
 
     fixed: int
@@ -214,9 +252,11 @@ class _Needs:
     cells: npt.NDArray[np.float64]
     lists: float
     collected: float
+    shown: ListRoom
+    made: MadeRoom
 
     @classmethod
-    def of(cls, tables: Tables, asked: Asked) -> "_Needs":
+    def of(cls, tables: Tables, asked: Asked, n_items: float) -> "_Needs":
         """Read the truth's users, and count models and segments."""
         users, items = plan_ids_of(tables, 1)
         survey = _Survey.of(tables.truth, users)
@@ -241,18 +281,36 @@ class _Needs:
         ranked = [_count_rows(table) for _, table in tables.rankings]
         n_listed = asked.sample * max([ranked[number] for number in asked.listed], default=0)
         n_truth, n_rows = int(survey.rows.sum()), max(ranked)
-        if tables.train is not None:
-            n_seen = _count_rows(tables.train)
+        n_seen = 0 if tables.train is None else _count_rows(tables.train)
+        if n_seen:
             n_rows = max(n_rows, n_seen)
             seen_row = _SEEN_ROW + (HASHED_ROW + text if text else 0)
-            seen_row += HISTORY * asked.has_history
             cells += asked.sample * seen_row * n_seen / CELLS
-        if asked.depth:
-            ranked_users = max(_Survey.of(table, users).n_users for _, table in tables.rankings)
-            shown = asked.depth * SHOWN * (n_models if asked.holds_all else 1)
-            cells += asked.sample * (shown + user) * ranked_users / CELLS
         n_segments = sum(map(_count_segments, tables.segments))
         sums = _sums(n_models, n_segments, asked) if tables.segments else 0
+        shown, made = ListRoom(), MadeRoom()
+        if n_items:
+            own = [_Survey.of(table, users) for table in _users_of_lists(tables)]
+            sizes = Sizes(
+                n_items,
+                max(each.n_users for each in own),
+                n_models,
+                _count_pairs(n_models, asked),
+                n_segments,
+                asked.threads,
+                text=_text_bytes(tables.items or tables.train or tables.rankings[0][1], items),
+            )
+            made = MadeRoom.of(tables, sizes.n_users, n_items, n_seen, text)
+        if asked.lists is not None:
+            if tables.train is not None:
+                seen = _Survey.of(tables.train, users)
+                sizes = replace(
+                    sizes, n_train=n_seen, n_train_users=seen.n_users, in_order=seen.in_order
+                )
+            sizes = replace(sizes, beside=bytes_of_items(tables.items))
+            shown = ListRoom.of(asked.lists, sizes, holds_all=asked.holds_all)
+            of_lists = shown.share + user * sizes.n_users + RELEVANT * n_truth
+            cells += asked.sample * of_lists / CELLS
         return cls(
             at_rest() + sums,
             compiling(),
@@ -261,6 +319,8 @@ class _Needs:
             cells,
             (LISTED_ROW + 2.0 * text) * n_listed,
             (COLLECTED_ROW + text) * n_listed,
+            shown,
+            made,
         )
 
     def n_shares(self, limit: int) -> int:
@@ -292,7 +352,15 @@ class _Needs:
         else:
             cells = np.bincount(np.arange(CELLS) * n_shares // CELLS, weights=self.cells)
             held, share, streamed = SKEW * float(cells.max()), SKEW / n_shares, self.streamed
-        return self.fixed + held + max(streamed + share * self.collected, share * self.lists)
+        held += max(
+            self.made.first,
+            streamed + share * self.collected,
+            share * self.lists,
+            self.shown.measured,
+        )
+        shown = self.shown.fixed + self.shown.counted * min(2, n_shares)
+        phases = self.shown.first, held + self.made.kept, self.shown.last + self.made.kept
+        return self.fixed + shown + max(phases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,19 +371,21 @@ class _Survey:
         rows, runs: float64[CELLS], rows, and runs of rows of one user, by cell.
         n_users: about how many there are.
         text: mean bytes of a user's id, where ids are hashed.
+        in_order: keys ascend, so that the rows of each user lie together.
     """
 
     rows: npt.NDArray[np.float64]
     runs: npt.NDArray[np.float64]
     n_users: float
     text: float
+    in_order: bool
 
     @classmethod
     def of(cls, table: Table, plan: IdPlan) -> "_Survey":
         """Read the users of a table once."""
         rows, runs = np.zeros(CELLS), np.zeros(CELLS)
         sampled = np.empty(0, dtype=np.uint64)
-        limit = np.uint64(2**64 - 1)
+        limit, in_order, last = np.uint64(2**64 - 1), True, np.uint64(0)
         with reading(table):
             for frame in table.stream([plan.key().alias("key")], most=BATCH_ROWS):
                 keys = as_keys(frame["key"].drop_nulls())
@@ -323,6 +393,8 @@ class _Survey:
                     continue
                 begins = np.ones(keys.size, dtype=np.bool_)
                 begins[1:] = keys[1:] != keys[:-1]
+                in_order &= bool(keys[0] >= last and (keys[1:] >= keys[:-1]).all())
+                last = keys[-1]
                 lengths = np.diff([*np.flatnonzero(begins), keys.size])
                 hashes = mix.interpret(mix.interpret(keys[begins]))
                 cells = ((hashes & np.uint64(0xFFFFFFFF)) >> np.uint64(20)).astype(np.int64)
@@ -335,7 +407,7 @@ class _Survey:
         n_users = float(sampled.size)
         if sampled.size >= SAMPLED_KEYS:
             n_users = (SAMPLED_KEYS - 1) / (float(limit) / 2.0**64)
-        return cls(rows, runs, n_users, _text_bytes(table, plan))
+        return cls(rows, runs, n_users, _text_bytes(table, plan), in_order)
 
 
 def _text_bytes(table: Table, plan: IdPlan) -> float:

@@ -14,6 +14,7 @@ from evalkit.looks.curves import curve_requests
 from evalkit.looks.resampling import Draws, Resampling, resamples
 from evalkit.metrics import Request, family_of, needs_of
 from evalkit.planning.ledger import Clock
+from evalkit.planning.list_room import AskedOfLists
 from evalkit.planning.passes import Asked
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.planning.work import places_kept
@@ -220,8 +221,31 @@ class RankingJob(RankingTask):
             statistics.pairs == "all",
             frozenset(listed),
             (1.0 if self.sample is None else self.sample) / n_drawn,
-            max([each.cutoff or 0 for each in self.of_lists], default=0),
-            any("history" in needs_of(each) for each in self.of_lists),
+            self._asked_of_lists,
+            self.threads,
+        )
+
+    @property
+    def _asked_of_lists(self) -> AskedOfLists | None:
+        """What metrics of lists take."""
+        if not self.of_lists:
+            return None
+        from evalkit.looks.counting import Columns
+
+        families = [family_of(each) for each in self.of_lists]
+        counts: dict[object, list[Request]] = {}
+        for each in self.of_lists:
+            if family_of(each) == "counts":
+                counts.setdefault(each.policies, []).append(each)
+        needs = {need for each in self.of_lists for need in needs_of(each)}
+        return AskedOfLists(
+            max(each.cutoff or 0 for each in self.of_lists),
+            sum(Columns.of(each).width for each in counts.values()),
+            sum(each in ("counts", "sums", "means", "combined") for each in families),
+            families.count("sums"),
+            bool(needs & {"train", "history"}),
+            "history" in needs,
+            "relevant" in needs,
         )
 
     @property

@@ -26,10 +26,17 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """How a table was made of others: its recipe, and what it was made of."""
+    """How a table was made of others: its recipe, and what it was made of.
+
+    Args:
+        tables: the training log, and the users.
+        keeps: it holds their rows of train; `with_times`: and when they were.
+    """
 
     recipe: str
-    tables: tuple["Table", ...]
+    tables: tuple["Table", "Table"]
+    keeps: bool = False
+    with_times: bool = False
 
     def fingerprint(self) -> str | None:
         """The same for the same recipe and tables; None where one of them has none."""

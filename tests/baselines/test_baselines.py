@@ -211,3 +211,13 @@ def test_a_config_says_what_a_builtin_lacks():
         with pytest.raises(EvalkitError) as error:
             build_config(tree, name="x")
         assert code in str(error.value)
+
+
+@pytest.mark.parametrize("builtin", ["random", "popular", "recent", "last"])
+def test_lists_are_as_long_as_train_lets_them(builtin):
+    train, users = frames([(1, 7, 3)], [1, 2])  # one item, and k above it
+    shown = {"last": [(1, 7, 1)]}.get(builtin, [(2, 7, 1)])
+
+    assert evalkit.baseline(builtin, train=train, users=users, k=9).rows() == shown
+    assert evalkit.baseline(builtin, train=train.clear(), users=users, k=9).height == 0
+    assert evalkit.baseline(builtin, train=train, users=users.clear(), k=9).height == 0

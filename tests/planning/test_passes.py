@@ -7,10 +7,12 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from evalkit.config import TrainTable, build_config
+from evalkit.baselines import make_rankings
+from evalkit.config import RankingsTable, TrainTable, build_config
 from evalkit.errors import MachineError
 from evalkit.planning import passes as memory
 from evalkit.planning import tables as plan
+from evalkit.planning.list_room import AskedOfLists
 from evalkit.sources import open_train
 
 ASKED = memory.Asked(1, False, False, False, frozenset(), 1.0)
@@ -131,3 +133,33 @@ def test_what_polars_keeps_counts_where_it_was_loaded_before_the_limit(monkeypat
         sizes.append(memory.at_rest())
 
     assert sizes[0] - sizes[1] == memory.KEPT
+
+
+def test_what_lists_take_is_named_and_held_by_passes():
+    rows = pl.select(user=pl.int_range(400_000) // 4, item=pl.int_range(400_000) % 1000)
+    train = open_train(TrainTable(path=("memory",)), rows.sample(fraction=1, shuffle=True, seed=1))
+    tables = replace(tables_of(rows, rows), train=train)
+    lists = AskedOfLists(400, 8, 4, 0, has_train=True, has_history=True, has_relevant=True)
+    asked = replace(ASKED, lists=lists)
+
+    with pytest.raises(MachineError, match="is too small") as caught:
+        memory.count_shares(tables, 256 << 20, asked)
+
+    needed = int(caught.value.hint.removeprefix("give --memory-limit ").removesuffix("MiB")) << 20
+    needed += 2 * (memory.compiling()[0] - memory.compiling()[1])
+    assert memory.count_shares(tables, needed, asked) >= 1  # more where kernels are kept
+    assert memory.count_shares(tables, needed << 2, asked) == 1
+
+
+def test_a_baseline_takes_memory_that_no_pass_cuts():
+    rows = pl.select(user=pl.int_range(400_000) // 4, item=pl.int_range(400_000) % 1000)
+    tables, train = tables_of(rows, rows), open_train(TrainTable(path=("memory",)), rows)
+    rule = RankingsTable(model="last", builtin="last", by="count")
+    made = make_rankings(rule, train, tables.truth, null_ids="error")
+    made = replace(tables, train=train, rankings=[("last", made)])
+
+    limit = limit_beside(rows.height, 64)
+
+    assert memory.count_shares(replace(tables, train=train), limit, ASKED) >= 1
+    with pytest.raises(MachineError, match="is too small"):
+        memory.count_shares(made, limit, ASKED)

@@ -1,0 +1,191 @@
+"""What metrics of lists, and baselines that are made of train, take beside what every run takes."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from evalkit.ids import ITEM
+from evalkit.planning.tables import Tables, plan_ids_of
+from evalkit.sources import Table, reading
+
+# -- of an item of any log: its code while others are learned; what stands beside it
+ITEM_CODE, ITEM_BESIDE = 120, 120
+COUNTER = 8
+COUNTERS_AT_ONCE = 5  # those that a thread counts, and their copies on the way
+VALUE_COPIES = 3  # of what the table of items says: as read, by row, by code
+
+# -- of the training log, while users of items are counted
+PAIR, OWNER = 8, 240  # where the rows of a user lie apart
+OWNER_IN_ORDER = 32
+
+# -- of a share of the users
+SHOWN = 4  # a rank of a list
+HISTORY = 4  # a training row of a measured user
+RELEVANT = 12  # a row of the truth
+OF_USER = 16  # where a list, or a user's items, begin and end
+
+# -- of users whose lists are kept
+SAMPLED = 50_000
+SAMPLED_ROW = 30  # of them while they are copied
+SUMS = 16  # numbers that a metric adds up, about
+
+# -- of a baseline, whatever the shares: of train's rows, of items and of users, at first and then
+MADE_ROW, MADE_TIME = 12, 16
+MADE_ITEM, MADE_USER = 150, 180
+KEPT_ROW, KEPT_TIME, KEPT_ITEM, KEPT_USER = 4, 8, 40, 40
+READ = 48 << 20  # rows of train on their way, which one thread looks at
+
+
+@dataclass(frozen=True, slots=True)
+class AskedOfLists:
+    """What metrics of lists ask for.
+
+    Args:
+        depth: ranks of each list that are kept; 0 for whole lists.
+        width: counters of each item, of each model and segment.
+        n_numbers: numbers of all lists together; `n_sums`: those made of sums.
+        has_train: users of each item are counted.
+        has_history, has_relevant: items of the users' own training rows, or right ones, are kept.
+    """
+
+    depth: int
+    width: int
+    n_numbers: int
+    n_sums: int
+    has_train: bool
+    has_history: bool
+    has_relevant: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much of each there is.
+
+    Args:
+        n_users: with a list; `n_train_users`: with a training row.
+        in_order: the rows of a training user lie together.
+        text: bytes of an item's id.
+        beside: bytes of a row of the table of items.
+    """
+
+    n_items: float
+    n_users: float
+    n_models: int
+    n_pairs: int
+    n_segments: int
+    threads: int
+    n_train: int = 0
+    n_train_users: float = 0.0
+    in_order: bool = False
+    text: float = 0.0
+    beside: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ListRoom:
+    """Bytes that metrics of lists take.
+
+    Args:
+        fixed: whatever the shares; `counted`: of what a share leaves behind, twice in passes.
+        first: before the truth is read, above `fixed`; `last`: when all users have been measured.
+        measured: above `fixed` and what a share holds, when no row is on its way.
+        share: of all users together, which a share holds its part of.
+    """
+
+    fixed: float = 0.0
+    counted: float = 0.0
+    first: float = 0.0
+    measured: float = 0.0
+    last: float = 0.0
+    share: float = 0.0
+
+    @classmethod
+    def of(cls, asked: AskedOfLists | None, sizes: Sizes, *, holds_all: bool) -> "ListRoom":
+        """Of lists of so many users."""
+        if asked is None:
+            return cls()
+        n, of_item = sizes.n_items, COUNTER * asked.width
+        n_sampled = min(sizes.n_users, SAMPLED * (1.0 + sizes.n_segments))
+        entries = n + min(n * sizes.n_segments, sizes.n_users * asked.depth * sizes.n_segments)
+        sampled = n_sampled * (SHOWN * asked.depth + 3 * COUNTER + COUNTER * SUMS * asked.n_sums)
+        moved = n_sampled * asked.depth * SAMPLED_ROW
+        influences = COUNTER * n_sampled * asked.n_numbers * (sizes.n_segments + 1)
+        n_numbers = sizes.n_models + 3 * sizes.n_pairs
+        fixed = n * (ITEM_CODE + ITEM_BESIDE + 2 * sizes.text + VALUE_COPIES * sizes.beside)
+        on_the_way = n * sizes.threads * (COUNTER + COUNTERS_AT_ONCE * of_item) * bool(asked.width)
+        first = 0.0
+        if asked.has_train:
+            apart = PAIR * sizes.n_train + OWNER * sizes.n_train_users
+            first = READ + (OWNER_IN_ORDER * sizes.n_train_users if sizes.in_order else apart)
+        lists = sizes.n_models if holds_all else 1
+        share = sizes.n_users * lists * (SHOWN * asked.depth + OF_USER)
+        if asked.has_history:
+            share += HISTORY * sizes.n_train + OF_USER * sizes.n_users
+        if asked.has_relevant:
+            share += OF_USER * sizes.n_users
+        counted = sizes.n_models * ((of_item + SHOWN) * entries * bool(asked.width) + sampled)
+        return cls(
+            fixed, counted, first, max(on_the_way, moved), moved + influences * n_numbers, share
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MadeRoom:
+    """Bytes that baselines take, whatever the shares: when all are there, and `first` above it."""
+
+    kept: float = 0.0
+    first: float = 0.0
+
+    @classmethod
+    def of(
+        cls, tables: Tables, n_users: float, n_items: float, n_train: float, text: float
+    ) -> "MadeRoom":
+        """Of baselines for so many users, who have so many rows of train."""
+        kept, first = 0.0, 0.0
+        for made in (table.made for _, table in tables.rankings):
+            if made is not None:
+                row = MADE_ROW + MADE_TIME * made.with_times if made.keeps else 0
+                held = KEPT_ROW + KEPT_TIME * made.with_times if made.keeps else 0
+                learned = n_train * row + n_items * MADE_ITEM + n_users * MADE_USER
+                own = n_train * held + n_items * KEPT_ITEM + n_users * KEPT_USER
+                first = max(first, learned - own)
+                kept += own + text * (n_items + n_users)
+        return cls(kept, first + (READ if kept else 0))
+
+
+def count_items(tables: Tables) -> float:
+    """About how many items the logs have that metrics of lists or baselines look at."""
+    _, plan = plan_ids_of(tables, 1)
+    given = [tables.items, tables.train, *(table for _, table in tables.rankings)]
+    frames, readers = [], [each for each in given if each is not None and each.made is None]
+    for each in readers:
+        items = each.frame.select(ITEM)
+        items = items.explode(ITEM) if each.is_list else items
+        frames.append(items.select(plan.key().alias("key")))
+    with reading(readers[0]):
+        counted = pl.concat(frames).select(pl.col("key").approx_n_unique())
+        return 1.05 * float(counted.collect(engine="streaming").item())
+
+
+def bytes_of_items(table: Table | None) -> float:
+    """Bytes of what a row of the table of items says: vectors, genres, groups."""
+    if table is None:
+        return 0.0
+    sizes, schema = [], table.frame.collect_schema()
+    for name, dtype in schema.items():
+        own = pl.col(name)
+        if name == ITEM:
+            continue
+        if isinstance(dtype, pl.List):
+            sizes.append(own.list.len().mean() * 16)
+        elif isinstance(dtype, pl.Array):
+            sizes.append(pl.lit(8.0 * dtype.size))
+        elif dtype == pl.String:
+            sizes.append(own.str.len_bytes().mean() + 16)
+        else:
+            sizes.append(pl.lit(8.0))
+    if not sizes:
+        return 0.0
+    with reading(table):
+        frame = table.frame.select(pl.sum_horizontal(sizes).alias("bytes")).head(1)
+        return float(frame.collect(engine="streaming").item() or 0.0)
