@@ -1,6 +1,7 @@
 """What pydantic finds wrong with a config, in our words and with a hint."""
 
 import difflib
+import math
 from collections.abc import Mapping
 from typing import Literal, cast, get_args, get_origin
 
@@ -98,8 +99,22 @@ def _type_hint(key: Key, value: object, wanted: str) -> str:
     if wanted == "a table" and isinstance(value, list):
         return f"write [{spell(key)}] once; columns.model takes a table of many models"
     if wanted in ("a number", "a whole number", "true or false") and isinstance(value, str):
-        return "leave the quotes out"
+        name = f"{key[-1]} = " if isinstance(key[-1], str) else ""
+        return f"leave the quotes out: {name}{_unquoted(value.strip(), wanted)}"
     return ""
+
+
+def _unquoted(text: str, wanted: str) -> str:
+    """What a text was meant as, as TOML has it; an example where nobody can tell."""
+    if wanted == "true or false":
+        return "true" if text.lower() in ("true", "yes", "on", "1") else "false"
+    try:
+        number = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+    except ValueError:
+        number = math.inf
+    if wanted == "a whole number":
+        return f"{number:.0f}" if number.is_integer() else "10"
+    return f"{number:.12g}" if math.isfinite(number) else "0.5"
 
 
 def _choices(annotation: object) -> list[str]:

@@ -86,7 +86,8 @@ def _check_metric(
     names = metrics.get("names") if isinstance(metrics, dict) else None
     if not isinstance(metric, str) or not isinstance(names, list):
         return
-    measured = [*labels_of(names, tree), *(name for name in names if isinstance(name, str))]
+    measured = [label for name in names for label in labels_of([name], tree)]  # one may be wrong
+    measured += [name for name in names if isinstance(name, str)]
     measured += combined_in(tree)
     found = labels_of([metric], tree) or [metric]
     if len(found) > 1 or found[0] not in measured:

@@ -74,7 +74,7 @@ def check_config(config: Config, *, threads: int | None = None) -> list[Finding]
     try:
         if any(each.code == "no-common-user" for each in findings):
             findings = [*_with_ids(findings, [tables.truth, *(t for _, t in tables.rankings)])]
-        findings += _leaks(report, tables, config)
+        findings += [*_leaks(report, tables, config), *_all_relevant(tables)]
     except EvalkitError as error:
         findings += _findings_of(error)
     for model, table in tables.rankings:
@@ -267,6 +267,21 @@ def _model_oddities(name: str, counts: ModelCounts, policies: Policies) -> Itera
     for number, refused, code, what in faults:
         if number:
             yield _finding(refused, code, f"{number:,} {what}", at)
+
+
+def _all_relevant(tables: Tables) -> Iterator[Finding]:
+    """Ratings without a threshold, of which the lowest is a relevant item too."""
+    frame = tables.truth.frame
+    if tables.threshold is not None or "relevance" not in frame.collect_schema():
+        return
+    column = pl.col("relevance")
+    with reading(tables.truth):
+        found = frame.select(column.min().alias("low"), column.max().alias("high"))
+        low, high = found.collect(engine="streaming").row(0)
+    if low is not None and 0.0 < low < high:
+        message = f"relevances are {low:g} to {high:g}: without a threshold every row is relevant"
+        hint = f"threshold = {(low + high) / 2.0 + 0.5:.0f} under [truth] takes the upper ones"
+        yield Finding(False, FINE, "no-threshold", message, tables.truth.at, hint)
 
 
 def _leaks(report: Report, tables: Tables, config: Config) -> Iterator[Finding]:

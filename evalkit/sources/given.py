@@ -95,17 +95,25 @@ def _of_users(users: list[object], rows: list[Any], number: str, role: str) -> p
                 raise TypeError("some users have numbers of items, others have lists of items")
             numbers = [value for each in rows for value in each.values()]
             columns[number] = pl.Series(numbers, dtype=pl.Float64, strict=True)
+        elif columns["item"].dtype.is_nested():
+            raise TypeError("an item is itself a list or a tuple")
         elif role == "rankings":
             if any(isinstance(each, AbstractSet) for each in rows):
                 raise TypeError("a set has no order, which a ranking is")
             starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
             columns["rank"] = pl.Series(np.arange(len(starts)) - starts + 1)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
+        hint = "give all users one type, all items one type, and numbers as numbers"
+        if any(
+            isinstance(each, tuple) for each in (*rows, *(item for row in rows for item in row))
+        ):
+            hint = f"tuples hold items alone; give {{user: {{item: {number}}}}}, or rows as "
+            hint += f'pl.DataFrame(rows, schema=["user", "item", "{number}"], orient="row")'
         raise DataError(
             f"ids or numbers are of no one type: {str(error).partition(chr(10))[0]}",
             code="bad-type",
             at=role,
-            hint="give all users one type, all items one type, and numbers as numbers",
+            hint=hint,
         ) from error
     return pl.DataFrame([column.alias(name) for name, column in columns.items()])
 

@@ -19,7 +19,7 @@ from evalkit.config import (
     TruthTable,
     UsersTable,
 )
-from evalkit.errors import masked
+from evalkit.errors import DataError, masked
 from evalkit.sources._source import Bare, Source, open_source, versioned
 from evalkit.sources.columns import (
     Plan,
@@ -160,6 +160,15 @@ def open_values(
     values = [Wanted("by", f"value_{place}", text) for place, text in enumerate(bys)]
     chosen = Chosen({"item": table.item} if table.item is not None else {})
     if table.item is None:
+        lacking = [each for each in user if each.isidentifier() and each not in source.names]
+        if table.user is None and len(user) > 1 and lacking:
+            raise DataError(
+                f"segments.{name} lacks {lacking!r} of the truth's user columns {list(user)!r}",
+                code="missing-column",
+                at=source.at,
+                hint=f"join {', '.join(lacking)} to the table, or name fewer user columns for "
+                "the truth and the rankings",
+            )
         chosen = choose_users(table.user, user, source.names)
     opened = _open("segments", source, chosen, table.where, values)
     return replace(opened, role=f"segments.{name}")

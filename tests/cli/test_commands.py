@@ -208,6 +208,16 @@ def test_evaluate_writes_with_out(evalkit, logs):
     assert "report: runs/" in outcome.out
 
 
+def test_evaluate_combines_metrics(evalkit, logs):
+    outcome = evalkit(
+        "evaluate", "--truth", "truth.parquet", "--rankings", "bad.parquet", "--json", "-q",
+        "-m", "nDCG@2", "-m", "recall@2", "--combined", "both=mean(nDCG@2, recall@2)",
+    )  # fmt: skip
+    values = {each["metric"]: each["value"] for each in outcome.document["metrics"]}
+
+    assert values["both"] == pytest.approx((values["nDCG@2"] + values["recall@2"]) / 2)
+
+
 def test_evaluate_takes_named_columns(evalkit, logs):
     pl.read_parquet(logs / "good.parquet").rename(
         {"user_id": "who", "item_id": "what", "rank": "place"}
@@ -268,6 +278,14 @@ def test_check_of_good_data_finds_nothing_wrong(evalkit, logs):
     assert outcome.status == 0
     assert outcome.out.splitlines()[-1].startswith("job.toml: 0 wrong")
     assert set(logs.iterdir()) == before
+
+
+def test_check_tells_ratings_without_a_threshold(evalkit, logs):
+    rated = pl.read_parquet(logs / "truth.parquet").with_columns(rating=pl.Series([1.0, 5.0, 3.0]))
+    rated.write_parquet(logs / "truth.parquet")
+
+    assert "no-threshold" in evalkit("check", "job.toml").out
+    assert "no-threshold" not in evalkit("check", "job.toml", "--set", "truth.threshold=4").out
 
 
 def test_check_tells_every_fault_of_the_data(evalkit, logs):

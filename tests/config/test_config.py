@@ -74,7 +74,7 @@ MISTAKES = [
     ("unknown-key", "job.toml:1: nmae", "did you mean 'name'?"),
     ("wrong-type", "job.toml:4: truth.columns.item", 'item = "3"'),
     ("unknown-key", "job.toml:4: truth.columns.usr", "did you mean 'user'?"),
-    ("wrong-type", "job.toml:5: truth.threshold", "leave the quotes out"),
+    ("wrong-type", "job.toml:5: truth.threshold", "leave the quotes out: threshold = "),
     ("unknown-variable", "job.toml:8: rankings[0].path[0]", "--var days is given"),
     ("wrong-type", "job.toml:8: rankings[0].path[1]", "put it in quotes"),
     ("unknown-variable", "job.toml:9: rankings[0].where", "--var days is given"),
@@ -90,7 +90,7 @@ MISTAKES = [
     ("unknown-key", "job.toml:25: policies.gaps.x", "policies has missing_ranking"),
     ("unknown-key", "job.toml:26: colour", "a config has name, truth"),
     ("unknown-choice", "job.toml:28: output.formats[1]", ""),
-    ("wrong-type", "job.toml:29: output.per_user", "leave the quotes out"),
+    ("wrong-type", "job.toml:29: output.per_user", "leave the quotes out: per_user = true"),
     ("wrong-type", "job.toml:30: output.path", 'path = "7"'),
     ("bad-set", "--set foo", "--set policies.ties=input"),
     ("bad-set", "--set truth[0].x=3", "leave the number out"),
@@ -129,6 +129,23 @@ def test_every_mistake_has_its_hint():
 
     for error, (code, at, hint) in zip(found, MISTAKES, strict=True):
         assert hint in error.hint, (code, at)
+
+
+def test_a_share_in_percent_is_told_as_a_number():
+    tree = {
+        "truth": {"path": "t.parquet"},
+        "rankings": [{"path": "r.parquet", "model": "a"}],
+        "metrics": {"names": ["nDCG@3", "ndgc@5"]},
+        "statistics": {"margin": "0.5%"},
+        "gates": [{"metric": "nDCG@3", "min": 0.1}],  # measured, whatever else is wrong
+    }
+    with pytest.raises(Errors) as raised:
+        build_config(tree, name="x")
+
+    assert [each.hint for each in raised.value.errors] == [
+        "leave the quotes out: margin = 0.005",
+        "did you mean 'nDCG'?",
+    ]
 
 
 def test_mistakes_of_a_config_are_wrong_requests():

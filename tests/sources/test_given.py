@@ -94,6 +94,7 @@ def test_columns_and_rows_are_named_for_one_table():
         (RELEVANT, {"where": {"truht": "a"}}, "unknown-key"),
         (RELEVANT, {"where": {"train": "a"}}, "missing-key"),
         ([], {}, "unknown-format"),
+        ({1: [(2, 5), (3, 4)]}, {}, "bad-type"),  # no items that are tuples
     ],
 )
 def test_what_is_no_table_is_told(truth, more, code):
@@ -101,6 +102,32 @@ def test_what_is_no_table_is_told(truth, more, code):
         evalkit.evaluate(truth, {"a": SCORES}, metrics=["RR"], **more)
 
     assert raised.value.code == code
+
+
+def test_a_table_of_segments_with_fewer_user_columns_is_told_what_to_join(tmp_path):
+    table = pl.DataFrame({"user": [1], "session": ["a"], "item": [2]})
+    table.select("user", group=pl.lit("x")).write_parquet(tmp_path / "users.parquet")
+    with pytest.raises(EvalkitError) as raised:
+        evalkit.evaluate(
+            table,
+            table,
+            metrics=["RR"],
+            columns={"user": ["user", "session"]},
+            segments={"g": {"path": str(tmp_path / "users.parquet"), "by": "group"}},
+        )
+
+    assert (raised.value.code, raised.value.hint.split(" to ")[0]) == (
+        "missing-column",
+        "join session",
+    )
+
+
+@pytest.mark.parametrize("rows", [[(1, "a", 0.9), (2, "b", 0.4)], {1: [("a", 0.9)], 2: []}])
+def test_tuples_of_items_and_scores_are_told_what_to_give(rows):
+    with pytest.raises(EvalkitError) as raised:
+        evalkit.evaluate({1: ["a"], 2: ["b"]}, {"als": rows}, metrics=["RR"])
+
+    assert "{user: {item: score}}" in raised.value.hint
 
 
 @pytest.mark.parametrize("listing", [list, tuple, np.array])
