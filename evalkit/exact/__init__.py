@@ -18,3 +18,20 @@ from evalkit.exact._kernels import (
     add_some,
 )
 from evalkit.exact._sums import CellRows, ExactSum, ExactSums
+
+__all__ = [
+    "AHEAD",
+    "LIMB_BITS",
+    "N_LIMBS",
+    "N_POWERS",
+    "N_WAITING",
+    "SCALE_BITS",
+    "SUM_LIMBS",
+    "TOGETHER",
+    "CellRows",
+    "ExactSum",
+    "ExactSums",
+    "add_powers",
+    "add_shifted",
+    "add_some",
+]

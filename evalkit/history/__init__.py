@@ -12,5 +12,25 @@ from evalkit.history._find import (
 )
 from evalkit.history._index import INDEX, TABLES, Rows, open_index, query, refresh
 from evalkit.history._prune import prune
-from evalkit.history._selected import SELECTED, name_selected
+from evalkit.history._selected import name_selected
 from evalkit.history._trends import read_trends
+
+__all__ = [
+    "INDEX",
+    "TABLES",
+    "Rows",
+    "find_named",
+    "find_run",
+    "is_by_time",
+    "load_named",
+    "load_together",
+    "name_selected",
+    "open_index",
+    "prune",
+    "query",
+    "read_tags",
+    "read_trends",
+    "refresh",
+    "tag_run",
+    "untag",
+]

@@ -4,3 +4,5 @@ from evalkit.lists._beside import ListWork, Measure, n_sums_of
 from evalkit.lists._codes import ItemCodes
 from evalkit.lists._collect import ListCollector
 from evalkit.lists._facts import ItemFacts
+
+__all__ = ["ItemCodes", "ItemFacts", "ListCollector", "ListWork", "Measure", "n_sums_of"]

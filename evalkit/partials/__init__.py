@@ -11,3 +11,19 @@ from evalkit.partials._header import (
     missing_warning,
 )
 from evalkit.partials._partial import Partial, PartialFiles, Sums, fitting, open_partials
+
+__all__ = [
+    "MOST_SHARES",
+    "Definition",
+    "Header",
+    "Partial",
+    "PartialFiles",
+    "Sums",
+    "check_headers",
+    "codec_of",
+    "definitions_of",
+    "fitting",
+    "is_partial",
+    "missing_warning",
+    "open_partials",
+]

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from evalkit.errors import RequestError
-from evalkit.jobs.mlflow import log_numbers, name_numbers
+from evalkit.jobs.mlflow import log_numbers
+from evalkit.jobs.trackers import name_numbers
 
 if TYPE_CHECKING:
     from mlflow.models import EvaluationResult

@@ -4,4 +4,6 @@ from evalkit.planning.work import Kind
 from evalkit.rankings._run import conclude_rankings, measure_rankings, open_logs, run_rankings
 from evalkit.rankings._sums import RankingSums
 
+__all__ = ["RANKINGS", "RankingSums"]
+
 RANKINGS = Kind(RankingSums, open_logs, run_rankings, measure_rankings, conclude_rankings)

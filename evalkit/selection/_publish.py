@@ -7,6 +7,7 @@ from pathlib import Path
 
 from evalkit import history
 from evalkit.config import (
+    SELECTED,
     Config,
     Confirmation,
     RankingsTable,
@@ -156,7 +157,7 @@ def finish(
             warnings = (*selection.warnings, ahead.warning(level))
             selection = replace(selection, warnings=warnings)
     path = write_selection(selection, out)
-    history.tag_run(folder, done.path, history.SELECTED)  # of a selection that is whole
+    history.tag_run(folder, done.path, SELECTED)  # of a selection that is whole
     return selection, path
 
 
