@@ -354,7 +354,7 @@ def test_every_metric_of_lists_has_a_worked_example():
     # two lists begin with a, one with c, of four items: (-3 * 0 - 0 + 1 + 3 * 2) / (4 * 3)
     assert values["gini@1"] == pytest.approx(7 / 12)
     assert values["user_coverage@3"] == 3 / 4  # dan has no list
-    assert values["bias_disparity(group='x', part='list')@1"] == pytest.approx(2 / 3 / (1 / 2))
+    assert values["bias_disparity(group='x', part='list')@3"] == pytest.approx(5 / 8 / (1 / 2))
 
 
 def test_explain_of_lists_shows_the_lists_and_the_value(evalkit):
