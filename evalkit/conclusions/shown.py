@@ -380,6 +380,7 @@ def _shown(counted: Counted, columns: Columns, request: Request, n_items: int) -
         n_users=counted.n_users,
         by_share=weighed,
         cutoff=cutoff,
+        n_empty=counted.n_empty,
     )
 
 

@@ -160,11 +160,13 @@ class Counted:
         items: int32[n], their codes, ascending.
         counts: int64[n, n_columns], as `Columns` says.
         n_users: with a list.
+        n_empty: of these, with nothing in it.
     """
 
     items: npt.NDArray[np.int32]
     counts: Counts
     n_users: int
+    n_empty: int
 
     @classmethod
     def of(cls, lists: Lists, users: Users, columns: Columns, n_items: int) -> "Counted":
@@ -189,7 +191,8 @@ class Counted:
             full = by_length[way][np.minimum(cutoffs, depth)]  # own is 0 where depth is less
             words = np.stack([full >> WORD, full & ((1 << WORD) - 1)], axis=1)
             parts.append((own[:, :, None] * words + shorter).reshape(items.size, -1))
-        return cls(items, np.concatenate(parts, axis=1), users.size)
+        n_empty = int(np.count_nonzero(lists.lengths[users] == 0))
+        return cls(items, np.concatenate(parts, axis=1), users.size, n_empty)
 
     def merge(self, other: "Counted") -> None:
         """Add what other users are shown."""
@@ -197,7 +200,7 @@ class Counted:
 
     def without(self, other: "Counted") -> "Counted":
         """What is left without some of the users."""
-        left = Counted(self.items, self.counts, self.n_users)
+        left = Counted(self.items, self.counts, self.n_users, self.n_empty)
         left._add(other, -1)
         return left
 
@@ -208,9 +211,10 @@ class Counted:
         counts[np.searchsorted(items, other.items)] += sign * other.counts
         self.items, self.counts = items, counts
         self.n_users += sign * other.n_users
+        self.n_empty += sign * other.n_empty
 
     def renamed(self, codes: npt.NDArray[np.int32]) -> "Counted":
         """The same with other codes of items."""
         items = codes[self.items]
         order = np.argsort(items)
-        return Counted(items[order], self.counts[order], self.n_users)
+        return Counted(items[order], self.counts[order], self.n_users, self.n_empty)

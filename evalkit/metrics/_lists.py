@@ -141,7 +141,7 @@ class Shown(NamedTuple):
     `lists` int64[n_items]: lists that show it; `exposure` float64[n_items]: sum of the attention of
     all rows that do; `by_length` float64[n_items]: sum of 1 / sqrt(length of the list) over the
     lists; `by_share`: of 1 / length; `n_users`: with a list; `cutoff`: k, or `NO_CUTOFF`; None
-    where nothing needs it.
+    where nothing needs it; `n_empty`: lists with nothing in them.
     """
 
     lists: "NDArray[int64]"
@@ -150,6 +150,7 @@ class Shown(NamedTuple):
     n_users: int
     by_share: "NDArray[float64] | None" = None
     cutoff: int = NO_CUTOFF
+    n_empty: int = 0
 
 
 Needs = Callable[[Values], "tuple[Need, ...]"]

@@ -167,3 +167,13 @@ def test_the_order_of_the_table_of_items_and_the_threads_change_no_digit(tables)
         return evaluate(tables["truth"], rankings, metrics=METRICS, **given).estimates
 
     assert numbers(tables["items"], 1) == numbers(tables["items"].reverse(), 2)
+
+
+def test_an_empty_list_is_like_no_list_not_even_itself():
+    lists = pl.DataFrame({"user": [1, 2, 3], "items": [["a", "b"], ["a", "b"], []]})
+
+    report = evaluate(None, {"m": lists}, metrics=["personalization", "personalization@1"])
+
+    # of three pairs one is alike
+    for each in report.estimates:
+        assert (each.value, each.n_users) == (pytest.approx(2 / 3), 3)

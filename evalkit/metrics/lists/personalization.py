@@ -12,7 +12,8 @@ from evalkit.metrics import NO_CUTOFF, choice, list_metric
     name="personalization",
     aliases=("inter_user_diversity", "inter_list_diversity"),
     summary="How different lists are from user to user: 1 less the mean cosine of two of them.",
-    formula="1 - mean over pairs of users of items in both / sqrt(length of one * of the other)",
+    formula="1 - mean over pairs of users of items in both / sqrt(length of one * of the other), "
+    "0 where a list is empty",
     latex=r"1 - \frac{2}{N(N-1)} \sum_{u<v} \frac{|L_u \cap L_v|}{\sqrt{|L_u| |L_v|}}",
     source="Zhou et al. 2010, Solving the apparent diversity-accuracy dilemma, p. 4512",
     bounds=(0.0, 1.0),
@@ -44,4 +45,5 @@ def personalization(shown, items, values):
         common = squares / shown.cutoff - n
         of_list = -2.0 * shown.lists / (pairs * shown.cutoff)
         return 1.0 - common / pairs, of_list * math.sqrt(shown.lists.sum() / n)
-    return 1.0 - (float((np.sort(w) ** 2).sum()) - n) / pairs, -2.0 * w / pairs
+    alike = n - shown.n_empty  # a list is like itself, unless it is empty
+    return 1.0 - (float((np.sort(w) ** 2).sum()) - alike) / pairs, -2.0 * w / pairs
