@@ -8,6 +8,8 @@ import numpy as np
 import polars as pl
 
 from evalkit.config import build_config
+from evalkit.partials import open_partials
+from evalkit.street import conclude_partials, measure_partial
 
 METRICS = [
     "nDCG@3", "novelty@3", "gini@{2,5}", "entropy@5", "hhi@5", "item_coverage@5",
@@ -104,3 +106,12 @@ def told(report):
     document = json.loads(report.to_json())
     own = ("meta", "run_id", "run_key", "inputs")
     return {key: each for key, each in document.items() if key not in own}
+
+
+def merged(config, folder):
+    """The report of three shares, measured, written and merged in another order."""
+    paths = []
+    for share in (2, 3, 1):
+        paths.append(folder / f"share-{share}")
+        measure_partial(config, (share, 3)).write(paths[-1])
+    return conclude_partials(open_partials(paths))

@@ -4,16 +4,15 @@ import math
 
 import polars as pl
 import pytest
-from shown_lists import config_of, lists_of, make_tables, numbers_of, told
+from shown_lists import config_of, lists_of, make_tables, merged, numbers_of, told
 
 from evalkit import compare, evaluate
 from evalkit.config import build_config
 from evalkit.errors import EvalkitError
 from evalkit.looks import shown
 from evalkit.metrics import Combination, parse_metrics
-from evalkit.partials import open_partials
 from evalkit.rankings import _run as run
-from evalkit.street import conclude_partials, measure_partial, run_config
+from evalkit.street import run_config
 
 METRICS = ["nDCG@3", "novelty@3", "gini@5", "mad(by='group', of='novelty')@3"]
 COMBINED = {
@@ -141,12 +140,8 @@ def test_passes_shares_threads_and_models_apart_give_the_same(folder, tmp_path, 
     monkeypatch.setattr(shown, "SAMPLED", 40)  # so that most users' values are not kept
     config = config_of(folder, METRICS, combined=COMBINED)
     whole = told(run_config(config))
-    paths = []
-    for share in (2, 3, 1):
-        paths.append(tmp_path / f"share-{share}")
-        measure_partial(config, (share, 3)).write(paths[-1])
 
-    assert told(conclude_partials(open_partials(paths))) == whole
+    assert told(merged(config, tmp_path)) == whole
     assert told(run_config(config, threads=2)) == whole
     monkeypatch.setattr(run, "count_shares", lambda *_: 3)
     assert told(run_config(config)) == whole

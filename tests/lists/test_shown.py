@@ -5,14 +5,13 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from shown_lists import METRICS, config_of, lists_of, make_tables, numbers_of, told
+from shown_lists import METRICS, config_of, lists_of, make_tables, merged, numbers_of, told
 
 from evalkit import evaluate
 from evalkit.looks import shown
 from evalkit.metrics import Items, Shown, parse_metrics
-from evalkit.partials import open_partials
 from evalkit.rankings import _run as run
-from evalkit.street import conclude_partials, measure_partial, run_config
+from evalkit.street import run_config
 
 
 @pytest.fixture(scope="module")
@@ -142,12 +141,8 @@ def test_passes_and_shares_give_the_bytes_of_the_whole(folder, tmp_path, monkeyp
     monkeypatch.setattr(shown, "SAMPLED", 70)  # so that most users' lists are not kept
     config = config_of(folder)
     whole = told(run_config(config))
-    paths = []
-    for share in (2, 3, 1):
-        paths.append(tmp_path / f"share-{share}")
-        measure_partial(config, (share, 3)).write(paths[-1])
 
-    assert told(conclude_partials(open_partials(paths))) == whole
+    assert told(merged(config, tmp_path)) == whole
     monkeypatch.setattr(run, "count_shares", lambda *_: 3)
     assert told(run_config(config)) == whole
 
