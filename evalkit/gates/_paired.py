@@ -37,6 +37,8 @@ def paired_difference(
         except DataError:
             return None, f"the values of users of run {report.run_id} cannot be read"
     new, old = values
+    if new.is_empty() or old.is_empty():
+        return None, "users have no values of it"
     if new.columns[:-1] != old.columns[:-1] or new.dtypes != old.dtypes:
         names = [f"user_{place}" for place in range(len(new.columns) - 1)]
         if len(new.columns) != len(old.columns) or new.dtypes != old.dtypes:

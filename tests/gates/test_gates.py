@@ -10,6 +10,7 @@ from example_runs import report
 from evalkit.config import GateRule, build_config
 from evalkit.errors import Errors, RequestError
 from evalkit.gates import find_baselines, judge
+from evalkit.jobs.job import Job
 from evalkit.report import Comparison, PerUser, Report
 from evalkit.runs import publish
 
@@ -327,3 +328,26 @@ def test_a_segment_that_stands_with_other_small_ones_is_told(config, said):
     assert said in gate.message
     assert "stand together as (small), and 'doctor' may be one of them" in gate.message
     assert "min_users" not in other.message
+
+
+def test_numbers_that_users_have_no_values_of_are_judged_by_their_own_intervals(tmp_path):
+    rows = [(user, (user * rank) % 12, rank) for user in range(120) for rank in (1, 2)]
+    rankings = pl.DataFrame(rows, schema=["user", "item", "rank"], orient="row")
+    rankings.write_parquet(tmp_path / "rankings.parquet")
+    rankings.select("user", "item").write_parquet(tmp_path / "truth.parquet")
+    pl.DataFrame({"item": range(12)}).write_parquet(tmp_path / "items.parquet")
+    names, rule = ["nDCG@2", "entropy@2", "trade"], {"max_drop": 0.9, "baseline": "last"}
+    tree = {
+        "truth": {"path": str(tmp_path / "truth.parquet")},
+        "rankings": [{"model": "m", "path": str(tmp_path / "rankings.parquet")}],
+        "items": {"path": str(tmp_path / "items.parquet")},
+        "metrics": {"names": names[:2], "combined": {"trade": "nDCG@2 + 0.1 * entropy@2"}},
+        "gates": [{"metric": name, **rule} for name in names],
+    }
+
+    for _ in range(2):
+        report = Job(build_config(tree, name="night"), tmp_path / "runs").run().report
+
+    found = {gate.metric: (gate.judged_by, gate.delta, gate.outcome) for gate in report.gates}
+    assert found["nDCG@2"] == ("paired", 0.0, "pass")
+    assert found["entropy@2"] == found["trade"] == ("independent", 0.0, "pass")
