@@ -331,7 +331,7 @@ def test_a_segment_that_stands_with_other_small_ones_is_told(config, said):
 
 
 def test_numbers_that_users_have_no_values_of_are_judged_by_their_own_intervals(tmp_path):
-    rows = [(user, (user * rank) % 12, rank) for user in range(120) for rank in (1, 2)]
+    rows = [(user, (user + rank) % 12, rank) for user in range(120) for rank in (1, 2)]
     rankings = pl.DataFrame(rows, schema=["user", "item", "rank"], orient="row")
     rankings.write_parquet(tmp_path / "rankings.parquet")
     rankings.select("user", "item").write_parquet(tmp_path / "truth.parquet")
