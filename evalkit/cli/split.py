@@ -1,6 +1,5 @@
 """`evalkit split`: one log into train, validation and test."""
 
-import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -100,8 +99,8 @@ def split(
         )
     options: dict[str, Any] = {
         "by": by,
-        "test": _size(test),
-        "validation": _size(validation),
+        "test": test,
+        "validation": validation,
         "folds": folds,
         "like": like,
         "write": write,
@@ -161,15 +160,6 @@ def _check(
     from evalkit.splits.show import run_check
 
     return run_check(config, parts, out, is_json=is_json, fail_on=fail_on, say=console.say)
-
-
-def _size(text: str | None) -> int | float | str | None:
-    """Whole numbers and shares as numbers; spans and moments as they are."""
-    if text is None:
-        return None
-    if re.fullmatch(r"-?\d+", text):
-        return int(text)
-    return float(text) if re.fullmatch(r"\d*\.\d+", text) else text
 
 
 def _spelled(value: object) -> str:

@@ -35,8 +35,15 @@ Rounding = Literal[
 ]
 
 
-def _moment(value: object) -> object:
-    return value.isoformat() if isinstance(value, date | datetime) else value
+def _size(value: object) -> object:
+    """Numbers as numbers, also where they come as text (`--set`); spans and moments as text."""
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    if not isinstance(value, str):
+        return value
+    if re.fullmatch(r"-?\d+", value):
+        return int(value)
+    return float(value) if re.fullmatch(r"-?\d*\.\d+", value) else value
 
 
 _BYTES = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(?:([kmgt])(i?)b?|b)?", re.IGNORECASE)
@@ -64,7 +71,7 @@ Bytes = Annotated[
 ]
 Size = Annotated[
     int | float | str | None,
-    BeforeValidator(_moment),
+    BeforeValidator(_size),
     WithJsonSchema({"type": ["integer", "number", "string"]}),
 ]
 Shares = Annotated[tuple[float, ...], BeforeValidator(tuple_of_list)]

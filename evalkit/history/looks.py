@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +18,7 @@ from evalkit.sources import Guessing, Table, open_truth
 from evalkit.splits.content import content_of
 
 SPLIT, SELECTIONS, SELECTION = "split.json", "selections", "selection.json"
+ROWS = ("ratings", "labels")  # sections whose tables hold truth and models side by side
 NOTED = "looks.jsonl"  # in the folder of runs: looks of what wrote no run
 
 
@@ -106,20 +107,41 @@ def look_ahead(config: Config, folder: Path, *, again: bool) -> Ahead:
     Raises:
         LookedError: a selection that it confirmed allows no more looks [looks-used-up].
     """
-    truth = config.truth
-    parts = known_parts(folder, truth.path) if truth is not None and truth.path else []
-    if truth is None or not parts:
-        return NO_LOOK
-    with storing(config.storage):
-        table = open_whole(truth, Guessing(config.door))
-        n_rows = table.n_rows_hint()
-        if n_rows is not None and not any(each.content.endswith(f"-{n_rows}") for each in parts):
-            return NO_LOOK
-        part = Part.of(table)
+    for at, truth in _truths(config):
+        parts = known_parts(folder, truth.path)
+        lacking = suppress(EvalkitError) if at in ROWS else nullcontext()  # rows may have no item
+        part = None
+        with storing(config.storage), lacking:
+            part = _part_among(parts, truth, Guessing(config.door))
+        if part is not None:
+            return count_look(part, folder, again=again, at=config.at(at))
+    return NO_LOOK
+
+
+def _truths(config: Config) -> Iterator[tuple[str, TruthTable]]:
+    """The tables that say what is right, where users and items do: those of rows, too."""
+    if config.truth is not None and config.truth.path:
+        yield "truth", config.truth
+    for section in ROWS:
+        for table in getattr(config, section):
+            named = table.columns.model_dump(include={"user", "item"}, exclude_unset=True)
+            columns = TruthColumns.model_validate(
+                {key: each for key, each in named.items() if each is not None}
+            )
+            yield section, TruthTable(path=table.path, format=table.format, columns=columns)
+
+
+def _part_among(parts: Sequence[Part], truth: TruthTable, guessing: Guessing) -> Part | None:
+    """The known part that a truth is, however its files are called."""
+    if not parts:
+        return None
+    table = open_whole(truth, guessing)
+    n_rows = table.n_rows_hint()
+    if n_rows is not None and not any(each.content.endswith(f"-{n_rows}") for each in parts):
+        return None
+    part = Part.of(table)
     known = next((each for each in parts if each.content == part.content), None)
-    if known is None:
-        return NO_LOOK
-    return count_look(replace(part, most=known.most), folder, again=again, at=config.at("truth"))
+    return None if known is None else replace(part, most=known.most)
 
 
 def count_look(part: Part, folder: Path, *, again: bool, at: str) -> Ahead:
@@ -175,8 +197,8 @@ def find_looks(folder: Path, part: Part) -> list[Look]:
     for path, _ in finished(folder):
         with suppress(EvalkitError):
             report = load_run(path)
-            truth = next((each for each in report.inputs if each.role == "truth"), None)
-            if truth is not None and _is_of(truth, part, known):
+            truths = [each for each in report.inputs if each.role in ("truth", *ROWS)]
+            if any(_is_of(each, part, known) for each in truths):
                 started = report.meta.started
                 found.append(Look(report.run_id, report.name, started, tuple(report.models)))
     return sorted(found, key=lambda each: each.started)

@@ -38,8 +38,6 @@ def read_moment(value: object, unit: str, zone: str) -> int | None:
         return value
     if not isinstance(value, str):
         return None
-    if re.fullmatch(r"-?\d+", value):
-        return int(value)
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:

@@ -361,6 +361,41 @@ def test_runs_and_comparisons_of_a_test_part_are_looks(folder):
     assert [len(each["looks"]) for each in listed.document] == [4]
 
 
+ROWS = """
+[[{kind}]]
+model = "{model}"
+path = "{path}"
+[metrics]
+names = ["{metric}"]
+"""
+
+
+def test_runs_of_ratings_and_labels_are_looks(folder):
+    select(folder, written(folder, 'confirm = { path = "test.parquet" }\nlooks = 3'))
+    rows = pl.read_parquet(folder / "test.parquet")
+    for model, value in (("one", 0.2), ("two", 0.7)):
+        scored = rows.with_columns(
+            rating=4.0, prediction=value + 3, score=pl.lit(value), label=pl.col("user") % 2
+        )
+        scored[::-1].write_parquet(folder / f"{model}.parquet")
+    ratings = {"kind": "ratings", "model": "one", "path": "one.parquet", "metric": "RMSE"}
+    (folder / "ratings.toml").write_text(ROWS.format(**ratings))
+    labels = {"kind": "labels", "model": "two", "path": "two.parquet", "metric": "AUC"}
+    (folder / "labels.toml").write_text(ROWS.format(**labels))
+
+    second, third, refused = (
+        run_program(["run", name], folder)
+        for name in ("ratings.toml", "labels.toml", "labels.toml")
+    )
+    listed = run_program(["history", "looks", "--json"], folder)
+
+    assert second.status == third.status == 0, second.err + third.err
+    assert "look 2 at this test part" in second.out
+    assert "look 3 at this test part" in third.out
+    assert (refused.status, refused.codes) == (1, ["looks-used-up"])
+    assert [len(each["looks"]) for each in listed.document] == [3]
+
+
 def test_the_winner_is_a_baseline(folder):
     named = {"truth": "validation.parquet", "baseline": "selected"}
     (folder / "run.toml").write_text(RUN.format(other="new", **named))

@@ -66,6 +66,23 @@ def test_config_command_and_python_make_one_split(log, tmp_path, monkeypatch, ca
     assert not list(tmp_path.glob(".evalkit-*"))
 
 
+@pytest.mark.parametrize("size", ["1", "0.2", "1602000000"])
+def test_sizes_are_numbers_through_every_door(size, log, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    log.drop("note").write_parquet("log.parquet")
+    by = "time" if len(size) > 3 else "user"
+    (tmp_path / "c.toml").write_text(f'[split]\npath = "log.parquet"\nby = "{by}"\ntest = {size}\n')
+    common = ["split", "log.parquet", "--by", by]
+
+    assert run_command(["split", "c.toml", "--out", "one"]) == 0
+    assert run_command([*common, "--test", size, "--out", "two"]) == 0
+    assert run_command([*common, "--set", f"split.test={size}", "--out", "three"]) == 0
+    evalkit.split("log.parquet", by=by, test=size, out="four")
+
+    names = ("one", "two", "three", "four")
+    assert len({(tmp_path / name / "split.json").read_text() for name in names}) == 1
+
+
 def test_another_order_and_cut_of_files_give_the_same_contents(log, tmp_path):
     plain = log.drop("note")
     whole = evalkit.split(plain, test="7d").manifest["parts"]
