@@ -100,6 +100,12 @@ def test_commands_of_a_job_run(folder: Path, capsys: pytest.CaptureFixture[str])
     for arguments in commands("jobs")[1:]:  # the first is run by the tests of configs
         assert run_command(arguments) == 0, capsys.readouterr()
     Path("nightly.toml").write_text(Path("nightly.toml").read_text().replace("{day}", "20"))
+    loop, merge = blocks("partials", "sh")[0].splitlines()
+    share = loop.removeprefix("for i in 1 2 3 4; do evalkit ").removesuffix("; done")
+    for number in "1234":
+        assert run_command(shlex.split(share.replace("$i", number))) == 0, capsys.readouterr()
+    files = [str(each) for each in Path().glob("part-*.evalkit")]
+    assert run_command(["merge", *files, *shlex.split(merge)[3:]]) == 0, capsys.readouterr()
     names: dict[str, object] = {"evalkit": evalkit}
     exec(blocks("partials", "python")[0], names)
     assert names["report"].value("RR") > 0  # type: ignore[attr-defined]
@@ -113,17 +119,40 @@ def test_commands_from_a_log_to_lists_run(folder: Path, capsys: pytest.CaptureFi
         log.write_parquet(path)
     Path("shop.toml").write_text(blocks("splits", "toml")[0])
     cut, by_config, check = commands("splits")
-    again, baseline, *_ = commands("selection")
+    again, baseline, select, looks, _ = commands("selection")
     for arguments in (cut, by_config):
         assert run_command(arguments) == 0, capsys.readouterr()
     for part, name in (("train", "train"), ("validation", "valid"), ("test", "test")):
         (file,) = Path("splits/week", part).glob("*.parquet")
         file.rename(f"{name}.parquet")
-    for arguments in (check, [*again[:-1], "splits/other"]):
+    days = [each.replace("7d", "900d") for each in again[:-1]]  # the log is thin and long
+    for arguments in (check, [*days, "splits/other"]):
         assert run_command(arguments) == 0, capsys.readouterr()
     Path("lists").mkdir()
-    in_other = [each.replace("splits/week/", "splits/other/") for each in baseline]
-    assert run_command(in_other) == 0, capsys.readouterr()
+    *made, out = [each.replace("splits/week/", "splits/other/") for each in baseline]
+    of_test = [each.replace("/validation", "/test") for each in made]
+    for number, window in enumerate(("7d", "60d", "600d")):
+        made[1] = of_test[1] = "recent"
+        for each, end in ((made, ""), (of_test, "-test")):
+            each = [*each, f"lists/{number}{end}.parquet", "--window", window]
+            assert run_command(each) == 0, capsys.readouterr()
+    assert run_command(["baseline", "popular", *made[2:], out]) == 0, capsys.readouterr()
+    Path("trials.csv").write_text("number,params_window\n0,7\n1,60\n2,600\n")
+    Path("choose.toml").write_text(blocks("selection", "ini")[1].replace("/week", "/other"))
+    for arguments in (select, looks):
+        assert run_command(arguments) == 0, capsys.readouterr()
+    assert "selections/" in capsys.readouterr().out
+
+
+def test_data_sets_are_compared(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    truth = pl.read_csv("held-out.csv", separator=";")
+    lists = ["--rankings", "a=prod.csv", "--rankings", "b=candidate.parquet"]
+    *_, across = commands("selection")
+    for number, run in enumerate(across[2:]):
+        truth.filter(pl.col("customer_id") % 3 == number).write_csv("truth.csv")
+        asked = ["--truth", "truth.csv", *lists, "--metric", "nDCG@10"]
+        assert run_command(["evaluate", *asked, "--out", str(Path(run).parent)]) == 0
+    assert run_command(across) == 0, capsys.readouterr()
 
 
 @pytest.mark.parametrize("page", PAGES)
