@@ -1,6 +1,6 @@
 """How often intervals of numbers of all lists, and of their differences, hold what is expected.
 
-    python bench/simulate_lists.py --draws 300 --users 300 1000 5000
+    python bench/simulate_lists.py --draws 1000 --users 300 1000 5000
 
 Each draw has new users: each with a taste, a history, right answers, and lists of ten of 1,500
 items by two models that share part of their chance; items follow a power law. What is expected is
@@ -10,7 +10,7 @@ the mean over all draws: the number at this many users. Printed for docs/statist
 
 import argparse
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import polars as pl
@@ -49,20 +49,25 @@ class World:
 
     def __init__(self) -> None:
         rng = np.random.default_rng(7)
-        self.weights = np.log(1.0 / np.arange(1, ITEMS + 1) ** 0.8)
+        self.weights = np.log(1.0 / np.arange(1, ITEMS + 1) ** 0.8).astype(np.float32)
         self.items = pl.DataFrame(
             {
                 "item": range(ITEMS),
                 "provider": [f"p{each}" for each in rng.integers(0, 5, ITEMS)],
             }
         )
-        self.of_genre = rng.normal(0.0, 1.0, (GENRES, ITEMS))
+        self.of_genre = rng.normal(0.0, 1.0, (GENRES, ITEMS)).astype(np.float32)
         self.background = self._rows(self._picks(rng, BACKGROUND, np.zeros(ITEMS), 12), 10**6)
 
     def _picks(self, rng: np.random.Generator, n: int, more: np.ndarray, k: int) -> np.ndarray:
         """int64[n, k]: the items of the highest scores, the first one first."""
-        scores = self.weights + more + rng.gumbel(size=(n, ITEMS))
-        return self._best(scores, k)
+        return self._best(self.weights + more + self._gumbel(rng, n), k)
+
+    @staticmethod
+    def _gumbel(rng: np.random.Generator, n: int) -> np.ndarray:
+        """float32[n, ITEMS]: added to logarithms of odds, whose highest are draws by these."""
+        drawn = rng.standard_exponential((n, ITEMS), dtype=np.float32)
+        return -np.log(np.maximum(drawn, np.finfo(np.float32).tiny))
 
     @staticmethod
     def _best(scores: np.ndarray, k: int) -> np.ndarray:
@@ -80,11 +85,11 @@ class World:
         """What is reported of new users."""
         rng = np.random.default_rng([seed, n])
         taste = self.of_genre[rng.integers(0, GENRES, n)]
-        shared = rng.gumbel(size=(n, ITEMS))
+        shared = self._gumbel(rng, n)
         models = {}
         for name, flat in (("a", 0.0), ("b", 0.25)):
             known = (1.0 - flat) * self.weights + 0.8 * taste + 0.7 * shared
-            ranked = self._rows(self._best(known + rng.gumbel(size=(n, ITEMS)), DEPTH), 0)
+            ranked = self._rows(self._best(known + self._gumbel(rng, n), DEPTH), 0)
             ranks = np.tile(np.arange(1, DEPTH + 1), n)
             models[name] = ranked.with_columns(rank=pl.Series(ranks))
         history = self._rows(self._picks(rng, n, taste, 12), 0)
@@ -114,9 +119,21 @@ def numbers(report: Report) -> Iterator[tuple[tuple[str, str], tuple[float | Non
             yield (pair.metric, "difference"), (pair.delta, pair.low, pair.high, pair.std_error)
 
 
+def print_table(found: Mapping[tuple[str, str], list[tuple[float | None, ...]]], n: int) -> None:
+    """How often limits of each number hold its mean."""
+    for metric in dict.fromkeys(metric for metric, _ in found):
+        cells = [f"`{NAMES.get(metric, metric)}`", f"{n:,}"]
+        for what in ("value", "difference"):
+            value, low, high, error = np.array(found[metric, what], dtype=np.float64).T
+            expected = value.mean()
+            held = ((low <= expected) & (expected <= high)).mean()
+            cells += [f"{100 * held:.1f}", f"{error.mean() / value.std(ddof=1):.2f}"]
+        print(f"| {' | '.join(cells)} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=300)
+    parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--users", type=int, nargs="+", default=[300, 1000, 5000])
     chosen = parser.parse_args()
     world = World()
@@ -127,16 +144,7 @@ def main() -> None:
         for seed in range(chosen.draws):
             for key, own in numbers(world.draw(n, seed)):
                 found[key].append(own)
-        for metric in dict.fromkeys(metric for metric, _ in found):
-            cells = [f"`{NAMES.get(metric, metric)}`", f"{n:,}"]
-            for what in ("value", "difference"):
-                rows = np.array(found[metric, what], dtype=np.float64)
-                value, low, high, error = rows.T
-                expected = value.mean()
-                held = ((low <= expected) & (expected <= high)).mean()
-                ratio = error.mean() / value.std(ddof=1)
-                cells += [f"{100 * held:.1f}", f"{ratio:.2f}"]
-            print(f"| {' | '.join(cells)} |", flush=True)
+        print_table(found, n)
 
 
 if __name__ == "__main__":

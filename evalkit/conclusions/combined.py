@@ -32,27 +32,31 @@ class Moved:
         by: float64[n], of the users whose values are kept, around 0; NaN of whom it does not
             stand on. The sum of the squares is that of n - 1 independent ones.
         per_kept: how many users stand behind each who is kept.
+        more: variance that is known beside what users move.
     """
 
     mean: float
     count: int
     by: Floats
     per_kept: float = 0.0
+    more: float = 0.0
 
     @classmethod
-    def of(cls, mean: float, count: int, by: Floats) -> "Moved":
-        """Of what each user moves it by, or of what another number of them is."""
+    def of(cls, mean: float, count: int, by: Floats, least: float = 0.0) -> "Moved":
+        """Of what each user moves it by, with the error that it has at least."""
         n = int(np.count_nonzero(~np.isnan(by)))
         if n < 2:
             return cls(mean, count, by)
-        return cls(mean, count, (by - np.nanmean(by)) * math.sqrt(n / (n - 1.0)), count / n)
+        by = (by - np.nanmean(by)) * math.sqrt(n / (n - 1.0))
+        more = max(0.0, least * least - float(np.nansum(by * by)) * count / n)
+        return cls(mean, count, by, count / n, more)
 
     @property
     def error(self) -> float | None:
         """The standard error; None where fewer than two users say nothing of it."""
         if not self.per_kept or math.isnan(self.mean):
             return None
-        return math.sqrt(float(np.nansum(self.by * self.by)) * self.per_kept)
+        return math.sqrt(float(np.nansum(self.by * self.by)) * self.per_kept + self.more)
 
 
 class CombinedNumbers(ShownNumbers):
@@ -75,7 +79,9 @@ class CombinedNumbers(ShownNumbers):
             return ShownNumbers.delta(self, segment, pair, request)
         old, new = (self._combined(segment, model, request, pair) for model in pair)
         per_kept = min(old.per_kept, new.per_kept)
-        both = Moved(new.mean - old.mean, new.count, new.by - old.by, per_kept)
+        by = new.by - old.by
+        more = old.more + new.more if np.nan_to_num(by).any() else 0.0
+        both = Moved(new.mean - old.mean, new.count, by, per_kept, more)
         one, other, delta = (
             Number(each.mean, each.count, NO_FLOATS, each.error) for each in (old, new, both)
         )
@@ -101,7 +107,8 @@ class CombinedNumbers(ShownNumbers):
         per_kept = max(parts, key=lambda each: each.count).per_kept
         if any(not part.per_kept and slope for part, slope in zip(parts, slopes, strict=True)):
             per_kept = 0.0  # a part's error is not known
-        return Moved(mean, min(each.count for each in parts), by, per_kept)
+        more = sum(slope * slope * part.more for part, slope in zip(parts, slopes, strict=True))
+        return Moved(mean, min(each.count for each in parts), by, per_kept, more)
 
     def _moved(
         self, sums: ShownSums, segment: Segment, model: str, part: Request, pair: Pair | None
@@ -141,7 +148,7 @@ class CombinedNumbers(ShownNumbers):
         known[known] = own.hashes[places[known]] == sums.hashes[known]
         known &= held
         by[known] = number.influences[places[known]] / max(1, number.count)
-        return Moved.of(number.mean, number.count, by)
+        return Moved.of(number.mean, number.count, by, number.ends.error)
 
     def _of_groups(
         self,

@@ -113,6 +113,7 @@ def _of_lists(
         number.mean, number.std_error, number.count, level=config.statistics.level
     )
     least, most = request.metric.bounds
+    most = min(most, number.ends.most)
     return Estimate(
         model=model,
         metric=request.label,

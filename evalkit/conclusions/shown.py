@@ -17,16 +17,18 @@ from evalkit.lists import n_sums_of
 from evalkit.looks.counting import UNIT, WORD, Columns, Counted, attention_of
 from evalkit.looks.resampling import resamples
 from evalkit.looks.shown import ShownSums
-from evalkit.metrics import Beside, Items, Request, Shown, Values, family_of
+from evalkit.metrics import Beside, Ends, Items, Request, Shown, Values, family_of
 from evalkit.report import Warning_
 from evalkit.segments import ALL, UNKNOWN, Segment
 from evalkit.sums import GrandTotals, Pair
 
 STEP = 1e-100  # of the derivative by a complex number, which rounds nothing
 FEWEST_OF_LISTS = 100  # users behind a number of all lists
+FEWEST_MOVING = 30  # users, of those whose lists are kept, for an error by their deviation alone
 
 Floats = npt.NDArray[np.float64]
 NO_FLOATS: Floats = np.empty(0)
+NO_ENDS = Ends(0.0, math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +45,13 @@ class Number:
     count: int
     influences: Floats
     error: float | None = None  # where it is known otherwise
+    ends: Ends = NO_ENDS
 
     @property
     def std_error(self) -> float | None:
         """The standard error; None where fewer than two users say nothing of it."""
-        return self.error if self.error is not None else _error(self.influences, self.count)
+        error = self.error if self.error is not None else _error(self.influences, self.count)
+        return None if error is None else max(error, self.ends.error)
 
     @property
     def scaled(self) -> float:
@@ -114,7 +118,18 @@ class ShownNumbers:
             return self._delta_of_means(segment, pair, request)
         one, other = (self.number(segment, model, request, pair) for model in pair)
         influences = other.influences - one.influences
-        return Delta(one, other, Number(other.mean - one.mean, other.count, influences))
+        error = 0.0
+        if one.ends.error and not self._are_alike(pair, request):
+            error = math.hypot(one.ends.error, other.ends.error)
+        ends = Ends(error, math.inf)
+        return Delta(one, other, Number(other.mean - one.mean, other.count, influences, ends=ends))
+
+    def _are_alike(self, pair: Pair, request: Request) -> bool:
+        """Whether two models show the same lists, by those that are kept."""
+        one, other = (self._held(model, request)[1].sampled.get(model) for model in pair)
+        if one is None or other is None:
+            return one is other
+        return np.array_equal(one.items, other.items) and np.array_equal(one.lengths, other.lengths)
 
     def _held(self, model: str, request: Request) -> tuple[str, ShownSums]:
         key = key_of(request, model if self.apart else "")
@@ -155,7 +170,9 @@ class ShownNumbers:
             np.zeros(slopes.size, dtype=np.int64),
             influences,
         )
-        return Number(float(value), shown.n_users, influences * shown.n_users)
+        influences *= shown.n_users
+        ends = _ends(request, shown, items, slopes, influences)
+        return Number(float(value), shown.n_users, influences, ends=ends)
 
     def shown_by(self, model: str, request: Request) -> tuple[Shown, Items] | None:
         """How often a model shows each item; None where nothing is counted."""
@@ -330,6 +347,23 @@ def _joined(slopes: Sequence[float], errors: Sequence[float | None]) -> float | 
     return math.sqrt(
         math.fsum((s * float(e or 0.0)) ** 2 for s, e in zip(slopes, errors, strict=True))
     )
+
+
+def _ends(request: Request, shown: Shown, items: Items, slopes: Floats, influences: Floats) -> Ends:
+    """What is known of a number by counters alone.
+
+    Where few of the users whose lists are kept move it, their deviation says little: squares of
+    what users add are no less than if each added one item.
+    """
+    assert request.metric.lists is not None
+    if request.metric.lists.ends is None:
+        return NO_ENDS
+    ends = request.metric.lists.ends(shown, items, dict(request.parameters))
+    if np.count_nonzero(np.nan_to_num(influences)) >= FEWEST_MOVING:
+        return ends
+    squares = float((shown.lists * slopes * slopes).sum())
+    squares -= float((shown.lists * slopes).sum()) ** 2 / max(1, shown.n_users)
+    return ends._replace(error=math.sqrt(max(squares, ends.error**2)))
 
 
 def key_of(request: Request, model: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from evalkit.kernels import Kernel
 
-from ._lists import Beside, Family, ListRules, Need, Needs, Weighing
+from ._lists import Beside, Ends, Family, ListRules, Need, Needs, Weighing
 from ._parameters import NO_CUTOFF, Parameter, Value, Values, write_value
 from ._sums import ROWS, OfSums, of_sums, ratio
 
@@ -456,21 +456,18 @@ def list_metric(
     weighing: Weighing = "lists",
     n_sums: "Callable[[Values, Beside], int] | int" = 2,
     tables: "Callable[[Values, Beside], tuple[Any, ...]] | None" = None,
+    ends: "Callable[[Any, Any, Values], Ends] | None" = None,
     **declared: Any,
 ) -> Callable[[Any], Metric]:
     """Makes a metric of lists of the function below it: a kernel, or of counts plain NumPy.
 
     Args:
         tables: arrays, or named tuples of them, that the kernel takes behind `cutoffs`.
-        declared: as `metric` takes it.
+        declared: as `metric` takes it; what stands before, as `ListRules` says.
     """
-    rules = ListRules(
-        family,
-        partial(_given, needs) if isinstance(needs, tuple) else needs,
-        by,
-        weighing,
-        partial(_number, n_sums) if isinstance(n_sums, int) else n_sums,
-    )
+    wanted = partial(_given, needs) if isinstance(needs, tuple) else needs
+    counted = partial(_number, n_sums) if isinstance(n_sums, int) else n_sums
+    rules = ListRules(family, wanted, by, weighing, counted, ends)
     return metric(kind="lists", monotone=False, lists=rules, tables=tables, **declared)
 
 

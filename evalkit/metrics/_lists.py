@@ -153,6 +153,16 @@ class Shown(NamedTuple):
     n_empty: int = 0
 
 
+class Ends(NamedTuple):
+    """What is known of a number of all lists, and of its standard error, beforehand.
+
+    `error`: there is none below; `most`: what the number cannot pass.
+    """
+
+    error: float
+    most: float
+
+
 Needs = Callable[[Values], "tuple[Need, ...]"]
 Weighing = Literal["lists", "attention", "length", "share"]
 
@@ -206,7 +216,7 @@ class ListRules(NamedTuple):
     """How the number of a metric of lists is made.
 
     `needs`: by the parameters, what must stand beside the lists; `by`, `n_sums`: of the family
-    `sums`.
+    `sums`; `ends`: of the family `counts`, None where nothing is known.
     """
 
     family: Family
@@ -214,3 +224,4 @@ class ListRules(NamedTuple):
     by: Callable[[Values, Beside, Any], Any] | None
     weighing: Weighing
     n_sums: Callable[[Values, Beside], int] | None = None
+    ends: Callable[[Shown, Items, Values], Ends] | None = None

@@ -137,6 +137,68 @@ def test_errors_are_those_of_users_left_out_one_by_one(length):
             assert errors[request.label, model] == pytest.approx(wanted, rel=near), (name, model)
 
 
+def covering(n_users, n_items, k, *, first=0):
+    """One list a user, so that all items are shown, most of them often."""
+    rows = [(u, (u * k + j + first) % n_items, j + 1) for u in range(n_users) for j in range(k)]
+    return pl.DataFrame(rows, schema=["user", "item", "rank"], orient="row")
+
+
+OF_COVERAGE = {"baseline": "a", "correction": "none"}
+
+
+def test_coverage_of_all_items_may_be_an_item_less_and_never_more():
+    items = pl.DataFrame({"item": range(50)})
+    models = {"a": covering(100, 50, 3), "b": covering(100, 50, 3, first=7)}
+    names = ["item_coverage@3", "item_coverage(scale='percent')@3", "item_coverage(scale='count')"]
+    names += ["prediction_coverage", "item_coverage(at_users=25)"]
+    combined = {"both": "item_coverage@3 + 1e-9 * list_length@3"}
+    report = evaluate(
+        None,
+        models,
+        metrics=[*names, "list_length@3"],
+        combined=combined,
+        items=items,
+        statistics=OF_COVERAGE,
+    )
+
+    for label, unit in zip(names, (1, 100, 50, 1), strict=False):
+        each = next(e for e in report.estimates if (e.metric, e.model) == (label, "a"))
+        t = (unit - each.low) / each.std_error
+        assert (each.value, each.high) == (unit, unit)
+        assert each.std_error == pytest.approx(unit / 50)
+        assert 1.98 < t < 1.99  # Student's, of 100 users
+        pair = next(e for e in report.comparisons if e.metric == label)
+        assert pair.std_error == pytest.approx(math.sqrt(2) * unit / 50)
+        assert (pair.low < 0 < pair.high, pair.p_value) == (True, 1.0)
+    both = next(e for e in report.estimates if (e.metric, e.model) == ("both", "a"))
+    assert both.std_error == pytest.approx(1 / 50)
+    (fewer,) = [e for e in report.estimates if e.metric == names[-1] and e.model == "a"]
+    assert fewer.std_error >= math.sqrt(25 / 100) / 50
+
+
+def test_coverage_of_equal_lists_does_not_differ_at_all():
+    lists = covering(100, 50, 3)
+    items = pl.DataFrame({"item": range(50)})
+    given = {"items": items, "statistics": OF_COVERAGE, "metrics": ["item_coverage@3"]}
+    (same,) = evaluate(None, {"a": lists, "b": lists}, **given).comparisons
+
+    assert (same.delta, same.low, same.high, same.p_value) == (0.0, 0.0, 0.0, 1.0)
+
+
+def test_coverage_of_few_kept_lists_counts_what_all_show_alone(monkeypatch):
+    often = covering(1000, 20, 2)
+    alone = pl.DataFrame({"user": range(9), "item": range(100, 109), "rank": [3] * 9})
+    items = pl.DataFrame({"item": range(120)})
+    given = {"items": items, "metrics": ["item_coverage@3"]}
+    rankings = {"a": pl.concat([often, alone])}
+    (whole,) = evaluate(None, rankings, **given).estimates
+    monkeypatch.setattr(shown, "SAMPLED", 50)
+    (kept,) = evaluate(None, rankings, **given).estimates
+
+    assert whole.std_error == pytest.approx(3 / 120, rel=0.01)
+    assert kept.std_error == pytest.approx(whole.std_error, rel=0.01)
+
+
 def test_passes_and_shares_give_the_bytes_of_the_whole(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(shown, "SAMPLED", 70)  # so that most users' lists are not kept
     config = config_of(folder)

@@ -5,9 +5,11 @@ import math
 
 import numpy as np
 
-from evalkit.metrics import choice
+from evalkit.metrics import Ends, choice
 
 FEW = 64  # users, for whom a product over them is more exact than one over counts
+
+OPEN = ("_open", "_one")  # ends of the names of catalogues that what is shown can pass
 
 CATALOGUE = choice(
     "catalogue",
@@ -34,23 +36,48 @@ def needs_of_catalogue(values):
 
 def coverage_of(shown, items, values):
     """Items that lists show over those of the catalogue; its slope is that of the jackknife."""
-    catalogue, scale = str(values["catalogue"]), str(values["scale"])
-    own = items.popularity > 0 if catalogue.startswith("train") else items.is_listed
-    n_items = int(own.sum()) + (catalogue == "items_and_one")
+    catalogue = str(values["catalogue"])
+    own, n_items = _catalogue(items, catalogue)
     slopes = np.zeros(shown.lists.size)
     n_users = shown.n_users
     at_users = int(values.get("at_users", 0)) or n_users
     if n_items == 0 or at_users > n_users or n_users == 0:
         return np.nan, slopes
-    counted = (shown.lists > 0) & (own | catalogue.endswith(("_open", "_one")))
+    counted = (shown.lists > 0) & (own | catalogue.endswith(OPEN))
     counts = shown.lists[counted]
-    below = 1.0 if scale == "count" else float(n_items)
-    above = 100.0 if scale == "percent" else 1.0
+    above, below = _unit(values, n_items)
     covered, slopes[counted] = float(counts.size), counts == 1
     if at_users < n_users:
         covered, slopes[counted] = _at(counts, n_users, at_users)
     number = covered / below * above
     return round(number, int(values.get("decimals", 17))), slopes / below * above
+
+
+def ends_of_coverage(shown, items, values):
+    """All items of the catalogue, and an error of one item.
+
+    The jackknife sees items that one list alone shows. Where nearly all are shown there may be
+    none by chance; other users would still miss an item or two.
+    """
+    catalogue = str(values["catalogue"])
+    _, n_items = _catalogue(items, catalogue)
+    if n_items == 0 or shown.n_users == 0:
+        return Ends(0.0, math.inf)
+    at_users = int(values.get("at_users", 0)) or shown.n_users
+    above, below = _unit(values, n_items)
+    error = math.sqrt(min(1.0, at_users / shown.n_users)) / below * above
+    return Ends(error, math.inf if catalogue.endswith(OPEN) else n_items / below * above)
+
+
+def _catalogue(items, catalogue):
+    own = items.popularity > 0 if catalogue.startswith("train") else items.is_listed
+    return own, int(own.sum()) + (catalogue == "items_and_one")
+
+
+def _unit(values, n_items):
+    """What a number of items is multiplied with, and divided by."""
+    scale = str(values["scale"])
+    return 100.0 if scale == "percent" else 1.0, 1.0 if scale == "count" else float(n_items)
 
 
 def _at(counts, n_users, m):

@@ -4,7 +4,13 @@
 import math
 
 from evalkit.metrics import list_metric, number
-from evalkit.metrics.lists._coverage import CATALOGUE, SCALE, coverage_of, needs_of_catalogue
+from evalkit.metrics.lists._coverage import (
+    CATALOGUE,
+    SCALE,
+    coverage_of,
+    ends_of_coverage,
+    needs_of_catalogue,
+)
 
 
 @list_metric(
@@ -34,6 +40,7 @@ from evalkit.metrics.lists._coverage import CATALOGUE, SCALE, coverage_of, needs
     ),
     family="counts",
     needs=needs_of_catalogue,
+    ends=ends_of_coverage,
 )
 def item_coverage(shown, items, values):
     """Items that lists show, over all there are."""
