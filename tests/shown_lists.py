@@ -78,12 +78,15 @@ def numbers_of(lists, catalogue, k):
     }
 
 
-def config_of(folder, names=METRICS, statistics=None, combined=None, gates=()):
+def config_of(folder, names=METRICS, statistics=None, combined=None, gates=(), of_items=()):
     ids = {"user": "user_id", "item": "item_id"}
     tree = {
         "truth": {"path": str(folder / "truth.parquet"), "columns": ids},
         "train": {"path": str(folder / "train.parquet"), "columns": ids},
-        "items": {"path": str(folder / "items.parquet"), "columns": {"item": "item_id"}},
+        "items": {
+            "path": str(folder / "items.parquet"),
+            "columns": {"item": "item_id", **dict(of_items)},
+        },
         "rankings": [
             {
                 "path": str(folder / f"{name}.parquet"),

@@ -1,5 +1,6 @@
-"""How lists are spread over items, drawn: Lorenz curves, shares by popularity and by group."""
+"""What lists show, drawn: Lorenz curves, shares by popularity, by group of items and by genre."""
 
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -8,8 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.conclusions.shown import ShownNumbers
+from evalkit.looks.genres import USERS_DRAWN, key_of_genres, requests_of_genres
+from evalkit.looks.shown import ShownSums
 from evalkit.metrics import Items, Request, Shown, family_of
 from evalkit.report import Graph
+from evalkit.statistics.intervals import mean_interval
 
 STEPS = 100  # of a Lorenz curve
 DECILES = 10
@@ -27,8 +31,23 @@ def graphs_of_shown(numbers: ShownNumbers, models: Sequence[str]) -> Iterator[Gr
     or that train has.
     """
     request = next((each for each in numbers.requests if family_of(each) == "counts"), None)
-    if request is None:
-        return
+    if request is not None:
+        yield from _by_popularity(numbers, models, request)
+    for each in numbers.requests:
+        if family_of(each) == "counts" and "by" in dict(each.parameters):
+            for model in models:
+                if (found := numbers.shown_by(model, each)) is not None:
+                    yield from _by_group(model, each, *found)
+    for each in requests_of_genres(numbers.requests):
+        for model in models:
+            if (kept := numbers.sums.get(key_of_genres(each, model))) is not None:
+                yield from _by_genre(model, each, kept, numbers.config.statistics.level)
+
+
+def _by_popularity(
+    numbers: ShownNumbers, models: Sequence[str], request: Request
+) -> Iterator[Graph]:
+    """Lorenz curves and shares by tenths of the items."""
     of_what = "share of shown rows" + (f"@{request.cutoff}" if request.cutoff else "")
     lorenz, deciles = [], []
     for model in models:
@@ -48,11 +67,6 @@ def graphs_of_shown(numbers: ShownNumbers, models: Sequence[str]) -> Iterator[Gr
             deciles.append(Graph(model, "popularity", name, of_what, x, y))
     yield from lorenz
     yield from deciles
-    for each in numbers.requests:
-        if family_of(each) == "counts" and "by" in dict(each.parameters):
-            for model in models:
-                if (found := numbers.shown_by(model, each)) is not None:
-                    yield from _by_group(model, each, *found)
 
 
 def _by_group(model: str, request: Request, shown: Shown, items: Items) -> Iterator[Graph]:
@@ -74,6 +88,41 @@ def _by_group(model: str, request: Request, shown: Shown, items: Items) -> Itera
         _tuple(totals[most] / totals.sum()),
         groups=tuple(groups.names[each] for each in most),
     )
+
+
+def _by_genre(model: str, request: Request, kept: ShownSums, level: float) -> Iterator[Graph]:
+    """The mean share of each genre in lists, beside that in the train rows of the same users."""
+    values = kept.sampled[model].values[:USERS_DRAWN]  # whom every share has drawn
+    values = values[~np.isnan(values).any(axis=1)]
+    _, names = kept.items.groups["genres"]
+    if values.shape[0] == 0 or not names:
+        return
+    means, n = values.mean(axis=0), values.shape[0]
+    errors = values.std(axis=0, ddof=1) / math.sqrt(n) if n > 1 else [None] * means.size
+    limits = [
+        mean_interval(mean, error, n, level=level).within((0.0, 1.0))
+        for mean, error in zip(_tuple(means), errors, strict=True)
+    ]
+    lows, highs = (tuple(_known(getattr(each, end)) for each in limits) for end in ("low", "high"))
+    had, shown = slice(None, len(names)), slice(len(names), None)
+    yield Graph(
+        model,
+        "genres",
+        "share of train rows",
+        f"share of lists, {request.label}",
+        _tuple(means[had]),
+        _tuple(means[shown]),
+        lows[shown],
+        highs[shown],
+        rows=(float(n),) * len(names),
+        x_low=lows[had],
+        x_high=highs[had],
+        groups=names,
+    )
+
+
+def _known(limit: float) -> float | None:
+    return None if math.isnan(limit) else float(limit)
 
 
 def _tuple(numbers: Floats) -> tuple[float, ...]:

@@ -45,7 +45,7 @@ class Sampled:
     def at(self, users: Users) -> "Sampled":
         """What some of the users are shown."""
         lengths = self.lengths[users]
-        places = _rows(self.lists.starts[users], lengths)
+        places = places_of(self.lists.starts[users], lengths)
         return Sampled(self.present[users], lengths, self.items[places], self.values[users])
 
     @classmethod
@@ -157,7 +157,7 @@ class ShownSums:
 
     def _sample(self, users: Users, hashes: Keys, segmentations: Sequence[UserSegments]) -> Users:
         """Note the users whose hashes are the smallest, of some."""
-        hashes = mix.interpret(hashes[users] ^ np.uint64(0x9E3779B97F4A7C15))
+        hashes = draw_numbers(hashes[users])
         segments = {
             each.name: (each.groups.labels, each.groups.codes[users]) for each in segmentations
         }
@@ -292,6 +292,12 @@ class ShownSums:
         return named[codes]
 
 
+def draw_numbers(hashes: Keys) -> Keys:
+    """A number for each user; those with the smallest ones are drawn."""
+    numbers: Keys = mix.interpret(hashes ^ np.uint64(0x9E3779B97F4A7C15))
+    return numbers
+
+
 def smallest(
     hashes: Keys, segments: Mapping[str, tuple[tuple[str, ...], npt.NDArray[np.int32]]]
 ) -> Users:
@@ -311,11 +317,11 @@ def _shown_to(users: Users, share: Shares, name: str, values: Floats) -> Sampled
     """What a model shows some users."""
     lists = share.lists[name]
     lengths = lists.lengths[users]
-    rows = _rows(lists.starts[users], lengths)
+    rows = places_of(lists.starts[users], lengths)
     return Sampled(share.present[name][users], lengths, lists.items[rows], values)
 
 
-def _rows(starts: Users, lengths: Counts) -> Users:
+def places_of(starts: Users, lengths: Counts) -> Users:
     """The places of ragged rows, one row behind the other."""
     before = np.cumsum(lengths) - lengths
     rows: Users = np.arange(lengths.sum()) + np.repeat(starts - before, lengths)

@@ -10,6 +10,7 @@ from evalkit.conclusions.shown import key_of
 from evalkit.config import policies_of
 from evalkit.ids import USER_KEY, Share, as_keys
 from evalkit.lists import ListCollector, ListWork, Measure
+from evalkit.looks.genres import genres_of_users, key_of_genres, requests_of_genres
 from evalkit.looks.shown import Shares, ShownSums
 from evalkit.metrics import Lists, Request, family_of
 from evalkit.rankings._job import RankingJob
@@ -72,6 +73,7 @@ class ShareLists:
     ) -> None:
         """Add up what metrics of all lists together are made of, and count unknown items."""
         self._note_odd(ranks, sums)
+        self._keep_genres(ranks, sums)
         job, hashes = self.job, self.truth.stable_hashes()
         groups: dict[object, list[Request]] = {}
         for each in job.measured:
@@ -102,6 +104,20 @@ class ShareLists:
                 )
                 key = key_of(requests[0], "" if job.compares else next(iter(names)))
                 add_to(sums.shown, key, ShownSums.of(share, requests))
+
+    def _keep_genres(self, ranks: Mapping[str, RankSets], sums: RankingSums) -> None:
+        """Keep the genres of some users, for the page."""
+        job, hashes = self.job, self.truth.stable_hashes()
+        for request in requests_of_genres(job.measured):
+            policies = policies_of(request, job.config.policies)
+            for name, each in ranks.items():
+                held = each.sets[each.rules_of(request, job.config.policies)]
+                if held.lists is not None:
+                    who = self.measure.who_counts(request, policies, held.present)
+                    found = genres_of_users(
+                        request, name, self.measure.beside, held.lists, who, hashes
+                    )
+                    add_to(sums.shown, key_of_genres(request, name), found)
 
     def _note_odd(self, ranks: Mapping[str, RankSets], sums: RankingSums) -> None:
         """Count what metrics of lists say little of."""

@@ -241,13 +241,13 @@ class Graph:
 
     Args:
         kind: roc, precision-recall, calibration, gain, lift, precision-recall-by-cutoff,
-            error-by-rating, residuals, lorenz, popularity, exposure.
+            error-by-rating, residuals, lorenz, popularity, exposure, genres.
         x_name, y_name: what the axes show.
         low, high: the interval of each `y`; empty where there is none.
         x_low, x_high: the interval of each `x`, likewise.
         rows: rows, or their weight, that each point stands on; empty where that says nothing.
         thresholds: the score, or the cutoff, of each point; empty where there is none.
-        groups: of items, where each point is one; not in report.json where no graph has any.
+        groups: of items, or genres, where each point is one; left out where no graph has any.
     """
 
     model: str

@@ -4,10 +4,14 @@ from itertools import pairwise
 
 import polars as pl
 import pytest
-from shown_lists import METRICS, make_tables
+from shown_lists import METRICS, config_of, make_tables, merged, told
 
 import evalkit
 from evalkit import evaluate
+from evalkit.conclusions import popularity
+from evalkit.looks import genres
+from evalkit.rankings import _run as run
+from evalkit.street import run_config
 
 LISTS = {1: [1, 2], 2: [1, 3], 3: [1, 9], 4: [1, 1]}  # 9 is none of the items
 TRAIN = {"user_id": [1, 2, 3, 1, 2, 2], "item_id": [1, 1, 1, 2, 3, 3]}  # of 4 there is no row
@@ -82,8 +86,77 @@ def test_attention_of_groups_stands_beside_their_share_of_the_items():
     assert graph.y == pytest.approx((2 * 0.5 / 5.5, 4.5 / 5.5), rel=1e-12)
     assert evalkit.Report.from_json(report.to_json()).graphs == report.graphs
     section = report.to_html().partition('id="shown"')[2].partition("<h2")[0]
-    assert "75.0% of items" in section
+    assert ">75.0%<" in section
+    assert "percents: share of items" in section
     assert "&lt;b&gt;" in section
     assert "<b>" not in section
     plain = evaluate(None, {"m": rankings(LISTS)}, items=given, metrics=["gini@2"])
     assert '"groups"' not in plain.to_json()
+
+
+GENRES = pl.DataFrame(
+    {"item_id": [1, 2, 3, 4], "genres": [["a", "b"], ["a"], ["<i>"], []]},
+    schema_overrides={"genres": pl.List(pl.String)},
+)
+
+
+def of_genres(metric, lists=LISTS, train=TRAIN, **more):
+    given = {"items": GENRES, "train": pl.DataFrame(train), **more}
+    return evaluate(None, {"m": rankings(lists)}, metrics=[metric], **given)
+
+
+def test_genres_of_lists_stand_beside_those_of_the_users_train_rows():
+    report = of_genres("calibration@2", {**LISTS, 5: [1], 6: [9]})
+
+    (graph,) = report.graphs
+    assert (graph.kind, graph.groups) == ("genres", ("a", "<i>", "b"))
+    assert graph.y_name == "share of lists, calibration@2"
+    # users 1, 2 and 3 have lists and train rows with genres: 1 and 2, 1 and 3, 1
+    assert graph.x == pytest.approx([(3 / 4 + 1 / 4 + 1 / 2) / 3, 1 / 6, 1 / 3], abs=1e-9)
+    assert graph.y == pytest.approx([(3 / 4 + 1 / 4 + 1 / 2) / 3, 1 / 6, 1 / 3], abs=1e-9)
+    assert graph.rows == (3.0, 3.0, 3.0)
+    assert graph.low[0] < graph.y[0] < graph.high[0]
+    assert evalkit.Report.from_json(report.to_json()).graphs == report.graphs
+    section = report.to_html().partition('id="shown"')[2].partition("<h2")[0]
+    assert ">50.0%<" in section
+    assert "percents: share of train rows" in section
+    assert "&lt;i&gt;" in section
+    assert "<i>" not in section.replace("<i>0", "")
+    (weighed,) = of_genres("calibration(weighting='rank')@2", {1: [1, 3]}).graphs
+    ranks = 1.0, 1 / 1.5849625007211562
+    wanted = [ranks[0] / 2 / sum(ranks), ranks[1] / sum(ranks), ranks[0] / 2 / sum(ranks)]
+    assert weighed.y == pytest.approx(wanted, abs=1e-9)
+    assert weighed.low == (None, None, None)
+    assert of_genres("calibration@2", {7: [1], 4: [1]}).graphs == ()
+
+
+def test_many_genres_and_columns_of_groups_are_drawn_too():
+    items = pl.DataFrame({"item_id": range(90), "of": [f"g{i % 45:02}" for i in range(90)]})
+    items = pl.concat([items, pl.DataFrame({"item_id": [90], "of": ["g07"]})])
+    given = {"path": items, "columns": {"item": "item_id"}}
+    (graph,) = of_genres("calibration(by='of')@2", items=given).graphs
+
+    assert graph.groups == ("g07", *(f"g{n:02}" for n in range(40) if n != 7))
+    assert sum(graph.x) == pytest.approx(1.0)
+    assert (
+        "the 28 groups with the most items"
+        in of_genres("calibration(by='of')@2", items=given).to_html()
+    )
+
+
+def test_genres_are_those_of_passes_and_shares(tmp_path, monkeypatch):
+    tables = make_tables()
+    kinds = [[["x", "y", "z"][k] for k in range(3) if i >> k & 1] for i in range(55)]
+    tables["items"] = pl.DataFrame({"item_id": range(55), "genres": kinds})
+    for name, table in tables.items():
+        table.write_parquet(tmp_path / f"{name}.parquet")
+    metrics = ["calibration@3", "calibration(weighting='rank')@5"]
+    monkeypatch.setattr(popularity, "USERS_DRAWN", 40)
+    monkeypatch.setattr(genres, "USERS_DRAWN", 40)
+    config = config_of(tmp_path, metrics, of_items={"genres": "genres"})
+    whole = told(run_config(config))
+
+    assert [each["rows"][0] for each in whole["graphs"]] == [37.0, 36.0]  # who have genres, of 40
+    assert told(merged(config, tmp_path)) == whole
+    monkeypatch.setattr(run, "count_shares", lambda *_: 3)
+    assert told(run_config(config, threads=2)) == whole

@@ -26,7 +26,7 @@ MOST_POINTS = 24  # of a drawn curve
 MOST_DRAWN = 28  # points of a graph
 MOST_LISTED = 12  # of them in its table
 MOST_CURVES = 2
-OF_SHOWN = ("lorenz", "popularity", "exposure")  # kinds of graphs
+OF_SHOWN = ("lorenz", "popularity", "exposure", "genres")  # kinds of graphs
 DIAGONAL = ("roc", "calibration", "lorenz")
 MOST_DISTRIBUTIONS = 6
 
@@ -205,26 +205,42 @@ def _graph_table(graphs: Sequence[Graph]) -> Html:
 
 
 def _groups_figure(graphs: Sequence[Graph], series: Mapping[str, int], title: str) -> Html:
-    """Groups of items as rows, a mark for each model; how many of the items they are beside it."""
+    """Groups as rows, a mark for each model; what they are held against as a line, and beside it.
+
+    That is their share of the items, the same for all models, or of each model's users' train rows.
+    """
     rows, lines = [], []
+    of_all = len({graph.x for graph in graphs}) == 1
+    against = graphs[:1] if of_all else graphs
+    name = graphs[0].x_name
+    title += f"; lines and percents: {name}"
     if len(graphs[0].groups) > MOST_DRAWN:
         title += f", the {MOST_DRAWN} groups with the most items; more are in report.json"
     digits = decimals_for([], [each for graph in graphs for each in (*graph.x, *graph.y)])
-    for place, name in enumerate(graphs[0].groups[:MOST_DRAWN]):
-        marks = tuple(Mark(g.y[place], None, None, series.get(g.model, 0)) for g in graphs)
+    for place, group in enumerate(graphs[0].groups[:MOST_DRAWN]):
+        marks = tuple(
+            Mark(g.y[place], *_limits_at(g.low, g.high, place), series.get(g.model, 0))
+            for g in graphs
+        )
         x = graphs[0].x[place]
-        rows.append(Row(name, marks, f"{x:.1%} of items"))
-        cells = [number_cell(show(each, digits)) for each in (x, *(g.y[place] for g in graphs))]
-        lines.append([name_cell(name), *cells])
-    numbers = table(["group", graphs[0].x_name, *(g.model for g in graphs)], lines, pin=True)
+        rows.append(Row(group, marks, f"{x:.1%}", x))
+        cells = [_limited_cell(place, g.x, g.x_low, g.x_high, digits) for g in against]
+        cells += [_limited_cell(place, g.y, g.low, g.high, digits) for g in graphs]
+        lines.append([name_cell(group), *cells])
+    head = [name] if of_all else [f"{graph.model}: {name}" for graph in graphs]
+    numbers = table(["group", *head, *(g.model for g in graphs)], lines, pin=True)
     return behind(dot_plot(rows, title, zero=True), numbers, title)
+
+
+def _limits_at(lows: _Limits, highs: _Limits, place: int) -> tuple[float | None, float | None]:
+    return lows[place] if lows else None, highs[place] if highs else None
 
 
 def _limited_cell(
     place: int, values: Sequence[float], lows: _Limits, highs: _Limits, digits: int
 ) -> Html:
     """A number with its limits, where it has some."""
-    low, high = (each[place] if each else None for each in (lows, highs))
+    low, high = _limits_at(lows, highs, place)
     limits = None
     if low is not None and high is not None:
         limits = el("i", f"{show(low, digits)}–{show(high, digits)}")

@@ -31,11 +31,12 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a dot plot: its name and its marks."""
+    """One line of a dot plot: its name and its marks; and what these are held against."""
 
     name: str
     marks: tuple[Mark, ...]
     note: str = ""
+    against: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,7 @@ def dot_plot(
         for value in (mark.value, mark.low, mark.high)
         if value is not None
     ]
+    values += [row.against for row in rows if row.against is not None]
     if zero:
         values.append(0.0)
     if bound is not None:
@@ -158,6 +160,10 @@ def dot_plot(
         inside.append(_text(0, middle + 4, shown, "name"))
         if row.note:
             inside.append(_text(width, middle + 4, row.note, anchor="end"))
+        if row.against is not None:
+            half = height_of_row / 2 - 2
+            code = f"M{number(scale(row.against))} {number(middle - half)}v{number(2 * half)}"
+            inside.append(_path(code, "zero"))
         first = middle - step * (len(row.marks) - 1) / 2
         for n, mark in enumerate(row.marks):
             if not math.isfinite(mark.value):
