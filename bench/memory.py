@@ -1,6 +1,6 @@
 """Whether `--memory-limit` is held, on logs that are hard to hold: peaks, times, what is refused.
 
-    python bench/memory.py                          # nine logs, without a limit, then below some
+    python bench/memory.py                          # ten logs, without a limit, then below some
     python bench/memory.py --only repeats --scale 0.2
 
 Every run is a fresh process, its peak is the operating system's. A limit is a share of the peak
@@ -344,6 +344,40 @@ columns = {{ item = "item" }}
     )
 
 
+def whole_lists(folder: Path, scale: float) -> str:
+    """Scores of users whose rows lie apart, for metrics that look at whole lists."""
+    import numpy as np
+    import polars as pl
+
+    rng = np.random.default_rng(10)
+    n_users, depth, n_items = int(500_000 * scale), 30, max(1_000, int(100_000 * scale))
+    order = rng.permutation(n_users * depth)
+    ranked = pl.DataFrame({"user": order // depth, "item": order * 7919 % n_items})
+    scores = pl.Series(rng.random(order.size, dtype=np.float32))
+    ranked.with_columns(score=scores).write_parquet(
+        folder / "rankings.parquet", row_group_size=1 << 18
+    )
+    ranked.filter(pl.Series(rng.random(order.size) < 0.1)).select("user", "item").write_parquet(
+        folder / "truth.parquet", row_group_size=1 << 18
+    )
+    genres = [f"g{each % 20}|g{each % 7}" for each in range(n_items)]
+    pl.DataFrame({"item": np.arange(n_items), "genres": genres}).write_parquet(
+        folder / "items.parquet"
+    )
+    more = f"""[items]
+path = "{folder}/items.parquet"
+separator = "|"
+columns = {{ item = "item", genres = "genres" }}
+"""
+    return config(
+        folder,
+        column='score = "score"',
+        metrics=("nDCG", "ild(distance='jaccard')", "genre_entropy", "alpha_ndcg", "entropy"),
+        cutoffs=(10, 20),
+        more=more,
+    )
+
+
 def builtins(folder: Path, scale: float) -> str:
     """A baseline that is made of the training log, without what users have had."""
     n_users = int(1_000_000 * scale)
@@ -381,6 +415,7 @@ LOGS = {
     "ratings": Hard(ratings),
     "labels": Hard(labels),
     "lists": Hard(lists),
+    "whole-lists": Hard(whole_lists),
     "builtins": Hard(builtins),
 }
 

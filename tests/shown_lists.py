@@ -78,9 +78,13 @@ def numbers_of(lists, catalogue, k):
     }
 
 
-def config_of(folder, names=METRICS, statistics=None, combined=None, gates=(), of_items=()):
+def config_of(folder, *given, **more):
+    return build_config(tree_of(folder, *given, **more), name="lists")
+
+
+def tree_of(folder, names=METRICS, statistics=None, combined=None, gates=(), of_items=()):
     ids = {"user": "user_id", "item": "item_id"}
-    tree = {
+    return {
         "truth": {"path": str(folder / "truth.parquet"), "columns": ids},
         "train": {"path": str(folder / "train.parquet"), "columns": ids},
         "items": {
@@ -102,7 +106,6 @@ def config_of(folder, names=METRICS, statistics=None, combined=None, gates=(), o
             "group": {"path": str(folder / "users.parquet"), "user": "user_id", "by": "group"}
         },
     }
-    return build_config(tree, name="lists")
 
 
 def told(report):

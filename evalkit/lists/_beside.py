@@ -83,10 +83,7 @@ class ListWork:
     @property
     def depth(self) -> int | None:
         """The deepest cutoff; None for whole lists."""
-        cutoffs = [each.cutoff for each in self.requests]
-        if any(dict(each.parameters).get("unknown") == "no_rank" for each in self.requests):
-            return None  # items behind a cutoff move up
-        return None if None in cutoffs else max(each for each in cutoffs if each is not None)
+        return depth_of(self.requests)
 
     @property
     def depth_beside(self) -> int | None:
@@ -164,7 +161,7 @@ class ListWork:
     def _items(self) -> Items:
         codes, n, table = self.codes, self.codes.n, self.table
         counts = self.popularity or Popularity()
-        order, text_order = codes.orders()
+        order, text_order = codes.places("item"), codes.places("item-text")
         room = n - counts.users.size
         return Items(
             is_listed=np.ones(n, dtype=np.bool_) if table is None else table.listed(n),
@@ -318,6 +315,14 @@ def sort_many(codes, gains):  # type: ignore[no-untyped-def]
             if gains.size > 0:
                 gains[before + gap] = gain
         gap //= 3
+
+
+def depth_of(requests: Sequence[Request]) -> int | None:
+    """The deepest cutoff of requests of lists; None for whole lists."""
+    cutoffs = [each.cutoff for each in requests]
+    if any(dict(each.parameters).get("unknown") == "no_rank" for each in requests):
+        return None  # items behind a cutoff move up
+    return None if None in cutoffs else max(each for each in cutoffs if each is not None)
 
 
 def n_sums_of(request: Request, beside: Beside) -> int:

@@ -207,13 +207,15 @@ class ItemCodes:
             return self.keys.copy()
         return stable_hashes(self._ids, self.plan)
 
-    def orders(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """int64[n], the place of each code when ids are sorted, and when they are as text."""
+    def places(self, ties: str) -> npt.NDArray[np.int64]:
+        """int64[n], the place of each code when ids are sorted.
+
+        Args:
+            ties: the policy: item, item-desc, item-text or item-text-desc.
+        """
         ids = self.ids()
-        return _places(ids), _places(ids if ids.dtype == pl.Binary else ids.cast(pl.String))
-
-
-def _places(ids: pl.Series) -> npt.NDArray[np.int64]:
-    places = np.empty(len(ids), dtype=np.int64)
-    places[ids.arg_sort().to_numpy()] = np.arange(len(ids))
-    return places
+        if ties.startswith("item-text") and ids.dtype != pl.Binary:
+            ids = ids.cast(pl.String)
+        places = np.empty(len(ids), dtype=np.int64)
+        places[ids.arg_sort().to_numpy()] = np.arange(len(ids))
+        return ~places if ties.endswith("-desc") else places

@@ -1,6 +1,7 @@
 """The lists of one table of rankings, as codes of items."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +48,58 @@ def close_up(depth, cells, lengths):  # type: ignore[no-untyped-def]
         lengths[user] = n
 
 
+@kernel(allocates=False)
+def insert_rows(index, users, codes, strengths, depth, orders, has_orders, first, kept):  # type: ignore[no-untyped-def]
+    """Put rows into the lists of their users, from strongest to weakest, as far as they go.
+
+    Equals stand as `orders` of their items says, then as they come.
+
+    Args:
+        users: keys; those that the index lacks are passed over.
+        first: the row to begin with.
+        kept: `Kept`, of all users, or strengths of the one user whose rows come.
+
+    Gives the first row whose place no order tells; behind the last one where all have one.
+    """
+    begin, user, at = 0, -1, 0
+    for row in range(first, users.size):
+        if row == first or users[row] != users[row - 1]:
+            entry = find_entry(index.table, users[row], index.layout)
+            user = code_of(index.table, entry) if entry >= 0 else -1
+            begin = user * depth
+            at = begin if kept.strengths.size > depth else 0
+        if user < 0:
+            continue
+        n, strength, code = kept.lengths[user], strengths[row], codes[row]
+        place = n
+        while place > 0 and kept.strengths[at + place - 1] <= strength:
+            if kept.strengths[at + place - 1] == strength:
+                other = kept.items[begin + place - 1]
+                if not has_orders:
+                    break
+                if max(code, other) >= orders.size:
+                    return row
+                if orders[other] <= orders[code]:
+                    break
+            place -= 1
+        if place == depth:
+            continue
+        for later in range(min(n, depth - 1), place, -1):
+            kept.strengths[at + later] = kept.strengths[at + later - 1]
+            kept.items[begin + later] = kept.items[begin + later - 1]
+        kept.strengths[at + place], kept.items[begin + place] = strength, code
+        kept.lengths[user] = min(n + 1, depth)
+    return users.size
+
+
+class Kept(NamedTuple):
+    """The strongest rows of each user: int32 codes of items, int64 strengths, and how many."""
+
+    items: npt.NDArray[np.int32]
+    strengths: Ints
+    lengths: Ints
+
+
 class ListCollector:
     """Collects the first ranks of every list while a table is scanned.
 
@@ -59,11 +112,14 @@ class ListCollector:
     def __init__(self, items: ItemCodes, n_users: int, depth: int | None) -> None:
         self.items, self.n_users, self.depth = items, n_users, depth
         self._cells: dict[str, npt.NDArray[np.int32]] = {}
+        self._kept: dict[str, Kept] = {}
         self._whole: dict[str, Lists] = {}
+        self._orders: Ints = np.empty(0, dtype=np.int64)  # of items, where some are tied
 
     def restart(self) -> None:
         """Forget what was collected: the table is scanned anew."""
         self._cells.clear()
+        self._kept.clear()
 
     def place(
         self,
@@ -91,6 +147,39 @@ class ListCollector:
             self.items.codes_of_keys(items)
             place_rows(index, users, self.items.table, items, *given)
 
+    def insert(
+        self,
+        model: str,
+        rows: pl.DataFrame,
+        index: Index,
+        strengths: Ints,
+        ties: str,
+        *,
+        has_all_rows: bool,
+    ) -> None:
+        """Put rows among the strongest of their users, in the order of the log.
+
+        Args:
+            ties: what orders equals: `input`, or as `ItemCodes.places` says.
+            has_all_rows: of each user, whose strengths are then forgotten; from any thread.
+        """
+        assert self.depth is not None
+        n = self.n_users * self.depth
+        if model not in self._kept:
+            room = np.empty(0 if has_all_rows else n, dtype=np.int64)
+            lengths = np.zeros(self.n_users, dtype=np.int64)
+            self._kept.setdefault(model, Kept(np.empty(n, dtype=np.int32), room, lengths))
+        kept = self._kept[model]
+        if has_all_rows:
+            kept = kept._replace(strengths=np.empty(self.depth, dtype=np.int64))
+        users, codes = as_keys(rows[USER_KEY]), self.items.codes_of_rows(rows)
+        row, orders, has_orders = 0, self._orders, ties != "input"
+        while row < users.size:
+            given = strengths, self.depth, orders, has_orders, row, kept
+            row = insert_rows(index, users, codes, *given)
+            if row < users.size:  # equals, of which one is new
+                orders = self._orders = self.items.places(ties)
+
     def take_whole(self, model: str, rows: pl.DataFrame, users: Ints, ranks: Ints) -> None:
         """Take all rows of a model, by user and in order of rank, which is below 1 of no list's."""
         shown = ranks >= 1
@@ -112,9 +201,12 @@ class ListCollector:
                 continue
             depth, lengths = self.depth or 0, np.zeros(self.n_users, dtype=np.int64)
             cells = self._cells.pop(model, None)
-            if cells is None:
+            if model in self._kept:
+                cells, _, lengths = self._kept.pop(model)
+            elif cells is None:
                 cells, depth = np.zeros(0, dtype=np.int32), 0
-            close_up(depth, cells, lengths)
+            else:
+                close_up(depth, cells, lengths)
             starts = np.arange(self.n_users, dtype=np.int64) * depth
             found[model] = Lists(starts, lengths, cells)
         return found

@@ -20,6 +20,7 @@ OWNER_IN_ORDER = 32
 
 # -- of a share of the users
 SHOWN = 4  # a rank of a list
+STRENGTH = 8  # of it, while it is counted from scores of rows that lie apart
 HISTORY = 4  # a training row of a measured user
 RELEVANT = 12  # a row of the truth
 OF_USER = 16  # where a list, or a user's items, begin and end
@@ -63,6 +64,7 @@ class Sizes:
 
     Args:
         n_users: with a list; `n_train_users`: with a training row.
+        n_apart: models whose ranks are counted at one time, from scores of rows that lie apart.
         in_order: the rows of a training user lie together.
         text: bytes of an item's id.
         beside: bytes of a row of the table of items.
@@ -74,6 +76,7 @@ class Sizes:
     n_pairs: int
     n_segments: int
     threads: int
+    n_apart: int = 0
     n_train: int = 0
     n_train_users: float = 0.0
     in_order: bool = False
@@ -119,6 +122,7 @@ class ListRoom:
             first = READ + (OWNER_IN_ORDER * sizes.n_train_users if sizes.in_order else apart)
         lists = sizes.n_models if holds_all else 1
         share = sizes.n_users * lists * (SHOWN * asked.depth + OF_USER)
+        share += sizes.n_users * sizes.n_apart * STRENGTH * asked.depth
         if asked.has_history:
             share += HISTORY * sizes.n_train + OF_USER * sizes.n_users
         if asked.has_relevant:

@@ -143,6 +143,7 @@ def _bound(tables: Tables, asked: Asked, n_items: float | None) -> int:
         _count_pairs(n_models, asked),
         sum(map(_most_segments, tables.segments)),
         asked.threads,
+        max(_models_by_score(table, n_models) for _, table in tables.rankings),
         seen,
         seen,
         text=text,
@@ -307,7 +308,11 @@ class _Needs:
                 sizes = replace(
                     sizes, n_train=n_seen, n_train_users=seen.n_users, in_order=seen.in_order
                 )
-            sizes = replace(sizes, beside=bytes_of_items(tables.items))
+            by_score = [
+                _models_by_score(table, n_models) * (not each.in_order)
+                for (_, table), each in zip(tables.rankings, own, strict=True)
+            ]
+            sizes = replace(sizes, n_apart=max(by_score), beside=bytes_of_items(tables.items))
             shown = ListRoom.of(asked.lists, sizes, holds_all=asked.holds_all)
             of_lists = shown.share + user * sizes.n_users + RELEVANT * n_truth
             cells += asked.sample * of_lists / CELLS
@@ -432,6 +437,12 @@ def _count_rows(table: Table) -> int:
     length = pl.col("item").list.len().sum() if table.is_list else pl.len()
     with reading(table):
         return int(table.frame.select(length).collect(engine="streaming").item() or 0)
+
+
+def _models_by_score(table: Table, n_models: int) -> int:
+    """How many models' ranks are counted at one time, of so many in all tables."""
+    names = table.frame.collect_schema()
+    return n_models if "model" in names and "rank" not in names else int("rank" not in names)
 
 
 def _count_models(tables: Tables) -> int:

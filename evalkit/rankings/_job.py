@@ -211,8 +211,8 @@ class RankingJob(RankingTask):
             schema = table.frame.collect_schema()
             has = {"has_rank": "rank" in schema, "has_score": "score" in schema}
             for rules in self.rules_of(table):
-                own, collects = rules.applied_to(policies), bool(self.of_lists)
-                if rules.detailed or are_held_whole(own, **has, collects=collects):
+                own = rules.applied_to(policies)
+                if rules.detailed or are_held_whole(own, **has, depth=self._depth_of_lists):
                     listed.add(number)
         return Asked(
             len(self.measured),
@@ -224,6 +224,15 @@ class RankingJob(RankingTask):
             self._asked_of_lists,
             self.threads,
         )
+
+    @property
+    def _depth_of_lists(self) -> int | None:
+        """How many ranks of lists metrics look at: none without such metrics; None for all."""
+        if not self.of_lists:
+            return 0
+        from evalkit.lists import depth_of
+
+        return depth_of(self.of_lists)
 
     @property
     def _asked_of_lists(self) -> AskedOfLists | None:
@@ -239,7 +248,7 @@ class RankingJob(RankingTask):
                 counts.setdefault(each.policies, []).append(each)
         needs = {need for each in self.of_lists for need in needs_of(each)}
         return AskedOfLists(
-            max(each.cutoff or 0 for each in self.of_lists),
+            self._depth_of_lists or 0,
             sum(Columns.of(each).width for each in counts.values()),
             sum(each in ("counts", "sums", "means", "combined") for each in families),
             families.count("sums"),

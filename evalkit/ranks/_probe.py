@@ -56,9 +56,7 @@ def _scan_hits(scan: RankScan) -> None:
         try:
             scan.scan(scan.probe_ranks, whole_users=scan.drop_seen)
         except ReappearedError:
-            scan.probes.clear()
-            if scan.collector is not None:
-                scan.collector.restart()
+            scan.restart()
             scan.find_dropped()
             scan.scan(scan.probe_ranks, whole_users=False)
     else:
@@ -66,5 +64,5 @@ def _scan_hits(scan: RankScan) -> None:
         try:
             scan.scan(work, whole_users=True)
         except ReappearedError:
-            scan.probes.clear()
+            scan.restart()
             scan_twice(scan)

@@ -78,15 +78,15 @@ class ReappearedError(Exception):
 
 
 def are_held_whole(
-    policies: Policies, *, has_rank: bool, has_score: bool, collects: bool = False
+    policies: Policies, *, has_rank: bool, has_score: bool, depth: int | None = 0
 ) -> bool:
     """Whether policies ask of lists what hits alone cannot say.
 
     Args:
-        collects: the lists themselves are asked for.
+        depth: ranks of the lists themselves that are asked for; None for all.
     """
-    if collects and (not has_rank or policies.bad_ranks != "error"):
-        return True  # rows may share a rank, or have none
+    if depth is None or (depth and has_rank and policies.bad_ranks == "keep"):
+        return True  # rows may share a rank
     if has_score and not has_rank and policies.ties in WHOLE_LIST_TIES:
         return True
     if has_rank and policies.bad_ranks != "compress":
@@ -144,13 +144,11 @@ class RankScan:
     @property
     def needs_whole_lists(self) -> bool:
         """Whether a policy asks for what hits alone cannot say."""
-        if self.collector is not None and not (self.mode == "rank" and self.collector.depth):
-            return True
         return self.detailed or are_held_whole(
             self.policies,
             has_rank=self.has_rank,
             has_score=self.has_score,
-            collects=self.collector is not None,
+            depth=0 if self.collector is None else self.collector.depth,
         )
 
     # -- reading ---------------------------------------------------------------------------
@@ -366,10 +364,27 @@ class RankScan:
 
     def probe_places(self, batch: Batch) -> list[Found]:
         """Probe a batch in which a row's rank is its place in its user's rows."""
-        batch, _, tally = self.drop_rows(batch)
+        batch, strengths, tally = self.drop_rows(batch)
+        self.collect(batch, strengths, has_all_rows=True)
         found = self.lower(batch, NO_RANKS, NO_INTS)
         found.counters[:] += tally
         return [found]
+
+    def collect(self, batch: Batch, strengths: Array, *, has_all_rows: bool) -> None:
+        """Put rows into the lists that somebody asks for.
+
+        Args:
+            has_all_rows: of each of their users.
+        """
+        if self.collector is not None:
+            given = batch.probe.model, batch.frame, self.truth.pairs.index, strengths
+            self.collector.insert(*given, self.policies.ties, has_all_rows=has_all_rows)
+
+    def restart(self) -> None:
+        """Forget what has been found: the log is read anew."""
+        self.probes.clear()
+        if self.collector is not None:
+            self.collector.restart()
 
     def lower(
         self,
@@ -432,6 +447,7 @@ class RankScan:
         """Probe a batch whose ranks are counted from strengths."""
         self.note_ranks(batch)
         batch, strengths, tally = self.drop_rows(batch)
+        self.collect(batch, strengths, has_all_rows=True)
         found = self._count(batch, strengths, NO_INTS, second_look=False)
         found.counters[:] += tally
         if not found.counters[DEFERRED]:

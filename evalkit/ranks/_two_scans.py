@@ -9,7 +9,7 @@ from evalkit.ids import ITEM_KEY, USER_KEY, Keys, as_array, as_keys
 from evalkit.kernels.threads import ordered_map
 from evalkit.ranks import _counting as kernels
 from evalkit.ranks._order import order_by_catalogue, order_in_batch
-from evalkit.ranks._records import NO_INTS, Array, Best, Found, ModelProbe, RankedRows
+from evalkit.ranks._records import NO_INTS, Array, Best, Found, RankedRows
 from evalkit.ranks._rows import Batch
 from evalkit.ranks._scan import RankScan
 from evalkit.sources import reading
@@ -40,7 +40,7 @@ def scan_twice(scan: RankScan) -> None:
                 best[name] = Best.nothing(pairs)
             yield batch
 
-    def find(batch: Batch) -> tuple[ModelProbe, Found]:
+    def find(batch: Batch) -> tuple[Batch, Array, Found]:
         scan.note_ranks(batch)
         orders = orders_for(batch)
         batch, strengths, orders, tally = _drop_rows_with(scan, batch, orders)
@@ -53,12 +53,13 @@ def scan_twice(scan: RankScan) -> None:
         scan.verify(batch.frame, items, found)
         found = scan.give_room_back(found)
         found.counters[:] += tally
-        return batch.probe, found
+        return batch, strengths, found
 
     with reading(scan.table):
         first = prepare(scan.batches())
-        for probe, found in ordered_map(find, first, threads=scan.threads):
-            probe.take(found)
+        for batch, strengths, found in ordered_map(find, first, threads=scan.threads):
+            batch.probe.take(found)
+            scan.collect(batch, strengths, has_all_rows=False)  # in their order
     for name, each in best.items():
         kernels.order_best(pairs.starts, pairs.counts, scan.probes[name].ranks.ranks, each)
     counted = {
