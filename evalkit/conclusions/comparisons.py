@@ -101,7 +101,7 @@ def comparisons_of(
                 spread = Spread(n, n - 1.0, skewness)
                 sums = None if ratios is None else ratios.of_pair(segment, pair, column)
                 if sums is not None:
-                    is_clustered = chosen.cluster is not None
+                    is_clustered = chosen.has_clusters
                     spread = Spread(sums[0].count, sums[0].df, sums[0].skewness)
                     spread = spread._replace(is_clustered=is_clustered)
                 else:
@@ -145,7 +145,7 @@ def _comparison(
         level=level,
         df=spread.df,
     )
-    is_clustered = sums is not None and chosen.cluster is not None
+    is_clustered = sums is not None and chosen.has_clusters
     if spread.table is not None:
         p_value, test = mcnemar_p(*spread.table[1:3]), "mcnemar"
     else:

@@ -147,7 +147,7 @@ def _by_ratio(
         mean, error, n, level=chosen.level, skewness=total.skewness, df=df, only_wider=True
     )
     each = replace(each, value=mean, std_error=error)
-    if chosen.cluster is not None:
+    if chosen.has_clusters:
         each = replace(each, n_clusters=n, df=df)
     if chosen.method == "bootstrap":  # whose draws are by cluster
         return each

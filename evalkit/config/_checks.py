@@ -118,7 +118,7 @@ def _of_trials(tree: Mapping[str, object]) -> set[str]:
     return {"rankings"} if isinstance(section, dict) and "trials" in section else set()
 
 
-_OF_RANKINGS = ("weight", "curves", "distributions")
+_OF_RANKINGS = ("weight", "two_way", "curves", "distributions")
 
 
 def _refuse_of_rankings(kind: str, tree: Mapping[str, object], problems: Problems) -> None:
@@ -441,7 +441,7 @@ def known_models(tree: Mapping[str, object], problems: Problems) -> list[str]:
 def _check_ratios(
     section: Mapping[str, object], tree: Mapping[str, object], problems: Problems
 ) -> None:
-    """What does not go together with clusters and weights."""
+    """What does not go together with clusters, weights and errors over items."""
     segments = tree.get("segments")
     tables = segments.values() if isinstance(segments, dict) else ()
     has_items = any(isinstance(each, dict) and "item" in each for each in tables)
@@ -452,6 +452,12 @@ def _check_ratios(
             'test = "permutation"': section.get("test") == "permutation",
         },
         "cluster": {},
+        "two_way": {
+            "a bootstrap": bootstraps,
+            'test = "permutation"': section.get("test") == "permutation",
+            "weight": section.get("weight") is not None,
+            "cluster": section.get("cluster") is not None,
+        },
     }
     for name, others in excluded.items():
         if section.get(name) is None:

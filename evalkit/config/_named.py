@@ -88,11 +88,11 @@ def check_combined(
 def check_whole(
     tree: Mapping[str, object], measured: Sequence[Request], problems: Problems
 ) -> None:
-    """Refuse weights and clusters of users for numbers that are no means of users."""
+    """Refuse weights, clusters and errors over items for numbers that are no means of users."""
     rules = [(each.label, each.metric.lists) for each in measured]
     whole = [label for label, of in rules if of is not None and of.family != "users"]
     section = tree.get("statistics")
-    for name in ("weight", "cluster"):
+    for name in ("weight", "cluster", "two_way"):
         if isinstance(section, dict) and section.get(name) is not None:
             for label in (*combined_in(tree), *whole)[:1]:
                 message = f"{name} and {label} exclude each other: it is no mean of users"

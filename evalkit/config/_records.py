@@ -127,6 +127,9 @@ class StatisticsSection(Record):
         "Column of the truth, of ratings or labels, or SQL over it: users of one value "
         "vary together.",
     )
+    two_way: Literal["item"] | None = key(
+        None, "Errors for other users and other items, of metrics that add up over hits."
+    )
     weight: Segmentation | None = key(None, "A number of each user, whose values count so much.")
     curves: bool = key(
         False,
@@ -134,6 +137,11 @@ class StatisticsSection(Record):
         "recall where both are.",
     )
     distributions: bool = key(False, "How many users have which value, of metrics within 0 and 1.")
+
+    @property
+    def has_clusters(self) -> bool:
+        """Whether users vary together: by a cluster, or by the items that they have."""
+        return self.cluster is not None or self.two_way is not None
 
 
 Count = Literal[

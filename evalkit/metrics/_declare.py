@@ -152,9 +152,10 @@ class Metric:
     the worst order, have a closed form.
     `needs_rows`: whether the parameters ask for what only `TiedHits` say. `tables`: arrays that the
     kernel takes behind its parameters, of the parameters and what it is called with. `example`:
-    where the common one would say nothing. Of ratings and labels: `over_rows`, how the number over
-    all rows is made of sums; `is_loss`, whether the kernel gives the loss of each row, of which
-    the value is the mean; `of_probabilities`, whether scores lie between 0 and 1. Of a number made
+    where the common one would say nothing. `over_hits`: where a value adds up over hits, the metric
+    that each of them counts by alone. Of ratings and labels: `over_rows`, how the number over all
+    rows is made of sums; `is_loss`, whether the kernel gives the loss of each row, of which the
+    value is the mean; `of_probabilities`, whether scores lie between 0 and 1. Of a number made
     of several metrics: `combined`.
     """
 
@@ -181,6 +182,7 @@ class Metric:
     over_rows: "Callable[[Request], OfSums] | None"
     is_loss: bool
     of_probabilities: bool
+    over_hits: str | None
     lists: ListRules | None
     kernel: Kernel[..., Any]
     combined: Combination | None = None
@@ -408,6 +410,7 @@ def metric(
     over_rows: "Callable[[Request], OfSums] | OfSums | None" = None,
     is_loss: bool = False,
     of_probabilities: bool = False,
+    over_hits: str | None = None,
     lists: ListRules | None = None,
 ) -> Callable[[Kernel[..., Any]], Metric]:
     """Makes a `Metric` of the kernel below it; the package's docstring shows a whole file."""
@@ -437,6 +440,7 @@ def metric(
             over_rows=of_loss if is_loss else _callable(over_rows),
             is_loss=is_loss,
             of_probabilities=of_probabilities,
+            over_hits=over_hits,
             lists=lists,
             kernel=kernel,
         )

@@ -54,9 +54,13 @@ def conclude(
     totals.pool_small(config.segments.min_users)
     sums.draws.pool(totals.pooled)
     sums.ratios.pool(totals.pooled, in_clusters=statistics.cluster is not None)
-    ratios = sums.ratios if task.has_ratios else None
+    ratios = sums.ratios if task.has_ratios else sums.items
+    if sums.items is not None:
+        sums.items.pool(totals.pooled)
     shown = _numbers_of(task, sums)
     inference = Inference.of(config, task.measured, models, totals, resampling, ratios, shown=shown)
+    labels = [each.label for each in task.requests]
+    crossed = () if sums.items is None else tuple(sums.items.warnings(labels))
     conventions = convention_warnings(config, task.requests)
     curves = tuple(sums.curves.curves(models, task.curve_requests, statistics.level))
     task.clock.stop("aggregate")
@@ -66,7 +70,7 @@ def conclude(
             {name: sums.models[name].model_counts(config) for name in models},
         ),
         inference=inference,
-        warnings=(*told, *conventions, *sums.warnings, *odd, *inference.warnings),
+        warnings=(*told, *conventions, *sums.warnings, *odd, *inference.warnings, *crossed),
         curves=curves,
         graphs=(*precision_recall(curves), *_graphs_of(shown, models)),
         distributions=tuple(sums.histograms.distributions(models, task.requests)),

@@ -25,6 +25,7 @@ from evalkit.sources import Table
 from evalkit.truth import Truth, build_truth
 from evalkit.values.checks import (
     check_item_segments,
+    check_two_way,
     helping_requests,
     unknown_users,
     users_of_rankings,
@@ -93,7 +94,7 @@ class RankingTask:
         """Whether models share users' draws or pairs, so that they are measured at one time."""
         statistics = self.config.statistics
         compares = statistics.baseline is not None or statistics.pairs == "all"
-        compares |= self.config.reference_is_model
+        compares |= self.config.reference_is_model or statistics.two_way is not None
         return compares or self.has_ratios or resamples(statistics)
 
     @property
@@ -150,6 +151,7 @@ class RankingJob(RankingTask):
     def __post_init__(self) -> None:
         super(RankingJob, self).__post_init__()
         check_item_segments(self.measured, self.config)
+        check_two_way(self.requests, self.config)
 
     def begin(self, seed: int) -> None:
         """Start from the first row, with ids hashed by this seed."""
@@ -289,6 +291,20 @@ class RankingJob(RankingTask):
         """The types that ids of users and of items are brought to."""
         kinds = zip(("user", "item"), self.plans, strict=True)
         return {kind: tuple(map(str, plan.dtypes)) for kind, plan in kinds}
+
+    def check_limit(self, memory_limit: int | None) -> None:
+        """Refuse a limit beside sums whose size nothing tells before all is read.
+
+        Raises:
+            RequestError: sums by item have no bound in advance [two-way-memory].
+        """
+        if memory_limit is not None and self.config.statistics.two_way is not None:
+            raise RequestError(
+                "sums by item are not counted before they are made, so no limit of memory holds",
+                code="two-way-memory",
+                at=self.config.at("statistics", "two_way"),
+                hint="leave --memory-limit out, or merge partials of shares",
+            )
 
     def check_passes(self) -> None:
         """Refuse to cut what must be whole.

@@ -23,6 +23,7 @@ from evalkit.segments import SeenValues
 from evalkit.sums import GrandTotals, add_to
 
 if TYPE_CHECKING:
+    from evalkit.looks.items import ItemSums
     from evalkit.looks.shown import ShownSums
 
 MOST_FIRST = 4096  # users who tell whether a log is laid out by user: 8 bytes each
@@ -68,6 +69,7 @@ class RankingSums:
         kept: values of users whose sums by share say too little.
         shown: what metrics of all lists together are made of, as `conclusions.shown` names it.
         ratios: where users count differently, or vary together.
+        items: where items are drawn as users are.
         users: values of each user, by model, where they are kept in memory.
         warnings: of policies that the columns of the rankings leave without effect.
     """
@@ -87,6 +89,7 @@ class RankingSums:
     parts: pl.DataFrame | None = None
     draws: Draws = field(default_factory=Draws)
     ratios: Ratios = field(default_factory=Ratios)
+    items: "ItemSums | None" = None
     kept: KeptUsers = field(default_factory=KeptUsers)
     shown: dict[str, "ShownSums"] = field(default_factory=dict)
     seen_values: SeenValues = field(default_factory=SeenValues)
@@ -97,9 +100,10 @@ class RankingSums:
     @staticmethod
     def late_types() -> dict[str, Any]:
         """Types of fields that are loaded where a partial is written or read."""
+        from evalkit.looks.items import ItemSums
         from evalkit.looks.shown import ShownSums
 
-        return {"ShownSums": ShownSums}
+        return {"ShownSums": ShownSums, "ItemSums": ItemSums}
 
     def note_users(self, hashes: Keys) -> None:
         """Remember some users, each of whom is new."""
@@ -140,6 +144,10 @@ class RankingSums:
         self.parts = add_parts(self.parts, other.parts)
         self.draws.merge(other.draws)
         self.ratios.merge(other.ratios)
+        if self.items is None or other.items is None:
+            self.items = self.items or other.items
+        else:
+            self.items.merge(other.items)
         self.kept.merge(other.kept)
         for key, shown in other.shown.items():
             add_to(self.shown, key, shown)

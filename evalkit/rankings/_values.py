@@ -103,6 +103,12 @@ def add_values(
         nothing = ItemPart.of(truth, np.empty(0, dtype=np.int64))
         sums.totals.lacking[has].take(*_measure_part(models, nothing))
     resampling = job.resampling(sums.draws, in_passes=job.is_cut)
+    if statistics.two_way is not None:
+        from evalkit.looks.items import ItemSums  # rarely asked for
+
+        sums.items = sums.items or ItemSums()
+        values = models.values(job.requests)
+        sums.items.add(truth, values, split.users, pairs, job.threads)
     if resampling is None and not job.has_ratios:
         return
     rows = _rows_of(truth, split)

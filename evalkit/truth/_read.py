@@ -98,6 +98,13 @@ class Truth:
             return self.pairs.users.copy()
         return stable_hashes(self.user_ids, self.user_plan)
 
+    def stable_hashes_of_items(self, keys: Keys) -> Keys:
+        """uint64[n_items], such hashes of the ids of items, by their keys."""
+        if not self.item_plan.hashed:
+            return keys.copy()
+        ids = self.item_ids[np.searchsorted(self.item_keys, keys)]
+        return stable_hashes(ids, self.item_plan)
+
     def order_of_users(self) -> npt.NDArray[np.int64]:
         """User codes in ascending order of their ids."""
         ids = self.ids_of_users(np.arange(self.pairs.n_users))

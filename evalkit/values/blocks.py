@@ -410,14 +410,14 @@ class UserValues:
         # the column that each request stands in, where the groups stand side by side
         self.columns = np.argsort([column for group in groups for column in group.columns])
         self.higher_is_better = [bool(group.request.metric.higher_is_better) for group in groups]
-        self._measuring = {
+        self.measuring = {
             name: Measuring.of(truth, by_rules, groups, policies, lists and lists.of_model(name))
             for name, by_rules in ranks.items()
         }
 
     def measure(self, users: npt.NDArray[np.int64]) -> dict[str, list[Values]]:
         """For each model, for each group of requests float64[n_users, n_cutoffs]."""
-        return {name: each.measure(users) for name, each in self._measuring.items()}
+        return {name: each.measure(users) for name, each in self.measuring.items()}
 
     def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
         """User codes, a few thousand at a time; at least one block, be it empty."""

@@ -10,7 +10,7 @@ import polars as pl
 from evalkit.config import Config, Policies, policies_of
 from evalkit.errors import RequestError
 from evalkit.ids import USER_KEY, IdPlan, Sample, Share, as_keys
-from evalkit.metrics import BOUNDS, TIED, Request
+from evalkit.metrics import BOUNDS, TIED, Request, registry
 from evalkit.report import Warning_
 from evalkit.sources import Order, Table, reading
 from evalkit.truth import BATCH_ROWS, Truth, choose_users
@@ -239,4 +239,23 @@ def check_item_segments(requests: Sequence[Request], config: Config) -> None:
                 code="item-segments",
                 at=config.at("segments", items[0]),
                 hint="measure it in a run of its own, or leave the segments of items out",
+            )
+
+
+def check_two_way(requests: Sequence[Request], config: Config) -> None:
+    """Refuse errors over users and items for what does not add up over a user's hits.
+
+    Raises:
+        RequestError: a metric, or a convention that it follows, does not [two-way].
+    """
+    for request in requests if config.statistics.two_way is not None else ():
+        view = View.of(request, policies_of(request, config.policies), judged=True)
+        if request.metric.over_hits is None or not view.is_plain:
+            known = ", ".join(n for n, each in registry().items() if each.over_hits is not None)
+            raise RequestError(
+                f"{request.label} does not add up over a user's hits, so it has no error over "
+                "users and items",
+                code="two-way",
+                at=config.at("statistics", "two_way"),
+                hint=f"{known} do, under the default conventions; measure others in another run",
             )

@@ -164,7 +164,7 @@ def look(truth: Truth, ranks: Ranks, users: Codes, view: View, *, cutoff: int) -
     present = ranks.present[users]
     begins, counts = truth.pairs.starts[users], truth.pairs.counts[users].astype(np.int64)
     owners = np.repeat(np.arange(users.size), counts)
-    places = _ranges(begins, counts)
+    places = ranges(begins, counts)
     gains = _relevance(truth, places)
     is_relevant = gains >= truth.relevant_from
     rows = _rows_of(truth, ranks, users, places, owners)
@@ -203,6 +203,24 @@ def look(truth: Truth, ranks: Ranks, users: Codes, view: View, *, cutoff: int) -
     return Seen(_hits(rows, users.size, with_rows=view.with_rows), relevant, n_relevant)
 
 
+def single_hits(
+    truth: Truth, ranks: Ranks, users: Codes, *, judged: bool
+) -> tuple[Hits, Codes, Codes]:
+    """The hits of a block of users as lists of one hit each, by user and rank.
+
+    Gives beside them the row of each hit's user in the block, and the place of its item.
+    """
+    counts = truth.pairs.counts[users].astype(np.int64)
+    places = ranges(truth.pairs.starts[users], counts)
+    rows = _rows_of(truth, ranks, users, places, np.repeat(np.arange(users.size), counts))
+    eligible = ranks.present[users][rows.owners]
+    rows = rows.take(eligible & (judged | (rows.gains >= truth.relevant_from)))
+    rows = rows.take(np.lexsort((-rows.gains, rows.ranks, rows.owners)))
+    starts = np.arange(rows.places.size + 1)
+    hits = Hits(starts, rows.ranks.astype(np.int32), rows.gains, rows.gains)
+    return hits, rows.owners, rows.places
+
+
 def _hits(rows: _Rows, n_users: int, *, with_rows: bool) -> Hits | TiedHits:
     order = np.lexsort((-rows.gains, rows.ranks, rows.owners))
     rows = rows.take(order)
@@ -219,7 +237,7 @@ def _rows_of(truth: Truth, ranks: Ranks, users: Codes, places: Codes, owners: Co
     if ranks.rows is not None:
         held = ranks.rows
         begins, counts = held.starts[users], held.starts[users + 1] - held.starts[users]
-        picked = _ranges(begins, counts)
+        picked = ranges(begins, counts)
         own = np.repeat(np.arange(users.size), counts)
         at = held.places[picked]
         return _Rows(
@@ -258,7 +276,7 @@ def _relevance(truth: Truth, places: Codes) -> Values:
     return grades.own[places] if grades.own.size else np.ones(places.size)
 
 
-def _ranges(begins: npt.NDArray[np.integer], counts: npt.NDArray[np.integer]) -> Codes:
+def ranges(begins: npt.NDArray[np.integer], counts: npt.NDArray[np.integer]) -> Codes:
     """begin, begin + 1, ... of each range, one after the other."""
     total = int(counts.sum())
     before = np.cumsum(counts) - counts

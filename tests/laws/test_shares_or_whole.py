@@ -95,13 +95,17 @@ def asked(rng: np.random.Generator) -> tuple[Config, Given]:
         **pick(rng, {}, {"curves": True}, {"distributions": True}),
         **pick(rng, {}, {}, {"cluster": "shop"}, {"weight": {**people, "by": "weight"}}),
     }
+    metrics = METRICS + pick(rng, [], UNBOUNDED)
+    if rng.random() < 0.1:
+        statistics, metrics = {"two_way": "item", "pairs": "all"}, ["recall@5", *UNBOUNDED]
+        segments.pop("genre", None)
     if "baseline" in statistics or "pairs" in statistics:
         test = pick(rng, "t", "t", "wilcoxon", "permutation", "bootstrap")
         statistics |= {} if "cluster" in statistics else {"test": test, "replicates": 100}
     tree = {
         "truth": {"path": ["memory"], "columns": {**named, "relevance": "relevance"}},
         "rankings": listed,
-        "metrics": {"names": METRICS + pick(rng, [], UNBOUNDED)},
+        "metrics": {"names": metrics},
         "policies": {
             "duplicates": pick(rng, "error", "best", "count"),
             "bad_ranks": pick(rng, "error", "keep", "keep"),

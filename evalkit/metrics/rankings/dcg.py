@@ -52,6 +52,7 @@ def dcg_tied(hits, relevant, lengths, cutoffs, gain, below_threshold, discount, 
     parameters=(GAIN, BELOW_THRESHOLD, DISCOUNT, LOG_BASE),
     view=view_of_gain,
     tied=dcg_tied,
+    over_hits="DCG",
 )
 @kernel(allocates=False)
 def dcg(hits, relevant, lengths, cutoffs, gain, below_threshold, discount, log_base, out):

@@ -26,6 +26,7 @@ def hits_tied(hits, relevant, lengths, cutoffs, out):
     bounds=(0.0, math.inf),
     undefined="never; 0 for a user without relevant items",
     tied=hits_tied,
+    over_hits="hits",
 )
 @kernel(allocates=False)
 def hits(hits, relevant, lengths, cutoffs, out):

@@ -154,6 +154,7 @@ def ndcg_tied(
     ),
     view=view_of_gain,
     tied=ndcg_tied,
+    over_hits="DCG",
 )
 @kernel(allocates=False)
 def ndcg(

@@ -40,6 +40,7 @@ def precision_tied(hits, relevant, lengths, cutoffs, over, out):
         ),
     ),
     tied=precision_tied,
+    over_hits="hits",
 )
 @kernel(allocates=False)
 def precision(hits, relevant, lengths, cutoffs, over, out):

@@ -41,6 +41,7 @@ def recall_tied(hits, relevant, lengths, cutoffs, over, out):
         ),
     ),
     tied=recall_tied,
+    over_hits="hits",
 )
 @kernel(allocates=False)
 def recall(hits, relevant, lengths, cutoffs, over, out):
