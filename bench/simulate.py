@@ -11,7 +11,9 @@ moved halfway to Hall's; `warned` how often it warns (`few-users`) that this may
 of 4,000 draws that should be 95.0 is within 1.0 of it 99.6 times in 100.
 
 `clusters`: users of as many clusters as stand under `users`, equal ones of 20 users, or from 5 to
-50; shares of users with a hit that differ by cluster, or skewed effects of clusters.
+50; shares of users with a hit that differ by cluster, or skewed effects of clusters. `items`: 1,000
+users of as many items as stand under `users`, which add to a difference as much as users do: all
+items alike, or some more popular; Student's limits are those over users alone.
 
 Below, tests of differences whose mean is 0: how often p is at most 0.05 and 0.01. `skewed`: one
 differing user in five loses 0.8, four gain 0.2; only the t test and the bootstrap, which ask for
@@ -36,6 +38,7 @@ from evalkit.statistics.means import interval_of
 from evalkit.statistics.paired import non_inferiority_test, t_test
 from evalkit.statistics.permutation import SignFlips
 from evalkit.statistics.ratios import N_TERMS, RatioSum, terms_of
+from evalkit.statistics.two_way import TwoWaySum
 from evalkit.statistics.wilcoxon import wilcoxon_test
 from harness import Machine, count, describe_machine, make_parser, write
 
@@ -232,6 +235,45 @@ def measure_clusters(n_clusters: int, draws: int, seed: int) -> list[Coverage]:
     return found
 
 
+def measure_two_way(n_items: int, draws: int, seed: int, n_users: int = 1000) -> list[Coverage]:
+    """Intervals of differences that come of items as much as of users, which both are drawn."""
+    rng = np.random.default_rng([seed, n_items, 2])
+    found = []
+    for name, power in (("alike", 0.0), ("popular", 1.0)):
+        chances = 1.0 / np.arange(1.0, n_items + 1.0) ** power
+        held: dict[str, list[bool]] = {"Student": [], "report": []}
+        for _ in range(draws):
+            counts = rng.integers(1, 6, n_users)
+            users = np.repeat(np.arange(n_users), counts)
+            items = rng.choice(n_items, users.size, p=chances / chances.sum())
+            drawn = rng.normal(0, 0.5, n_items)[items] + rng.normal(0, 0.5, n_users)[users]
+            drawn += rng.normal(0, 1.0, users.size)
+            shares = 1.0 / counts[users]
+            parts = drawn * shares
+            of_users, of_pairs = ExactSums(1), ExactSums(3)
+            of_users.add(np.bincount(users, parts).reshape(-1, 1))
+            of_pairs.add(np.stack([parts, shares, parts + shares], axis=1))
+            seen = np.bincount(items, minlength=n_items) > 0
+            total = TwoWaySum(
+                of_users.sum_of(0),
+                (of_pairs.sum_of(0), of_pairs.sum_of(1), of_pairs.sum_of(2)),
+                np.bincount(items, parts, n_items)[seen],
+                np.bincount(items, shares, n_items)[seen],
+            )
+            plain = of_users.sum_of(0)
+            for kind, error, df in (
+                ("Student", plain.std_error, n_users - 1.0),
+                ("report", total.std_error, total.df),
+            ):
+                limits = mean_interval(total.mean, error, total.count, level=LEVEL, df=df)
+                held[kind].append(limits.holds(0.0))
+        found += [
+            Coverage(f"items, {name}", n_items, 1.0, kind, draws, 100.0 * sum(each) / draws)
+            for kind, each in held.items()
+        ]
+    return found
+
+
 def measure_margins(n: int, draws: int, seed: int) -> list[Level]:
     """How often a candidate that is worse by just the margin is called not inferior."""
     rng = np.random.default_rng([seed, n])
@@ -381,6 +423,8 @@ def main() -> None:
         record.levels.extend(measure_margins(n, asked.draws, asked.seed))
     for n_clusters in (20, 50, 100):
         record.coverage.extend(measure_clusters(n_clusters, asked.draws, asked.seed))
+    for n_items in (20, 50, 100, 500):
+        record.coverage.extend(measure_two_way(n_items, asked.draws, asked.seed))
     stamp = record.machine.when.replace(":", "").replace("-", "")
     write(asked.out, f"simulate-{stamp}", record, show(record))
 

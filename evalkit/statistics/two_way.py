@@ -46,26 +46,26 @@ class TwoWaySum:
     def variance(self) -> float:
         """Of the mean: over users, and over items, less what both count, the single pairs.
 
-        NaN below two users or items; below 0 where draws of few have it so.
+        NaN below two users or items; below 0 where items add next to nothing. What popular items
+        leave is too small, as they pull the mean towards themselves: as over clusters, squares are
+        over 1 - leverage, an item's share of the users, on average over what items leave.
 
         Source:
             Cameron, Gelbach and Miller 2011, Robust Inference With Multiway Clustering, Journal of
-            Business & Economic Statistics 29(2), equations 2.11 and 2.13, with G / (G - 1) each.
+            Business & Economic Statistics 29(2), equation 2.11; Bell and McCaffrey 2002, Bias
+            Reduction in Standard Errors for Linear Regression, Survey Methodology 28(2).
         """
-        n, n_items, n_pairs = self.users.count, self.parts.size, self.pairs[0].count
-        over_users = self.users.std_error
-        if over_users is None or n_items < 2:
+        n, n_pairs, over_users = self.users.count, self.pairs[0].count, self.users.std_error
+        if over_users is None or self.parts.size < 2:
             return math.nan
         mean = Fraction(self.users.scaled, n << SCALE_BITS)
         parts, shares, both = (Fraction(each.squares, 1 << 2 * SCALE_BITS) for each in self.pairs)
         by_pair = float(parts - mean * (both - parts - shares) + mean**2 * shares)
         left = self.parts - self.mean * self.shares
         by_item = math.fsum((left * left).tolist())
-        return (
-            over_users**2
-            + by_item * n_items / (n_items - 1) / n**2
-            - by_pair * n_pairs / (n_pairs - 1) / n**2
-        )
+        if by_item > 0.0:
+            by_item /= 1.0 - math.fsum((left * left * self._weights).tolist()) / by_item
+        return over_users**2 + (by_item - by_pair * n_pairs / (n_pairs - 1)) / n**2
 
     @property
     def std_error(self) -> float | None:
@@ -80,5 +80,20 @@ class TwoWaySum:
 
     @property
     def df(self) -> float:
-        """One less than users or items, whichever are fewer."""
-        return self.count - 1.0
+        """One less than users, or Satterthwaite's of the items, whichever are fewer.
+
+        Source:
+            as of `RatioSum.df`.
+        """
+        if self.count < 2:
+            return math.nan
+        weights = self._weights
+        second, third = (math.fsum((weights**power).tolist()) for power in (2, 3))
+        found = second + (second**2 - third**2 / second) / (1.0 - third / second) ** 2
+        return max(1.0, min(self.users.count - 1.0, 1.0 / found))
+
+    @property
+    def _weights(self) -> Values:
+        """float64[n_items], how much of the users is an item's."""
+        weights: Values = self.shares / math.fsum(self.shares.tolist())
+        return weights
