@@ -235,6 +235,13 @@ def measure_clusters(n_clusters: int, draws: int, seed: int) -> list[Coverage]:
     return found
 
 
+def add_by(codes: npt.NDArray[np.int64], values: Values, n: int) -> Values:
+    """float64[n], the sums of values by code."""
+    found: Values = np.zeros(n)
+    np.add.at(found, codes, values)
+    return found
+
+
 def measure_two_way(n_items: int, draws: int, seed: int, n_users: int = 1000) -> list[Coverage]:
     """Intervals of differences that come of items as much as of users, which both are drawn."""
     rng = np.random.default_rng([seed, n_items, 2])
@@ -251,14 +258,14 @@ def measure_two_way(n_items: int, draws: int, seed: int, n_users: int = 1000) ->
             shares = 1.0 / counts[users]
             parts = drawn * shares
             of_users, of_pairs = ExactSums(1), ExactSums(3)
-            of_users.add(np.bincount(users, parts).reshape(-1, 1))
+            of_users.add(add_by(users, parts, n_users).reshape(-1, 1))
             of_pairs.add(np.stack([parts, shares, parts + shares], axis=1))
             seen = np.bincount(items, minlength=n_items) > 0
             total = TwoWaySum(
                 of_users.sum_of(0),
                 (of_pairs.sum_of(0), of_pairs.sum_of(1), of_pairs.sum_of(2)),
-                np.bincount(items, parts, n_items)[seen],
-                np.bincount(items, shares, n_items)[seen],
+                add_by(items, parts, n_items)[seen],
+                add_by(items, shares, n_items)[seen],
             )
             plain = of_users.sum_of(0)
             for kind, error, df in (
