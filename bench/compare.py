@@ -3,6 +3,9 @@
     python bench/compare.py main                    # the working tree against main
     python bench/compare.py v0.1.0 HEAD --users 1e5 --order scattered
     python bench/compare.py HEAD                    # changes that are not committed yet
+    python bench/compare.py main --models 10 --users 1e5
+    python bench/compare.py main --models 2 --work segments
+    python bench/compare.py main --work labels --users 2e5     # 1e7 impressions
 
 Bias: both are evalkit, so nobody is favoured but by the choice of the log, which comes from the
 generator of the working tree. Commits are checked out into temporary git worktrees; `evaluate` of
@@ -26,7 +29,6 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from harness import (
-    LABELS,
     ROOT,
     TOLERANCE,
     Entry,
@@ -89,7 +91,15 @@ class Record:
 def main() -> int:
     """Exit status: 0, or 1 when the two commits disagree."""
     given = parse_arguments()
-    shape = Shape(given.users, given.depth, given.ids, given.order, given.form, seed=given.seed)
+    shape = Shape(
+        given.users,
+        given.depth,
+        given.ids,
+        given.order,
+        "labels" if given.work == "labels" else given.form,
+        models=given.models,
+        seed=given.seed,
+    )
     (log,) = prepare_logs([shape], given.out)
     asked = (given.commit, given.other)
     with contextlib.ExitStack() as stack:
@@ -99,7 +109,7 @@ def main() -> int:
             Task(
                 name,
                 name,
-                "evalkit_call",
+                f"evalkit_{given.work}",
                 log.path,
                 threads=given.threads,
                 tree=tree,
@@ -114,7 +124,7 @@ def main() -> int:
             play_rounds(entries, given.rounds, lambda: disagreements(entries))
         commits = [read_commit(tree) for tree in trees]
     record = compare(given, log, entries, commits)
-    stem = f"compare-{commits[0]}-{commits[1]}-{log.shape.name}"
+    stem = f"compare-{commits[0]}-{commits[1]}-{given.work}-{log.shape.name}"
     write(given.out, stem, record, render(record))
     return 0
 
@@ -129,6 +139,8 @@ def parse_arguments() -> Namespace:
     parser.add_argument("--ids", choices=["int", "string"], default="int")
     parser.add_argument("--order", choices=["grouped", "scattered"], default="grouped")
     parser.add_argument("--form", choices=["rank", "score", "both", "list"], default="rank")
+    parser.add_argument("--models", type=count, default=1)
+    parser.add_argument("--work", choices=["call", "segments", "labels"], default="call")
     parser.add_argument("--rounds", type=int, default=9)
     given = parser.parse_args()
     if given.rounds < 2:
@@ -222,9 +234,9 @@ def render(record: Record) -> str:
     same = "to the last digit" if record.are_same_digits else f"to {TOLERANCE:g}, digits differ"
     versions = [spell_versions(each.versions) for each in sides]
     lines = [
-        f"**{shape.rows:,} ranked rows** ({shape.users:,} users x {shape.depth} ranks, "
+        f"**{shape.rows:,} rows** ({shape.models} x {shape.users:,} users x {shape.depth}, "
         f"{shape.ids} ids, {shape.order}, {shape.form}), {record.pairs:,} relevant pairs, "
-        f"{len(LABELS)} numbers, {record.threads} threads",
+        f"{len(record.after.values)} numbers, {record.threads} threads",
         "",
         table(["", "wall s", "CPU s", "peak MiB"], rows, [each.wall for each in sides]),
         "",

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import labels
 import numpy as np
 import polars as pl
 
@@ -28,8 +29,8 @@ def main() -> int:
         order = json.loads(line)
         if "make" in order:
             shape = Shape(**order["shape"])
-            tell(f"generating {shape.rows:,} ranked rows: {shape.name}")
-            make(Path(order["make"]), shape)
+            tell(f"generating {shape.rows:,} rows: {shape.name}")
+            (make_labels if shape.form == "labels" else make)(Path(order["make"]), shape)
         else:
             tell(f"checking {Path(order['check']).name} with the Polars query")
             numbers = measure(Path(order["check"]))
@@ -63,6 +64,15 @@ def make(folder: Path, shape: Shape) -> None:
         }
         (log / "facts.json").write_text(json.dumps(facts) + "\n")
         shutil.move(log, folder)
+
+
+def make_labels(folder: Path, shape: Shape) -> None:
+    """Impressions with their facts beside them."""
+    folder.mkdir(parents=True)
+    file = folder / "labels.parquet"
+    labels.make(file, 1, str(shape.rows), "float32", str(shape.seed))
+    facts = {"pairs": 0, "megabytes": file.stat().st_size / 1e6}
+    (folder / "facts.json").write_text(json.dumps(facts) + "\n")
 
 
 def add_heavy_user(log: Path, shape: Shape) -> None:

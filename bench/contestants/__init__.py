@@ -34,6 +34,7 @@ CONTESTANTS = {
     "evalkit_call": Contestant("evalkit, warm process", ("evalkit", "polars", "numba", "numpy")),
     "evalkit_parts": Contestant("evalkit, one model at a time", ("evalkit",)),
     "evalkit_segments": Contestant("evalkit, split and compared", ("evalkit",)),
+    "evalkit_labels": Contestant("evalkit, labels", ("evalkit",)),
     "evalkit_command": Contestant("evalkit, whole command", ("evalkit",)),
     "duckdb_query": Contestant("hand-written DuckDB", ("duckdb",)),
     "polars_query": Contestant("hand-written Polars", ("polars",)),

@@ -28,7 +28,6 @@ def prepare(
             name: section for name, section in more.items() if section is not None
         }
         report = evalkit.evaluate(truth, rankings, metrics=labels, threads=threads, **asked)
-        meta = report.meta
         return Answer(
             {
                 label if len(rankings) == 1 else f"{model}: {label}": report.value(
@@ -37,13 +36,19 @@ def prepare(
                 for model in rankings
                 for label in labels
             },
-            {
-                "seconds": meta.seconds,
-                "stages": dict(meta.stages),
-                "threads": meta.threads,
-                "source": str(evalkit.__file__),
-            },
+            notes_of(report),
             lambda: digest_report(report.to_json()),
         )
 
     return call
+
+
+def notes_of(report: evalkit.Report) -> dict[str, object]:
+    """What a report says of its own run, and whose code made it."""
+    meta = report.meta
+    return {
+        "seconds": meta.seconds,
+        "stages": dict(meta.stages),
+        "threads": meta.threads,
+        "source": str(evalkit.__file__),
+    }
