@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from labels import METRICS
+
 import evalkit
 from contestants import Answer, Call
 from contestants.evalkit_call import notes_of
 from harness import digest_report
-from labels import METRICS
 
 
 def prepare(log: Path, labels: Sequence[str], threads: int) -> Call:
