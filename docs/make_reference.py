@@ -23,7 +23,8 @@ import evalkit
 from evalkit.cli.app import app
 from evalkit.cli.codes import all_codes
 from evalkit.config import config_schema
-from evalkit.formats import FORMATS
+from evalkit.formats import FILES as FORMS
+from evalkit.formats import file_of
 from evalkit.history import TABLES, query
 from evalkit.metrics import FOLDERS, Metric, Parameter, registry_of
 from evalkit.report import entries
@@ -337,7 +338,7 @@ def code_lines() -> Iterator[str]:
 def file_lines() -> Iterator[str]:
     yield "# Files and columns"
     yield "A run is one folder, `runs/RUN_ID/`, written whole or not at all."
-    made_by = {each.file: name for name, each in FORMATS.items() if each.file}
+    made_by = {file_of(name): name for name in FORMS}
     yield table(
         "file|written where `formats` has|holds",
         ([code(file), code(made_by.get(file, "")), text] for file, text in FILES.items()),

@@ -1,47 +1,54 @@
-"""The forms of a report: name, file in a run's directory, and what makes its text. The one list."""
+"""The forms of a report: the files of `report/forms`, and what is shown or no text.
 
+Names are known without importing a file, so that the command line lists them at once.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Literal
+
+_FOLDER = Path(__file__).parent / "report" / "forms"
+_MODULES = {each.name.removesuffix("_"): each.name for each in iter_modules([str(_FOLDER)])}
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
-    """One form of a report.
+class Form:
+    """A form that is text in a file: `FORM` of a file of `evalkit/report/forms`, which names it.
 
     Args:
-        file: in a run's directory; empty of what is only shown.
-        renderer: module of `evalkit/report`, and its function that makes the text of a report;
-            loaded when it is called. Empty of what is no text.
+        file: in a run's directory.
+        render: the text of a report, ending in a newline.
+        is_filed: whether it has the labels, and the names beside them; shown names by default.
     """
 
     file: str
-    renderer: str
-
-    def render(self, report: object, **options: object) -> str:
-        """The report as text, ending in a newline."""
-        module, _, name = self.renderer.partition(":")
-        return str(getattr(import_module(f"evalkit.report.{module}"), name)(report, **options))
+    render: Callable[..., str]
+    is_filed: bool = False
 
 
-FORMATS = {
-    "screen": Format("", "screen:render_screen"),
-    "table": Format("", "terminal:render_table"),
-    "json": Format("report.json", "json_:render_json"),
-    "parquet": Format("metrics.parquet", ""),
-    "csv": Format("metrics.csv", "csv_:render_csv"),
-    "markdown": Format("report.md", "markdown:render_markdown"),
-    "html": Format("report.html", "html:render_html"),
-    "latex": Format("report.tex", "latex:render_latex"),
-}
-TEXTS = tuple(name for name, each in FORMATS.items() if each.renderer)
 ON_TERMINALS = ("screen", "table")
-AS_FILED = ("json", "csv")  # which have the labels, and the names beside them
-FILES = tuple(name for name, each in FORMATS.items() if each.file)
+TEXTS = (*ON_TERMINALS, *_MODULES)
+FILES = (*_MODULES, "parquet")
+FORMATS = (*TEXTS, "parquet")
+
+
+def form_of(name: str) -> Form:
+    """The form of one of `evalkit/report/forms`, whose file is loaded."""
+    form: Form = import_module(f"evalkit.report.forms.{_MODULES[name]}").FORM
+    return form
+
+
+def file_of(name: str) -> str:
+    """In a run's directory, of one of `FILES`."""
+    return "metrics.parquet" if name == "parquet" else form_of(name).file
+
 
 if TYPE_CHECKING:
     AnyForm = str
     TextForm = str
     FileForm = str
 else:  # what config and command line take
-    AnyForm, TextForm, FileForm = Literal[tuple(FORMATS)], Literal[TEXTS], Literal[FILES]
+    AnyForm, TextForm, FileForm = Literal[FORMATS], Literal[TEXTS], Literal[FILES]

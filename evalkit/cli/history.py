@@ -223,7 +223,7 @@ def query_runs(
         import csv
         from io import StringIO
 
-        from evalkit.report.csv_ import safe_cell
+        from evalkit.report.forms.csv_ import safe_cell
 
         text = StringIO()
         writer = csv.writer(text, lineterminator="\n")

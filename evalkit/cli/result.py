@@ -153,7 +153,7 @@ def _show(done: "Done", format: str, *, summary: bool) -> int:
 
     In any other format stdout holds that one document, and the rest goes to stderr.
     """
-    from evalkit.formats import FORMATS, ON_TERMINALS
+    from evalkit.formats import ON_TERMINALS, file_of
     from evalkit.report import render, written_forms
     from evalkit.report.verdict import summarize, verdict_of
 
@@ -186,7 +186,7 @@ def _show(done: "Done", format: str, *, summary: bool) -> int:
         follow(str(done.ahead))
     if path is not None and not summary:
         if is_shown and "html" in written_forms(report):
-            follow(f"page: {path}/{FORMATS['html'].file}")
+            follow(f"page: {path}/{file_of('html')}")
         follow(f"report: {path}")
         follow(f"verdict: {verdict}")
     for gate in report.gates:

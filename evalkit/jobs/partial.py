@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from evalkit import gates, street
+from evalkit import street
 from evalkit.config import Config, load_config
 from evalkit.errors import RequestError
 from evalkit.partials import MOST_SHARES, is_partial
@@ -90,11 +90,19 @@ def write_partial(
         sample=sample,
         threads=threads,
         memory_limit=memory_limit,
-        per_user=per_user or config.output.per_user or bool(gates.needs_values(config)),
+        per_user=per_user or config.output.per_user or _gates_need_values(config),
         progress=progress,
         opened=opened,
     )
     partial.write(path)
+
+
+def _gates_need_values(config: Config) -> bool:
+    if not config.gates:
+        return False
+    from evalkit.gates import needs_values  # with all that reads past runs
+
+    return bool(needs_values(config))
 
 
 def partial(

@@ -1,9 +1,10 @@
 """A report in one of its forms, as text or as a file."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from evalkit.errors import RequestError, nearest
-from evalkit.formats import AS_FILED, FORMATS, ON_TERMINALS, TEXTS
+from evalkit.formats import FILES, ON_TERMINALS, TEXTS, file_of, form_of
 from evalkit.report.parquet import write_metrics_parquet
 from evalkit.report.record import Report
 from evalkit.report.shown import as_shown
@@ -21,10 +22,18 @@ def render(report: Report, format: str, *, width: int | None = None, color: bool
         RequestError: `format` is none of `TEXTS` [unknown-format].
     """
     check_format(format, TEXTS)
-    shown = report if format in AS_FILED else as_shown(report)
     if format in ON_TERMINALS:
-        return FORMATS[format].render(shown, width=80 if width is None else width, color=color)
-    return FORMATS[format].render(shown)
+        columns = 80 if width is None else width
+        return _on_terminal(format)(as_shown(report), width=columns, color=color)
+    form = form_of(format)
+    return form.render(report if form.is_filed else as_shown(report))
+
+
+def _on_terminal(format: str) -> Callable[..., str]:
+    from evalkit.report.screen import render_screen
+    from evalkit.report.terminal import render_table
+
+    return render_screen if format == "screen" else render_table
 
 
 def save(report: Report, file: Path) -> Path:
@@ -33,8 +42,7 @@ def save(report: Report, file: Path) -> Path:
     Raises:
         RequestError: no form has such an ending [unknown-format].
     """
-    endings = {Path(each.file).suffix: name for name, each in FORMATS.items() if each.file}
-    endings |= {".json": "json", ".parquet": "parquet"}
+    endings = {Path(file_of(name)).suffix: name for name in FILES}
     form = endings.get(file.suffix.lower())
     if form is None:
         raise RequestError(

@@ -11,7 +11,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from evalkit.errors import MachineError, RequestError
-from evalkit.formats import FILES, FORMATS, TEXTS
+from evalkit.formats import FILES, TEXTS, file_of
 from evalkit.report import PerUser, Report, check_format, render
 from evalkit.report.json_ import dump_line
 from evalkit.report.verdict import verdict_of
@@ -153,8 +153,7 @@ def _fill(
     """Write every file into `parts`, the manifest last, and read each one back."""
     written = {REPORT: write(parts / REPORT, report.to_json().encode())}
     for name in FILES:
-        file = FORMATS[name].file
-        if name not in formats or file in written:
+        if name not in formats or (file := file_of(name)) in written:
             continue
         if name in TEXTS:
             text = render(report, name)

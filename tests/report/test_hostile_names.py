@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from evalkit.cli import console
 from evalkit.report import Report, render
-from evalkit.report.csv_ import safe_cell
+from evalkit.report.forms.csv_ import safe_cell
 from evalkit.report.json_ import dump_line
 from evalkit.report.verdict import render_prometheus
 

@@ -3,6 +3,7 @@
 import re
 
 from evalkit.errors import clean
+from evalkit.formats import Form
 from evalkit.report.comparisons import further_columns, show_p
 from evalkit.report.findings import (
     HEAD,
@@ -136,3 +137,6 @@ def _group_lines(group: Group) -> list[str]:
 
 def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
+
+
+FORM = Form("report.md", render_markdown)

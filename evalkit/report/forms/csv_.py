@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from io import StringIO
 
+from evalkit.formats import Form
 from evalkit.report.parquet import COLUMNS, TEXT, tidy_columns
 from evalkit.report.record import Report, readable
 
@@ -47,3 +48,6 @@ def safe_cell(value: str | int | float | None) -> str:
         text = _CONTROLS.sub("\ufffd", readable(value))
         return f"'{text}" if text.startswith(FORMULA) else text
     return "" if value is None else repr(value)
+
+
+FORM = Form("metrics.csv", render_csv, is_filed=True)

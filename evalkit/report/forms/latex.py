@@ -4,6 +4,7 @@ import math
 import re
 
 from evalkit.errors import clean
+from evalkit.formats import Form
 from evalkit.report.comparisons import how_corrected
 from evalkit.report.findings import HEAD, MOST_ON_PAPER, NOTE, TITLE, Found, found_by_pair
 from evalkit.report.record import Report
@@ -103,3 +104,6 @@ def _column(group: Group, label: str, marked: set[tuple[str, str]]) -> list[str]
         text = rf"\textbf{{{text}}}" if model in best else text
         cells.append(text + (r"$^{\dagger}$" if (model, label) in marked else ""))
     return cells
+
+
+FORM = Form("report.tex", render_latex)

@@ -1,0 +1,144 @@
+"""A form of the report, a rating metric and a label metric are one new file each, and no edit."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import evalkit
+
+FORM = '''
+"""report.adoc: for AsciiDoc."""
+
+from evalkit.formats import Form
+from evalkit.report.record import Report
+
+
+def render_asciidoc(report: Report) -> str:
+    """A title, and a line for each number."""
+    lines = [f"* {each.model} {each.metric}: {each.value}" for each in report.estimates]
+    return "\\n".join([f"= {report.name}", *lines, ""])
+
+
+FORM = Form("report.adoc", render_asciidoc)
+'''
+
+RATING = '''
+"""Mean fourth power of errors."""
+
+import math
+
+from evalkit.metrics import ROWS, kernel, of_sums, over_rows_or_users, rating_metric, ratio
+
+
+def fourth_power(ratings, predictions):
+    """The fourth power of each error."""
+    return (predictions - ratings) ** 4
+
+
+@rating_metric(
+    name="M4E",
+    summary="Mean fourth power of errors.",
+    formula="mean of (prediction - rating)^4",
+    latex=r"\\frac{1}{n} \\sum (\\hat r - r)^4",
+    source="Somebody 2026, A metric of our own",
+    bounds=(0.0, math.inf),
+    undefined="without a predicted pair",
+    parameters=(over_rows_or_users(),),
+    higher_is_better=False,
+    over_rows=of_sums(fourth_power, ROWS, by=ratio),
+)
+@kernel(allocates=False)
+def m4e(starts, ratings, predictions, over, out):
+    """Mean fourth power of errors of each group."""
+    for group in range(out.size):
+        total = 0.0
+        for row in range(starts[group], starts[group + 1]):
+            total += (predictions[row] - ratings[row]) ** 4
+        n = starts[group + 1] - starts[group]
+        out[group] = total / n if n > 0 else math.nan
+'''
+
+LABEL = '''
+"""Mean distance of scores from labels."""
+
+from evalkit.metrics import kernel, label_metric, over_rows_or_groups
+
+
+@label_metric(
+    name="distance",
+    summary="Mean distance of score and label.",
+    formula="mean of |s - y|",
+    latex=r"\\frac{1}{n} \\sum |s - y|",
+    source="Somebody 2026, A metric of our own",
+    bounds=(0.0, 1.0),
+    undefined="without rows",
+    parameters=over_rows_or_groups(),
+    higher_is_better=False,
+    is_loss=True,
+    of_probabilities=True,
+)
+@kernel(allocates=False)
+def distance(scores, labels, losses):
+    """|score - label| of each row."""
+    for row in range(losses.size):
+        losses[row] = abs(scores[row] - (1.0 if labels[row] != 0 else 0.0))
+'''
+
+RATINGS = pl.DataFrame(
+    {"user": [1, 1, 2], "item": [1, 2, 1], "rating": [1.0, 2.0, 3.0], "prediction": [1.0, 3.0, 5.0]}
+)
+LABELS = pl.DataFrame(
+    {"user": [1, 1, 2], "item": [1, 2, 1], "score": [0.5, 1.0, 0.0], "label": [1, 1, 0]}
+)
+
+
+@pytest.fixture
+def house(tmp_path):
+    """evalkit with three files that its makers have not seen, and a folder with two tables."""
+    ours = Path(evalkit.__file__).parent
+    copy = tmp_path / "copy" / "evalkit"
+    shutil.copytree(ours, copy, ignore=shutil.ignore_patterns("__pycache__", "changes"))
+    (copy / "report" / "forms" / "asciidoc.py").write_text(FORM.lstrip())
+    (copy / "metrics" / "ratings" / "m4e.py").write_text(RATING.lstrip())
+    (copy / "metrics" / "labels" / "distance.py").write_text(LABEL.lstrip())
+    for name, frame in (("ratings", RATINGS), ("labels", LABELS)):
+        frame.write_parquet(tmp_path / f"{name}.parquet")
+    return tmp_path
+
+
+def ask(house: Path, *arguments: str) -> str:
+    """What a command of the copy prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "evalkit", *arguments],
+        cwd=house,
+        env={**os.environ, "PYTHONPATH": str(house / "copy")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("kind", "metric", "value"), [("ratings", "M4E", 17 / 3), ("labels", "distance", 0.5 / 3)]
+)
+def test_a_file_of_a_newcomer_is_seen_at_config_command_and_run_directory(
+    house, kind, metric, value
+):
+    """By hand: (0 + 1 + 16) / 3 of the ratings, (0.5 + 0 + 0) / 3 of the labels."""
+    (house / "job.toml").write_text(
+        f'name = "job"\nmetrics.names = ["{metric}"]\noutput.formats = ["asciidoc"]\n'
+        f'[[{kind}]]\nmodel = "m"\npath = "{kind}.parquet"\n'
+    )
+    text = f"= job\n* m {metric}: {value}\n"
+
+    assert ask(house, "run", "job.toml", "--format", "asciidoc", "--quiet").startswith(text)
+    assert (house / "runs" / "latest" / "report.adoc").read_text() == text
+    assert ask(house, "report", "last", "--format", "asciidoc") == text
+    assert "asciidoc" in ask(house, "report", "--help")
+    assert f"{metric}" in ask(house, "explain", metric)
