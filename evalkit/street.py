@@ -1,4 +1,4 @@
-"""The whole street on one screen: a config is run, or its shares are measured and concluded."""
+"""The whole street on one screen: config, tables, shares measured and merged, report."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

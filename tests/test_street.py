@@ -94,6 +94,18 @@ def test_every_module_has_a_line_in_the_table_of_rooms():
     assert [*listed, "__main__"] == [*stages()]
 
 
+@pytest.mark.parametrize(
+    ("room", "told"), re.findall(r"^\| `(\w+)` \| (.*) \|$", PAGE, re.MULTILINE)
+)
+def test_a_room_says_of_itself_what_the_page_says(room, told):
+    folder = PACKAGE / room
+    file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+    docstring = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    first = " ".join(docstring.split("\n\n")[0].split())
+
+    assert first.lower() == f"{told.lower()}."
+
+
 @pytest.mark.parametrize("file", FILES, ids=module_of)
 def test_imports_point_left(file):
     places, here = stages(), stage_of(module_of(file))

@@ -1,1 +1,1 @@
-"""From exact sums to what a report says: intervals, tests, verdicts."""
+"""From exact sums to what a report says: values with intervals, and comparisons of models."""

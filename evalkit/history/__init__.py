@@ -1,4 +1,4 @@
-"""Past runs: found by name, listed, queried, tagged, pruned. The directories are the truth."""
+"""Past runs: found by name, listed, tagged, compared user by user, explained, pruned."""
 
 from evalkit.history._find import (
     find_named,

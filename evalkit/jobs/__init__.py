@@ -1,1 +1,1 @@
-"""Jobs: the lock, the work, the run's directory; what a scheduler calls, and a person."""
+"""Jobs: the lock, the work, the run's directory; `evalkit check`; runs in trackers."""

@@ -1,1 +1,1 @@
-"""What is seen of every block of users beside sums: histograms, curves, draws, clusters."""
+"""What is seen of every block beside sums: histograms, curves, draws, weights and clusters."""

@@ -1,4 +1,4 @@
-"""Metrics: one file each, kernel and declaration. Nothing else is edited to add one.
+"""Metrics: one file each, in a folder for each kind. Nothing else is edited to add one.
 
 A metric file, whole (`evalkit metrics` lists it, `evalkit explain` explains it, reports carry it):
 

@@ -1,4 +1,4 @@
-"""The truth: what the rankings of a run are held against, read from the interactions.
+"""The truth: read from the interactions, items by user in one array, a hash table to find users.
 
 `_read` reads interactions and drops repeats by policy; `_rows` gathers what was read; `_build`
 groups it: items by user in one compressed array, filters to pass items over; `_table` is the hash
