@@ -15,7 +15,7 @@ from evalkit.kernels import kernel
 from evalkit.lists._codes import Codes, ItemCodes, find_key
 from evalkit.lists._facts import ItemFacts
 from evalkit.lists._first_rows import find_first_rows
-from evalkit.lists._popularity import Popularity, count_popularity
+from evalkit.lists._popularity import Popularity, PopularityCounter
 from evalkit.lists._table import ItemTable, read_items
 from evalkit.metrics import Beside, Items, Lists, Request, Values, measure_lists, needs_of
 from evalkit.sources import Table
@@ -69,16 +69,20 @@ class ListWork:
         Args:
             items: their table, its section of the config, and the names of its groups.
         """
-        users, item_plan = plans
-        work = cls(tuple(requests), ItemCodes(item_plan))
+        work = cls(tuple(requests), ItemCodes(plans[1]))
         if items is not None:
             table, section, groups = items
             work.table = read_items(table, section, work.codes, groups)
-        if train is not None and work.needs & {"train", "history"}:
-            work.popularity = count_popularity(train, users, work.codes)
-            if any(dict(each.parameters).get("head") == "first" for each in requests):
-                work.first_rows = find_first_rows(train, work.codes)
+        if train is not None and any(
+            dict(each.parameters).get("head") == "first" for each in requests
+        ):
+            work.first_rows = find_first_rows(train, work.codes)
         return work
+
+    def popularity_counter(self) -> PopularityCounter | None:
+        """What is shown the training log while it is read a first time, where somebody asks."""
+        asks = self.popularity is None and self.needs & {"train", "history"}
+        return PopularityCounter(self.codes) if asks else None
 
     @property
     def depth(self) -> int | None:

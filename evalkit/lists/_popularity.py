@@ -1,6 +1,5 @@
 """How many users of the training log have each item."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,11 +33,6 @@ class Popularity:
     rows: Counts = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     n_users: int = 0
 
-    def make_room(self, n_items: int) -> None:
-        """Hold so many items."""
-        room = n_items - self.rows.size
-        self.users, self.rows = np.pad(self.users, (0, room)), np.pad(self.rows, (0, room))
-
 
 @kernel(allocates=False)
 def find_runs(keys, begins):  # type: ignore[no-untyped-def]
@@ -52,15 +46,16 @@ def find_runs(keys, begins):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def count_rows(table, items, begins, first_owner, start, last, n_users, n_rows):  # type: ignore[no-untyped-def]
-    """Count rows, and users of each item, of users whose rows lie together.
+def count_rows(table, items, begins, first_owner, start, owned, again):  # type: ignore[no-untyped-def]
+    """Count users of each item, and what they have of it again, of users whose rows lie together.
 
     Args:
         items: keys.
         begins: int64[n_runs + 1], the first row of each run of one user.
         first_owner: a number of the first run's user; the next ones follow.
         start: the first row to be counted.
-        last: int64[n_items], the user whom each item was met with last.
+        owned: int64[n_items, 2], the user whom each item was met with last, and how many had it.
+        again: int64[n_items].
 
     Gives the first row whose item `table` lacks; behind the last one where it has all.
     """
@@ -70,46 +65,53 @@ def count_rows(table, items, begins, first_owner, start, last, n_users, n_rows):
             item = find_key(table, items[row])
             if item < 0:
                 return row
-            n_rows[item] += 1
-            n_users[item] += last[item] != owner
-            last[item] = owner
+            if owned[item, 0] == owner:
+                again[item] += 1
+            else:
+                owned[item, 0] = owner
+                owned[item, 1] += 1
     return items.size
 
 
-def count_popularity(table: Table, users: IdPlan, items: ItemCodes) -> Popularity:
-    """Read the training log once; twice where the rows of a user lie apart."""
-    try:
-        return _count_in_order(table, users, items)
-    except _ScatteredError:
-        return _count_scattered(table, users, items)
+class PopularityCounter:
+    """Counts users of each item while somebody reads the training log."""
 
+    def __init__(self, items: ItemCodes) -> None:
+        self._items, self._owners, self._is_scattered = items, _Owners(), False
+        self._owned, self._again = np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64)
 
-def _batches(table: Table, plan: IdPlan, items: ItemCodes) -> Iterator[pl.DataFrame]:
-    """Rows with keys of their users and items."""
-    with reading(table):
-        columns = [plan.key().alias(USER_KEY), *items.plan.select(ITEM_KEY)]
-        for batch in table.stream(columns, most=BATCH_ROWS):
-            if (rows := batch.drop_nulls([USER_KEY, ITEM_KEY])).height:
-                yield rows
+    def add(self, rows: pl.DataFrame) -> None:
+        """Take the next rows, which have keys of users and items."""
+        if rows.height and not self._is_scattered:
+            try:
+                self._add(rows)
+            except _ScatteredError:
+                self._is_scattered = True
 
+    def finish(self, table: Table, users: IdPlan) -> Popularity:
+        """What was counted; the log is read again where the rows of a user lie apart."""
+        try:
+            n_users = self._owners.check()
+        except _ScatteredError:
+            self._is_scattered = True
+        if self._is_scattered:
+            return _count_scattered(table, users, self._items)
+        own = np.ascontiguousarray(self._owned[:, 1])
+        return Popularity(own, own + self._again, n_users)
 
-def _count_in_order(table: Table, plan: IdPlan, items: ItemCodes) -> Popularity:
-    found, owners = Popularity(), _Owners()
-    last = np.zeros(0, dtype=np.int64)
-    for rows in _batches(table, plan, items):
-        begins, first = owners.runs_of(as_keys(rows[USER_KEY]))
-        keys, row = as_keys(rows[ITEM_KEY]), 0
+    def _add(self, rows: pl.DataFrame) -> None:
+        items, row = self._items, 0
+        begins, first = self._owners.runs_of(as_keys(rows[USER_KEY]))
+        keys = as_keys(rows[ITEM_KEY])
         if items.plan.hashed:  # ids are held against those that are known
             items.codes_of_rows(rows)
         while row < keys.size:
-            last = np.pad(last, (0, items.n - last.size))
-            found.make_room(items.n)
-            counters = last, found.users, found.rows
-            row = count_rows(items.table, keys, begins, first, row, *counters)
+            if room := items.n - self._again.size:
+                self._again = np.pad(self._again, (0, room))
+                self._owned = np.pad(self._owned, ((0, room), (0, 0)))
+            row = count_rows(items.table, keys, begins, first, row, self._owned, self._again)
             if row < keys.size:
                 items.codes_of_keys(keys[row:])
-    found.n_users = owners.check()
-    return found
 
 
 class _Owners:
@@ -151,17 +153,19 @@ class _Owners:
 
 
 def _count_scattered(table: Table, plan: IdPlan, items: ItemCodes) -> Popularity:
-    users, found = KeyCodes(), Popularity()
+    users, rows = KeyCodes(), np.zeros(0, dtype=np.int64)
     pairs: list[Keys] = []
-    for rows in _batches(table, plan, items):
-        owners = users.codes_of(as_keys(rows[USER_KEY])).astype(np.uint64)
-        codes = items.codes_of_rows(rows)
-        found.make_room(items.n)
-        found.rows += np.bincount(codes, minlength=items.n)
-        pairs.append(np.unique((owners << np.uint64(32)) | codes.astype(np.uint64)))
-    count_distinct(_sorted(pairs), found.users)
-    found.n_users = users.n
-    return found
+    with reading(table):
+        columns = [plan.key().alias(USER_KEY), *items.plan.select(ITEM_KEY)]
+        for batch in table.stream(columns, most=BATCH_ROWS):
+            known = batch.drop_nulls([USER_KEY, ITEM_KEY])
+            owners = users.codes_of(as_keys(known[USER_KEY])).astype(np.uint64)
+            codes = items.codes_of_rows(known)
+            rows = np.pad(rows, (0, items.n - rows.size)) + np.bincount(codes, minlength=items.n)
+            pairs.append(np.unique((owners << np.uint64(32)) | codes.astype(np.uint64)))
+    n_users = np.zeros_like(rows)
+    count_distinct(_sorted(pairs), n_users)
+    return Popularity(n_users, rows, users.n)
 
 
 def _sorted(parts: list[Keys]) -> Keys:

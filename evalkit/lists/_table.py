@@ -106,9 +106,10 @@ def read_items(
         message = f"{frame[ITEM_KEY].null_count():,} rows of the items have no item"
         hint = 'where = "item is not null" under [items]'
         raise DataError(message, code="null-id", at=table.at, hint=hint)
-    frame = frame.unique(maintain_order=True)
-    if frame[ITEM_KEY].n_unique() < frame.height:
-        _refuse_copies(frame, table, codes)
+    if (n_items := frame[ITEM_KEY].n_unique()) < frame.height:
+        frame = frame.unique(maintain_order=True)
+        if n_items < frame.height:
+            _refuse_copies(frame, table, codes)
     if not frame.height:
         hint = "it holds all items that there are: look at path and where under [items]"
         raise DataError("the items have no rows", code="empty-input", at=table.at, hint=hint)
@@ -176,15 +177,16 @@ def _vectors(
         has = ~frame.select(pl.all_horizontal(pl.col(names).is_null())).to_series().to_numpy()
         flat = frame.filter(pl.Series(has)).select(pl.concat_list(names).explode()).to_series()
         width = len(names)
-    dtype = np.float32 if flat.dtype == pl.Float32 else np.float64
-    numbers = flat.cast(pl.Float64).fill_null(np.nan).to_numpy().astype(dtype)
+    if flat.dtype != pl.Float32:
+        flat = flat.cast(pl.Float64)
+    numbers = flat.fill_null(np.nan).to_numpy()
     if not np.isfinite(numbers).all():
         bad = int((~np.isfinite(numbers.reshape(-1, max(width, 1))).all(axis=1)).sum())
         message = f"vectors of {bad:,} items have a null, NaN or infinity"
         raise DataError(
             message, code="bad-vector", at=table.at, hint="leave such items without one"
         )
-    rows = np.zeros((frame.height, width), dtype=dtype)
+    rows = np.zeros((frame.height, width), dtype=numbers.dtype)
     rows[has] = numbers.reshape(-1, width) if width else rows[has]
     return rows, has
 

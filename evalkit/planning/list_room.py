@@ -90,14 +90,13 @@ class ListRoom:
 
     Args:
         fixed: whatever the shares; `counted`: of what a share leaves behind, twice in passes.
-        first: before the truth is read, above `fixed`; `last`: when all users have been measured.
+        last: above `fixed`, when all users have been measured.
         measured: above `fixed` and what a share holds, when no row is on its way.
         share: of all users together, which a share holds its part of.
     """
 
     fixed: float = 0.0
     counted: float = 0.0
-    first: float = 0.0
     measured: float = 0.0
     last: float = 0.0
     share: float = 0.0
@@ -116,10 +115,10 @@ class ListRoom:
         n_numbers = sizes.n_models + 3 * sizes.n_pairs
         fixed = n * (ITEM_CODE + ITEM_BESIDE + 2 * sizes.text + VALUE_COPIES * sizes.beside)
         on_the_way = n * sizes.threads * (COUNTER + COUNTERS_AT_ONCE * of_item) * bool(asked.width)
-        first = 0.0
+        of_train = 0.0
         if asked.has_train:
             apart = PAIR * sizes.n_train + OWNER * sizes.n_train_users
-            first = READ + (OWNER_IN_ORDER * sizes.n_train_users if sizes.in_order else apart)
+            of_train = READ + (OWNER_IN_ORDER * sizes.n_train_users if sizes.in_order else apart)
         lists = sizes.n_models if holds_all else 1
         share = sizes.n_users * lists * (SHOWN * asked.depth + OF_USER)
         share += sizes.n_users * sizes.n_apart * STRENGTH * asked.depth
@@ -128,9 +127,8 @@ class ListRoom:
         if asked.has_relevant:
             share += OF_USER * sizes.n_users
         counted = sizes.n_models * ((of_item + SHOWN) * entries * bool(asked.width) + sampled)
-        return cls(
-            fixed, counted, first, max(on_the_way, moved), moved + influences * n_numbers, share
-        )
+        measured = max(of_train, on_the_way, moved)
+        return cls(fixed, counted, measured, moved + influences * n_numbers, share)
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,7 @@ def _bound(tables: Tables, asked: Asked, n_items: float | None) -> int:
     n_segments = sum(map(_most_segments, tables.segments))
     sums = _sums(n_models, n_segments, asked) if tables.segments else 0
     held = asked.sample * (rows * truth + train + room.share) + made.kept + made.first + lists
-    whole = room.fixed + room.counted + max(room.first, held + room.measured, room.last)
+    whole = room.fixed + room.counted + max(held + room.measured, room.last)
     return with_noise(at_rest() + COMPILING + streamed + whole + sums)
 
 
@@ -364,8 +364,7 @@ class _Needs:
             self.shown.measured,
         )
         shown = self.shown.fixed + self.shown.counted * min(2, n_shares)
-        phases = self.shown.first, held + self.made.kept, self.shown.last + self.made.kept
-        return self.fixed + shown + max(phases)
+        return self.fixed + shown + self.made.kept + max(held, self.shown.last)
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,10 +92,18 @@ def _train_of(
     table, policies = job.tables.train, job.config.policies
     if table is None:
         return None
+    counter = None if job.lists is None else job.lists.popularity_counter()
     with sums.faults.step(TRAIN):
         train = build_train(
-            table, truth, null_ids=policies.null_ids, threads=job.threads, share=share
+            table,
+            truth,
+            null_ids=policies.null_ids,
+            threads=job.threads,
+            share=share,
+            watch=None if counter is None else counter.add,
         )
+    if counter is not None and job.lists is not None:
+        job.lists.popularity = counter.finish(table, job.plans[0])
     sums.train_rows = train.rows
     sums.truth.add_in_train(count_in_train(truth, train, threads=job.threads))
     job.clock.stop("train")

@@ -453,43 +453,74 @@ class Train:
 
 
 def build_train(
-    table: Table, truth: Truth, *, null_ids: str, threads: int, share: Share | None = None
+    table: Table,
+    truth: Truth,
+    *,
+    null_ids: str,
+    threads: int,
+    share: Share | None = None,
+    watch: Callable[[pl.DataFrame], None] | None = None,
 ) -> Train:
     """Read the training log; rows of users that the truth lacks are passed over.
 
     All rows, and those without ids, are counted with the first share of the users.
 
+    Args:
+        watch: is shown all rows with ids, in their order.
     Raises:
         DataError: rows without ids, where the policy forbids them [null-id].
         KeyCollisionError: two ids share a key.
     """
     columns = [*truth.user_plan.select(USER_KEY), *truth.item_plan.select(ITEM_KEY)]
-    known_rows = PairRows(None)
+    room = table.n_rows_hint()
+    pairs = PairRows(room)
     distinct: list[pl.DataFrame] = []
     n_null = n_rows = 0
-    with reading(table):
+
+    def placed() -> Iterator[tuple[pl.DataFrame, int]]:
+        nonlocal n_null, n_rows
         for rows in table.stream(columns, most=BATCH_ROWS):
             kept, dropped = drop_null_ids(rows)
+            if watch is not None:
+                watch(kept)
             if share is None or share.is_first:
                 n_rows += rows.height
                 n_null += dropped
-            codes = truth.pairs.codes_of(as_keys(kept[USER_KEY]))
-            known, codes = kept.filter(pl.Series(codes >= 0)), codes[codes >= 0]
-            if truth.user_plan.hashed and not same_ids(
-                known.select(truth.user_plan.columns), truth.user_ids[codes]
-            ):
-                raise KeyCollisionError
-            users, items = as_keys(known[USER_KEY]), as_keys(known[ITEM_KEY])
-            known_rows.write(known_rows.place(known.height), users, items, None)
+            known = _known(kept, truth)
             if truth.item_plan.hashed:
                 distinct.append(known.select(ITEM_KEY, ITEM).unique())
+            yield known, pairs.place(known.height)
+
+    def write(placed: tuple[pl.DataFrame, int]) -> None:
+        known, begin = placed
+        pairs.write(begin, as_keys(known[USER_KEY]), as_keys(known[ITEM_KEY]), None)
+
+    with reading(table):  # arrays that may still grow are written by one thread
+        for _ in ordered_map(write, placed(), threads=threads if room else 1):
+            pass
     if n_null and null_ids == "error":
         raise null_id_error("training log", n_null, table.at)
-    seen, _ = build_user_items(known_rows, threads=threads)
+    seen, _ = build_user_items(pairs, threads=threads)
     item_keys, item_ids = _NO_KEYS, _NO_IDS
     if distinct:
         item_keys, item_ids = distinct_items(pl.concat(distinct))
     return Train(seen, item_keys, item_ids, n_rows)
+
+
+def _known(rows: pl.DataFrame, truth: Truth) -> pl.DataFrame:
+    """The rows of users that the truth has.
+
+    Raises:
+        KeyCollisionError: two users share a key.
+    """
+    codes = truth.codes_of(as_keys(rows[USER_KEY]))
+    if (codes < 0).any():
+        rows, codes = rows.filter(pl.Series(codes >= 0)), codes[codes >= 0]
+    if truth.user_plan.hashed and not same_ids(
+        rows.select(truth.user_plan.columns), truth.user_ids[codes]
+    ):
+        raise KeyCollisionError
+    return rows
 
 
 def count_in_train(truth: Truth, train: Train, *, threads: int) -> int:

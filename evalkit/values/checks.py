@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+import numpy as np
 import polars as pl
 
 from evalkit.config import Config, Policies, policies_of
@@ -102,10 +103,11 @@ def unknown_users(
                 [plan.key().alias(USER_KEY), *plan.canonical()], most=BATCH_ROWS
             ):
                 users = rows.drop_nulls(USER_KEY)
-                users = users.filter(pl.col(USER_KEY).ne_missing(pl.col(USER_KEY).shift()))
-                users = users.filter(pl.Series(truth.codes_of(as_keys(users[USER_KEY])) < 0))
-                if users.height:
-                    kept, _ = choose_users(users.unique(USER_KEY), share, sample)
+                keys = as_keys(users[USER_KEY])
+                begins = np.append(True, keys[1:] != keys[:-1])[: keys.size].nonzero()[0]
+                strange = begins[truth.codes_of(keys[begins]) < 0]
+                if strange.size:
+                    kept, _ = choose_users(users[strange].unique(USER_KEY), share, sample)
                     found.append(kept)
     if not sum(each.height for each in found):
         return None

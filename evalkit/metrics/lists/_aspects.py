@@ -75,17 +75,21 @@ def lose(starts, codes, item, alpha, worth):
 
 
 @kernel(allocates=False)
-def next_best(relevant, user, starts, codes, wanted, worth, taken, text_order):
-    """The place of the relevant item of most gain; of equal ones the last id as text."""
-    first = relevant.starts[user]
-    best, most, last = -1, -1.0, -1
-    for place in range(relevant.lengths[user]):
-        if taken[place]:
+def next_best(items, starts, codes, wanted, worth, hopes, orders):
+    """The place of the item of most gain, of equal ones the last id as text; and the gain.
+
+    Args:
+        hopes: of each item the gain when it was looked at last, which only falls; -1: is taken.
+        orders: places of the ids as text.
+    """
+    best, most, last = -1, 0.0, np.int64(-1)
+    for place in range(items.size):
+        if hopes[place] < most:
             continue
-        item = relevant.items[first + place]
-        gain = gain_of(starts, codes, item, wanted, worth)
-        if gain > most or (gain == most and text_order[item] > last):
-            best, most, last = place, gain, text_order[item]
+        gain = gain_of(starts, codes, items[place], wanted, worth)
+        hopes[place] = gain
+        if gain > most or (gain == most and orders[place] > last):
+            best, most, last = place, gain, orders[place]
     return best, most
 
 
@@ -125,7 +129,7 @@ def measure(
         longest = max(longest, within[user, out.shape[1] - 1])
         most = max(most, relevant.lengths[user])
     gains, ordered = np.empty(longest), np.empty(longest)
-    taken = np.empty(most, dtype=np.bool_)
+    hopes, orders = np.empty(most), np.empty(most, dtype=np.int64)
     discounts = np.empty(max(longest, most) + 1)
     for rank in range(1, discounts.size):
         discounts[rank] = discounted(rank, discount)
@@ -134,11 +138,15 @@ def measure(
         wanted[:] = False
         worth[:] = 1.0
         best_worth[:] = 1.0
-        n_wanted, marks = 0, np.uint64(0)  # marks turn away most of what no relevant item is
-        for place in range(first, first + n_relevant):
-            marks |= mark_of(relevant.items[place])
-            taken[place - first] = False
-            for each in range(starts[relevant.items[place]], starts[relevant.items[place] + 1]):
+        n_wanted = 0
+        marks = more_marks = np.uint64(0)  # they turn away most of what no relevant item is
+        own = relevant.items[first : first + n_relevant]
+        for place in range(n_relevant):
+            item = own[place]
+            marks |= mark_of(item)
+            more_marks |= mark_of(item >> 6)
+            hopes[place], orders[place] = starts[item + 1] - starts[item], text_order[item]
+            for each in range(starts[item], starts[item + 1]):
                 n_wanted += not wanted[codes[each]]
                 wanted[codes[each]] = True
         begin, place, rank, n_best, total, best = lists.starts[user], 0, 0, 0, 0.0, 0.0
@@ -150,21 +158,23 @@ def measure(
                 if unknown == REMOVED and not beside.is_known[item]:
                     continue
                 is_hit = aspects == HISTORY
-                if not is_hit and marks & mark_of(item):
+                if not is_hit and marks & mark_of(item) and more_marks & mark_of(item >> 6):
                     is_hit = stands_in(relevant, user, item)
-                gains[rank] = gain_of(starts, codes, item, wanted, worth) if is_hit else 0.0
+                gains[rank] = 0.0
+                if is_hit:
+                    gains[rank] = gain_of(starts, codes, item, wanted, worth)
+                    total += gains[rank] * discounts[rank + 1]
                 if is_hit or penalty == SHOWN:
                     lose(starts, codes, item, alpha, worth)
                 rank += 1
-                total += gains[rank - 1] * discounts[rank]
             below = 1.0
             if ideal == GREEDY:
                 while n_best < min(cutoffs[column], n_relevant):
                     which, gain = next_best(
-                        relevant, user, starts, codes, wanted, best_worth, taken, text_order
+                        own, starts, codes, wanted, best_worth, hopes[:n_relevant], orders
                     )
-                    taken[which] = True
-                    lose(starts, codes, relevant.items[first + which], alpha, best_worth)
+                    hopes[which] = -1.0
+                    lose(starts, codes, own[which], alpha, best_worth)
                     n_best += 1
                     best += gain * discounts[n_best]
                 below = best

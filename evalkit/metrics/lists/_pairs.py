@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evalkit.metrics import choice, kernel, of_items
+from evalkit.metrics.lists._categories import sets
 
 COSINE, JACCARD, HAMMING, COSINE_GENRES, HAMMING_GENRES, COLUMNS, COLUMNS_GENRES = range(7)
 LEAVES, NO_RANK, UNLIKE = range(3)
 ZERO, EMPTY, UNDEFINED = 1, 2, 1
 OVER_PAIRS, OVER_N = 0, 1
-LANES = 8  # numbers that are worked on side by side
+MOST_SETS = 1024  # of genres, whose distances from each other are kept
 AXES = (
     choice(
         "distance",
@@ -59,7 +60,8 @@ class Features(NamedTuple):
 
     `state` int8[n_items]: -1 unknown, 0 a vector of zeros, 1 another one; `rows`, `norms`: vectors;
     `codes` int32[n_items, columns]: equal numbers of a column share a code, `first` of them the
-    code that its column begins with; `bits` uint64[n_items, words], `sizes`: genres.
+    code that its column begins with; `bits` uint64[n_items, words], `sizes`: genres; `sets`
+    uint32[n_items], which genres each has, and `apart` float64[n_sets, n_sets], their distances.
     """
 
     state: Any
@@ -69,6 +71,8 @@ class Features(NamedTuple):
     n_codes: int
     bits: Any
     sizes: Any
+    sets: Any
+    apart: Any
 
 
 def needs_of(values):
@@ -84,6 +88,7 @@ def features(values, items):
     rows, norms = np.zeros((0, 0)), np.zeros(0)
     bits, sizes = np.zeros((0, 0), dtype=np.uint64), np.zeros(0, dtype=np.int64)
     codes, n_codes = np.zeros((0, 0), dtype=np.int32), 0
+    own, apart = np.zeros(0, dtype=np.uint32), np.zeros((0, 0))
     state = np.where(items.is_listed, 1, -1).astype(np.int8)
     if distance in ("cosine", "hamming", "columns"):
         rows, norms = items.vectors.rows, items.vectors.norms
@@ -91,7 +96,9 @@ def features(values, items):
     else:
         bits = items.genres.bits
         sizes = np.diff(items.genres.starts).astype(np.int64)
-        if distance != "jaccard":
+        if distance == "jaccard":
+            own, apart = distances_of_sets(sets({"by": "genres"}, items))
+        else:
             rows = np.zeros((size, len(items.genres.names)))
             rows[np.repeat(np.arange(size), sizes), items.genres.codes] = 1.0
             norms = np.sqrt(sizes)
@@ -103,7 +110,21 @@ def features(values, items):
             columns.append(places + n_codes)
             n_codes += each.size
         codes = np.array(columns, dtype=np.int32).reshape(len(columns), size).T.copy()
-    return Features(state, rows, norms, codes, n_codes, bits, sizes)
+    return Features(state, rows, norms, codes, n_codes, bits, sizes, own, apart)
+
+
+def distances_of_sets(of_genres):
+    """Which set each item has, and the Jaccard distances of all sets; nothing where they are many.
+
+    Items share few sets of genres: a pair is looked up.
+    """
+    rows, sizes = of_genres.rows, of_genres.sizes
+    if not 0 < rows.shape[0] <= MOST_SETS:
+        return np.zeros(0, dtype=np.uint32), np.zeros((0, 0))
+    both = rows @ rows.T
+    either = np.add.outer(sizes, sizes) - both
+    apart = np.where(either > 0.0, 1.0 - both / np.maximum(either, 1.0), 0.0)
+    return of_genres.of_items.astype(np.uint32), apart
 
 
 def tables(values, beside):
@@ -146,61 +167,36 @@ def cosine(rows, norms, one, other):
     return total / (norms[one] * norms[other])
 
 
-class Room(NamedTuple):
-    """Of the known items of one list, up to a multiple of `LANES`.
-
-    `bits` uint64[words, n], `sizes`, `both` int32[n], `sums`; `far`: of each the sum of its
-    distances to those before it.
-    """
-
-    bits: Any
-    sizes: Any
-    both: Any
-    sums: Any
-    far: Any
+@kernel(allocates=False)
+def add_distances(some, one, others, sums):
+    """Add the Jaccard distances of an item to others; of sets, where their distances are kept."""
+    if some.apart.shape[0] > 0:
+        row = some.apart[one]
+        for each in range(sums.size):
+            sums[each] += row[others[each]]
+    else:
+        for each in range(sums.size):
+            sums[each] += jaccard_distance(some.bits, some.sizes, one, others[each])
 
 
 @kernel(allocates=False)
-def count_shared(adds, own, bits, both):
-    """How many bits of a word others have too, beside those of words before."""
-    for each in range(both.size):
-        before = both[each] if adds else np.int32(0)
-        both[each] = before + np.int32(count_bits(own & bits[each]))
-
-
-@kernel(allocates=False)
-def add_distances(own_size, sizes, both, sums):
-    """Add the Jaccard distance of a set to others."""
-    for each in range(sums.size):
-        shared = np.float64(both[each])
-        either = own_size + sizes[each] - shared
-        sums[each] += 1.0 - shared / either if either > 0.0 else 0.0
-
-
-@kernel(allocates=False)
-def fill_far(lists, user, stop, most, some, room):
-    """Fill `room.far` of the known items among the first places of a list.
+def fill_far(lists, user, stop, most, some, known, far):
+    """Fill `far` of the known items among the first places of a list.
 
     Args:
         most: known items that are looked at.
+        known: uint32, room for them.
+        far: of each the sum of its distances to those before it.
     """
     begin, n = lists.starts[user], 0
     for place in range(begin, begin + stop):
         item = lists.items[place]
         if some.state[item] >= 0 and n < most:
-            for word in range(room.bits.shape[0]):
-                room.bits[word, n] = some.bits[item, word]
-            room.sizes[n] = some.sizes[item]
+            known[n] = some.sets[item] if some.sets.size > 0 else np.uint32(item)
+            far[n] = 0.0
             n += 1
-    end = -(-n // LANES) * LANES
-    room.sums[:end] = 0.0
-    for one in range(n):
-        room.far[one] = room.sums[one]
-        rest = slice((one + 1) // LANES * LANES, end)  # sums of items before are written over
-        both = room.both[rest]
-        for word in range(room.bits.shape[0]):
-            count_shared(word > 0, room.bits[word, one], room.bits[word, rest], both)
-        add_distances(room.sizes[one], room.sizes[rest], both, room.sums[rest])
+    for each in range(n):
+        add_distances(some, known[each], known[each + 1 : n], far[each + 1 : n])
 
 
 @kernel(allocates=False)
@@ -235,19 +231,12 @@ def mean_distance(
     counts = np.zeros(some.n_codes, dtype=np.int64)
     is_cosine = distance in (COSINE, COSINE_GENRES)
     sums = np.zeros(some.rows.shape[1])
-    size = longest + LANES
-    room = Room(
-        np.zeros((some.bits.shape[1], size), dtype=np.uint64),
-        np.zeros(size),
-        np.zeros(size, dtype=np.int32),
-        np.zeros(size),
-        np.zeros(size),
-    )
+    known, far = np.empty(longest, dtype=np.uint32), np.empty(longest)
     last = out.shape[1] - 1
     for user in range(out.shape[0]):
         if distance == JACCARD:
             reach = lists.lengths[user] if unknown == NO_RANK else within[user, last]
-            fill_far(lists, user, reach, cutoffs[last], some, room)
+            fill_far(lists, user, reach, cutoffs[last], some, known, far)
         begin, place, n, n_unlike, n_units, total = lists.starts[user], 0, 0, 0, 0, 0.0
         sums[:] = 0.0
         for column in range(out.shape[1]):
@@ -260,7 +249,7 @@ def mean_distance(
                     n_unlike += unknown == UNLIKE
                 else:
                     if distance == JACCARD:
-                        total += room.far[n]
+                        total += far[n]
                     else:
                         total += add_item(item, some, distance, held, n, sums, counts)
                     n_units += state > 0
