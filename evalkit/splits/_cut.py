@@ -9,6 +9,7 @@ import numpy.typing as npt
 from evalkit.config import SplitSection
 from evalkit.errors import DataError
 from evalkit.splits._assign import COUNTING, FREE, assign, refuse_empty
+from evalkit.splits._before import leave_before
 from evalkit.splits._feed import Assigned, Feed, fitted
 from evalkit.splits._filters import (
     NONE,
@@ -20,9 +21,7 @@ from evalkit.splits._filters import (
     Letters,
     Mask,
     Rows,
-    dedupe,
     drop_repeats,
-    keep_core,
     seen_in_train,
 )
 from evalkit.splits._kernels import mark_cold, note_parts
@@ -82,9 +81,7 @@ class Fold:
 
     def look(self, rows: Rows) -> npt.NDArray[np.uint8]:
         """The same rows once more, as train for the leaks; marks of cold held-out rows."""
-        letters = self.letters[rows.begin : rows.begin + rows.height]
-        if rows.n < rows.height:
-            letters = letters[rows.places]
+        letters = rows.own(self.letters)
         self.leaks.add_train(rows, letters)
         marks = np.zeros(rows.n, dtype=np.uint8)
         mark_cold(rows.users, rows.items, letters, self.of_users, self.of_items, marks)
@@ -123,7 +120,7 @@ def cut_rows(feed: Feed, rule: SplitSection, unit: str | None, at: str, room: Ro
         MachineError: it does not fit into the room [memory-limit].
     """
     room.refuse(feed, rule, at)
-    rounds = _leave_before(feed, rule)
+    rounds = leave_before(feed, rule, room)
     if rule.by not in COUNTING:  # which read the log themselves
         unit = unit or feed.unit
         _refuse_none(feed, at)
@@ -144,19 +141,6 @@ def cut_rows(feed: Feed, rule: SplitSection, unit: str | None, at: str, room: Ro
     for fold in folds:
         fold.end()
     return Cut(folds, assigned, feed.dropped, rounds)
-
-
-def _leave_before(feed: Feed, rule: SplitSection) -> int:
-    """Drop what a threshold, repeats and small users and items leave out; rounds of the core."""
-    rounds = 0
-    if isinstance(feed, Rows) and rule.threshold is not None and rule.threshold_in == "all":
-        feed.keep(feed.relevance >= rule.threshold, "threshold")
-    if rule.dedupe != "none" or rule.core is not None:
-        rows = feed.gather()
-        dedupe(rows, rule.dedupe)
-        rounds = keep_core(rows, rule.core) if rule.core is not None else 0
-        feed.leave(rows)
-    return rounds
 
 
 def _refuse_none(feed: Feed, at: str) -> None:
@@ -219,7 +203,5 @@ def tell_leaks(cut: Cut, feed: Feed) -> list[dict[str, Any]]:
     again = [fold for fold in cut.folds if fold.leaks.needs_times]
     for rows in feed.batches() if again else ():
         for fold in again:
-            letters = fold.letters[rows.begin : rows.begin + rows.height]
-            kept = letters if rows.n == rows.height else letters[rows.places]
-            fold.leaks.add_times(rows.times, kept)
+            fold.leaks.add_times(rows.times, rows.own(fold.letters))
     return [fold.leaks.told() for fold in cut.folds]

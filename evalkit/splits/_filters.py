@@ -1,14 +1,13 @@
-"""Rows that leave before a split: repeats, small users and items; and after it: cold and seen."""
+"""Rows that a rule looks at, and which of them are repeats, cold or seen."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.config import Core
-from evalkit.splits._kernels import count_alive, lay, mark_first
+from evalkit.splits._kernels import lay, mark_first
 
 NONE, TRAIN, VALIDATION, TEST, FOLD_IN, VALIDATION_FOLD_IN = range(6)
 PARTS = {
@@ -98,12 +97,29 @@ class Rows:
         """All rows, as one batch."""
         yield self
 
-    def gather(self) -> "Rows":
-        """All rows."""
+    def gather(self, low: int = 0, high: int = 0) -> "Rows":
+        """All rows, as they are in memory."""
         return self
 
-    def leave(self, rows: "Rows") -> None:
-        """They left already."""
+    @property
+    def n_rows(self) -> int:
+        """All rows of the log, with those that were left out."""
+        return self.height
+
+    def leave(self, kept: Mask, reason: str) -> None:
+        """Drop rows of the log that are not kept, and count them."""
+        self.keep(self.own(kept), reason)
+
+    def own(self, values: Spread) -> Spread:
+        """Values of all rows of the log: those of the rows that are left."""
+        here = values[self.begin : self.begin + self.height]
+        return here[self.places] if self.n < self.height else here
+
+    def bare(self) -> "Rows":
+        """Users and items alone."""
+        none = Rows.empty()
+        rest = {name: getattr(none, name) for name in COLUMNS if name not in ("users", "items")}
+        return replace(self, **rest)
 
     def spread(self, values: Spread) -> Spread:
         """Values of the rows that are left, laid over all rows; 0 for the others."""
@@ -154,11 +170,9 @@ def pairs_of(rows: Rows) -> npt.NDArray[np.int64]:
     return rows.users.astype(np.int64) * max(rows.n_items, 1) + rows.items
 
 
-def dedupe(rows: Rows, which: str) -> None:
-    """Keep one of a user's rows of an item: the first or the last by time, or the best."""
-    if which == "none" or not rows.n:
-        return
-    keys: list[npt.NDArray[Any]] = [rows.times] if rows.times.size else []
+def one_of_each_pair(rows: Rows, which: str) -> Mask:
+    """One of a user's rows of an item: the first or the last by time, the best, or any."""
+    keys: list[npt.NDArray[Any]] = [rows.times] if rows.times.size and which != "any" else []
     if which == "max":
         keys = [*keys, rows.relevance]
     pairs = pairs_of(rows)
@@ -171,32 +185,7 @@ def dedupe(rows: Rows, which: str) -> None:
         edge[:-1] = sorted_pairs[1:] != sorted_pairs[:-1]
     kept = np.zeros(rows.n, dtype=np.bool_)
     kept[order[edge]] = True
-    rows.keep(kept, "dedupe")
-
-
-def keep_core(rows: Rows, core: Core) -> int:
-    """Drop rows of small users and items, once or to the end; the rounds that it took."""
-    users, items, inverse = rows.users, rows.items, None
-    if core.count == "pairs":
-        pairs, inverse = np.unique(pairs_of(rows), return_inverse=True)
-        users = (pairs // max(rows.n_items, 1)).astype(np.int32)
-        items = (pairs % max(rows.n_items, 1)).astype(np.int32)
-    alive = np.ones(users.size, dtype=np.bool_)
-    of_users = np.bincount(users, minlength=rows.n_users).astype(np.int32)
-    of_items = np.bincount(items, minlength=rows.n_items).astype(np.int32)
-    sides = [(core.user, 0), (0, core.item)]
-    if core.rounds is None:
-        sides = [(core.user, core.item)]
-    elif core.first == "item":
-        sides.reverse()
-    n_rounds = 0
-    while core.rounds is None or n_rounds < core.rounds:
-        n_rounds += 1
-        left = [count_alive(users, items, alive, of_users, of_items, *least) for least in sides]
-        if not any(left):
-            break
-    rows.keep(alive if inverse is None else alive[inverse], "core")
-    return n_rounds
+    return kept
 
 
 @dataclass(slots=True)

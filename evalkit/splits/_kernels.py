@@ -178,24 +178,6 @@ def mark_first(laid, starts, letters, drop):
 
 
 @kernel(allocates=False)
-def count_alive(users, items, alive, of_users, of_items, by_user, by_item):
-    """One round of a core: rows whose user and item have enough; how many leave."""
-    n_left = 0
-    for row in range(users.size):
-        if alive[row] and (of_users[users[row]] < by_user or of_items[items[row]] < by_item):
-            alive[row] = False
-            n_left += 1
-    if n_left:
-        of_users[:] = 0
-        of_items[:] = 0
-        for row in range(users.size):
-            if alive[row]:
-                of_users[users[row]] += 1
-                of_items[items[row]] += 1
-    return n_left
-
-
-@kernel(allocates=False)
 def first_times(codes, times, first):
     """The least time of each code."""
     for row in range(codes.size):

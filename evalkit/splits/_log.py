@@ -12,7 +12,8 @@ from evalkit.config import SplitSection
 from evalkit.errors import BusyError, DataError, warn
 from evalkit.ids import IdPlan, Keys, as_array, as_keys, plan_ids
 from evalkit.sources import Table, reading
-from evalkit.splits._filters import COLUMNS, Rows
+from evalkit.splits._feed import ALL
+from evalkit.splits._filters import COLUMNS, Mask, Rows
 from evalkit.splits._kernels import find_codes, look_codes, refill
 from evalkit.splits.content import row_hashes
 
@@ -171,6 +172,7 @@ class LogFeed:
     dropped: dict[str, int] = field(default_factory=dict)
     first: int = np.iinfo(np.int64).max
     last: int = np.iinfo(np.int64).min
+    _is_cut: bool = False
     _sample: list[npt.NDArray[np.int64]] = field(default_factory=list)
     _step: int = 0
 
@@ -202,8 +204,8 @@ class LogFeed:
         return "time" in self.log.schema
 
     def survey(self, *, is_coded: bool = False) -> None:
-        """Read the log once, if nobody did; users and items are counted where they are coded."""
-        if self.n_rows < 0:
+        """Read the log once, if nobody did since rows left; coded, users and items are counted."""
+        if self.n_rows < 0 or self._is_cut:
             for _ in self.batches(is_coded=is_coded):
                 pass
 
@@ -248,10 +250,13 @@ class LogFeed:
                 begin += batch.height
                 if self.n_rows < 0:
                     self._note(rows)
+                if self.n_rows < 0 or self._is_cut:
+                    self._note_times(rows)
                 yield rows
         if 0 <= self.n_rows != begin:
             refuse_changed(self.log)
         self.n_rows = self.log.n_rows = begin
+        self._is_cut = False
 
     def whole(self, names: Sequence[str]) -> Iterator[tuple[Rows, pl.DataFrame, pl.DataFrame]]:
         """The rows, all columns of the log, and those of them that are ours.
@@ -284,17 +289,19 @@ class LogFeed:
             refuse_changed(self.log)
 
     def _note(self, rows: Rows) -> None:
-        """What the first reading leaves: counts, first and last time, times to tell their unit."""
+        """What the first reading leaves: counts, and times to tell their unit."""
         for reason, n in rows.dropped.items():
             self.dropped[reason] = self.dropped.get(reason, 0) + n
         self.n_kept += rows.n
-        if rows.times.size:
-            self.first = min(self.first, int(rows.times.min()))
-            self.last = max(self.last, int(rows.times.max()))
         if self.has_times:
             if not self._step:
                 self._step = max(1, (self.log.table.n_rows_hint() or 0) // 100_000)
             self._sample.append(rows.times[:: self._step].copy())
+
+    def _note_times(self, rows: Rows) -> None:
+        if rows.times.size:
+            self.first = min(self.first, int(rows.times.min()))
+            self.last = max(self.last, int(rows.times.max()))
 
     def number(self, batch: pl.DataFrame, begin: int, *, is_coded: bool = True) -> Rows:
         """Codes of users and items, times, and what else the rule asks for."""
@@ -339,14 +346,15 @@ class LogFeed:
         if self.rule.threshold is not None and self.rule.threshold_in == "all":
             rows.keep(rows.relevance >= self.rule.threshold, "threshold")
         if self.kept is not None:
-            here = self.kept[begin : begin + batch.height]
-            rows.keep(here[rows.places] if rows.n < rows.height else here, "left")
+            rows.keep(rows.own(self.kept), "left")
         return rows
 
-    def gather(self) -> Rows:
-        """All rows at once, in memory."""
+    def gather(self, low: int = 0, high: int = ALL) -> Rows:
+        """All rows at once, in memory; or those of users of some codes."""
         whole: dict[str, list[npt.NDArray[Any]]] = {}
         for rows in self.batches():
+            if (low, high) != (0, ALL):
+                rows.keep((rows.users >= low) & (rows.users < high), "elsewhere")
             places = rows.places if rows.n < rows.height else np.arange(rows.height)
             whole.setdefault("places", []).append(places + rows.begin)
             for name in COLUMNS:
@@ -361,14 +369,15 @@ class LogFeed:
             _tell_copies_apart(rows)
         return rows
 
-    def leave(self, rows: Rows) -> None:
-        """Look at these rows alone from now on."""
-        self.kept = np.zeros(self.n_rows, dtype=np.bool_)
-        self.kept[rows.places] = True
-        self.n_kept = rows.n
-        self.dropped |= rows.dropped
-        if rows.times.size and rows.n:
-            self.first, self.last = rows.first, rows.last
+    def leave(self, kept: Mask, reason: str) -> None:
+        """Look at these rows of the log alone from now on."""
+        n_left = self.n_kept - int(np.count_nonzero(kept))
+        if n_left:
+            self.dropped[reason] = n_left
+        self.kept = kept
+        self.n_kept -= n_left
+        self.first, self.last = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+        self._is_cut = True  # times are looked at again
 
 
 def refuse_changed(log: Log) -> NoReturn:

@@ -10,6 +10,7 @@ FIXED = 400 << 20  # the process, what is read ahead, and row groups that are be
 OF_USER, OF_ITEM = 90, 40  # codes, counts, bounds, first times and parts of one
 OF_HELD = 48  # a held-out row, with its places by user and by time
 OF_ROW = 56  # a row of which all columns are in memory, put in order
+OF_CODES = 8  # user and item of a row
 LAID, LEAST = 32, 16 << 20  # a row while those of its group lie side by side; bytes for such rows
 _ALL_ROWS = {
     "rows": "rows that are drawn by a hash",
@@ -48,12 +49,16 @@ class Room:
                 hint=f"give --memory-limit {mib}MiB",
             )
 
-    def at_a_time(self, feed: Feed, rule: SplitSection, n_rows: int) -> int:
+    def at_a_time(self, feed: Feed, rule: SplitSection, n_rows: int, of_row: int = LAID) -> int:
         """How many rows of groups may lie side by side; each share of them is one more pass."""
         if self.limit is None:
-            return max(1 << 28, 8 * n_rows) // LAID
+            return max(1 << 28, 8 * n_rows) // of_row
         left = self.limit - self._kept(feed, rule) - 5 * n_rows
-        return max(left, LEAST) // LAID
+        return max(left, LEAST) // of_row
+
+    def holds(self, feed: Feed, rule: SplitSection, of_row: int) -> bool:
+        """Whether so many bytes of each row fit beside what stays."""
+        return self.limit is None or self._kept(feed, rule) + of_row * feed.n_kept <= self.limit
 
     def _kept(self, feed: Feed, rule: SplitSection) -> int:
         """What stays from the first pass to the last."""
@@ -66,15 +71,12 @@ class Room:
                 held += size * (feed.n_users if rule.by == "user" else feed.n_items)
         of_ids = OF_USER * feed.n_users + OF_ITEM * feed.n_items
         held = min(held, feed.n_kept) * OF_HELD
-        return FIXED + of_ids + n_folds * int(feed.n_kept + held)
+        masks = 2 * feed.n_kept * (rule.dedupe != "none" or rule.core is not None)
+        return FIXED + of_ids + masks + n_folds * int(feed.n_kept + held)
 
 
 def needs_all(rule: SplitSection) -> str:
     """Which axis of a rule needs all rows in memory; empty where none does."""
-    if rule.dedupe != "none":
-        return f"dedupe = {rule.dedupe!r}"
-    if rule.core is not None:
-        return "core"
     for name in ("cold_users", "cold_items", "seen", "part_duplicates"):
         if getattr(rule, name) != "keep":
             return f"{name} = {getattr(rule, name)!r}"

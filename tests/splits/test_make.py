@@ -225,6 +225,14 @@ def test_a_limit_of_memory_is_held_by_passes_or_refused_by_name(log, tmp_path, m
 
     assert len(shares) > 1
     assert json.loads((tmp_path / "tight" / "split.json").read_text()) == free
+    for rule in (
+        {"dedupe": "last", "core": {"user": 9, "item": 24}},
+        {"core": {"user": 9, "item": 24, "count": "pairs"}},
+    ):
+        passes = evalkit.split("log.parquet", test="7d", memory_limit="1120KiB", **rule)
+        whole = evalkit.split("log.parquet", test="7d", **rule)
+        assert passes.manifest == whole.manifest
+        assert passes.manifest["dropped"]["core"]
     for rule, name in (
         ({"by": "rows", "test": 0.2}, "hash"),
         ({"test": "7d", "seen": "drop"}, "seen"),

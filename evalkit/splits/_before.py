@@ -1,0 +1,115 @@
+"""What leaves before the cut: little relevance, repeats, small users and items."""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.config import Core, SplitSection
+from evalkit.kernels import kernel
+from evalkit.splits._feed import ALL, Feed
+from evalkit.splits._filters import Mask, Rows, one_of_each_pair
+from evalkit.splits._room import OF_CODES, OF_ROW, Room
+
+Codes = npt.NDArray[np.int32]
+
+
+def leave_before(feed: Feed, rule: SplitSection, room: Room) -> int:
+    """Drop what a threshold, repeats and small users and items leave out; rounds of the core.
+
+    Where the rows do not fit into the room, repeats are looked for among some users at a time,
+    and each round of the core reads the log again.
+    """
+    if isinstance(feed, Rows) and rule.threshold is not None and rule.threshold_in == "all":
+        feed.keep(feed.relevance >= rule.threshold, "threshold")
+    if rule.dedupe != "none":
+        feed.leave(_without_repeats(feed, rule, rule.dedupe, room), "dedupe")
+    if rule.core is None:
+        return 0
+    counted = None
+    if rule.core.count == "pairs" and rule.dedupe == "none":
+        counted = _without_repeats(feed, rule, "any", room)
+    return _keep_core(feed, rule, rule.core, counted, room)
+
+
+def _without_repeats(feed: Feed, rule: SplitSection, which: str, room: Room) -> Mask:
+    """Which rows of the log stay where a user has each item once."""
+    kept = np.zeros(0, dtype=np.bool_)
+    for low, high in _shares(feed, rule, room):
+        rows = feed.gather(low, high)
+        if not kept.size:
+            kept = np.zeros(feed.n_rows, dtype=np.bool_)
+        kept |= rows.spread(one_of_each_pair(rows, which))
+    return kept
+
+
+def _shares(feed: Feed, rule: SplitSection, room: Room) -> Iterator[tuple[int, int]]:
+    """Codes of users whose rows fit into the room together: from one, up to another."""
+    if room.limit is None:
+        yield 0, ALL
+        return
+    counts = np.zeros(feed.n_users, dtype=np.int64)
+    for rows in feed.batches():
+        counts += np.bincount(rows.users, minlength=counts.size)
+    ends = np.cumsum(counts)
+    most = room.at_a_time(feed, rule, feed.n_kept, OF_ROW)
+    low = 0
+    while low < counts.size:
+        before = int(ends[low - 1]) if low else 0
+        high = max(low + 1, int(np.searchsorted(ends, before + most, side="right")))
+        yield low, high
+        low = high
+
+
+def _keep_core(feed: Feed, rule: SplitSection, core: Core, counted: Mask | None, room: Room) -> int:
+    """Drop rows of small users and items, once or to the end; the rounds that it took.
+
+    Args:
+        counted: rows of the log that count for their user and item; None: all do.
+    """
+
+    in_memory = None
+    if room.holds(feed, rule, OF_CODES):
+        in_memory = [rows.bare() for rows in feed.batches()]
+    gone = [np.zeros(n, dtype=np.bool_) for n in (feed.n_users, feed.n_items)]
+
+    def count() -> list[Codes]:
+        found = [np.zeros(each.size, dtype=np.int32) for each in gone]
+        for rows in in_memory or feed.batches():
+            here = slice(None) if counted is None else rows.own(counted)
+            count_living(rows.users[here], rows.items[here], *gone, *found)
+        return found
+
+    sides = [(core.user, 0), (0, core.item)]
+    if core.rounds is None:
+        sides = [(core.user, core.item)]
+    elif core.first == "item":
+        sides.reverse()
+    counts, n_rounds, is_changed = count(), 0, True
+    while is_changed and (core.rounds is None or n_rounds < core.rounds):
+        n_rounds += 1
+        is_changed = False
+        for least in sides:
+            small = [(n > 0) & (n < bound) for n, bound in zip(counts, least, strict=True)]
+            if any(map(np.any, small)):
+                is_changed = True
+                gone = [one | other for one, other in zip(gone, small, strict=True)]
+                counts = count()
+    kept = [
+        rows.spread(~(gone[0][rows.users] | gone[1][rows.items]))
+        for rows in in_memory or feed.batches()
+    ]
+    feed.leave(np.concatenate([np.zeros(0, dtype=np.bool_), *kept]), "core")
+    return n_rounds
+
+
+@kernel(allocates=False)
+def count_living(users, items, gone_users, gone_items, of_users, of_items):
+    """Rows of each user and item, of those that are not gone."""
+    for row in range(users.size):
+        user, item = users[row], items[row]
+        if not (gone_users[user] or gone_items[item]):
+            of_users[user] += 1
+            of_items[item] += 1
