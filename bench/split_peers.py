@@ -5,9 +5,10 @@
     python bench/split_peers.py --copies 10 --rounds 1
 
 Users and items are renamed in each copy; the rows are those of `evalkit demo`, in the order of
-time. Each is one process from start to end, in turns: it reads a Parquet file, splits it, and
-writes both parts with zstd; evalkit's also writes its leakage report. Before any time is shown,
-the parts of a library have to hold the rows of evalkit's, by counts and sums.
+time. Each is one process from start to end, in turns: it reads a Parquet file (libraries by
+Polars), splits it, and writes both parts with zstd; evalkit's also writes its leakage report.
+Before any time is shown, the parts of a library have to hold the rows of evalkit's, by counts and
+sums.
 """
 
 import shutil
@@ -56,17 +57,19 @@ for name in sys.argv[1:]:
 RECTOOLS = """
 import sys
 import pandas as pd
+import polars as pl
 from rectools.dataset import Interactions
 from rectools.model_selection import LastNSplitter, TimeRangeSplitter
 log, train_path, test_path = sys.argv[1:]
-rows = pd.read_parquet(log)
+rows = pl.read_parquet(log)
 kept = {f"filter_{name}": False for name in ("cold_users", "cold_items", "already_seen")}
 ours = {"user_id": rows["user"], "item_id": rows["item"], "weight": rows["value"]}
-ours["datetime"] = pd.to_datetime(rows["time"], unit="s")
+ours = {name: each.to_numpy() for name, each in ours.items()}
+ours["datetime"] = pd.to_datetime(rows["time"].to_numpy(), unit="s")
 splitter = SPLITTER
 ((train, test, _),) = splitter.split(Interactions(pd.DataFrame(ours)))
-rows.iloc[train].to_parquet(train_path, compression="zstd")
-rows.iloc[test].to_parquet(test_path, compression="zstd")
+rows[train].write_parquet(train_path, compression="zstd")
+rows[test].write_parquet(test_path, compression="zstd")
 """
 REPLAY = """
 import sys
@@ -84,12 +87,15 @@ test.write_parquet(test_path, compression="zstd")
 RECOMMENDERS = """
 import sys
 import pandas as pd
+import polars as pl
 from recommenders.datasets.python_splitters import python_chrono_split
 log, train_path, test_path = sys.argv[1:]
 names = {"col_user": "user", "col_item": "item", "col_timestamp": "time"}
-train, test = python_chrono_split(pd.read_parquet(log), ratio=0.8, **names)
-train.to_parquet(train_path, compression="zstd")
-test.to_parquet(test_path, compression="zstd")
+rows = pl.read_parquet(log)
+frame = pd.DataFrame({name: rows[name].to_numpy() for name in rows.columns})
+for part, path in zip(python_chrono_split(frame, ratio=0.8, **names), (train_path, test_path)):
+    kept = {name: part[name].to_numpy() for name in rows.columns}
+    pl.DataFrame(kept).write_parquet(path, compression="zstd")
 """
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from datetime import date, datetime
+from numbers import Real
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
@@ -39,6 +40,8 @@ def _size(value: object) -> object:
     """Numbers as numbers, also where they come as text (`--set`); spans and moments as text."""
     if isinstance(value, date | datetime):
         return value.isoformat()
+    if isinstance(value, bool) or not isinstance(value, Real | str | None):
+        raise ValueError('it is no size such as "7d", 0.1 or 1')
     if not isinstance(value, str):
         return value
     if re.fullmatch(r"-?\d+", value):

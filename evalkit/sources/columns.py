@@ -353,6 +353,10 @@ def _type_fault(
         call = f"strptime({wanted.text}, '%Y-%m-%d %H:%M:%S')"
         hint = f'{key} = "{call}" under {_SECTIONS[plan.role]}, if it is text of that form'
         message = f"{key} is {dtype}, neither a date nor whole seconds"
+        if inner.is_float():
+            message += "; in Float32 times of today are steps of 128 s" * (inner == pl.Float32)
+            hint = f'{key} = "cast({wanted.text} as bigint)" under {_SECTIONS[plan.role]}, if it '
+            hint += "is whole seconds still"
         return DataError(message, code="bad-time", at=at, hint=hint)
     if key == "rank" and (is_list or inner == pl.Boolean):
         hint = _NO_RANK if is_list else "give numbers, 1 the best"

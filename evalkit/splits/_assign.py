@@ -441,8 +441,19 @@ def refuse_empty(
             f"no row is {' or '.join(lacking)}{fold}: {shown or 'no rows'}{span}",
             code="empty-part",
             at=at,
-            hint=f"test = {rule.test!r} and validation = {rule.validation!r} do not fit the log",
+            hint=f"{_asked(rule)} does not fit the log",
         )
+
+
+def _asked(rule: SplitSection) -> str:
+    """What the rule asks for, as it is written."""
+    names = ("test", "validation", "ratios", "folds", "min_rows")
+    sizes = {name: getattr(rule, name) for name in names}
+    return ", ".join(
+        f"{name} = {list(each) if name == 'ratios' else each!r}"
+        for name, each in sizes.items()
+        if each
+    )
 
 
 _NAMES = ("none", "train", "validation", "test", "fold_in", "validation_fold_in")

@@ -3,17 +3,20 @@
 # mypy: disable-error-code="no-untyped-def"
 
 from dataclasses import dataclass, field
+from time import time_ns
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evalkit.errors import warn
 from evalkit.ids import as_array, mix
 from evalkit.kernels import kernel
 from evalkit.splits._cut import Cut
 from evalkit.splits._filters import PARTS, TEST, TRAIN
 from evalkit.splits._log import Log
+from evalkit.splits._rule import PER_SECOND
 from evalkit.splits.content import Content, row_hashes
 
 _FAR = np.iinfo(np.int64)
@@ -88,6 +91,32 @@ class Counting:
             return None
         value = pl.Series([ticks], dtype=pl.Int64).cast(self._dtype)[0]
         return value if isinstance(value, int) else str(value)
+
+
+@dataclass(slots=True)
+class OddTimes:
+    """Rows whose time is 0, as of what was never set, and those that are after now."""
+
+    log: Log
+    now: int = field(init=False)
+    n_at_0: int = 0
+    n_after_now: int = 0
+
+    def __post_init__(self) -> None:
+        self.now = time_ns() * PER_SECOND[self.log.unit] // PER_SECOND["ns"]
+
+    def add(self, times: npt.NDArray[np.int64]) -> None:
+        """Count in the next rows of the log."""
+        self.n_at_0 += int(np.count_nonzero(times == 0))
+        self.n_after_now += int(np.count_nonzero(times > self.now))
+
+    def tell(self) -> None:
+        """Warn of them; which rows are after now is no part of the split."""
+        found = ((self.n_at_0, "at 0 (1970-01-01)"), (self.n_after_now, "after now"))
+        told = " and ".join(f"{n:,} rows {where}" for n, where in found if n)
+        if told:
+            hint = '"where" under [split] leaves rows out'
+            warn("odd-times", f"times: {told}", at=self.log.table.at, hint=hint)
 
 
 @kernel(allocates=False)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.config import SplitSection
+from evalkit.errors import warn
 from evalkit.kernels import kernel
 from evalkit.splits._counts import count_parts
 from evalkit.splits._feed import Assigned, Feed, fitted
@@ -18,6 +19,7 @@ from evalkit.splits._room import Room
 
 Ticks = npt.NDArray[np.int64]
 _NONE = np.zeros(0, dtype=np.int64)
+FEW = 10  # users of whom one may well have half of the rows
 
 
 @dataclass(slots=True)
@@ -189,10 +191,22 @@ def of_groups(
         groups.count(rows)
         if note is not None:
             note(rows)
+    _tell_of_one(groups.counts)
     if not groups.is_in_order:
         groups.lay(feed, room)
     groups.begin()
     return groups
+
+
+def _tell_of_one(counts: npt.NDArray[np.int32]) -> None:
+    """Warn where one of many has half of all rows: a machine, or an id of nobody."""
+    n_rows, most = int(counts.sum()), int(counts.max(initial=0))
+    if counts.size > FEW and 2 * most >= n_rows:
+        warn(
+            "one-has-half",
+            f"one of {counts.size:,} has {most:,} of {n_rows:,} rows",
+            hint="a machine, or rows of no user? where leaves them out",
+        )
 
 
 @kernel(allocates=False)

@@ -1,5 +1,6 @@
 """A rule with every axis written out: what was set, what a library fixes, and defaults."""
 
+import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -127,7 +128,9 @@ def _check(rule: SplitSection, at: str) -> None:
             f"shares of {' and '.join(map(str, sizes))} leave no train",
             "test = 0.1 is a share of a tenth; test = 1 is one row",
         )
-    if rule.ratios and (len(rule.ratios) not in (2, 3) or min(rule.ratios) < 0):
+    if rule.ratios and (
+        len(rule.ratios) not in (2, 3) or not all(0 <= each < math.inf for each in rule.ratios)
+    ):
         refuse(f"ratios are {rule.ratios}", "ratios = [0.8, 0.1, 0.1]: train, validation, test")
     if rule.ratios and rule.ratios[0] <= 0:
         refuse("ratios leave no train", "ratios = [0.8, 0.1, 0.1]: train, validation, test")

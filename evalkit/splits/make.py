@@ -19,7 +19,7 @@ from evalkit.runs import digest, machine_errors, private_folder
 from evalkit.sources import Guessing, open_split
 from evalkit.splits import manifest
 from evalkit.splits._cut import Cut, cut_rows, tell_leaks
-from evalkit.splits._describe import Counting
+from evalkit.splits._describe import Counting, OddTimes
 from evalkit.splits._filters import PARTS, TRAIN, Letters
 from evalkit.splits._log import (
     Log,
@@ -145,12 +145,13 @@ def _finish(
 
 def _look_again(log: Log, feed: LogFeed, cut: Cut, writing: Writing | None) -> list[dict[str, Any]]:
     """All rows once more: train past held-out ones, contents, files; what is told of parts."""
-    counting = Counting(log, cut)
+    counting, odd = Counting(log, cut), OddTimes(log)
     names = _own_names(log) if writing is not None else None
     kept: list[list[Letters]] = []
     for rows, batch, own in feed.whole(names) if names is not None else feed.with_relevance():
         marks = [fold.look(rows) for fold in cut.folds]
         counting.add(own, marks)
+        odd.add(rows.times)
         if writing is not None and names is not None:
             writing.add(batch, marks)
         elif writing is not None:
@@ -166,6 +167,7 @@ def _look_again(log: Log, feed: LogFeed, cut: Cut, writing: Writing | None) -> l
             begin = end
         if begin != log.n_rows:
             refuse_changed(log)
+    odd.tell()
     return counting.told()
 
 
