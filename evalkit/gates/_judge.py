@@ -220,7 +220,7 @@ class _Judge:
     def _leak(self) -> Gate:
         """A count of the split that the truth is a part of."""
         kind, bound = self.kind_and_bound
-        what = str(self.rule.data).replace("_", " ")
+        what = str(self.rule.data)
         truth = (self.report.config or {}).get("truth")
         folder = truth.get("split") if isinstance(truth, dict) else None
         if folder is None or kind not in ("min", "max"):

@@ -157,12 +157,15 @@ def tell_selection(selection: Selection, most: int = 20) -> str:
     told += f"; {dropped:,} dropped by the race" if dropped else ""
     told += f"; {others:,} failed, pruned or unfinished" if others else ""
     lines += ["", f"{told}; {selection.n_users:,} users"]
-    lines.append(f"{len(selection.alike):,} cannot be told from the best, {clean(selection.best)}")
-    lines.append(f"winner by {selection.rule}: {clean(selection.winner)}")
+    n_others, best = len(selection.alike) - 1, clean(selection.best)
+    told = f"{n_others:,} others cannot be told" if n_others > 1 else "1 other cannot be told"
+    lines.append(f"{told if n_others else 'all others can be told'} from the best, {best}")
+    lines.append(f'winner by the rule "{selection.rule}": {clean(selection.winner)}')
     if selection.corrected is not None:
         values = (selection.naive, selection.corrected)
         naive, corrected = show_values(values)
-        line = f"its own mean {naive} is what it was chosen by; on other users about {corrected}"
+        lines.append(f"it was chosen by its own mean, {naive}")
+        line = f"what it will be worth on other users: {corrected}"
         if selection.corrected_low is not None and selection.corrected_high is not None:
             low, high = show_values([selection.corrected_low, selection.corrected_high])
             line += f" ({low} to {high})"
@@ -184,10 +187,8 @@ def _confirmed(selection: Selection) -> list[str]:
         delta, low, high = show_values(
             [math.nan if x is None else x for x in (found.delta, found.delta_low, found.delta_high)]
         )
-        lines[0] += f"; {delta} from {clean(found.baseline or '')} ({low} to {high})"
+        lines.append(f"on test less {clean(found.baseline or '')}: {delta} ({low} to {high})")
     if selection.looks is not None:
-        lines.append(
-            f"look {selection.looks} at this test part that is known here; "
-            "what other folders and machines did, nobody can know"
-        )
+        lines.append(f"look {selection.looks} at this test part that is known here;")
+        lines.append("what other folders and machines did, nobody can know")
     return lines

@@ -6,7 +6,7 @@ from evalkit.config import SplitSection
 from evalkit.errors import MachineError
 from evalkit.splits._feed import Feed
 
-FIXED = 400 << 20  # the process, what is read ahead, and row groups that are being written
+FIXED = 470 << 20  # the process, what is read ahead, and row groups that are being written
 OF_USER, OF_ITEM = 90, 40  # codes, counts, bounds, first times and parts of one
 OF_HELD = 48  # a held-out row, with its places by user and by time
 OF_ROW = 56  # a row of which all columns are in memory, put in order

@@ -46,6 +46,9 @@ def run_split(
         return _status(gates, leaks["verdict"], fail_on)
     if not made.is_new:
         note("this very split is there already; nothing was done")
+    if told["guessed"]:
+        columns = (f"{key} = {told['columns'][key]}" for key in told["guessed"])
+        note(f"columns are guessed: {', '.join(columns)}")
     for line in [*summary(told), f"leakage: {leaks['verdict']}", *_spelled(gates)]:
         say(line)
     say(str(folder))
@@ -142,8 +145,8 @@ def summary(told: dict[str, Any]) -> list[str]:
         name = f"fold {part['fold']} {part['name']}" if several else part["name"]
         cold = ""
         if "cold_user_rows" in part:
-            cold = f"; of cold users {part['cold_user_rows']:,}, of cold items "
-            cold += f"{part['cold_item_rows']:,}"
+            new = f"{part['cold_user_rows']:,} of users and {part['cold_item_rows']:,} of items"
+            cold = f"; {new} that train lacks"
         shown = f"{part['rows']:,} rows, {part['users']:,} users, {part['items']:,} items{cold}"
         rows.append(f"{name}: {shown}" + (f"; {part['where']}" if "where" in part else ""))
     if told["dropped"]:

@@ -24,13 +24,13 @@ def difference_diagram(across: Across, title: str) -> Html:
     longest = max(map(display_width, across.models)) * LETTER + 44
     left, right = longest, WIDTH - longest
     x = Scale(1.0, float(n), left, right)
-    top, step = 46.0, 18.0
+    top, step = 52.0, 18.0
     bars = across.groups
     below = top + 10.0 + 7.0 * len(bars)
     half = (n + 1) // 2
-    inside = [_path(f"M{number(left)} {number(top)}H{number(right)}", "axis")]
+    inside = [_path(f"M{number(left)} {number(top)}H{number(right)}", "zero")]
     for tick in range(1, n + 1):
-        inside.append(_path(f"M{number(x(tick))} {number(top - 5)}V{number(top)}", "axis"))
+        inside.append(_path(f"M{number(x(tick))} {number(top - 5)}V{number(top)}", "zero"))
         inside.append(_text(x(tick), top - 9, str(tick), anchor="middle"))
     if across.critical is not None:
         end = left + (x(2.0) - x(1.0)) * across.critical

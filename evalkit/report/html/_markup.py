@@ -45,7 +45,8 @@ def el(name: str, /, *children: Child, **attributes: Attribute) -> Html:
 
 def terminal(text: str) -> Html:
     """What a terminal shows, line by line."""
-    return el("pre", *(each for line in text.splitlines() for each in (line, raw("\n"))))
+    lines = (each for line in text.splitlines() for each in (line, raw("\n")))
+    return el("pre", *lines, class_="told", tabindex="0")
 
 
 def raw(code: str) -> Html:

@@ -90,4 +90,5 @@ def _race(selection: Selection) -> Html:
         ]
         for each in selection.rungs
     ]
-    return table(["rung", "users", "trials", "dropped"], rows, sortable=False)
+    dropped = el("th", "dropped", scope="col", class_="text")
+    return table(["rung", "users", "trials", dropped], rows, sortable=False)

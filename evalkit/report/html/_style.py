@@ -91,7 +91,7 @@ font-size:.82rem}
 .key svg{display:inline-block;vertical-align:-1px;margin-right:.35rem}
 details{margin:.3rem 0}summary{cursor:pointer;font-size:.82rem}
 pre{background:var(--wash);padding:.8rem;font-size:.78rem;overflow-x:auto;max-width:100%;
-white-space:pre-wrap}
+white-space:pre-wrap}pre.told{white-space:pre}
 code{font-size:.86em}
 ul.warnings{padding:0;margin:.4rem 0;list-style:none}
 ul.warnings li{padding:.35rem 0 .35rem .8rem;border-left:.2rem solid var(--unclear);
