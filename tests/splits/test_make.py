@@ -107,6 +107,8 @@ def test_another_order_and_cut_of_files_give_the_same_contents(log, tmp_path):
 @pytest.mark.parametrize(
     ("rule", "code", "kind"),
     [
+        ({"test": True}, "wrong-type", RequestError),
+        ({"ratios": [float("nan"), 0.1]}, "bad-split", RequestError),
         ({"test": 0.6, "validation": 0.5}, "bad-split", RequestError),
         ({}, "bad-split", RequestError),
         ({"test": "90d"}, "empty-part", DataError),
@@ -240,3 +242,22 @@ def test_a_limit_of_memory_is_held_by_passes_or_refused_by_name(log, tmp_path, m
         with pytest.raises(MachineError, match=name) as refused:
             evalkit.split("log.parquet", memory_limit="1.1MiB", **rule)
         assert refused.value.code == "memory-limit"
+
+
+def test_odd_logs_are_told(log, caplog):
+    plain = log.drop("note")
+    first = pl.int_range(pl.len()) < 4
+    evalkit.split(plain.with_columns(ts=pl.when(first).then(0).otherwise("ts")), by="user", test=1)
+    evalkit.split(plain.with_columns(ts=pl.col("ts") + 10**10), test="7d", time_unit="s")
+    half = pl.when(pl.int_range(pl.len()) % 2 == 0).then(0).otherwise("user")
+    evalkit.split(plain.with_columns(user=half), by="user", test=1)
+
+    zero, later, one = (record.getMessage() for record in caplog.records)
+    assert "odd-times" in zero
+    assert "4 rows at 0" in zero
+    assert "odd-times" in later
+    assert f"{N:,} rows after now" in later
+    assert "one-has-half" in one
+    assert f"of {N:,} rows" in one
+    with pytest.raises(DataError, match="Float32 times of today are steps of 128 s"):
+        evalkit.split(plain.with_columns(pl.col("ts").cast(pl.Float32)), test="7d")
