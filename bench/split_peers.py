@@ -168,7 +168,16 @@ def play(command: list[str | Path], threads: int) -> tuple[Round, str]:
 
 def measure(case: Case, log: Path, rounds: int, out: Path, threads: int) -> list[Measured]:
     """All of one split, in turns, after one round that warms up and is checked."""
-    ours = [sys.executable, "-m", "evalkit", "split", log, *case.options, "-q", "--out"]
+    ours: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "evalkit",
+        "split",
+        log,
+        *case.options,
+        "-q",
+        "--out",
+    ]
     found: dict[str, list[Round]] = {name: [] for name in ("evalkit", *case.scripts)}
     sums = {}
     for number in range(rounds + 1):
