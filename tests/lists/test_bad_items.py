@@ -1,12 +1,13 @@
 """Tables of items that are wrong, and what metrics of lists say little of, at every door."""
 
+import json
 from datetime import date
 
 import polars as pl
 import pytest
 
 from evalkit import evaluate
-from evalkit.config import evaluate_config
+from evalkit.config import evaluate_config, load_config
 from evalkit.errors import EvalkitError
 from evalkit.street import run_config
 
@@ -16,7 +17,7 @@ DATES = [date(2020, 1, 1)] * 4
 
 
 def at_doors(metric, columns, folder, **more):
-    """The report of Python, then of options."""
+    """The report of Python, then of options, then of a config."""
     items = ITEMS.with_columns(**columns)
     yield lambda: evaluate(None, {"a": RANKED}, metrics=[metric], items={"path": items, **more})
     RANKED.write_parquet(folder / "a.parquet")
@@ -30,6 +31,20 @@ def at_doors(metric, columns, folder, **more):
             overrides=[f'--items="{folder}/items.parquet"', *settings],
         )
     )
+    written = [f"{name} = {json.dumps(value)}" for name, value in more.items()]
+    (folder / "job.toml").write_text(
+        "\n".join(
+            [
+                "[items]",
+                'path = "items.parquet"',
+                *written,
+                "[metrics]",
+                f"names = [{json.dumps(metric)}]",
+                '[[rankings]]\npath = "a.parquet"\nmodel = "a"',
+            ]
+        )
+    )
+    yield lambda: run_config(load_config(folder / "job.toml"))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +57,27 @@ def at_doors(metric, columns, folder, **more):
         ("ild@3", {"vector": pl.Series([[float("nan")]] * 4)}, {}, "bad-vector"),
         ("ild@3", {"vector": pl.Series(["1 2"] * 4)}, {}, "not-a-number"),
         ("age@3", {"published": pl.Series(DATES)}, {"now": "2019-12-31"}, "bad-now"),
+        ("age@3", {"published": pl.Series(["soon"] * 4)}, {"now": "2020-01-31"}, "bad-time"),
+        ("age@3", {"published": pl.Series(DATES)}, {"now": "soon"}, "bad-now"),
+        ("age@3", {"published": pl.Series(DATES)}, {}, "missing-input"),
         ("exposure_parity(by='p')@3", {"p": pl.lit("x")}, {}, "one-group"),
+        ("exposure_parity(by='p')@3", {"p": pl.lit(None, dtype=pl.String)}, {}, "one-group"),
+        ("rsp(by='p')@3", {"p": pl.lit("x")}, {}, "missing-input"),
+        ("exposure_parity(by='p')@3", {"q": pl.lit("x")}, {}, "missing-column"),
+        ("genre_entropy@3", {"q": pl.lit("x")}, {}, "missing-input"),
+        ("ild@3", {"vector": pl.Series([[float("inf")]] * 4)}, {}, "bad-vector"),
+        (
+            "exposure_parity(by='p')@3",
+            {"item": pl.Series([1, 1, 2, 3]), "p": pl.Series(["a", "b", "a", "b"])},
+            {},
+            "conflicting-items",
+        ),
+        (
+            "ild@3",
+            {"item": pl.Series([1, 1, 2, 3]), "vector": pl.Series([[1.0], [2.0], [1.0], [1.0]])},
+            {},
+            "conflicting-items",
+        ),
         (
             "genre_entropy@3",
             {"item": pl.Series([1, 1, 2, 3]), "genres": pl.Series([["a"], ["b"], ["a"], ["a"]])},
