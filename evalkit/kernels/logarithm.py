@@ -1,5 +1,5 @@
 # mypy: disable-error-code="no-untyped-def"
-"""The natural logarithm, with the same bits wherever it is computed.
+"""Logarithms, with the same bits wherever they are computed.
 
 A C library's logarithm differs between systems, and a vectorised loop may use another one for its
 body than for its last rows. This one is additions, multiplications and divisions alone, each
@@ -16,7 +16,7 @@ LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 C1, C2, C3 = 6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01
 C4, C5, C6 = 2.222219843214978396e-01, 1.818357216161805012e-01, 1.531383769920937332e-01
 C7 = 1.479819860511658591e-01
-
+BITS = 1.4426950408889634  # log2 of e
 
 TINY, SCALE = 2.0**-1022, 2.0**54
 FRACTION = (1 << 52) - 1
@@ -61,8 +61,8 @@ def number_of(typing_context, bits):
 
 
 @kernel(allocates=False)
-def ln(value):
-    """ln of a number that is not negative; -infinity of 0."""
+def split(value):
+    """A power of two and 1 + f, about 1: f, f^2 / 2, and what ln(1 + f) is beyond both."""
     small = value < TINY
     bits = bits_of(value * SCALE if small else value) + ABOVE_ROOT_HALF
     exponent = (bits >> 52) - 1023 - (54 if small else 0)
@@ -73,10 +73,41 @@ def ln(value):
     odd = z * (C1 + w * (C3 + w * (C5 + w * C7)))
     even = w * (C2 + w * (C4 + w * C6))
     half = 0.5 * f * f
-    found = exponent * LN2_HIGH - ((half - (s * (half + odd + even) + exponent * LN2_LOW)) - f)
+    return exponent, f, half, s * (half + odd + even)
+
+
+@kernel(allocates=False)
+def ln(value):
+    """ln of a number that is not negative; -infinity of 0."""
+    exponent, f, half, beyond = split(value)
+    found = exponent * LN2_HIGH - ((half - (beyond + exponent * LN2_LOW)) - f)
     if value == 0.0:
         return -math.inf
     return math.inf if value == math.inf else found
+
+
+@kernel(allocates=False)
+def log2(value):
+    """log2 of a finite number above 0; powers of two are exact."""
+    exponent, f, half, beyond = split(value)
+    return exponent + (f - (half - beyond)) * BITS
+
+
+@kernel(allocates=False)
+def fill_log2(values, out):
+    """log2 of each of some numbers above 0."""
+    for place in range(values.size):
+        out[place] = log2(values[place])
+
+
+def log2_of(values: Any) -> Any:
+    """float64[n], log2 of each of some numbers above 0."""
+    import numpy as np
+
+    given = np.ascontiguousarray(values, dtype=np.float64)
+    out = np.empty_like(given)
+    fill_log2(given, out)
+    return out
 
 
 @kernel(allocates=False)

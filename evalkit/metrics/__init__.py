@@ -45,7 +45,7 @@ Numbers used again and again stand in a `Table`. A name that begins with `_` is 
 """
 
 from evalkit.kernels import Kernel, Table, cache_directory, intrinsic, kernel, loading, share_cache
-from evalkit.kernels.logarithm import log_loss_of, minus_ln, minus_ln_of_rest
+from evalkit.kernels.logarithm import log2, log2_of, log_loss_of, minus_ln, minus_ln_of_rest
 from evalkit.kernels.stack import ROOM, room
 
 from ._combined import combine
@@ -163,6 +163,8 @@ __all__ = [
     "list_metric",
     "load_metric_files",
     "loading",
+    "log2",
+    "log2_of",
     "log_loss_of",
     "measure_lists",
     "metric",

@@ -203,7 +203,7 @@ def test_text_users_and_several_columns_group_as_numbers_do():
 def test_the_logarithm_is_within_one_unit_of_the_last_place():
     import random
 
-    from evalkit.kernels.logarithm import minus_ln, minus_ln_of_rest
+    from evalkit.kernels.logarithm import log2, log2_of, minus_ln, minus_ln_of_rest
 
     random.seed(4)
     values = [random.random() for _ in range(2000)]
@@ -212,8 +212,12 @@ def test_the_logarithm_is_within_one_unit_of_the_last_place():
     for value in values:
         if 0.0 < value < 1.0:
             assert abs(minus_ln(value) + math.log(value)) <= math.ulp(math.log(value)), value
+            bits = math.log2(value)
+            assert abs(log2(value) - bits) <= math.ulp(bits), value
             rest = -math.log1p(-value)
             assert abs(minus_ln_of_rest(value) - rest) <= math.ulp(rest), value
+    assert log2_of([2.0**n for n in range(-1074, 1024)]).tolist() == [*range(-1074, 1024)]
+    assert log2_of([1, 3])[1] == pytest.approx(math.log2(3.0), rel=3e-16)
     assert (minus_ln(0.0), minus_ln(1.0)) == (math.inf, 0.0)
     assert (minus_ln_of_rest(1.0), minus_ln_of_rest(0.0)) == (math.inf, 0.0)
 

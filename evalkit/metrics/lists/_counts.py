@@ -3,7 +3,8 @@
 
 import numpy as np
 
-from evalkit.metrics import choice
+from evalkit.kernels.logarithm import BITS
+from evalkit.metrics import choice, kernel, log2, minus_ln_of_rest
 
 ITEMS = choice(
     "items",
@@ -30,10 +31,22 @@ def chosen(values, items, numbers):
     return is_shown, n_items - int(is_shown.sum())
 
 
-def log_steps(counts):
+@kernel(allocates=False)
+def fill_steps(counts, out):
     """c log2 c - (c - 1) log2 (c - 1), which no rounding of large numbers spoils."""
-    before = counts - 1.0
-    return np.log2(counts) + before * np.log1p(1.0 / np.maximum(before, 1.0)) / np.log(2.0)
+    for place in range(counts.size):
+        c = counts[place]
+        out[place] = log2(c)
+        if c > 1.0:
+            out[place] += (c - 1.0) * minus_ln_of_rest(1.0 / c) * BITS
+
+
+def log_steps(counts):
+    """What each of some counts adds to the sum of c log2 c above one less."""
+    given = counts.astype(np.float64)
+    out = np.empty_like(given)
+    fill_steps(given, out)
+    return out
 
 
 def gini_of(numbers, lists, items, values):

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from evalkit.metrics import ATTENTION, PATIENCE, choice, kernel, list_metric
+from evalkit.metrics import ATTENTION, PATIENCE, choice, kernel, list_metric, log2
 from evalkit.metrics.lists._attention import attention_of
 from evalkit.metrics.lists._find import NOBODY
 from evalkit.metrics.lists._groups import BY, group_of, sizes_of
@@ -86,7 +86,7 @@ def awrf(
                 one, other = shown[each] / total, goal[each] / of_goal
                 mean = (one + other) / 2.0
                 if one > 0.0:
-                    far += one * math.log2(one / mean) / 2.0
+                    far += one * log2(one / mean) / 2.0
                 if other > 0.0:
-                    far += other * math.log2(other / mean) / 2.0
+                    far += other * log2(other / mean) / 2.0
             out[user, column] = 1.0 - far * (math.log(2.0) if log_base == NATS else 1.0)

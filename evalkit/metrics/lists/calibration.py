@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from evalkit.metrics import choice, kernel, list_metric, number
+from evalkit.metrics import choice, kernel, list_metric, log2, number
 from evalkit.metrics.lists._categories import (
     BY,
     add_masses,
@@ -40,13 +40,13 @@ def divergence_of(p, of_p, q, of_q, kind, a, smoothed):
             other = (1.0 - a) * other + a * one
         if kind == KL:
             if one > 0.0:
-                total += one * math.log2(one / other)
+                total += one * log2(one / other)
         else:
             mean = (one + other) / 2.0
             if one > 0.0:
-                total += one * math.log2(one / mean) / 2.0
+                total += one * log2(one / mean) / 2.0
             if other > 0.0:
-                total += other * math.log2(other / mean) / 2.0
+                total += other * log2(other / mean) / 2.0
     return max(total, 0.0)
 
 

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from evalkit.metrics import ATTENTION, PATIENCE, choice, kernel, list_metric, of_items
+from evalkit.metrics import ATTENTION, PATIENCE, choice, kernel, list_metric, log2_of, of_items
 from evalkit.metrics.lists._hits import share_of_attention
 
 
@@ -15,7 +15,7 @@ def information(values, items):
     counts = items.popularity
     seen = counts[counts > 0]
     least = 1 if values["cold"] == "one_user" else seen.min(initial=counts.max(initial=1))
-    return -np.log2(np.maximum(counts, least) / counts.sum())
+    return -log2_of(np.maximum(counts, least) / counts.sum())
 
 
 def tables(values, beside):

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from evalkit.metrics import choice, list_metric
+from evalkit.metrics import choice, list_metric, log2_of
 from evalkit.metrics.lists._counts import ITEMS, chosen, log_steps, needs_of_items, shares
 
 
@@ -55,7 +55,7 @@ def entropy(shown, items, values):
     below = divisor(values, unit, n_items, p.size)
     if below == 0.0:
         return np.nan, slopes
-    bits = -float((p * np.log2(p)).sum())
+    bits = -float((p * log2_of(p)).sum())
     is_shown = is_chosen & (shown.lists > 0)
     steps = log_steps(shown.lists[is_shown]) - 1.0 / math.log(2.0)
     slopes[is_shown] = -(steps - math.log2(total) + bits) / total * unit / below

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from evalkit.metrics import PATIENCE, choice, kernel, list_metric, number
+from evalkit.metrics import PATIENCE, choice, kernel, list_metric, log2, minus_ln, number
 from evalkit.metrics.lists._categories import BY, add_masses, needs_of, only, sets
 
 FLAT, LOG2 = 0, 1
@@ -92,5 +92,5 @@ def genre_entropy(
             for each in range(n_categories):
                 p = (masses[each] + smoothing) / total if total > 0.0 else 0.0
                 if p > 0.0:
-                    entropy -= p * (math.log(p) if log_base == NATS else math.log2(p))
+                    entropy -= p * (0.0 - minus_ln(p) if log_base == NATS else log2(p))
             out[user, column] = abs(entropy) if n > 0 else math.nan

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from evalkit.metrics import list_metric
+from evalkit.metrics import list_metric, log2_of
 from evalkit.metrics.lists._counts import log_steps
 
 
@@ -28,9 +28,9 @@ def list_surprisal(shown, items, values):
         return np.nan, slopes
     counts, shares = shown.lists[seen].astype(np.float64), shown.by_share[seen]
     total = counts.sum()
-    bits = -np.log2(counts / total)
+    bits = -log2_of(counts / total)
     length = total / shown.n_users
-    steps = log_steps(counts) - np.log2(counts)  # of one list less, as entropy has them
+    steps = log_steps(counts) - log2_of(counts)  # of one list less, as entropy has them
     of_counts = shares.sum() / total / math.log(2.0) - shares / counts * steps
     slopes[seen] = (bits + length * of_counts) / shown.n_users
     return math.fsum((shares * bits).tolist()) / shown.n_users, slopes

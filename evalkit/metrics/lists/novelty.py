@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from evalkit.metrics import choice, kernel, list_metric, of_items
+from evalkit.metrics import choice, kernel, list_metric, log2_of, of_items
 from evalkit.metrics.lists._means import DEN, mean_over_list
 
 COLD_USERS = 1e-10
@@ -39,9 +39,9 @@ def self_information(values, items):
         whole = counts.sum()
     is_cold = counts == 0.0
     if values["cold"] == "tiny":
-        found = -np.log2((counts + COLD_USERS) / whole)
+        found = -log2_of((counts + COLD_USERS) / whole)
     else:
-        found = -np.log2(np.maximum(counts, 1.0) / whole)
+        found = -log2_of(np.maximum(counts, 1.0) / whole)
     if values["pop_of"] == "scaled":
         found /= math.log2(whole) if whole > 1.0 else math.nan
     if values["cold"] in ("left_out", "zero"):
