@@ -114,7 +114,8 @@ class CombinedNumbers(ShownNumbers):
         self, sums: ShownSums, segment: Segment, model: str, part: Request, pair: Pair | None
     ) -> Moved:
         """One part, moved by the users whose values are kept."""
-        held = sums.of_segment(segment)
+        held = np.zeros(sums.hashes.size, dtype=np.bool_)
+        held[self._drawn(key_of_combined(model if self.apart else ""), sums, segment)] = True
         if family_of(part) in ("counts", "sums"):
             return self._of_lists(sums, held, segment, model, part, pair)
         if family_of(part) == "means":
@@ -147,7 +148,9 @@ class CombinedNumbers(ShownNumbers):
         known = places < own.hashes.size
         known[known] = own.hashes[places[known]] == sums.hashes[known]
         known &= held
-        by[known] = number.influences[places[known]] / max(1, number.count)
+        moved = np.full(own.hashes.size, np.nan)
+        moved[number.users] = number.influences / max(1, number.count)
+        by[known] = moved[places[known]]
         return Moved.of(number.mean, number.count, by, number.ends.error)
 
     def _of_groups(
@@ -168,7 +171,8 @@ class CombinedNumbers(ShownNumbers):
         values = self._values(sums, wanted, model, pair)
         by = np.full(held.size, np.nan)
         for group, total, slope in zip(groups, totals, slopes, strict=True):
-            own = held & sums.is_in(group) & ~np.isnan(values)
+            own = self._members(key_of_combined(model if self.apart else ""), sums, group)
+            own = own[held[own] & ~np.isnan(values[own])]
             by[own] = slope * (values[own] - total.mean) / max(1, total.count)
         return Moved.of(float(mean), sum(each.count for each in totals), by)
 

@@ -14,9 +14,9 @@ from evalkit.config import Config
 from evalkit.errors import RequestError
 from evalkit.kernels import kernel
 from evalkit.lists import n_sums_of
-from evalkit.looks.counting import UNIT, WORD, Columns, Counted, attention_of
+from evalkit.looks.counting import UNIT, WORD, Columns, Counted, Users, attention_of
 from evalkit.looks.resampling import resamples
-from evalkit.looks.shown import ShownSums
+from evalkit.looks.shown import SAMPLED, ShownSums
 from evalkit.metrics import Beside, Ends, Items, Request, Shown, Values, family_of
 from evalkit.report import Warning_
 from evalkit.segments import ALL, UNKNOWN, Segment
@@ -28,6 +28,7 @@ FEWEST_MOVING = 30  # users, of those whose lists are kept, for an error by thei
 
 Floats = npt.NDArray[np.float64]
 NO_FLOATS: Floats = np.empty(0)
+NO_USERS: Users = np.empty(0, dtype=np.int64)
 NO_ENDS = Ends(0.0, math.inf)
 
 
@@ -37,8 +38,9 @@ class Number:
 
     Args:
         count: users whom it stands on.
-        influences: float64[n], of the users whose lists are kept how far each moves it, times
-            `count`; NaN of others.
+        influences: float64[n], how far each of some users whose lists are kept moves it, times
+            `count`; NaN of whom it does not stand on.
+        users: int64[n], places of these users.
     """
 
     mean: float
@@ -46,6 +48,7 @@ class Number:
     influences: Floats
     error: float | None = None  # where it is known otherwise
     ends: Ends = NO_ENDS
+    users: Users = field(default_factory=lambda: NO_USERS)
 
     @property
     def std_error(self) -> float | None:
@@ -96,6 +99,7 @@ class ShownNumbers:
     totals: GrandTotals
     _kept: dict[object, Number] = field(default_factory=dict)
     _beside: dict[str, Beside] = field(default_factory=dict)
+    _places: dict[tuple[str, str], dict[str, Users]] = field(default_factory=dict)
 
     @staticmethod
     def has(request: Request) -> bool:
@@ -136,14 +140,27 @@ class ShownNumbers:
         return key, self.sums.get(key) or ShownSums()
 
     def _users(
-        self, sums: ShownSums, segment: Segment, model: str, pair: Pair | None
-    ) -> npt.NDArray[np.bool_]:
+        self, key: str, sums: ShownSums, segment: Segment, model: str, pair: Pair | None
+    ) -> Users:
         """Whose lists are kept, of those whom the number stands on."""
-        users = sums.of_segment(segment)
+        users = self._drawn(key, sums, segment)
         for name in (model,) if pair is None else pair:
             if name in sums.sampled:
-                users &= sums.sampled[name].present
+                users = users[sums.sampled[name].present[users]]
         return users
+
+    def _drawn(self, key: str, sums: ShownSums, segment: Segment) -> Users:
+        """The users of a segment by whom errors are known, of all whose lists are kept."""
+        if segment == ALL:
+            return np.arange(min(sums.hashes.size, SAMPLED))
+        return self._members(key, sums, segment)[:SAMPLED]
+
+    def _members(self, key: str, sums: ShownSums, segment: Segment) -> Users:
+        """The users of a segment whose lists are kept, those with the smallest hashes first."""
+        name, label = segment
+        if (key, name) not in self._places:
+            self._places[key, name] = sums.by_segment(name)
+        return self._places[key, name].get(label, NO_USERS)
 
     def _of_counts(
         self, segment: Segment, model: str, request: Request, pair: Pair | None
@@ -151,17 +168,17 @@ class ShownNumbers:
         found = self._counters(segment, model, request, pair)
         if found is None:
             return Number(math.nan, 0, NO_FLOATS)
-        sums, columns, shown, items = found
+        key, sums, columns, shown, items = found
         function: Callable[..., tuple[float, Floats]] = request.metric.function
         value, slopes = function(shown, items, dict(request.parameters))
-        users = self._users(sums, segment, model, pair)
+        users = self._users(key, sums, segment, model, pair)
         lists = sums.sampled[model].lists
         depth = int(lists.lengths.max(initial=0))
         weighing, by_rank, by_length = _weights(columns, request, depth)
-        influences = np.full(users.size, np.nan)
+        influences = np.empty(users.size)
         add_slopes(
             lists,
-            np.flatnonzero(users),
+            users,
             request.kernel_cutoff,
             np.ascontiguousarray(slopes, dtype=np.float64),
             by_rank,
@@ -172,16 +189,16 @@ class ShownNumbers:
         )
         influences *= shown.n_users
         ends = _ends(request, shown, items, slopes, influences)
-        return Number(float(value), shown.n_users, influences, ends=ends)
+        return Number(float(value), shown.n_users, influences, ends=ends, users=users)
 
     def shown_by(self, model: str, request: Request) -> tuple[Shown, Items] | None:
         """How often a model shows each item; None where nothing is counted."""
         found = self._counters(ALL, model, request, None)
-        return None if found is None else found[2:]
+        return None if found is None else found[3:]
 
     def _counters(
         self, segment: Segment, model: str, request: Request, pair: Pair | None
-    ) -> tuple[ShownSums, Columns, Shown, Items] | None:
+    ) -> tuple[str, ShownSums, Columns, Shown, Items] | None:
         key, sums = self._held(model, request)
         alike = [
             each
@@ -196,7 +213,7 @@ class ShownNumbers:
         if lone is not None:
             counted = counted.without(lone)
         items = self._beside_of(key, sums).items
-        return sums, columns, _shown(counted, columns, request, items.is_listed.size), items
+        return key, sums, columns, _shown(counted, columns, request, items.is_listed.size), items
 
     def _of_sums(self, segment: Segment, model: str, request: Request, pair: Pair | None) -> Number:
         key, sums = self._held(model, request)
@@ -217,9 +234,9 @@ class ShownNumbers:
         totals = np.array([each.total for each in exact])
         value = float(np.real(rules.by(values, beside, totals)))
         slopes = np.array([_slope(rules.by, values, beside, totals, n) for n in range(totals.size)])
-        own = sums.sampled[model].values[:, columns]
-        influences = np.where(self._users(sums, segment, model, pair), own @ slopes, np.nan)
-        return Number(value, count, influences * count)
+        users = self._users(key, sums, segment, model, pair)
+        own = sums.sampled[model].values[users[:, None], columns]
+        return Number(value, count, own @ slopes * count, users=users)
 
     def _of_means(
         self, segment: Segment, model: str, request: Request, pair: Pair | None
@@ -428,7 +445,8 @@ def add_slopes(  # type: ignore[no-untyped-def]
         once: an item that a list repeats counts once.
         last: int64[n_items], room for the user whom each item was met with.
     """
-    for user in users:
+    for row in range(users.size):
+        user = users[row]
         begin, n = lists.starts[user], min(lists.lengths[user], cutoff)
         total, n_different = 0.0, 0
         for place in range(n):
@@ -438,4 +456,4 @@ def add_slopes(  # type: ignore[no-untyped-def]
             if is_first or not once:
                 total += slopes[item] * by_rank[place]
             last[item] = user + 1
-        influences[user] = total * by_length[n_different]
+        influences[row] = total * by_length[n_different]

@@ -274,22 +274,14 @@ class ShownSums:
             into = tuple(pooled.get((name, label), (name, label))[1] for label in labels)
             self.segments[name] = (into, codes)
 
-    def of_segment(self, segment: Segment) -> npt.NDArray[np.bool_]:
-        """bool[n]: the users of a segment, among those whose lists are kept."""
-        order = np.argsort(self.hashes, kind="stable")
-        if segment == ALL:
-            held = np.zeros(self.hashes.size, dtype=np.bool_)
-            held[order[:SAMPLED]] = True
-            return held
-        held = self.is_in(segment)
-        held[order[held[order]][SAMPLED:]] = False
-        return held
-
-    def is_in(self, segment: Segment) -> npt.NDArray[np.bool_]:
-        """bool[n]: the users of a segment, of all whose lists are kept."""
-        labels, codes = self.segments[segment[0]]
-        named = np.array([label == segment[1] for label in labels], dtype=np.bool_)
-        return named[codes]
+    def by_segment(self, name: str) -> dict[str, Users]:
+        """The places of the users of each segment, of all whose lists are kept, in their order."""
+        labels, codes = self.segments[name]
+        first = {label: place for place, label in enumerate(dict.fromkeys(labels))}
+        same = np.array([first[label] for label in labels], dtype=np.int64)[codes]
+        order = np.argsort(same, kind="stable")
+        ends = np.cumsum(np.bincount(same, minlength=len(first)))
+        return dict(zip(first, np.split(order, ends[:-1]), strict=True))
 
 
 def draw_numbers(hashes: Keys) -> Keys:
