@@ -1,5 +1,6 @@
 """`evalkit compare`: is one model really better than another?"""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -233,8 +234,8 @@ def _asked(
     filled, given = parse_variables(variables), Given()
     if config is not None:
         if metrics:
-            listed = ", ".join(f'"{each}"' for each in metrics)
-            settings = [f"metrics.names=[{listed}]", "metrics.primary=[]", *settings]
+            whole = load_config(config, overrides=settings, variables=filled)
+            settings = [*_settings_of(metrics, whole), "metrics.primary=[]", *settings]
         settings = [f"statistics.baseline={models[0]}", *settings]
         request = load_config(config, overrides=settings, variables=filled)
         request = name_selected(request, runs)
@@ -263,6 +264,25 @@ def _asked(
     if request.statistics.search:
         request = _with_all_crosses(request)
     return request, given
+
+
+def _settings_of(metrics: list[str], config: "Config") -> list[str]:
+    """What asks for some metrics of a config, and for what those are combined of."""
+    written = config.metrics.combined
+    if not written:
+        return [f"metrics.names={_as_toml(metrics)}"]
+    parts = {each.metric.name: each.metric.combined for each in config.requests}
+    names = dict.fromkeys(metric for metric in metrics if metric not in written)
+    chosen = [metric for metric in metrics if metric in written]
+    for combination in (parts[name] for name in chosen):
+        assert combination is not None
+        names |= dict.fromkeys(part.label for part in combination.parts)
+    combined = ", ".join(f"{_as_toml(name)} = {_as_toml(written[name])}" for name in chosen)
+    return [f"metrics.names={_as_toml(list(names))}", f"metrics.combined={{{combined}}}"]
+
+
+def _as_toml(text: "str | list[str]") -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _measured(

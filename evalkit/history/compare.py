@@ -14,7 +14,7 @@ from evalkit.errors import DataError, RequestError
 from evalkit.ids import USER_KEY, plan_ids, stable_hashes
 from evalkit.looks.resampling import Resampling
 from evalkit.metrics import load_metric_files, parse_metrics
-from evalkit.report import PerUser, Report
+from evalkit.report import PerUser, Report, Warning_
 from evalkit.segments import CellSet
 from evalkit.sums import GrandTotals, Pair, pairs_among
 from evalkit.values.blocks import GivenValues, measure_models
@@ -34,6 +34,7 @@ def compare_runs(
 ) -> Report:
     """The report of the last run with comparisons between the models of all of them.
 
+    Numbers of all lists, and combinations, have no values of users and are left out.
     A model of several runs is called `als (last~1)`; those are compared with one another, the
     first run being the baseline. Otherwise the first run's one model is the baseline of all.
 
@@ -45,11 +46,12 @@ def compare_runs(
     Raises:
         DataError: the truths differ [different-truth], a run kept no values [per-user-off], or
             what it kept of its config cannot be read [run-damaged].
-        RequestError: nothing to compare [nothing-in-common, ambiguous-model], or a metric of a
-            file that is not given [metric-file-needed].
+        RequestError: nothing to compare [nothing-in-common, ambiguous-model, not-of-users], or a
+            metric of a file that is not given [metric-file-needed].
     """
     _check_truths(runs)
-    labels = _common_labels(runs, metrics, metric_files)
+    left_out = _of_all_lists(runs, metric_files)
+    labels = _common_labels(runs, metrics, metric_files, left_out)
     config = _config_of(runs[-1], labels, chosen, metric_files)
     requests = config.requests
     users, values = _joined(runs, labels)
@@ -83,7 +85,7 @@ def compare_runs(
         curves=(),
         distributions=(),
         gates=(),
-        warnings=inference.warnings,
+        warnings=(*inference.warnings, *([] if metrics else _told(left_out))),
         counts=replace(report.counts, models={}),
         per_user_values=None,
     )
@@ -139,8 +141,30 @@ def _truth_settings(config: Mapping[str, object] | None) -> dict[str, object]:
     return found
 
 
+def _of_all_lists(runs: Sequence[Named], metric_files: Sequence[str]) -> list[str]:
+    """What of the runs has no values of users: numbers of all lists, and combinations."""
+    known = load_metric_files(metric_files, _kind_of(runs[0][1]))
+    of_all = {name for name, each in known.items() if each.lists and each.lists.family != "users"}
+    found = dict[str, None]()
+    for _, report in runs:
+        combined = _section(report.config).get("combined")
+        of_all |= combined.keys() if isinstance(combined, dict) else set()
+        found |= dict.fromkeys(each.metric for each in report.estimates if each.name in of_all)
+    return list(found)
+
+
+def _told(left_out: Sequence[str]) -> list[Warning_]:
+    if not left_out:
+        return []
+    message = f"{', '.join(left_out)}: no values of users, so not compared"
+    return [Warning_("not-of-users", message)]
+
+
 def _common_labels(
-    runs: Sequence[Named], metrics: Sequence[str], metric_files: Sequence[str]
+    runs: Sequence[Named],
+    metrics: Sequence[str],
+    metric_files: Sequence[str],
+    left_out: Sequence[str],
 ) -> list[str]:
     kind = _kind_of(runs[0][1])
     known = load_metric_files(metric_files, kind)
@@ -148,10 +172,19 @@ def _common_labels(
     asked = [metric for metric in metrics if metric not in given]
     parsed = [request.label for request in parse_metrics(asked, metrics=known)] if asked else []
     wanted = {*given, *parsed} if metrics else None
+    for label in left_out:
+        if wanted is not None and label in wanted:
+            raise RequestError(
+                f"{label} has no values of users, by which finished runs are compared",
+                code="not-of-users",
+                at=runs[0][0],
+                hint="evalkit compare --config CONFIG BASELINE CANDIDATE measures it anew",
+            )
     labels = [
         label
         for label in runs[0][1].labels
-        if all(label in _with_values(report) for _, report in runs)
+        if label not in left_out
+        and all(label in _with_values(report) for _, report in runs)
         and (wanted is None or label in wanted)
     ]
     if not labels:
@@ -182,9 +215,13 @@ def _no_file_of(label: str, runs: Sequence[Named]) -> RequestError:
 
 
 def _files_of(config: Mapping[str, object] | None) -> list[str]:
-    section = (config or {}).get("metrics")
-    files = section.get("files") if isinstance(section, dict) else None
+    files = _section(config).get("files")
     return [each for each in files if isinstance(each, str)] if isinstance(files, list) else []
+
+
+def _section(config: Mapping[str, object] | None) -> Mapping[str, object]:
+    section = (config or {}).get("metrics")
+    return section if isinstance(section, dict) else {}
 
 
 def _with_values(report: Report) -> Sequence[str]:

@@ -46,7 +46,10 @@ def explain_runs(
     """
     parts = [_parts_of(*each) for each in (before, after)]
     segmentation = _segmentation(parts, by)
-    labels = [request.label for request in parse_metrics(metrics)] if metrics else None
+    given = [each for each in metrics if each in before[1].labels]
+    asked = [each for each in metrics if each not in given]
+    parsed = [request.label for request in parse_metrics(asked)] if asked else []
+    labels = [*given, *parsed] if metrics else None
     found = []
     for model in _chosen(models, [each["model"] for each in parts], "model", "unknown-model"):
         listed = [each.filter(model=model)["metric"] for each in parts]

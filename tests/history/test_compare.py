@@ -301,3 +301,49 @@ def test_finished_runs_leave_out_whom_the_runs_left_out(zeros):
 
     assert [each.value for each in found.estimates] == [1 / 3 if zeros == "count" else 0.5] * 2
     assert found.comparisons[0].n_users == (3 if zeros == "count" else 1)
+
+
+OF_LISTS = CONFIG.replace(
+    'names = ["nDCG@8", "RR"]',
+    'names = ["nDCG@8", "RR", "list_length@5", "personalization@5"]\n'
+    'combined = { both = "hmean(nDCG@8, RR)", rest = "RR - 0.1 * personalization@5" }',
+)
+
+
+def test_numbers_of_all_lists_are_left_out_between_runs_and_told(folder, capsys):
+    (folder / "job.toml").write_text(OF_LISTS)
+    for _ in range(2):
+        assert run_command(["run", "job.toml", "-q"]) == 0
+    capsys.readouterr()
+
+    assert run_command(["compare", "last~1", "last", "--format", "json"]) == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert {each["metric"] for each in found["metrics"]} == {"nDCG@8", "RR", "list_length@5"}
+    told = " ".join(err.split())
+    assert "warning[not-of-users]: personalization@5, both, rest: no values" in told
+    for command, name, code in (
+        ("compare", "both", "not-of-users"),
+        ("compare", "personalization@5", "not-of-users"),
+        ("why", "both", "metric-not-in-report"),
+    ):
+        with pytest.raises(EvalkitError) as raised:
+            run_command([command, "last~1", "last", "-m", name])
+        assert raised.value.code == code
+    capsys.readouterr()
+    assert run_command(["compare", "last~1", "last", "-m", "RR"]) == 0
+    assert "not-of-users" not in capsys.readouterr().err
+
+
+def test_metrics_of_a_config_are_compared_with_what_they_are_combined_of(folder, capsys):
+    (folder / "job.toml").write_text(OF_LISTS)
+    for asked, expected in (
+        (["both"], {"nDCG@8", "RR", "both"}),
+        (["RR"], {"RR"}),
+        (["rest", "list_length@5"], {"list_length@5", "RR", "personalization@5", "rest"}),
+    ):
+        options = [each for name in asked for each in ("-m", name)]
+        asked = ["compare", "a", "b", "--config", "job.toml", *options, "--format", "json"]
+        assert run_command(asked) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert {each["metric"] for each in found["comparisons"]} == expected
