@@ -1,17 +1,20 @@
 """Exact sums by cells of the users, which explain a change between two runs."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.exact import SCALE_BITS, CellRows, ExactSums
+from evalkit.exact import SCALE_BITS
+from evalkit.kernels import Table, kernel
+from evalkit.kernels.intrinsics import float_bits
 from evalkit.metrics import Request
-from evalkit.segments import UserSegments
+from evalkit.segments import ALL, CellSet, Segment, UserSegments
 from evalkit.truth import Truth
 from evalkit.values.blocks import Values
 
@@ -19,31 +22,123 @@ RELEVANT_FROM = (0, 1, 2, 3, 5, 9, 17, 33)  # where each range of numbers of rel
 N_KINDS = 2 * len(RELEVANT_FROM)  # of users in a segment: ranges, and whether they are ranked
 MOST_PART_CELLS = 4096  # of a segmentation
 
+N_WORDS = 5  # how many values, and their sum: in halves, then in units 2^32 times as small each
+UNIT_BITS = 97  # of the last word
+GRIDS = Table(lambda: [1.5 * 2.0 ** (51 - 32 * word) for word in range(N_WORDS - 1)])
+TOO_LARGE = 2.0**30
+
 Codes = npt.NDArray[np.int32]
+Words = npt.NDArray[np.int64]
+
+
+@kernel(allocates=False)
+def add_words(values, cells, first_column, words, apart):  # type: ignore[no-untyped-def]
+    """Add float64[n_users, n_cutoffs] to int64[n_cells, n_columns, N_WORDS], in any order.
+
+    The words take 2^32 values. Places of those that do not fit go into `apart`; gives how many.
+    """
+    n_apart = 0
+    for row in range(values.shape[0]):
+        for column in range(values.shape[1]):
+            value = values[row, column]
+            if not abs(value) < math.inf:
+                continue
+            rest = value
+            cut_1 = rest + GRIDS[0]
+            rest -= cut_1 - GRIDS[0]
+            cut_2 = rest + GRIDS[1]
+            rest -= cut_2 - GRIDS[1]
+            cut_3 = rest + GRIDS[2]
+            rest -= cut_3 - GRIDS[2]
+            cut_4 = rest + GRIDS[3]
+            rest -= cut_4 - GRIDS[3]
+            own = words[cells[row], first_column + column]
+            own[0] += 1
+            if rest != 0.0 or abs(value) >= TOO_LARGE:
+                apart[n_apart] = row * values.shape[1] + column
+                n_apart += 1
+                continue
+            own[1] += float_bits(cut_1) - float_bits(GRIDS[0])
+            own[2] += float_bits(cut_2) - float_bits(GRIDS[1])
+            own[3] += float_bits(cut_3) - float_bits(GRIDS[2])
+            own[4] += float_bits(cut_4) - float_bits(GRIDS[3])
+    return n_apart
+
+
+@dataclass(slots=True)
+class WordSums:
+    """Sums of one model's values by cell and kind of users.
+
+    Args:
+        codes: int32[n_users], places among the cells and kinds that have users.
+        words: int64[n_places, n_columns, N_WORDS].
+        apart: by place and column, sums times 2^1074 of values that the words do not take.
+    """
+
+    codes: Codes
+    words: Words
+    apart: dict[int, dict[int, int]] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+
+    def add(self, users: npt.NDArray[np.int64], groups: Sequence[Values]) -> None:
+        """A block of users."""
+        codes = self.codes[users]
+        apart = np.empty(max(each.size for each in groups), dtype=np.int64)
+        first = 0
+        with self.lock:
+            for each in groups:
+                values = np.ascontiguousarray(each)
+                n_apart = add_words(values, codes, first, self.words, apart)
+                for place in apart[:n_apart].tolist():
+                    row, column = divmod(place, values.shape[1])
+                    top, bottom = float(values[row, column]).as_integer_ratio()
+                    sums = self.apart.setdefault(int(codes[row]), {})
+                    scaled = (top << SCALE_BITS) // bottom
+                    sums[first + column] = sums.get(first + column, 0) + scaled
+                first += values.shape[1]
+
+    def over(
+        self, places: npt.NDArray[np.int64], first: npt.NDArray[np.int64], columns: Words
+    ) -> tuple[list[int], list[int]]:
+        """Numbers and sums, times 2^1074, by column of each run of places, begun at `first`."""
+        numbers = np.add.reduceat(self.words[places], first)[:, columns].reshape(-1, N_WORDS)
+        n_values, *words = numbers.T.tolist()
+        sums = [
+            ((((one << 32) + two << 32) + three << 32) + four) << SCALE_BITS - UNIT_BITS
+            for one, two, three, four in zip(*words, strict=True)
+        ]
+        for number, place in enumerate(places.tolist() if self.apart else ()):
+            run = int(np.searchsorted(first, number, side="right")) - 1
+            for column, scaled in self.apart.get(place, {}).items():
+                for at in np.flatnonzero(columns == column).tolist():
+                    sums[run * columns.size + at] += scaled
+        return n_values, sums
 
 
 @dataclass(frozen=True, slots=True)
-class _Split:
-    """Users by segment, number of relevant items, and whether they are ranked."""
+class _Cells:
+    """A set of cells, each split by kinds of users.
 
-    name: str | None
-    labels: tuple[str, ...]
-    codes: Mapping[str, Codes]  # of each model: places among the cells
-    cells: npt.NDArray[np.int64]  # those that have users, as sums of a cell are large
-    sums: dict[str, ExactSums]
-    locks: Mapping[str, Lock]
+    Args:
+        members: the cells of each segment.
+        used: int64[n_places], cell and kind of each place.
+    """
 
-    def segment_of(self, cell: int) -> str | None:
-        """The segment that a cell is a part of; None where all users are one."""
-        return None if self.name is None else self.labels[cell // N_KINDS]
+    members: Mapping[Segment, npt.NDArray[np.int64]]
+    used: npt.NDArray[np.int64]
+    sums: Mapping[str, WordSums]
 
 
 class PartSums:
     """Exact sums by cells that explain a change between two runs, of one share of the users.
 
+    A value is added once, to its user's cell; segments are put together of cells.
+
     Args:
         present: for each model bool[n_users], whether the user has a ranking.
         segmentations: of the users.
+        cell_sets: of these.
+        n_columns: values of a user and model.
     """
 
     def __init__(
@@ -51,87 +146,76 @@ class PartSums:
         truth: Truth,
         present: Mapping[str, npt.NDArray[np.bool_]],
         segmentations: Sequence[UserSegments],
-    ) -> None:
-        relevant = np.searchsorted(RELEVANT_FROM, truth.pairs.n_relevant, side="right") - 1
-        everyone = np.zeros(truth.pairs.n_users, dtype=np.int32)
-        listed: list[tuple[str | None, tuple[str, ...], Codes]] = [(None, ("",), everyone)]
-        listed += [(each.name, each.groups.labels, each.groups.codes) for each in segmentations]
-        self._splits = []
-        for name, labels, codes in listed:
-            n_cells = N_KINDS * len(labels)
-            if n_cells > MOST_PART_CELLS:
-                continue
-            of_models = {
-                model: ((codes * len(RELEVANT_FROM) + relevant) * 2 + here).astype(np.int32)
-                for model, here in present.items()
-            }
-            n_users = sum(np.bincount(each, minlength=n_cells) for each in of_models.values())
-            cells = np.flatnonzero(n_users)
-            places = np.cumsum(np.asarray(n_users) > 0, dtype=np.int32) - 1
-            self._splits.append(
-                _Split(
-                    name,
-                    labels,
-                    {model: places[each] for model, each in of_models.items()},
-                    cells,
-                    {},
-                    {model: Lock() for model in present},
-                )
-            )
-
-    def add(
-        self,
-        users: npt.NDArray[np.int64],
-        values: Mapping[str, Sequence[Values]],
+        cell_sets: Sequence[CellSet],
         n_columns: int,
     ) -> None:
+        relevant = np.searchsorted(RELEVANT_FROM, truth.pairs.n_relevant, side="right") - 1
+        few = {
+            each.name
+            for each in segmentations
+            if N_KINDS * len(each.groups.labels) <= MOST_PART_CELLS
+        }
+        self._cells = []
+        for each in cell_sets:
+            members = {s: cells for s, cells in each.members.items() if s == ALL or s[0] in few}
+            of_models = {
+                model: (each.codes.astype(np.int64) * len(RELEVANT_FROM) + relevant) * 2 + here
+                for model, here in (present if members else {}).items()
+            }
+            is_used = np.zeros(N_KINDS * each.n_cells, dtype=np.bool_)
+            for codes in of_models.values():
+                is_used[codes] = True
+            places = np.cumsum(is_used, dtype=np.int32) - np.int32(1)
+            shape = (int(is_used.sum()), n_columns, N_WORDS)
+            sums = {
+                model: WordSums(places[codes], np.zeros(shape, dtype=np.int64))
+                for model, codes in of_models.items()
+            }
+            self._cells.append(_Cells(members, np.flatnonzero(is_used), sums))
+
+    def add(self, users: npt.NDArray[np.int64], values: Mapping[str, Sequence[Values]]) -> None:
         """A block of users."""
-        for split in self._splits:
-            for model, groups in values.items():
-                rows = CellRows.of(split.codes[model][users], split.cells.size)
-                with split.locks[model]:
-                    if model not in split.sums:
-                        split.sums[model] = ExactSums(n_columns, split.cells.size)
-                    sums = split.sums[model]
-                    first = 0
-                    for each in groups:
-                        sums.add(each, first_column=first, rows=rows)
-                        first += each.shape[1]
+        for cells in self._cells:
+            for model, sums in cells.sums.items():
+                sums.add(users, values[model])
 
     def rows(self, requests: Sequence[Request], columns: npt.NDArray[np.int64]) -> pl.DataFrame:
         """One row for each model, request and cell with users."""
         labels = [each.label for each in requests]
-        wanted = columns[: len(labels)]
-        found = [pl.DataFrame(schema=PART_SCHEMA)]
-        for split in self._splits:
-            for model, sums in split.sums.items():
-                places = np.flatnonzero(np.bincount(split.codes[model]))
-                cells = split.cells[places].tolist()
-                of_cells = pl.DataFrame(
-                    {
-                        "segment": [split.segment_of(cell) for cell in cells],
-                        "relevant": [spell_range(cell // 2 % len(RELEVANT_FROM)) for cell in cells],
-                        "is_ranked": [bool(cell % 2) for cell in cells],
-                    },
-                    schema_overrides=PART_SCHEMA,
-                )
-                rows = (places[:, None] * sums.n_columns + wanted).ravel().tolist()
-                found.append(
-                    of_cells[np.repeat(np.arange(places.size), len(labels))]
-                    .with_columns(
-                        pl.lit(model).alias("model"),
-                        pl.Series("metric", labels * places.size, pl.String),
-                        pl.lit(split.name, pl.String).alias("segmentation"),
-                        pl.Series("n_users", sums.counts[rows, 0]),
-                        pl.Series("sum", [spell_sum(sums.sum_of(row).scaled) for row in rows]),
-                    )
-                    .filter(pl.col("n_users") > 0)
-                    .select(*PART_SCHEMA)
-                )
-        return pl.concat(found)
+        cells: list[tuple[str, str | None, str | None, str, bool]] = []
+        n_users: list[int] = []
+        texts: list[str] = []
+        for each in self._cells:
+            cell_of, kind_of = np.divmod(each.used, N_KINDS)
+            for segment, members in each.members.items():
+                places = np.flatnonzero(np.isin(cell_of, members))
+                places = places[np.argsort(kind_of[places], kind="stable")]
+                kinds, first = np.unique(kind_of[places], return_index=True)
+                named = (None, None) if segment == ALL else segment
+                for model, sums in each.sums.items() if kinds.size else ():
+                    found = sums.over(places, first, columns[: len(labels)])
+                    n_users += found[0]
+                    texts += map(spell_sum, found[1])
+                    cells += [
+                        (model, *named, spell_range(kind // 2), bool(kind % 2))
+                        for kind in kinds.tolist()
+                    ]
+        names = ("model", "segmentation", "segment", "relevant", "is_ranked")
+        schema = {name: PART_SCHEMA[name] for name in names}
+        of_cells = pl.DataFrame(cells, schema=schema, orient="row")
+        return (
+            of_cells[np.repeat(np.arange(len(cells)), len(labels))]
+            .with_columns(
+                pl.Series("metric", labels * len(cells), pl.String),
+                pl.Series("n_users", n_users, pl.Int64),
+                pl.Series("sum", texts, pl.String),
+            )
+            .filter(pl.col("n_users") > 0)
+            .select(*PART_SCHEMA)
+        )
 
 
-PART_SCHEMA = {
+PART_SCHEMA: dict[str, type[pl.DataType]] = {
     "model": pl.String,
     "metric": pl.String,
     "segmentation": pl.String,

@@ -133,7 +133,7 @@ def _add_means(models: _Models, sums: RankingSums) -> None:
     """The sums of every segment of users, and what is seen of each block on the way."""
     job, truth, split = models.job, models.truth, models.split
     users = models.values(job.measured)
-    watch = _Watch.of(models, sums.histograms)
+    watch = _Watch.of(models, sums.histograms, users.columns.size)
     totals = measure_models(
         users,
         models.names,
@@ -194,13 +194,13 @@ class _Watch:
     lock: Lock = field(default_factory=Lock)
 
     @classmethod
-    def of(cls, models: _Models, histograms: Histograms) -> "_Watch | None":
+    def of(cls, models: _Models, histograms: Histograms, n_columns: int) -> "_Watch | None":
         """What looks at every block; None where nobody asks."""
-        job, parts = models.job, None
+        job, split, parts = models.job, models.split, None
         if job.keep_parts:
             ranks = models.ranks.items()
             present = {name: next(iter(each.sets.values())).present for name, each in ranks}
-            parts = PartSums(models.truth, present, models.split.users)
+            parts = PartSums(models.truth, present, split.users, split.cells, n_columns)
         drawn = histograms if job.config.statistics.distributions else None
         return None if drawn is None and parts is None else cls(drawn, parts, len(job.requests))
 
@@ -216,4 +216,4 @@ class _Watch:
             with self.lock:
                 self.histograms.merge(found)
         if self.parts is not None:
-            self.parts.add(users, values, columns.size)
+            self.parts.add(users, values)
