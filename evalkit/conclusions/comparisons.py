@@ -14,6 +14,7 @@ from evalkit.metrics import Request
 from evalkit.report import Comparison
 from evalkit.segments import ALL, Segment
 from evalkit.statistics.corrections import adjust
+from evalkit.statistics.distributions import find_t_quantiles
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval, relative_interval
 from evalkit.statistics.means import is_share
 from evalkit.statistics.paired import effect_size, t_test
@@ -209,15 +210,15 @@ def _effect_size(
     return effect_size(mean, own.std_error, own.count)
 
 
-def _with_power(
+def _power(
     each: Comparison, spread: Spread, chosen: StatisticsSection, size: int
-) -> Comparison:
+) -> tuple[float | None, int | None]:
     """What these users would show, and how many would show the margin, as these vary.
 
     At the level of one of `size` tests where the chance of a single false one is bounded.
     """
     if each.std_error is None:
-        return each
+        return None, None
     is_bounded = chosen.correction in ("holm", "bonferroni", "tukey")
     level = 1.0 - (1.0 - chosen.level) / (max(1, size) if is_bounded else 1)
     n = spread.df + 1.0
@@ -228,7 +229,7 @@ def _with_power(
         needed = users_needed(chosen.margin, deviation, level=level, power=chosen.power)
     if needed is not None:  # in clusters as these, where users vary together
         needed = -(-needed * max(each.n_users, spread.n) // spread.n)
-    return replace(each, smallest_difference=smallest, users_needed=needed)
+    return smallest, needed
 
 
 @lru_cache(maxsize=4096)
@@ -271,8 +272,9 @@ def corrected(
         adjusted, n_tests = _by_tukey(comparisons, chosen)
         for places in families:
             for place in places:
-                spread = compared[place][1]
-                adjusted[place] = _with_power(adjusted[place], spread, chosen, len(places))
+                each, spread = adjusted[place], compared[place][1]
+                smallest, needed = _power(each, spread, chosen, len(places))
+                adjusted[place] = replace(each, smallest_difference=smallest, users_needed=needed)
         return adjusted, n_tests
     adjusted, n_tests = list(comparisons), 0
     for places in families:
@@ -281,9 +283,13 @@ def corrected(
         first = comparisons[places[0]]
         is_decisive = first.metric in primary if primary else True
         n_tests += family.size if first.segmentation is None and is_decisive else 0
+        if resampling is None:  # Holm judges each at a level of its own
+            dfs = (compared[place][1].df for place in places)
+            below = (0.5 * (1.0 - (1.0 - error)) for error in family.errors)
+            find_t_quantiles(zip(below, dfs, strict=True))
         for place, p_value, error in zip(places, family.p_adjusted, family.errors, strict=True):
             each, spread = compared[place]
-            each = _with_power(each, spread, chosen, family.size)
+            smallest, needed = _power(each, spread, chosen, family.size)
             limits = NO_INTERVAL
             if not math.isnan(error):
                 limits = _limits_at(each, spread, 1.0 - error, resampling)
@@ -293,6 +299,8 @@ def corrected(
                 p_adjusted=p_value,
                 low_adjusted=limits.low if limits.exists else None,
                 high_adjusted=limits.high if limits.exists else None,
+                smallest_difference=smallest,
+                users_needed=needed,
             )
     if primary:
         for places in families:

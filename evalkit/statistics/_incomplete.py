@@ -5,6 +5,9 @@ from Loader's saddle-point form, in which large terms never cancel.
 """
 
 import math
+from functools import lru_cache
+
+from evalkit.kernels import kernel
 
 TINY = 1e-300
 EPSILON = 2.0**-53
@@ -28,7 +31,8 @@ def stirling_error(x: float) -> float:
     return series / x
 
 
-def deviance(x: float, expected: float, excess: float) -> float:
+@kernel(allocates=False)
+def deviance(x, expected, excess):  # type: ignore[no-untyped-def]
     """x log(x / expected) + expected - x, without cancellation; `excess` is expected - x.
 
     Source:
@@ -51,15 +55,28 @@ def deviance(x: float, expected: float, excess: float) -> float:
     return total
 
 
-def beta_factor(a: float, b: float, x: float, y: float) -> float:
-    """x^a y^b / B(a, b) with y = 1 - x; a, b > 0."""
+@lru_cache(maxsize=8192)
+def beta_errors(a: float, b: float) -> float:
+    """What Stirling's form of 1 / B(a, b) lacks; a, b > 0."""
+    return stirling_error(a + b) - stirling_error(a) - stirling_error(b)
+
+
+@kernel(allocates=False)
+def beta_factor(a, b, x, y, errors):  # type: ignore[no-untyped-def]
+    """x^a y^b / B(a, b) with y = 1 - x; a, b > 0; `errors` are `beta_errors(a, b)`."""
     if x <= 0.0 or y <= 0.0:
         return 0.0
     n = a + b
     excess = b * x - a * y  # n x - a, and a y - b x = n y - b
-    exponent = stirling_error(n) - stirling_error(a) - stirling_error(b)
-    exponent -= deviance(a, n * x, excess) + deviance(b, n * y, -excess)
+    exponent = errors - (deviance(a, n * x, excess) + deviance(b, n * y, -excess))
     return math.sqrt(a * b / n) * math.exp(exponent - HALF_LOG_TWO_PI)
+
+
+@kernel(allocates=False)
+def beta_tail(a, b, x, y, errors):  # type: ignore[no-untyped-def]
+    """I_x(a, b) where it is the smaller tail: b x <= a y."""
+    factor = beta_factor(a, b, x, y, errors)
+    return 0.0 if factor == 0.0 else min(1.0, factor / beta_fraction(a, b, x, y))
 
 
 def beta_tails(a: float, b: float, x: float, y: float) -> tuple[float, float]:
@@ -78,14 +95,14 @@ def beta_tails(a: float, b: float, x: float, y: float) -> tuple[float, float]:
     if y <= 0.0:
         return 1.0, 0.0
     if b * x > a * y:
-        upper, lower = beta_tails(b, a, y, x)
-        return lower, upper
-    factor = beta_factor(a, b, x, y)
-    lower = 0.0 if factor == 0.0 else min(1.0, factor / _beta_fraction(a, b, x, y))
+        upper = beta_tail.plain(b, a, y, x, beta_errors(b, a))
+        return 1.0 - upper, upper
+    lower = beta_tail.plain(a, b, x, y, beta_errors(a, b))
     return lower, 1.0 - lower
 
 
-def _beta_fraction(a: float, b: float, x: float, y: float) -> float:
+@kernel(allocates=False)
+def beta_fraction(a, b, x, y):  # type: ignore[no-untyped-def]
     """The continued fraction whose inverse times x^a y^b / B(a, b) is I_x(a, b), by Lentz."""
     start = a * y - b * x + 1.0
     value = a * start / (a + 1.0)
@@ -110,7 +127,7 @@ def gamma_factor(a: float, x: float) -> float:
     """x^a e^-x / Gamma(a); a > 0."""
     if x <= 0.0 or math.isinf(x):
         return 0.0
-    exponent = -stirling_error(a) - deviance(a, x, x - a)
+    exponent = -stirling_error(a) - deviance.plain(a, x, x - a)
     return math.sqrt(a) * math.exp(exponent - HALF_LOG_TWO_PI)
 
 

@@ -1,20 +1,26 @@
 """Tails and quantiles of the normal, t, F, chi-squared and beta distributions.
 
 Both tails are accurate relative to themselves, about 1e-13 as far as float64 reaches (1e-300), for
-any degrees of freedom up to 1e9. NaN stands for arguments that are none. Plain Python: loading
-SciPy costs a scheduled job more than all its statistics.
+any degrees of freedom up to 1e9. NaN stands for arguments that are none. Plain Python, and the same
+compiled where there are many: loading SciPy costs a scheduled job more than all its statistics.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
-from ._incomplete import beta_factor, beta_tails, gamma_tails
+import numpy as np
+
+from evalkit.kernels import kernel
+
+from ._incomplete import beta_errors, beta_factor, beta_tail, beta_tails, gamma_tails
 
 SQRT_HALF = 0.707106781186547524400844362105
 SQRT_TWO_PI = 2.50662827463100050241576528481
 LARGEST_LOG_T = 345.0  # 1e150, whose square float64 still holds
 MOST_STEPS = 200
+MANY = 256  # of which compiled code is worth its loading
+MOST_KEPT = 1 << 18  # quantiles
 
 
 def normal_cdf(x: float) -> float:
@@ -62,7 +68,7 @@ def normal_quantile(p: float) -> float:
         return math.copysign(math.inf, p - 0.5)
     if tail > 0.25:
         centre = 1.0 - 2.0 * tail
-        x = _newton(
+        x = find_root(
             0.5 * SQRT_TWO_PI * centre,
             lambda x: (centre - math.erf(x * SQRT_HALF)) / (2.0 * normal_density(x)),
         )
@@ -74,10 +80,11 @@ def normal_quantile(p: float) -> float:
             return -_gap(here, log_tail, normal_density(x))
 
         guess = -2.0 * log_tail - math.log(-4.0 * math.pi * log_tail)
-        x = _newton(math.sqrt(max(guess, 0.25)), step)
+        x = find_root(math.sqrt(max(guess, 0.25)), step)
     return math.copysign(x, p - 0.5)
 
 
+@lru_cache(maxsize=256)  # a test asks for both of its sides
 def t_two_sided(t: float, df: float) -> float:
     """P(abs(T) > abs(t)) of Student's t with `df` > 0 degrees of freedom, infinity included.
 
@@ -89,7 +96,11 @@ def t_two_sided(t: float, df: float) -> float:
         return math.nan
     if math.isinf(df):
         return math.erfc(abs(t) * SQRT_HALF)
-    return beta_tails(0.5 * df, 0.5, *_t_places(t, df))[0]
+    return float(t_tails.plain(t, df, *_errors_of(df)))
+
+
+def _errors_of(df: float) -> tuple[float, float]:
+    return beta_errors(0.5 * df, 0.5), beta_errors(0.5, 0.5 * df)
 
 
 def t_sf(t: float, df: float) -> float:
@@ -99,18 +110,80 @@ def t_sf(t: float, df: float) -> float:
         >>> round(t_sf(2.5, 10), 6)
         0.015723
     """
-    both = t_two_sided(t, df)
+    both = t_two_sided(abs(t), df)
     return 0.5 * both if t >= 0 else 1.0 - 0.5 * both
 
 
-def _t_places(t: float, df: float) -> tuple[float, float]:
+def t_sf_of(t: Sequence[float], df: Sequence[float]) -> list[float]:
+    """`t_sf` of each."""
+    if len(t) < MANY or not np.isfinite([t, df]).all() or min(df) <= 0:
+        return [*map(t_sf, t, df)]
+    errors = np.array([_errors_of(each) for each in df])
+    both = np.array(t, dtype=np.float64)
+    many_tails(both, np.array(df, dtype=np.float64), errors)
+    return np.where(np.array(t) >= 0, 0.5 * both, 1.0 - 0.5 * both).tolist()  # type: ignore[no-any-return]
+
+
+@kernel(allocates=False)
+def t_tails(t, df, errors, swapped):  # type: ignore[no-untyped-def]
+    """P(abs(T) > abs(t)); `errors` of Stirling's form, `swapped` with its arguments swapped."""
     square = t * t
     if math.isinf(square):
-        return 0.0, 1.0
-    return df / (df + square), square / (df + square)
+        return 0.0
+    a, x, y = 0.5 * df, df / (df + square), square / (df + square)
+    if x <= 0.0:
+        return 0.0
+    if y <= 0.0:
+        return 1.0
+    if 0.5 * x > a * y:
+        return 1.0 - beta_tail(0.5, a, y, x, swapped)
+    return beta_tail(a, 0.5, x, y, errors)
 
 
-@lru_cache(maxsize=8192)
+@kernel(allocates=False)
+def many_tails(t, df, errors):  # type: ignore[no-untyped-def]
+    """Each t becomes P(abs(T) > abs(t))."""
+    for row in range(t.size):
+        t[row] = t_tails(t[row], df[row], errors[row, 0], errors[row, 1])
+
+
+@kernel(allocates=False)
+def log_t_of(start, df, log_tail, errors, swapped):  # type: ignore[no-untyped-def]
+    """log t with P(T > t) = exp(log_tail), by `find_root` from where that is concave."""
+    here = before = start
+    sign, count = 0.0, 0
+    for _ in range(MOST_STEPS):
+        t = math.exp(here)
+        tail = 0.5 * t_tails(t, df, errors, swapped)
+        square = t * t
+        x, y = df / (df + square), square / (df + square)
+        if math.isinf(square):
+            x, y = 0.0, 1.0
+        move = math.nan
+        if tail > 0.0:
+            move = -((log_tail - math.log(tail)) * tail / beta_factor(0.5 * df, 0.5, x, y, errors))
+        if math.isnan(move):
+            here, count = 0.5 * (here + before), 0
+            continue
+        if count > 1 and move * sign <= 0.0:
+            break
+        before, sign, count = here, move, count + 1
+        here += move
+        if abs(move) <= 2e-16 * abs(here):
+            break
+    return here
+
+
+@kernel(allocates=False)
+def many_log_t(starts, df, log_tails, errors):  # type: ignore[no-untyped-def]
+    """Each start becomes log t."""
+    for row in range(starts.size):
+        starts[row] = log_t_of(starts[row], df[row], log_tails[row], errors[row, 0], errors[row, 1])
+
+
+_known: dict[tuple[float, float], float] = {}
+
+
 def t_quantile(p: float, df: float) -> float:
     """The t at which P(T <= t) is `p`, with `df` > 0 degrees of freedom.
 
@@ -119,38 +192,62 @@ def t_quantile(p: float, df: float) -> float:
         >>> round(t_quantile(0.975, 10), 6)
         2.228139
     """
-    z = normal_quantile(p)
-    if math.isnan(z) or not df > 0:
-        return math.nan
-    if math.isinf(z) or math.isinf(df) or z == 0.0:
-        return z
-    tail = min(p, 1.0 - p)
-    a = 0.5 * df
-    z = abs(z)
-    # Abramowitz and Stegun 1964, 26.7.5, where it holds; elsewhere anything above 0 will do
-    guess = z + (z**3 + z) / (4.0 * df) + (5 * z**5 + 16 * z**3 + 3 * z) / (96.0 * df * df)
-    if tail > 0.25:
-        centre = 1.0 - 2.0 * tail
+    if (p, df) not in _known:
+        find_t_quantiles([(p, df)])
+    return _known[p, df]
 
-        def central_step(t: float) -> float:
-            x, y = _t_places(t, df)
-            return (centre - beta_tails(a, 0.5, x, y)[1]) * t / (2.0 * beta_factor(a, 0.5, x, y))
 
-        return math.copysign(_newton(min(guess, 2.0 * z), central_step), p - 0.5)
-    log_tail = math.log(tail)
+def find_t_quantiles(wanted: Iterable[tuple[float, float]]) -> None:
+    """Find `t_quantile` of many (p, df) at a time, to be asked for soon."""
+    if len(_known) > MOST_KEPT:
+        _known.clear()
+    tails: dict[tuple[float, float], tuple[float, float, float]] = {}
+    for p, df in wanted:
+        if (p, df) in _known or (p, df) in tails:
+            continue
+        z = normal_quantile(p)
+        if math.isnan(z) or not df > 0:
+            _known[p, df] = math.nan
+        elif math.isinf(z) or math.isinf(df) or z == 0.0:
+            _known[p, df] = z
+        elif min(p, 1.0 - p) > 0.25:
+            _known[p, df] = math.copysign(_central_quantile(p, df, _guess(abs(z), df)), p - 0.5)
+        elif (start := _log_start(abs(z), df)) > LARGEST_LOG_T:
+            _known[p, df] = math.copysign(math.inf, p - 0.5)
+        else:
+            tails[p, df] = start, df, math.log(min(p, 1.0 - p))
+    if len(tails) < MANY:
+        found = [log_t_of.plain(*each, *_errors_of(each[1])) for each in tails.values()]
+    else:
+        starts, dfs, log_tails = np.array([*tails.values()], dtype=np.float64).T.copy()
+        many_log_t(starts, dfs, log_tails, np.array([_errors_of(df) for _, df in tails]))
+        found = starts.tolist()
+    for (p, df), log_t in zip(tails, found, strict=True):
+        _known[p, df] = math.copysign(math.exp(log_t), p - 0.5)
 
-    def step(log_t: float) -> float:
-        x, y = _t_places(math.exp(log_t), df)
-        here = 0.5 * beta_tails(a, 0.5, x, y)[0]
-        return -_gap(here, log_tail, beta_factor(a, 0.5, x, y))
 
+def _guess(z: float, df: float) -> float:
+    """Abramowitz and Stegun 1964, 26.7.5, where it holds; elsewhere anything above 0 will do."""
+    return z + (z**3 + z) / (4.0 * df) + (5 * z**5 + 16 * z**3 + 3 * z) / (96.0 * df * df)
+
+
+def _log_start(z: float, df: float) -> float:
     ratio = z * z / df
-    start = 0.5 * (math.log(df) + (ratio if ratio > 30.0 else math.log(math.expm1(ratio))))
     if ratio < 0.1:
-        start = math.log(guess)
-    if start > LARGEST_LOG_T:
-        return math.copysign(math.inf, p - 0.5)
-    return math.copysign(math.exp(_newton(start, step)), p - 0.5)
+        return math.log(_guess(z, df))
+    return 0.5 * (math.log(df) + (ratio if ratio > 30.0 else math.log(math.expm1(ratio))))
+
+
+def _central_quantile(p: float, df: float, guess: float) -> float:
+    centre, a = 1.0 - 2.0 * min(p, 1.0 - p), 0.5 * df
+
+    def step(t: float) -> float:
+        square = t * t
+        x, y = df / (df + square), square / (df + square)
+        factor = beta_factor.plain(a, 0.5, x, y, beta_errors(a, 0.5))
+        return float((centre - beta_tails(a, 0.5, x, y)[1]) * t / (2.0 * factor))
+
+    return find_root(min(guess, 2.0 * abs(normal_quantile(p))), step)
 
 
 def f_sf(f: float, df_1: float, df_2: float) -> float:
@@ -187,7 +284,7 @@ def _gap(here: float, log_wanted: float, factor: float) -> float:
     return (log_wanted - math.log(here)) * here / factor if here > 0.0 else math.nan
 
 
-def _newton(start: float, step: Callable[[float], float]) -> float:
+def find_root(start: float, step: Callable[[float], float]) -> float:
     """The root that Newton's steps lead to.
 
     Every function here is concave in its variable, so that from the second point on all steps

@@ -8,7 +8,7 @@ from typing import Literal
 from evalkit.errors import RequestError
 
 from .corrections import adjust
-from .distributions import t_quantile, t_sf
+from .distributions import t_quantile, t_sf_of
 from .intervals import Interval
 
 Against = Literal["zero", "others"]
@@ -132,10 +132,13 @@ def search_segments(
             tested.append((segment, contrast))
     lists = []
     for side in (-1.0, 1.0):
-        p_values = [
-            contrast.p_value(side if segment.higher_is_better else -side)
-            for segment, contrast in tested
-        ]
+        p_values = t_sf_of(
+            [
+                each.statistic(side if segment.higher_is_better else -side)
+                for segment, each in tested
+            ],
+            [each.df for _, each in tested],
+        )
         adjusted = adjust(p_values, "bh" if against == "zero" else "by").p_adjusted
         lists.append(
             [
@@ -171,15 +174,15 @@ class _Contrast:
     df: float
     skewness: float
 
-    def p_value(self, side: float) -> float:
-        """One-sided p: the larger of the t test's and of that with Hall's cubic in t.
+    def statistic(self, side: float) -> float:
+        """Of a one-sided test: the smaller of t and of that with Hall's cubic in t.
 
         The t test alone finds too much on the side of the short tail; the cubic alone where
         skewness is small beside the error of its estimate, which leans to the side of t.
         """
         t, k = self.delta / self.std_error, self.skewness
         mended = t + k * t * t / 3.0 + k * k * t**3 / 27.0 + k / 6.0
-        return t_sf(min(side * t, side * mended), self.df)
+        return min(side * t, side * mended)
 
     def interval(self, level: float) -> Interval:
         reach = -t_quantile(0.5 * (1.0 - level), self.df) * self.std_error
