@@ -95,22 +95,21 @@ def comparisons_of(
                 if not is_mean_of_users(request, config.policies):  # nothing to pair
                     continue
                 found = totals.pair_total(segment, pair, column)
-                n, skewness = (
-                    found.delta.count,
-                    totals.pairs[segment, pair].deltas.skewness_of(column),
-                )
-                spread = Spread(n, n - 1.0, skewness)
+                bounds = request.metric.bounds
                 sums = None if ratios is None else ratios.of_pair(segment, pair, column)
                 if sums is not None:
-                    is_clustered = chosen.has_clusters
-                    spread = Spread(sums[0].count, sums[0].df, sums[0].skewness)
-                    spread = spread._replace(is_clustered=is_clustered)
+                    n, df, skewness = sums[0].count, sums[0].df, sums[0].skewness
                 else:
-                    spread = spread._replace(table=_differing(found, request.metric.bounds))
-                bounds = request.metric.bounds
-                spread = spread._replace(widest=bounds[1] - bounds[0])
-                if not chosen.skewness:
-                    spread = spread._replace(skewness=math.nan)
+                    n = found.delta.count
+                    df, skewness = n - 1.0, totals.pairs[segment, pair].deltas.skewness_of(column)
+                spread = Spread(
+                    n,
+                    df,
+                    skewness if chosen.skewness else math.nan,
+                    widest=bounds[1] - bounds[0],
+                    table=_differing(found, bounds) if sums is None else None,
+                    is_clustered=sums is not None and chosen.has_clusters,
+                )
                 plain = _comparison(found, sums, spread, chosen, segment, pair, request)
                 if ratios is not None and sums is not None:
                     n_users = ratios.users_without_values(segment, pair, column)

@@ -141,7 +141,6 @@ def _add_means(models: _Models, sums: RankingSums) -> None:
         pairs=models.pairs,
         threads=job.threads,
         keep=_keeping(job, truth, sums) if job.per_user else None,
-        order=truth.order_of_users() if job.per_user else None,
         watch=watch,
     )
     if watch is not None and watch.parts is not None:
@@ -174,14 +173,14 @@ def _keeping(job: RankingJob, truth: Truth, sums: RankingSums) -> Keep:
     def keep(name: str, users: npt.NDArray[np.int64], values: Values) -> None:
         ids = truth.ids_of_users(users).cast(types)
         ids.columns = list(table.user_names)
-        own = as_kept(values[:, kept])
+        own = as_kept(values)
         rows = ids.hstack([pl.Series(label, own[:, n]) for n, label in enumerate(labels)])
         if job.writer is not None:
             job.writer.add(name, rows)
         else:
             sums.users.setdefault(name, []).append(rows)
 
-    return keep
+    return Keep(keep, np.array(kept, dtype=np.int64), truth.order_of_users())
 
 
 @dataclass(frozen=True, slots=True)

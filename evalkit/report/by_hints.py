@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -15,6 +16,7 @@ Reader = Callable[[Any], Any]
 HAS_DEFAULT = object()
 MOST_VALUES = 20_000_000  # of one document; each takes some 100 bytes of memory
 MOST_WHOLE = 1 << 63
+_MAYBE_INFINITE = re.compile(r"[eE]\+?[0-9]{3}|[0-9]{308}")
 
 
 def load_json(content: str | bytes) -> object:
@@ -26,10 +28,9 @@ def load_json(content: str | bytes) -> object:
     text = content.decode("utf-8") if isinstance(content, bytes) else content
     if sum(text.count(each) for each in ",[{") > MOST_VALUES:
         raise ValueError(f"more than {MOST_VALUES:,} values")
+    finite = _finite if _MAYBE_INFINITE.search(text) else None
     try:
-        return json.loads(
-            text, object_pairs_hook=_once, parse_float=_finite, parse_constant=_finite
-        )
+        return json.loads(text, object_pairs_hook=_once, parse_float=finite, parse_constant=_finite)
     except RecursionError:
         raise ValueError("nested too deep") from None
 

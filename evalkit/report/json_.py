@@ -192,7 +192,9 @@ def parse_report(text: str | bytes, *, at: str, only_numbers: bool = False) -> R
         DataError: no report [report-unreadable], or a later schema [report-schema].
     """
     try:
-        document = read_object(load_json(text))
+        text = text.decode("utf-8") if isinstance(text, bytes) else text
+        lists = _FEW if only_numbers else tuple(_LISTS)
+        document = read_object(load_json(_without(text, set(_LISTS) - set(lists))))
         version = document["schema_version"]
         if version != SCHEMA_VERSION:
             raise DataError(
@@ -201,7 +203,7 @@ def parse_report(text: str | bytes, *, at: str, only_numbers: bool = False) -> R
                 at=at,
                 hint="read it with the evalkit that wrote it, or a later one",
             )
-        return _read(document, _FEW if only_numbers else tuple(_LISTS))
+        return _read(document, lists)
     except EvalkitError:
         raise
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -212,6 +214,16 @@ def parse_report(text: str | bytes, *, at: str, only_numbers: bool = False) -> R
             at=at,
             hint="evalkit verify RUN compares every file with its checksum",
         ) from error
+
+
+def _without(text: str, names: Iterable[str]) -> str:
+    """The text of a report with some lists empty, where it is laid out as `render_json` does."""
+    for name in names:
+        begin = text.find(f'\n  "{name}": [\n')
+        end = text.find("\n  ]", begin) if begin >= 0 else -1
+        if end >= 0:
+            text = f'{text[:begin]}\n  "{name}": [{text[end:]}'
+    return text
 
 
 def _read(document: dict[str, Any], lists: Collection[str]) -> Report:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,21 @@ MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times
 AHEAD = 12  # users between asking for a list and using it
 
 Values = npt.NDArray[np.float64]
-Keep: TypeAlias = Callable[[str, npt.NDArray[np.int64], Values], None]  # model, users, values
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """What keeps values of users.
+
+    Args:
+        take: called with a model, each block's user codes, float64[n_users, n_places].
+        places: int64[n_places], the requests whose values are kept.
+        order: int64[n_users], the order in which users come by.
+    """
+
+    take: Callable[[str, npt.NDArray[np.int64], Values], None]
+    places: npt.NDArray[np.int64]
+    order: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,9 +364,15 @@ class BlockValues(Protocol):
         """User codes, a few thousand at a time; at least one block, be it empty."""
 
 
-def beside(values: BlockValues, measured: Sequence[Values]) -> Values:
-    """float64[n_users, n_requests] of one model, from its groups."""
-    return np.concatenate(measured, axis=1)[:, values.columns]
+def beside(
+    values: BlockValues,
+    measured: Sequence[Values],
+    places: npt.NDArray[np.int64] | slice = slice(None),
+) -> Values:
+    """float64[n_users, n_places] of one model, of some requests, from its groups."""
+    columns = [column for each in measured for column in each.T]
+    wanted = [columns[place] for place in values.columns[places]]
+    return np.stack(wanted, axis=1) if wanted else np.empty((measured[0].shape[0], 0))
 
 
 def _blocks_of(codes: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
@@ -444,7 +464,6 @@ def measure_models(
     pairs: Sequence[Pair] = (),
     threads: int,
     keep: Keep | None = None,
-    order: npt.NDArray[np.int64] | None = None,
     watch: Watcher | None = None,
 ) -> list[Totals]:
     """Exact sums of every request over the users, for each set of cells.
@@ -453,15 +472,13 @@ def measure_models(
         models: of the values.
         cell_sets: cells of the users, one set at least.
         pairs: models to compare, user by user.
-        keep: called with a model, each block's user codes and values, block after block.
-        order: int64[n_users], the order in which users come by.
+        keep: what takes values, block after block.
         watch: told of each block's user codes and values, from any thread.
     """
-    n_columns = users.columns.size
-    totals = [Totals(models, pairs, n_columns, each.n_cells) for each in cell_sets]
+    totals = [Totals(models, pairs, users.columns.size, each.n_cells) for each in cell_sets]
 
     def work(block: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], dict[str, Values]]:
-        if order is None and cell_sets[0].n_cells > 1:  # cell by cell, to be added in order
+        if keep is None and cell_sets[0].n_cells > 1:  # cell by cell, to be added in order
             rows = CellRows.of(cell_sets[0].codes[block], cell_sets[0].n_cells)
             block = block[rows.order]
         values = users.measure(block)
@@ -469,11 +486,13 @@ def measure_models(
             each.add(values, users.higher_is_better, cells.codes[block])
         if watch is not None:
             watch.add(block, values, users.columns)
-        kept = values if keep is not None else {}
-        return block, {name: beside(users, each) for name, each in kept.items()}
+        kept = {} if keep is None else values
+        places = slice(None) if keep is None else keep.places
+        return block, {name: beside(users, each, places) for name, each in kept.items()}
 
-    for block, kept in ordered_map(work, users.blocks(order), threads=threads):
+    blocks = users.blocks(None if keep is None else keep.order)
+    for block, kept in ordered_map(work, blocks, threads=threads):
         for name, values in kept.items():
             assert keep is not None
-            keep(name, block, values)
+            keep.take(name, block, values)
     return totals
