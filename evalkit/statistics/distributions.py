@@ -9,8 +9,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
-import numpy as np
-
 from evalkit.kernels import kernel
 
 from ._incomplete import beta_errors, beta_factor, beta_tail, beta_tails, gamma_tails
@@ -116,12 +114,13 @@ def t_sf(t: float, df: float) -> float:
 
 def t_sf_of(t: Sequence[float], df: Sequence[float]) -> list[float]:
     """`t_sf` of each."""
-    if len(t) < MANY or not np.isfinite([t, df]).all() or min(df) <= 0:
+    if len(t) < MANY or not all(map(math.isfinite, (*t, *df))) or min(df) <= 0:
         return [*map(t_sf, t, df)]
-    errors = np.array([_errors_of(each) for each in df])
+    import numpy as np  # not by those who ask for few
+
     both = np.array(t, dtype=np.float64)
-    many_tails(both, np.array(df, dtype=np.float64), errors)
-    return np.where(np.array(t) >= 0, 0.5 * both, 1.0 - 0.5 * both).tolist()  # type: ignore[no-any-return]
+    many_tails(both, np.array(df, dtype=np.float64), np.array([*map(_errors_of, df)]))
+    return [0.5 * p if x >= 0 else 1.0 - 0.5 * p for x, p in zip(t, both.tolist(), strict=True)]
 
 
 @kernel(allocates=False)
@@ -219,6 +218,8 @@ def find_t_quantiles(wanted: Iterable[tuple[float, float]]) -> None:
     if len(tails) < MANY:
         found = [log_t_of.plain(*each, *_errors_of(each[1])) for each in tails.values()]
     else:
+        import numpy as np
+
         starts, dfs, log_tails = np.array([*tails.values()], dtype=np.float64).T.copy()
         many_log_t(starts, dfs, log_tails, np.array([_errors_of(df) for _, df in tails]))
         found = starts.tolist()

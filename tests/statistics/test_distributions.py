@@ -141,3 +141,18 @@ def test_importing_loads_nothing_heavy(modules, absent):
     )
 
     assert done.stdout.strip() == "[]"
+
+
+def test_many_are_those_of_each_to_the_last_bit():
+    places = range(2 * ours.MANY)
+    t = [(-1) ** n * 10 ** (n % 61 / 10 - 3) for n in places]
+    df = [1.0 + n % 7 * 10.0 ** (n % 6) for n in places]
+    below = [10.0 ** -(n % 97 / 8) for n in places]
+
+    assert ours.t_sf_of(t, df) == [*map(ours.t_sf, t, df)]
+    assert ours.t_sf_of([math.inf, *t], [math.inf, *df])[0] == 0.0
+
+    each = [*map(ours.t_quantile, below, df)]
+    ours._known.clear()
+    ours.find_t_quantiles(zip(below, df, strict=True))
+    assert [*map(ours.t_quantile, below, df)] == each
