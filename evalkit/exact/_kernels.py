@@ -254,5 +254,14 @@ def carry(limbs):  # type: ignore[no-untyped-def]
         for limb in range(limbs.shape[1] - 1):
             if limb != SUM_LIMBS - 1:
                 over = limbs[column, limb] >> LIMB_BITS
-                limbs[column, limb] -= over << LIMB_BITS
-                limbs[column, limb + 1] += over
+                if over != 0:  # limbs that nobody wrote to take no memory
+                    limbs[column, limb] -= over << LIMB_BITS
+                    limbs[column, limb + 1] += over
+
+
+@kernel(allocates=False)
+def mark_used(limbs, used):  # type: ignore[no-untyped-def]
+    """Bits of each limb that are set in any number."""
+    for column in range(limbs.shape[0]):
+        for limb in range(limbs.shape[1]):
+            used[limb] |= limbs[column, limb]

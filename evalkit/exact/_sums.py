@@ -22,6 +22,7 @@ from evalkit.exact._kernels import (
     TOGETHER,
     add_cells,
     carry,
+    mark_used,
     settle_all,
     sort_by_cell,
 )
@@ -181,7 +182,7 @@ class ExactSums:
     def state(self) -> SumsState:
         """What makes the same sums elsewhere: the same numbers for any way that they were added."""
         self.settle()
-        used = np.flatnonzero(self.limbs.any(axis=0))  # few of many, where values are alike
+        used = _used(self.limbs)  # few of many, where values are alike
         for low in (2, 4):  # 30 bits each, and the rest above
             self.powers[:, low + 1] += self.powers[:, low] >> 30
             self.powers[:, low] &= 0x3FFFFFFF
@@ -222,7 +223,7 @@ class ExactSums:
         found = ExactSums(self.n_columns)
         shape = (self.n_cells, self.n_columns, -1)
         if self._used is None:
-            self._places = np.flatnonzero(self.limbs.any(axis=0))
+            self._places = _used(self.limbs)
             self._used = self.limbs[:, self._places]
         found.limbs[:, self._places] = self._used.reshape(shape)[cells].sum(axis=0)
         found.counts = self.counts.reshape(shape)[cells].sum(axis=0)
@@ -297,6 +298,13 @@ class CellRows:
         begins = np.zeros(n_cells + 1, dtype=np.int64)
         sort_by_cell(cells, order, begins)
         return cls(order, begins)
+
+
+def _used(limbs: Limbs) -> npt.NDArray[np.int64]:
+    """The limbs that are not 0 in every number."""
+    found = np.zeros(limbs.shape[1], dtype=np.int64)
+    mark_used(limbs, found)
+    return np.flatnonzero(found)
 
 
 def _wholes(limbs: Limbs) -> Iterator[int]:
