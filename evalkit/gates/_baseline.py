@@ -18,9 +18,11 @@ class Baselines:
 
     Args:
         paths: reference -> the run's directory; None where there is none yet.
+        metrics: whose numbers are read.
     """
 
     paths: dict[str, Path | None]
+    metrics: frozenset[str] = frozenset()
     _loaded: dict[Path, Report | None] = field(default_factory=dict)
 
     def is_run(self, reference: str) -> bool:
@@ -33,7 +35,7 @@ class Baselines:
         if path is None:
             return None
         if path not in self._loaded:
-            self._loaded[path] = _load(path)
+            self._loaded[path] = _load(path, self.metrics)
         return self._loaded[path]
 
     def lack(self, reference: str) -> str:
@@ -42,9 +44,9 @@ class Baselines:
         return f"there is no {'whole ' * is_there}run {reference!r}{'' if is_there else ' yet'}"
 
 
-def _load(path: Path) -> Report | None:
+def _load(path: Path, metrics: frozenset[str]) -> Report | None:
     try:
-        return load_run(path, only_numbers=True)
+        return load_run(path, metrics=metrics)
     except DataError as error:
         set_aside(str(path), error.message)
         return None
@@ -83,7 +85,7 @@ def find_baselines(
         except EvalkitError as error:
             problems.append(error)
     raise_all(problems)
-    return Baselines(paths)
+    return Baselines(paths, frozenset(rule.metric for rule in rules if rule.metric is not None))
 
 
 def needs_values(config: Config, baselines: Baselines | None = None) -> tuple[str, ...]:

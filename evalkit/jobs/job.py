@@ -185,7 +185,7 @@ class Job:
         if not missing:
             return baselines
         late = self.find_baselines(report.models)
-        return gates.Baselines({**late.paths, **baselines.paths})
+        return replace(late, paths={**late.paths, **baselines.paths})
 
     def _judged(self, report: Report, baselines: gates.Baselines) -> Report:
         level = self.config.statistics.level

@@ -183,18 +183,22 @@ def _records(
     return "[\n" + ",\n".join(lines) + "\n  ]"
 
 
-def parse_report(text: str | bytes, *, at: str, only_numbers: bool = False) -> Report:
+def parse_report(text: str | bytes, *, at: str, metrics: Collection[str] | None = None) -> Report:
     """The report that `text` holds.
 
     Args:
-        only_numbers: leave out comparisons, findings and what is drawn.
+        metrics: read numbers of these alone, and neither comparisons nor what is drawn.
     Raises:
         DataError: no report [report-unreadable], or a later schema [report-schema].
     """
     try:
         text = text.decode("utf-8") if isinstance(text, bytes) else text
-        lists = _FEW if only_numbers else tuple(_LISTS)
-        document = read_object(load_json(_without(text, set(_LISTS) - set(lists))))
+        if metrics is not None:
+            text = _with_few(text, metrics)
+        document = read_object(load_json(text))
+        if metrics is not None:
+            rows = read_list(document["metrics"])
+            document["metrics"] = [each for each in rows if each["metric"] in metrics]
         version = document["schema_version"]
         if version != SCHEMA_VERSION:
             raise DataError(
@@ -203,7 +207,7 @@ def parse_report(text: str | bytes, *, at: str, only_numbers: bool = False) -> R
                 at=at,
                 hint="read it with the evalkit that wrote it, or a later one",
             )
-        return _read(document, lists)
+        return _read(document, tuple(_LISTS) if metrics is None else _FEW)
     except EvalkitError:
         raise
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -216,13 +220,18 @@ def parse_report(text: str | bytes, *, at: str, only_numbers: bool = False) -> R
         ) from error
 
 
-def _without(text: str, names: Iterable[str]) -> str:
-    """The text of a report with some lists empty, where it is laid out as `render_json` does."""
-    for name in names:
-        begin = text.find(f'\n  "{name}": [\n')
-        end = text.find("\n  ]", begin) if begin >= 0 else -1
-        if end >= 0:
-            text = f'{text[:begin]}\n  "{name}": [{text[end:]}'
+def _with_few(text: str, metrics: Collection[str]) -> str:
+    """Less text where it is laid out as `render_json` does: few numbers, and lists of `_FEW`."""
+    wanted = [f'"metric": {_line(each)},' for each in metrics]
+    for name in ("metrics", *(name for name in _LISTS if name not in _FEW)):
+        begin, end = text.find(f'\n  "{name}": [\n'), 0
+        if begin >= 0:
+            end = text.find("\n  ]", begin)
+        if end > 0:
+            begin = text.index("[", begin) + 1
+            rows = text[begin:end].split("\n") if name == "metrics" else []
+            kept = [row.rstrip(",") for row in rows if any(each in row for each in wanted)]
+            text = text[:begin] + ",".join(kept) + text[end:]
     return text
 
 

@@ -7,7 +7,7 @@ link in it is followed, and what it says is data: nothing of it is run, imported
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -269,11 +269,11 @@ def is_whole(path: Path, manifest: Manifest) -> bool:
     return not problems
 
 
-def load_run(path: str | Path, *, only_numbers: bool = False) -> Report:
+def load_run(path: str | Path, *, metrics: Collection[str] | None = None) -> Report:
     """The report of a finished run, every file of which matches its checksum.
 
     Args:
-        only_numbers: leave out comparisons, findings and what is drawn, of which there may be many.
+        metrics: read numbers of these alone, and neither comparisons nor what is drawn.
     Raises:
         DataError: no directory of a run, or a damaged one [run-damaged].
     """
@@ -286,7 +286,7 @@ def load_run(path: str | Path, *, only_numbers: bool = False) -> Report:
     if problems:
         more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
         raise _damaged(folder, f"{problems[0]}{more}")
-    report = load_numbers(folder, manifest, only_numbers=only_numbers)
+    report = load_numbers(folder, manifest, metrics)
     return replace(
         report,
         per_user_values=_kept_values(folder.resolve(), manifest),
@@ -294,7 +294,7 @@ def load_run(path: str | Path, *, only_numbers: bool = False) -> Report:
     )
 
 
-def load_numbers(path: Path, manifest: Manifest, *, only_numbers: bool = False) -> Report:
+def load_numbers(path: Path, manifest: Manifest, metrics: Collection[str] | None = None) -> Report:
     """The report of a finished run; its other files are not looked at.
 
     Raises:
@@ -302,7 +302,7 @@ def load_numbers(path: Path, manifest: Manifest, *, only_numbers: bool = False) 
             [run-damaged].
     """
     try:
-        report = _read_report(path, manifest, only_numbers)
+        report = _read_report(path, manifest, metrics)
     except (OSError, ValueError, EvalkitError) as error:
         raise _damaged(path, f"{REPORT}: {words(error)}") from None
     directions = manifest.higher_is_better
@@ -327,12 +327,14 @@ def _damaged(path: Path, problem: str) -> DataError:
     )
 
 
-def _read_report(folder: Path, manifest: Manifest, only_numbers: bool = False) -> Report:
+def _read_report(
+    folder: Path, manifest: Manifest, metrics: Collection[str] | None = None
+) -> Report:
     """The report of a run, from the very bytes that the checksum was taken of."""
     from evalkit.report.json_ import parse_report
 
     content = _content(folder, manifest, REPORT)
-    report = parse_report(content, at=str(folder / REPORT), only_numbers=only_numbers)
+    report = parse_report(content, at=str(folder / REPORT), metrics=metrics)
     for key in ("run_id", "run_key", "name"):
         said, expected = getattr(report, key), getattr(manifest, key)
         if said != expected:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from evalkit.errors import DataError
 from evalkit.report import Counts, Estimate, Input, Meta, ModelCounts, Report, TruthCounts, Warning_
+from evalkit.report.json_ import parse_report
 
 # Every text Python can hold, lone surrogates of undecodable file names among them.
 TEXTS = st.text(st.characters(codec=None), max_size=12)
@@ -65,6 +66,20 @@ def reports() -> st.SearchStrategy[Report]:
             Meta, TEXTS, NUMBERS, NUMBERS, COUNTS, NUMBERS, COUNTS, st.just({}), st.just({})
         ),
     )
+
+
+@settings(max_examples=60, deadline=None)
+@given(report=reports(), many=st.booleans())
+def test_numbers_of_some_metrics_are_those_of_the_whole_report(report, many):
+    text = report.to_json()
+    wanted = {each.metric for each in report.estimates[: 3 if many else 1]}
+
+    few = parse_report(text, at="", metrics=wanted)
+
+    whole = Report.from_json(text)
+    kept = tuple(each for each in whole.estimates if each.metric in wanted)
+    assert repr(few.estimates) == repr(kept)  # NaN is itself
+    assert (few.counts, few.warnings) == (whole.counts, whole.warnings)
 
 
 def refuse_constant(text: str) -> None:
