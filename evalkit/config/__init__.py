@@ -15,7 +15,7 @@ from evalkit.config._doors import Door, speaking
 from evalkit.config._parts import SPLIT_FILE, SPLIT_VERSION, find_entry, read_split
 from evalkit.config._places import Key, Places, key_lines, spell
 from evalkit.config._policies import Policies
-from evalkit.config._profiles import Followed, follow_profile, policies_of, requests_of
+from evalkit.config._profiles import policies_of
 from evalkit.config._reading import (
     MAX_BYTES,
     config_schema,
@@ -37,32 +37,24 @@ from evalkit.config._records import (
 )
 from evalkit.config._selection import (
     Confirmation,
-    Constraint,
-    Screen,
     SelectionSection,
 )
 from evalkit.config._shares import is_laid_out, of_share, refuse_layout, with_paths
-from evalkit.config._split import Core, SplitColumns, SplitSection, bytes_of
+from evalkit.config._split import Core, SplitSection, bytes_of
 from evalkit.config._tables import (
     Builtin,
-    ItemsColumns,
     ItemsTable,
-    LabelsColumns,
     LabelsTable,
     LogColumns,
     LogTable,
-    MetricsSection,
-    PredictionsColumns,
     PredictionsTable,
     RankingsColumns,
     RankingsTable,
-    RatingsColumns,
     RatingsTable,
     TrainColumns,
     TrainTable,
     TruthColumns,
     TruthTable,
-    UsersColumns,
     UsersTable,
 )
 from evalkit.config._variables import parse_variables
@@ -75,33 +67,24 @@ __all__ = [
     "Builtin",
     "Config",
     "Confirmation",
-    "Constraint",
     "Core",
     "Door",
-    "Followed",
     "GateRule",
-    "ItemsColumns",
     "ItemsTable",
     "Key",
-    "LabelsColumns",
     "LabelsTable",
     "LogColumns",
     "LogTable",
-    "MetricsSection",
     "OutputSection",
     "Places",
     "Policies",
-    "PredictionsColumns",
     "PredictionsTable",
     "RankingsColumns",
     "RankingsTable",
-    "RatingsColumns",
     "RatingsTable",
-    "Screen",
     "Segmentation",
     "SegmentsSection",
     "SelectionSection",
-    "SplitColumns",
     "SplitConfig",
     "SplitSection",
     "StatisticsSection",
@@ -109,7 +92,6 @@ __all__ = [
     "TrainTable",
     "TruthColumns",
     "TruthTable",
-    "UsersColumns",
     "UsersTable",
     "build_builtin",
     "build_config",
@@ -120,7 +102,6 @@ __all__ = [
     "config_schema",
     "evaluate_config",
     "find_entry",
-    "follow_profile",
     "is_laid_out",
     "is_split_alone",
     "key_lines",
@@ -132,7 +113,6 @@ __all__ = [
     "policies_of",
     "read_split",
     "refuse_layout",
-    "requests_of",
     "speaking",
     "spell",
     "with_conventions",

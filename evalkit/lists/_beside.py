@@ -21,7 +21,6 @@ from evalkit.metrics import Beside, Items, Lists, Request, Values, measure_lists
 from evalkit.sources import Table
 from evalkit.truth import Train, Truth, UserItems, item_at, relevance_at
 
-NO_COUNTS = np.zeros(0, dtype=np.int64)
 OF_USERS = frozenset({"history", "relevant", "reference", "earlier", "users"})
 NO_KEYS = np.empty(0, dtype=np.uint64)
 NAMED = 3  # items that a warning names

@@ -4,9 +4,7 @@ from evalkit.partials._codec import codec_of
 from evalkit.partials._container import is_partial
 from evalkit.partials._header import (
     MOST_SHARES,
-    Definition,
     Header,
-    check_headers,
     definitions_of,
     missing_warning,
 )
@@ -14,12 +12,10 @@ from evalkit.partials._partial import Partial, PartialFiles, Sums, fitting, open
 
 __all__ = [
     "MOST_SHARES",
-    "Definition",
     "Header",
     "Partial",
     "PartialFiles",
     "Sums",
-    "check_headers",
     "codec_of",
     "definitions_of",
     "fitting",

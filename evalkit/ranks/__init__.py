@@ -10,17 +10,15 @@ it: counted, not sorted. A user's rows usually lie together and one pass does it
 reappears, the pass starts again in two scans: best score of each relevant item, then the counts.
 """
 
-from evalkit.ranks._probe import scan_alike, scan_ranks
-from evalkit.ranks._records import NOT_RANKED, ListHits, ModelProbe, Ranks
+from evalkit.ranks._probe import scan_alike
+from evalkit.ranks._records import NOT_RANKED, ModelProbe, Ranks
 from evalkit.ranks._scan import RankScan, are_held_whole
 
 __all__ = [
     "NOT_RANKED",
-    "ListHits",
     "ModelProbe",
     "RankScan",
     "Ranks",
     "are_held_whole",
     "scan_alike",
-    "scan_ranks",
 ]

@@ -6,7 +6,6 @@ from evalkit.runs._lock import Job, hold
 from evalkit.runs._manifest import (
     LATEST,
     TAGS,
-    Manifest,
     directory_of,
     find_done,
     finished,
@@ -24,7 +23,6 @@ __all__ = [
     "LATEST",
     "TAGS",
     "Job",
-    "Manifest",
     "StoreFolder",
     "abandon",
     "digest",

@@ -11,10 +11,9 @@ from evalkit.segments._buckets import (
     quantile_edges,
 )
 from evalkit.segments._cells import ALL, CellSet, Segment, make_cells, most_cells
-from evalkit.segments._items import ItemPart, ItemSegments, read_item_segments
+from evalkit.segments._items import ItemPart, read_item_segments
 from evalkit.segments._opened import SegmentTable, open_segments
 from evalkit.segments._users import (
-    KnownUsers,
     UserSegments,
     cross_segments,
     hash_clusters,
@@ -35,8 +34,6 @@ __all__ = [
     "CellSet",
     "Groups",
     "ItemPart",
-    "ItemSegments",
-    "KnownUsers",
     "SeenValues",
     "Segment",
     "SegmentTable",

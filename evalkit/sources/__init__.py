@@ -1,7 +1,7 @@
 """Logs of any format, local or in a store, as lazy frames with evalkit's column names."""
 
 from evalkit.sources.given import Ids, frame_of, is_one_ranking
-from evalkit.sources.guess import BY_CONFIG, Chosen, Guessing, Order, guess_columns
+from evalkit.sources.guess import Chosen, Guessing, Order, guess_columns
 from evalkit.sources.memory import open_given
 from evalkit.sources.paths import FORMATS
 from evalkit.sources.splits import HELD_OUT, NEVER_TRAIN, TRAIN, Splitter, flag_part, parts_of_files
@@ -28,7 +28,6 @@ from evalkit.sources.tables import (
 
 __all__ = [
     "BLANK",
-    "BY_CONFIG",
     "FORMATS",
     "HELD_OUT",
     "NEVER_TRAIN",

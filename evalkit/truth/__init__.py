@@ -36,7 +36,7 @@ from evalkit.truth._read import (
     first_users,
     null_id_error,
 )
-from evalkit.truth._rows import ManyGradesError, PairRows
+from evalkit.truth._rows import PairRows
 from evalkit.truth._shared import count_shared
 from evalkit.truth._sorting import first_gap, item_at, merge_sort
 from evalkit.truth._table import find_entry, home_entry
@@ -47,7 +47,6 @@ __all__ = [
     "TRUTH_CODES",
     "Grades",
     "Index",
-    "ManyGradesError",
     "PairRows",
     "Train",
     "Truth",
