@@ -78,7 +78,6 @@ class Tables:
     threshold: float | None
     rankings: Sequence[tuple[str | None, Table]]
     train: Table | None
-    is_log: bool
     segments: Sequence[SegmentTable] = ()
     weight: SegmentTable | None = None
     cluster: SegmentTable | None = None
@@ -167,7 +166,6 @@ def _open_tables(config: Config, given: Given) -> Tables:
         threshold,
         list(zip(models, opened["rankings"], strict=True)),
         next(iter(opened["train"]), None),
-        config.log is not None,
         segments,
         ratios.get("weight"),
         ratios.get("cluster"),

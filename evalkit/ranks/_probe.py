@@ -10,17 +10,10 @@ from evalkit.ranks._two_scans import scan_twice
 from evalkit.ranks._whole_lists import scan_whole_lists
 
 
-def scan_ranks(scan: RankScan) -> dict[str, ModelProbe]:
-    """Probe a rankings table; one entry for each model in it, in order of name.
-
-    Raises:
-        As `scan_alike`.
-    """
-    return scan_alike([scan])[0]
-
-
 def scan_alike(scans: Sequence[RankScan]) -> list[dict[str, ModelProbe]]:
     """Probe one rankings table by several sets of policies; whole lists are held once for all.
+
+    Of each set one entry for each model in the table, in order of name.
 
     Raises:
         DataError: every problem of every model at once, as the policies ask [duplicate-item,

@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from evalkit.config import find_entry, read_split
 from evalkit.errors import DataError
-from evalkit.splits.content import content_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +73,3 @@ def check_files(folder: Path, found: Mapping[str, Any], files: Iterable[str]) ->
     }
     for file in files:
         _check_file(folder, Path(file), records[file])
-
-
-def pairs_fingerprint(users: list[str], item: str, frame: pl.LazyFrame) -> str:
-    """The fingerprint of users and items, as a manifest keeps it of each part as `pairs`."""
-    return content_of(frame, [*users, item]).fingerprint
