@@ -17,9 +17,7 @@ import numpy.typing as npt
 
 from evalkit.config import StatisticsSection
 from evalkit.errors import DataError, nearest
-from evalkit.exact import AHEAD, TOGETHER, CellRows, ExactSum, ExactSums, add_powers, add_some
-from evalkit.kernels import kernel
-from evalkit.kernels.intrinsics import prefetch
+from evalkit.exact import LOSSES, TIES, WINS, CellRows, ExactSum, ExactSums, Paired
 from evalkit.segments import ALL, SMALL, SMALL_KEY, Segment, SortKey, UserSegments
 
 Values = npt.NDArray[np.float64]
@@ -46,67 +44,6 @@ def pairs_among(models: Sequence[str], chosen: StatisticsSection, *, at: str) ->
     if chosen.pairs == "all":
         return list(combinations(models if baseline is None else [baseline, *others], 2))
     return [] if baseline is None else [(baseline, each) for each in others]
-
-
-WINS, TIES, LOSSES = range(3)
-
-
-@kernel(allocates=False)
-def add_pairs(  # type: ignore[no-untyped-def]
-    baseline,
-    candidate,
-    order,
-    begins,
-    room,
-    first_column,
-    higher_is_better,
-    outcomes,
-    n_columns,
-    limbs,
-    counts,
-    largest,
-    powers,
-    waiting,
-):
-    """Add each user's candidate less baseline to the limbs of the user's cell.
-
-    Into `outcomes`, int64[n_cells, n_columns, 3], goes how many win, tie and lose; a user without
-    either value is none of them. Gives how many have one value alone. `room` is
-    float64[2, n_cutoffs, TOGETHER]; the rest is as `add_cells` takes it.
-    """
-    n_alone = np.int64(0)
-    more, less = (WINS, LOSSES) if higher_is_better else (LOSSES, WINS)
-    is_scattered = begins.size > 2
-    for cell in range(begins.size - 1):
-        for first in range(begins[cell], begins[cell + 1], TOGETHER):
-            n = min(TOGETHER, begins[cell + 1] - first)
-            for row in range(n):
-                if is_scattered:
-                    ahead = order[min(first + row + AHEAD, order.size - 1)]
-                    prefetch(baseline[ahead], 0)
-                    prefetch(candidate[ahead], 0)
-                user = order[first + row]
-                for column in range(baseline.shape[1]):
-                    room[0, column, row] = baseline[user, column]
-                    room[1, column, row] = candidate[user, column]
-            for column in range(baseline.shape[1]):
-                old, new = room[0, column, :n], room[1, column, :n]
-                n_more = n_less = n_equal = np.int64(0)
-                for row in range(old.size):  # many at a time
-                    n_more += new[row] > old[row]
-                    n_less += new[row] < old[row]
-                    n_equal += new[row] == old[row]
-                    n_alone += (old[row] != old[row]) != (new[row] != new[row])
-                    old[row] = new[row] - old[row]
-                found = outcomes[cell, first_column + column]
-                found[more] += n_more
-                found[less] += n_less
-                found[TIES] += n_equal
-                place = cell * n_columns + first_column + column
-                most = add_some(old, limbs[place], counts[place], waiting[place])
-                largest[place] = max(largest[place], most)
-                add_powers(old, powers[place])
-    return n_alone
 
 
 @dataclass(slots=True)
@@ -227,27 +164,8 @@ class Totals:
         *,
         higher_is_better: bool,
     ) -> None:
-        n_users, n_columns = old.shape
-        if n_users == 0:
-            return
-        deltas = found.deltas
-        deltas.make_room(n_users)
-        n_alone = add_pairs(
-            np.ascontiguousarray(old),
-            np.ascontiguousarray(new),
-            rows.order,
-            rows.begins,
-            np.empty((2, n_columns, min(TOGETHER, n_users))),
-            first,
-            higher_is_better,
-            found.outcomes,
-            deltas.n_columns,
-            deltas.limbs,
-            deltas.counts,
-            deltas.largest,
-            deltas.powers,
-            deltas.waiting,
-        )
+        paired = Paired(old, found.outcomes, higher_is_better=higher_is_better)
+        n_alone = found.deltas.add(new, first_column=first, rows=rows, paired=paired)
         if n_alone:
             lone_old = np.where(np.isnan(new), old, np.nan)
             lone_new = np.where(np.isnan(old), new, np.nan)

@@ -5,33 +5,32 @@ of one wide fixed-point number a column; nothing is rounded until the end, and t
 """
 
 from evalkit.exact._kernels import (
-    AHEAD,
     LIMB_BITS,
+    LOSSES,
     N_LIMBS,
     N_POWERS,
     N_WAITING,
     SCALE_BITS,
     SUM_LIMBS,
-    TOGETHER,
-    add_powers,
+    TIES,
+    WINS,
     add_shifted,
-    add_some,
 )
-from evalkit.exact._sums import CellRows, ExactSum, ExactSums
+from evalkit.exact._sums import CellRows, ExactSum, ExactSums, Paired
 
 __all__ = [
-    "AHEAD",
     "LIMB_BITS",
+    "LOSSES",
     "N_LIMBS",
     "N_POWERS",
     "N_WAITING",
     "SCALE_BITS",
     "SUM_LIMBS",
-    "TOGETHER",
+    "TIES",
+    "WINS",
     "CellRows",
     "ExactSum",
     "ExactSums",
-    "add_powers",
+    "Paired",
     "add_shifted",
-    "add_some",
 ]

@@ -21,6 +21,7 @@ TOGETHER = 1 << 10  # rows that are added at a time, few enough to stay close to
 MOST_WAITING = 1 << 14  # values whose cuts, of 48 bits each, an int64 takes
 N_WAITING = 6
 N_COUNTS = 4  # finite, NaN, infinite, 0
+WINS, TIES, LOSSES = range(3)
 AHEAD = 16  # rows that are fetched before they are read
 TWO = 1024 << 52  # bits of 2.0: values below it wait for each other, on the grids of that size
 WAITING_EXPONENT = 1
@@ -83,26 +84,76 @@ def sort_by_cell(cells, order, begins):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=False)
 def add_cells(  # type: ignore[no-untyped-def]
-    values, order, begins, room, first_column, n_columns, limbs, counts, largest, powers, waiting
+    values,
+    baseline,
+    order,
+    begins,
+    room,
+    first_column,
+    higher_is_better,
+    outcomes,
+    n_columns,
+    limbs,
+    counts,
+    largest,
+    powers,
+    waiting,
 ):
-    """Add float64[n_values, n_cutoffs] to the limbs of each row's cell."""
-    is_scattered = begins.size > 2
+    """Add float64[n_values, n_cutoffs], less those of a baseline, to the limbs of each row's cell.
+
+    One kernel for both, as most of what it calls is compiled for each that calls it. Without a
+    baseline it has no rows. Into `outcomes`, int64[n_cells, n_columns, 3], goes how many values
+    win against it, tie and lose; a row without either value is none of them. Gives how many have
+    one value alone. `room` is float64[2, n_cutoffs, TOGETHER].
+    """
+    n_alone = np.int64(0)
+    is_scattered, is_paired = begins.size > 2, baseline.shape[0] > 0
     for cell in range(begins.size - 1):
         for first in range(begins[cell], begins[cell + 1], TOGETHER):
             n = min(TOGETHER, begins[cell + 1] - first)
-            for row in range(n):
-                if is_scattered:
-                    ahead = values[order[min(first + row + AHEAD, order.size - 1)]]
-                    prefetch(ahead, 0)
-                    prefetch(ahead, ahead.size - 1)
-                for column in range(values.shape[1]):
-                    room[column, row] = values[order[first + row], column]
+            gather(values, order, first, n, room[0], is_scattered)
+            if is_paired:
+                gather(baseline, order, first, n, room[1], is_scattered)
             for column in range(values.shape[1]):
+                some, old = room[0, column, :n], room[1, column, :n]
+                if is_paired:
+                    found = outcomes[cell, first_column + column]
+                    n_alone += take_away(old, some, found, higher_is_better)
                 place = cell * n_columns + first_column + column
-                some = room[column, :n]
                 most = add_some(some, limbs[place], counts[place], waiting[place])
                 largest[place] = max(largest[place], most)
                 add_powers(some, powers[place])
+    return n_alone
+
+
+@kernel(allocates=False)
+def gather(values, order, first, n, room, is_scattered):  # type: ignore[no-untyped-def]
+    """The `n` rows that stand from `first` on in `order`, column by column."""
+    for row in range(n):
+        if is_scattered:
+            ahead = values[order[min(first + row + AHEAD, order.size - 1)]]
+            prefetch(ahead, 0)
+            prefetch(ahead, ahead.size - 1)
+        for column in range(values.shape[1]):
+            room[column, row] = values[order[first + row], column]
+
+
+@kernel(allocates=False)
+def take_away(old, new, outcomes, higher_is_better):  # type: ignore[no-untyped-def]
+    """Make `new` what it is more than `old`, and count outcomes; gives how many stand alone."""
+    n_more = n_less = n_equal = n_alone = np.int64(0)
+    for row in range(new.size):  # many at a time
+        value, before = new[row], old[row]
+        n_more += value > before
+        n_less += value < before
+        n_equal += value == before
+        n_alone += (before != before) != (value != value)
+        new[row] = value - before
+    more, less = (WINS, LOSSES) if higher_is_better else (LOSSES, WINS)
+    outcomes[more] += n_more
+    outcomes[less] += n_less
+    outcomes[TIES] += n_equal
+    return n_alone
 
 
 @kernel(allocates=False)

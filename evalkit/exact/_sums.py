@@ -31,6 +31,7 @@ from evalkit.metrics import as_float
 Limbs = npt.NDArray[np.int64]
 
 ROWS_READ = 1 << 12
+NO_OUTCOMES = np.zeros((0, 0, 3), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,20 @@ class SumsState(NamedTuple):
     numbers: npt.NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """What is taken from values, and who wins by that.
+
+    Args:
+        baseline: float64[n_users, n_cutoffs], beside the values.
+        outcomes: int64[n_cells, n_columns, 3], wins, ties, losses of the values: they are added.
+    """
+
+    baseline: npt.NDArray[np.float64]
+    outcomes: npt.NDArray[np.int64]
+    higher_is_better: bool
+
+
 class ExactSums:
     """Exact sums of several columns of values while they are being filled by kernels.
 
@@ -128,25 +143,34 @@ class ExactSums:
         *,
         first_column: int = 0,
         rows: "CellRows | None" = None,
-    ) -> None:
+        paired: "Paired | None" = None,
+    ) -> int:
         """Add float64[n_users, n_cutoffs]; NaN is counted, not added.
 
         Args:
             first_column: the column of the sums that the first one of the values belongs to.
             rows: which rows belong to which cell; all to the first one when left out.
+            paired: what is taken from the values before.
+        Returns:
+            How many rows have a value alone, or a baseline's alone.
         """
         n_users, n_columns = values.shape
         if n_users == 0 or n_columns == 0:
-            return
+            return 0
         self.make_room(n_users)
         rows = CellRows.in_one(n_users) if rows is None else rows
         values = np.ascontiguousarray(values)  # another layout would be compiled for anew
-        add_cells(
+        if paired is None:
+            paired = Paired(values[:0], NO_OUTCOMES, higher_is_better=True)
+        n_alone = add_cells(
             values,
+            np.ascontiguousarray(paired.baseline),
             rows.order,
             rows.begins,
-            np.empty((n_columns, min(TOGETHER, n_users))),
+            np.empty((2, n_columns, min(TOGETHER, n_users))),
             first_column,
+            paired.higher_is_better,
+            paired.outcomes,
             self.n_columns,
             self.limbs,
             self.counts,
@@ -154,6 +178,7 @@ class ExactSums:
             self.powers,
             self.waiting,
         )
+        return int(n_alone)
 
     def make_room(self, n_values: int) -> None:
         """Be ready for so many more values of a column, which a kernel is about to add."""

@@ -27,8 +27,9 @@ def finish(scan: RankScan, probe: ModelProbe) -> None:
         _check_ranks(scan, probe)
     if probe.strengths.size:
         pairs = scan.truth.pairs
+        room = np.empty(int(pairs.counts.max(initial=0)), dtype=np.uint64)
         probe.score_disagreements = kernels.count_disagreements(
-            pairs.starts, pairs.counts, probe.ranks.ranks, probe.strengths
+            pairs.starts, pairs.counts, probe.ranks.ranks, probe.strengths, room
         )
         probe.strengths = NO_INTS
     at = _place(scan, probe)

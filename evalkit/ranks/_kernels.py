@@ -28,6 +28,7 @@ from evalkit.truth import (
     may_hold,
     merge_sort,
     select_candidates,
+    sort_keys,
     start_of,
 )
 
@@ -354,27 +355,23 @@ def clean_lists(codes, items, rows, given_ranks, policy, kept, ranks):  # type: 
     return n_copies
 
 
-@kernel
-def count_disagreements(starts, counts, ranks, strengths):  # type: ignore[no-untyped-def]
-    """Hits whose score is above that of the user's next better ranked hit."""
+@kernel(allocates=False)
+def count_disagreements(starts, counts, ranks, strengths, room):  # type: ignore[no-untyped-def]
+    """Hits whose score is above that of the user's next better ranked hit.
+
+    `room` holds a word for every item of the largest user.
+    """
     n_disagreements = 0
     for user in range(starts.size):
-        n = 0
-        for place in range(starts[user], starts[user] + counts[user]):
-            n += ranks[place] != NOT_RANKED
-        if n < 2:
-            continue
-        shown = np.empty(n, dtype=np.int64)
-        keys = np.empty(n, dtype=np.uint64)
-        n = 0
-        for place in range(starts[user], starts[user] + counts[user]):
-            if ranks[place] != NOT_RANKED:
-                shown[n] = place
-                keys[n] = np.uint64(ranks[place])
-                n += 1
-        order = np.arange(n)
-        merge_sort(keys, order, np.empty(n, dtype=np.int64))
-        for hit in range(1, n):
-            if strengths[shown[order[hit]]] > strengths[shown[order[hit - 1]]]:
-                n_disagreements += 1
+        begin, n_hits = starts[user], 0
+        for item in range(int(counts[user])):
+            rank = ranks[begin + item]
+            if rank != NOT_RANKED:
+                room[n_hits] = (np.uint64(rank) << np.uint64(32)) | np.uint64(item)
+                n_hits += 1
+        sort_keys(room[:n_hits])
+        for hit in range(1, n_hits):
+            better = begin + np.int64(room[hit - 1] & np.uint64(0xFFFFFFFF))
+            worse = begin + np.int64(room[hit] & np.uint64(0xFFFFFFFF))
+            n_disagreements += strengths[worse] > strengths[better]
     return n_disagreements

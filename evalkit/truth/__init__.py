@@ -38,7 +38,7 @@ from evalkit.truth._read import (
 )
 from evalkit.truth._rows import PairRows
 from evalkit.truth._shared import count_shared
-from evalkit.truth._sorting import first_gap, item_at, merge_sort
+from evalkit.truth._sorting import first_gap, item_at, merge_sort, sort_keys
 from evalkit.truth._table import find_entry, home_entry
 
 __all__ = [
@@ -73,5 +73,6 @@ __all__ = [
     "null_id_error",
     "relevance_at",
     "select_candidates",
+    "sort_keys",
     "start_of",
 ]
