@@ -114,22 +114,26 @@ def index_body(runs: Sequence[PastRun]) -> Html:
         rows = [
             [
                 el("th", _linked(each), scope="row"),
-                text_cell(each.started),
                 el("td", _verdict(each.is_fine), class_="text"),
-                number_cell(f"{each.n_warnings:,}"),
                 text_cell(each.first),
                 el("td", show(each.value, digits)),
+                number_cell(f"{each.n_warnings:,}"),
                 text_cell(" ".join(each.tags)),
+                text_cell(each.run_id),
             ]
             for each in of
         ]
-        head = ["run", "started", "verdict", "warnings", "first metric", "value", "tags"]
-        parts += [el("h2", job), table(head, rows)]
+        texts = ("verdict", "first metric"), ("tags", "run")
+        first, last = (
+            [el("th", each, scope="col", class_="text") for each in some] for some in texts
+        )
+        parts += [el("h2", job), table(["started", *first, "value", "warnings", *last], rows)]
     return join(parts) if parts else el("p", "There are no runs.")
 
 
 def _linked(run: PastRun) -> Html | str:
-    return run.run_id if run.page is None else el("a", run.run_id, href=quote(run.page))
+    started = run.started[:19].replace("T", " ")
+    return started if run.page is None else el("a", started, href=quote(run.page))
 
 
 def _verdict(is_fine: bool) -> Html:
