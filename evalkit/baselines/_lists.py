@@ -23,6 +23,7 @@ def fill_ordered(order, starts, items, first, last, k, marks, lists, lengths):  
         marks: int64[n_items], below `first` + 1 all of them.
         lists: int32[last - first, k]; lengths: int64[last - first].
     """
+    # Wide: the order beside what either way of filling lists is given.
     for user in range(first, last):
         if starts.size > 1:
             mark_seen(starts, items, user, marks, user + 1)
@@ -49,6 +50,7 @@ def fill_drawn(  # type: ignore[no-untyped-def]
     Args:
         deck: int32[n_items], 0, 1, 2, ...; picks: int32[n_items], for the way back.
     """
+    # Wide: the deck beside what either way of filling lists is given.
     for user in range(first, last):
         if starts.size > 1:
             mark_seen(starts, items, user, marks, user + 1)

@@ -445,6 +445,7 @@ def add_slopes(  # type: ignore[no-untyped-def]
         once: an item that a list repeats counts once.
         last: int64[n_items], room for the user whom each item was met with.
     """
+    # Wide: called once a number; a record would be made for this call alone.
     for row in range(users.size):
         user = users[row]
         begin, n = lists.starts[user], min(lists.lengths[user], cutoff)

@@ -106,6 +106,7 @@ def add_cells(  # type: ignore[no-untyped-def]
     win against it, tie and lose; a row without either value is none of them. Gives how many have
     one value alone. `room` is float64[2, n_cutoffs, TOGETHER].
     """
+    # Wide: all registers of the sums; called by them alone.
     n_alone = np.int64(0)
     is_scattered, is_paired = begins.size > 2, baseline.shape[0] > 0
     for cell in range(begins.size - 1):

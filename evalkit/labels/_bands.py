@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.labels._kernels import add_up_bins, add_up_points
+from evalkit.labels._kernels import Marks, Rows, add_up_bins, add_up_points
 from evalkit.rows.store import Column, order_keys
 from evalkit.statistics.distributions import t_quantile
 
@@ -133,9 +133,9 @@ class Spread:
     ) -> None:
         """Some users more: where the rows of each start, which ascend by key."""
         ruler = self.ruler
-        rows = (starts, keys, labels, weights * ruler.factor)
-        marks = (ruler.keys, ruler.shares, ruler.shift, ruler.table)
-        add_up_points(*rows, *marks, ruler.scale, self.points, self.totals)
+        rows = Rows(starts, keys, labels, weights * ruler.factor)
+        marks = Marks(ruler.keys, ruler.shares, ruler.shift, ruler.table)
+        add_up_points(rows, marks, ruler.scale, self.points, self.totals)
         if ruler.edges.size:
             add_up_bins(*rows, ruler.edges, ruler.scale, self.bins)
 

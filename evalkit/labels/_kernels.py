@@ -2,8 +2,10 @@
 """Kernels that walk over distinct scores from the highest to the lowest."""
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from evalkit.exact import LIMB_BITS, add_shifted
 from evalkit.kernels import kernel
@@ -18,14 +20,16 @@ AHEAD = 16  # rows whose influence is fetched before it is read
 
 
 @kernel(allocates=False)
-def count_ties(packed, first, above_1, above_0, bits, positives, negatives, sum_1, sum_0):
+def count_ties(packed, first, above_1, above_0, bits, found):
     """Rows with label 1 and 0 at each distinct score, and down to it; how many scores there are.
 
     Args:
         packed: what a turned-round key has more than `first`, times 2, and the label; ascending.
         above_1, above_0: rows with higher scores.
         bits: gets those of the scores, as wide as they are.
+        found: float64[4, n_rows], gets rows with label 1 and 0, at a score and down to it.
     """
+    positives, negatives, sum_1, sum_0 = found[0], found[1], found[2], found[3]
     sign = np.uint64(1) << np.uint64(8 * bits.itemsize - 1)
     good = np.float64(above_1)
     n_groups = -1
@@ -328,14 +332,36 @@ def add_up_called(starts, scores, labels, weights, threshold, true_1, false_1):
         false_1[group] = bad
 
 
+class Rows(NamedTuple):
+    """Rows of users, which ascend by key within a user."""
+
+    starts: npt.NDArray[np.int64]
+    keys: npt.NDArray[Any]
+    labels: npt.NDArray[Any]
+    weights: npt.NDArray[np.float64]
+
+
+class Marks(NamedTuple):
+    """Points, the share of the rows at each that it counts, and where to look for a key.
+
+    `table` has the points before each cell of 2^shift keys, from that of the first point on.
+    """
+
+    points: npt.NDArray[Any]
+    shares: npt.NDArray[np.float64]
+    shift: np.uint64
+    table: npt.NDArray[np.int32]
+
+
 @kernel(allocates=False)
-def add_up_points(starts, keys, labels, weights, points, shares, shift, table, scale, sums, totals):
+def add_up_points(rows, marks, scale, sums, totals):
     """Add to the sums over users of squares and products of their rows above each point.
 
     Rows ascend by key within a user. A point counts rows with keys below its own, and a share of
     those that equal it. `sums`[n_points, 7] gets what a point has more than the one before.
-    `table` has the points before each cell of 2^shift keys, from that of the first point on.
     """
+    starts, keys, labels, weights = rows.starts, rows.keys, rows.labels, rows.weights
+    points, shares, shift, table = marks.points, marks.shares, marks.shift, marks.table
     n_points = points.size
     first_cell = np.uint64(points[0]) >> shift if n_points > 0 else np.uint64(0)
     last_cell = np.uint64(table.size - 1)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.labels._kernels import find_ends
-from evalkit.rows.kernels import count_leading, count_within, find_ranges, place_scores
+from evalkit.rows.kernels import Ranges, count_leading, count_within, find_ranges, place_scores
 from evalkit.rows.passes import Columns, ModelRows
 from evalkit.rows.store import Column, Placing, values_of
 
@@ -201,9 +201,13 @@ class ScoreParts:
     def part_of(self, keys: Column) -> npt.NDArray[np.int32]:
         """The part of each row."""
         found = np.empty(keys.size, dtype=np.int32)
-        first, shift = np.uint64(self.leading.first), np.uint64(self.leading.shift)
-        find_ranges(keys, first, shift, self.cells, self.firsts, found)
+        find_ranges(keys, self._ranges, found)
         return found
+
+    @property
+    def _ranges(self) -> Ranges:
+        first, shift = np.uint64(self.leading.first), np.uint64(self.leading.shift)
+        return Ranges(first, shift, self.cells, self.firsts)
 
     def placing(self, held: range) -> Placing:
         """Rows of the parts that are held lie in these; the column `packed` is made beside.
@@ -213,13 +217,14 @@ class ScoreParts:
         slots = np.full(self.firsts.size, len(held), dtype=np.int32)
         slots[held.start : held.stop] = np.arange(len(held))
         slots[self.is_counted] = len(held)
-        first, shift = np.uint64(self.leading.first), np.uint64(self.leading.shift)
-        ranges = (first, shift, self.cells, self.firsts, slots)
+        ranges = self._ranges
 
         def place(
             rows: Mapping[str, Column], starts: npt.NDArray[np.int32], places: npt.NDArray[np.int32]
         ) -> None:
-            place_scores(rows["score"], rows["label"], *ranges, starts, places, rows["packed"])
+            place_scores(
+                rows["score"], rows["label"], ranges, slots, starts, places, rows["packed"]
+            )
 
         return place
 

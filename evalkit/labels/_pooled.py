@@ -103,8 +103,8 @@ class Pooled:
         (packed,) = store.part(slot, ["packed"])
         sort_packed(packed, int(packed.max(initial=0)).bit_length())
         bits: Column = np.empty(packed.size, dtype=self.dtypes["score"])
-        found = [np.empty(packed.size) for _ in range(4)]
-        n = count_ties(packed, self.parts.firsts[part], *above, bits, *found)
+        found = np.empty((4, packed.size))
+        n = count_ties(packed, self.parts.firsts[part], *above, bits, found)
         scores = bits[:n].view(np.float32 if bits.itemsize == 4 else np.float64)
         return Ties(scores.astype(np.float64, copy=False), *(each[:n] for each in found))
 

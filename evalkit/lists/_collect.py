@@ -61,6 +61,7 @@ def insert_rows(index, users, codes, strengths, depth, orders, has_orders, first
 
     Gives the first row whose place no order tells; behind the last one where all have one.
     """
+    # Wide: one batch of rows beside all that lists are kept in; called in one place.
     begin, user, at = 0, -1, 0
     for row in range(first, users.size):
         if row == first or users[row] != users[row - 1]:

@@ -134,6 +134,7 @@ def count_items(lists, users, cutoffs, by_rank, by_length, sizes, records, short
 @kernel(allocates=False)
 def count_short(lists, user, n, cutoffs, by_length, sizes, records, width, short):  # type: ignore[no-untyped-def]
     """Count a list's items at the cutoffs that let in fewer different items than they could."""
+    # Wide: the end of a kernel that is split for its length, so it takes its state.
     n_cutoffs, n_ways, mask, column = cutoffs.size, by_length.shape[0], (1 << WORD) - 1, 0
     for place in range(lists.starts[user], lists.starts[user] + n):
         while place - lists.starts[user] >= cutoffs[column]:

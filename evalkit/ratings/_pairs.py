@@ -7,6 +7,7 @@ table finds those of one user and item, and those that are there twice.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -247,7 +248,7 @@ class PairShare:
         n_checks = 0 if item.check is None else n_rows
         table = np.full(1 << max(4, (2 * n_rows - 1).bit_length()), -1, dtype=np.int32)
         pair_users, pair_items = np.empty(n_rows, dtype=np.int32), np.empty(n_rows, dtype=np.uint64)
-        pairs = (table, pair_users, pair_items, np.empty(n_checks, dtype=np.uint32))
+        pairs = Pairs(table, pair_users, pair_items, np.empty(n_checks, dtype=np.uint32))
         found = [np.zeros(n_rows, dtype=np.uint64) for _ in self.stores]
         counts = np.zeros((len(self.stores), 2), dtype=np.int64)
         n_pairs = first = 0
@@ -258,8 +259,8 @@ class PairShare:
                 checks = store.part(number, [item.check])[0]
             own = values[place] if len(self.stores) > 1 else np.ones(n_rows, dtype=np.uint64)
             numbers = users.numbers[first : first + items.size]
-            rows = (numbers, items, checks, own)
-            n_pairs = add_pairs(*rows, *pairs, found[place], n_pairs, counts[place])
+            rows = Keyed(numbers, items, checks, own)
+            n_pairs = add_pairs(rows, pairs, found[place], n_pairs, counts[place])
             first += items.size
         if counts[:, 1].any():
             raise KeyCollisionError
@@ -278,21 +279,40 @@ def _mark(users: Numbered, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]
     return found
 
 
+class Keyed(NamedTuple):
+    """Rows of one table: numbers of users, keys and second hashes of items, and a value.
+
+    Second hashes are empty where keys are no hashes.
+    """
+
+    users: npt.NDArray[np.int32]
+    items: Column
+    checks: Column
+    values: Column
+
+
+class Pairs(NamedTuple):
+    """Users and items of the pairs that were met, and `table`: int32, pairs by hash, -1 if none."""
+
+    table: npt.NDArray[np.int32]
+    users: npt.NDArray[np.int32]
+    items: npt.NDArray[np.uint64]
+    checks: npt.NDArray[np.uint32]
+
+
 @kernel(allocates=False)
-def add_pairs(
-    users, items, item_checks, values, table, pair_users, pair_items, pair_checks, found, n, counts
-):
+def add_pairs(rows, pairs, found, n, counts):
     """Find the pair of user and item of each row, and keep its largest value.
 
     Args:
-        item_checks, pair_checks: second hashes of items; empty where keys are no hashes.
-        table: int32, of pairs by their hash; it starts as -1.
-        pair_users, pair_items: of the first `n` pairs.
+        rows: `Keyed`; pairs: `Pairs`, of which the first `n` are known.
         found: uint64, a value of each pair; 0 where there is none.
         counts: int64[2], gets rows that repeat a pair, and items that share a key.
     Returns:
         How many pairs there are now.
     """
+    users, items, item_checks, values = rows.users, rows.items, rows.checks, rows.values
+    table, pair_users, pair_items, pair_checks = pairs.table, pairs.users, pairs.items, pairs.checks
     mask = np.uint64(table.size - 1)
     for row in range(users.size):
         user, item = users[row], items[row]

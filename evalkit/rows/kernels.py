@@ -1,7 +1,10 @@
 # mypy: disable-error-code="no-untyped-def, assignment"
 """Kernels that bring rows together: keys that order as numbers do, scattering, packing."""
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from evalkit.ids import mix
 from evalkit.kernels import kernel
@@ -72,17 +75,27 @@ def count_hashes(keys, n_bits, counts):
         counts[np.int64(mix(keys[row]) >> shift) if n_bits > 0 else np.int64(0)] += 1
 
 
-@kernel(allocates=False)
-def range_of(key, least, shift, table, firsts):
-    """The range of keys that a key lies in.
+class Ranges(NamedTuple):
+    """Ranges of keys, and where to look for a key.
 
     Args:
         least, shift: of cells of keys.
         table: int32[n_cells, 2], the first and the last range that has keys of a cell.
         firsts: the first key of each range; they ascend.
     """
-    cell = np.int64((key - least) >> shift)
-    found, last = np.int64(table[cell, 0]), np.int64(table[cell, 1])
+
+    least: np.uint64
+    shift: np.uint64
+    table: npt.NDArray[np.int32]
+    firsts: npt.NDArray[np.uint64]
+
+
+@kernel(allocates=False)
+def range_of(key, ranges):
+    """The one of `Ranges` that a key lies in."""
+    firsts = ranges.firsts
+    cell = np.int64((key - ranges.least) >> ranges.shift)
+    found, last = np.int64(ranges.table[cell, 0]), np.int64(ranges.table[cell, 1])
     while found < last:
         middle = (found + last + 1) >> 1
         if firsts[middle] <= key:
@@ -93,25 +106,25 @@ def range_of(key, least, shift, table, firsts):
 
 
 @kernel(allocates=False)
-def find_ranges(keys, least, shift, table, firsts, out):
+def find_ranges(keys, ranges, out):
     """The range of keys that each row lies in, as `range_of` finds it."""
     for row in range(keys.size):
-        out[row] = range_of(np.uint64(keys[row]), least, shift, table, firsts)
+        out[row] = range_of(np.uint64(keys[row]), ranges)
 
 
 @kernel(allocates=False)
-def place_scores(keys, labels, least, shift, table, firsts, slots, starts, places, packed):
+def place_scores(keys, labels, ranges, slots, starts, places, packed):
     """Rows of one part become neighbours, `slots` being the part of each range of keys.
 
     `packed` gets how far a key is from the first one of its range, times 2, and the label.
     """
     for row in range(keys.size):
         key = np.uint64(keys[row])
-        found = range_of(key, least, shift, table, firsts)
+        found = range_of(key, ranges)
         slot = slots[found]
         places[row] = slot
         starts[slot + 1] += 1
-        packed[row] = ((key - firsts[found]) << ONE) | np.uint64(labels[row])
+        packed[row] = ((key - ranges.firsts[found]) << ONE) | np.uint64(labels[row])
     settle(starts, places)
 
 

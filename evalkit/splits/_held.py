@@ -168,6 +168,7 @@ def look_up(
         state: where the last row stood in `moments`, rows at or after the first of them, rows
             behind their user's own.
     """
+    # Wide: all that one object holds; called in one place.
     cursor, n_after, n_behind = state[0], state[1], state[2]
     has_times = moments.size > 0
     for row in range(users.size):

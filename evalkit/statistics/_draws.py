@@ -17,6 +17,8 @@ Source:
     Chamandy et al. 2012, Estimating Uncertainty for Massive Data Streams, Google (Poisson weights).
 """
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -114,10 +116,22 @@ def put_on_grid(values, scales, grid):  # type: ignore[no-untyped-def]
     return n_beyond, n_undefined
 
 
+class Drawn(NamedTuple):
+    """Sums of every replicate.
+
+    Args:
+        sums: int64[n_segments, n_columns, n_chunks * CHUNK].
+        totals: int64[n_segments, n_chunks * CHUNK], weights of all users; or of size 0.
+        missing: the weights of users left out; of size 0 where no user ever is.
+    """
+
+    sums: Whole
+    totals: Whole
+    missing: Whole
+
+
 @kernel(allocates=False)
-def add_weighted(  # type: ignore[no-untyped-def]
-    starts, codes, grid, kind, n_replicates, sums, totals, missing, room, draws
-):
+def add_weighted(starts, codes, grid, kind, n_replicates, into, room, draws):  # type: ignore[no-untyped-def]
     """Add a block of users, sorted by segment code, to the sums of every replicate.
 
     Args:
@@ -126,12 +140,11 @@ def add_weighted(  # type: ignore[no-untyped-def]
         grid: float64[n_users, n_columns] of whole numbers, NaN where left out.
         kind: POISSON or SIGNS.
         n_replicates: how many.
-        sums: int64[n_segments, n_columns, n_chunks * CHUNK].
-        totals: int64[n_segments, n_chunks * CHUNK], weights of all users; or of size 0.
-        missing: the weights of users left out; of size 0 where no user ever is.
+        into: `Drawn`.
         room: float64[2 * n_columns + 2, CHUNK].
         draws: int32[CHUNK].
     """
+    sums, totals, missing = into.sums, into.totals, into.missing
     n_users, n_columns = grid.shape
     weights, total = room[2 * n_columns], room[2 * n_columns + 1]
     for first in range(0, n_replicates, CHUNK):

@@ -24,6 +24,7 @@ from ._draws import (
     MOMENTS,
     MOST_USERS,
     POISSON,
+    Drawn,
     Keys,
     Values,
     Whole,
@@ -152,9 +153,7 @@ class Resamples:
             grid,
             POISSON,
             self.replicates,
-            self.sums,
-            self.totals,
-            self.missing,
+            Drawn(self.sums, self.totals, self.missing),
             np.empty((2 * grid.shape[1] + 2, CHUNK)),
             np.empty(CHUNK, dtype=np.int32),
         )

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._draws import CHUNK, GRID_BITS, MOST_USERS, SIGNS, Keys, Values, Whole, add_weighted
+from ._draws import CHUNK, GRID_BITS, MOST_USERS, SIGNS, Drawn, Keys, Values, Whole, add_weighted
 from ._grid import Segments, grid_exponent
 from .bootstrap import check_replicates, prepare_block, refuse_users
 from .paired import PairedTest
@@ -107,9 +107,7 @@ class SignFlips:
             grid,
             SIGNS,
             self.replicates,
-            self.sums,
-            np.zeros((0, 0), dtype=np.int64),
-            np.zeros((0, 0, 0), dtype=np.int64),
+            Drawn(self.sums, np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0, 0), dtype=np.int64)),
             np.empty((2 * n_columns + 2, CHUNK)),
             np.empty(CHUNK, dtype=np.int32),
         )

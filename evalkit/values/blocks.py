@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from evalkit.metrics import Hits, Relevant, Request
 from evalkit.ranks import NOT_RANKED, Ranks
 from evalkit.segments import CellSet
 from evalkit.sums import Pair, Totals
-from evalkit.truth import Truth, first_gap, relevance_at
+from evalkit.truth import Grades, Truth, first_gap, relevance_at
 from evalkit.values.gather import RankSets, Seen, View, look
 from evalkit.values.settle import Cases, cases_of, settle, with_relevant
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 USERS_A_BLOCK = 8192  # at least, where there are so many
 MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
-
 AHEAD = 12  # users between asking for a list and using it
 
 Values = npt.NDArray[np.float64]
@@ -127,25 +126,32 @@ def find_first(places, begin):  # type: ignore[no-untyped-def]
     return low
 
 
+class Items(NamedTuple):
+    """Relevant items of users, as `truth.Pairs` has them."""
+
+    starts: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int32]
+    grades: Grades
+
+
+class Found(NamedTuple):
+    """At which ranks a model shows them, and those of copies, as `ranks.Ranks` has them."""
+
+    ranks: npt.NDArray[np.int32]
+    copy_places: npt.NDArray[np.int64]
+    copy_ranks: npt.NDArray[np.int32]
+
+
 @kernel(allocates=False)
 def gather_hits(  # type: ignore[no-untyped-def]
-    users,
-    starts,
-    counts,
-    grades,
-    relevant_from,
-    judged,
-    present,
-    ranks,
-    copy_places,
-    copy_ranks,
-    hits,
-    relevant,
+    users, items, relevant_from, judged, present, found, hits, relevant
 ):
     """Fill the ragged rows that metrics are measured on, for a block of user codes.
 
     Users without a list stay empty: a policy says what they count.
     """
+    starts, counts, grades = items.starts, items.counts, items.grades
+    ranks, copy_places, copy_ranks = found.ranks, found.copy_places, found.copy_ranks
     codes, values, own = grades.codes, grades.values, grades.own
     hit_starts, hit_ranks, hit_gains, hit_ideal = hits.starts, hits.ranks, hits.gains, hits.ideal
     relevant_starts, relevant_gains = relevant.starts, relevant.gains
@@ -331,15 +337,11 @@ class Measuring:
         )
         gather_hits(
             users,
-            pairs.starts,
-            pairs.counts,
-            pairs.grades,
+            Items(pairs.starts, pairs.counts, pairs.grades),
             self.truth.relevant_from,
             judged,
             self.present[probe],
-            ranks.ranks,
-            ranks.copy_places,
-            ranks.copy_ranks,
+            Found(ranks.ranks, ranks.copy_places, ranks.copy_ranks),
             hits,
             relevant,
         )

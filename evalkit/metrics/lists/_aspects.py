@@ -119,6 +119,7 @@ def measure(
     out,
 ):
     """Fill `out` with discounted gains over those of the ideal, or over the genres wanted."""
+    # Wide: what a metric of its kind is given, and its own parameters.
     starts, codes, n_categories = beside.starts, beside.codes, beside.n_categories
     relevant, text_order = beside.relevant, beside.text_order
     # Long: one walk down the list beside one along its ideal, which share their state.

@@ -71,6 +71,7 @@ DECLARED: dict[str, Any] = {
 @kernel
 def count(lists, within, cutoffs, codes, sizes, history, relevant, of_relevant, out):
     """Fill `out` float64[n_users, n_cutoffs, 2 * n_groups]: shown rows, then possible ones."""
+    # Wide: what a metric of its kind is given, and its own parameters.
     n_groups = sizes.size
     for user in range(out.shape[0]):
         begin, place = lists.starts[user], 0

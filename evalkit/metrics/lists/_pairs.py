@@ -224,6 +224,7 @@ def mean_distance(
     lists, within, cutoffs, some, distance, unknown, single, zero_vector, pairs_den, out
 ):
     """Fill `out` with the mean distance of the pairs of items up to each cutoff."""
+    # Wide: what a metric of its kind is given, and its own parameters.
     longest = 0
     for user in range(out.shape[0]):
         longest = max(longest, lists.lengths[user])

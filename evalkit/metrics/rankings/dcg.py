@@ -19,6 +19,7 @@ from evalkit.metrics.rankings._gain import (
 @kernel(allocates=False)
 def dcg_tied(hits, relevant, lengths, cutoffs, gain, below_threshold, discount, log_base, out):
     """Discounted gains up to each cutoff, each gain the mean of its tie."""
+    # Wide: what a metric of its kind is given, and its own parameters.
     firsts, lasts = hits.firsts, hits.lasts
     for user in range(out.shape[0]):
         begin, end = hits.starts[user], hits.starts[user + 1]

@@ -14,6 +14,7 @@ USERS, MEANS = 0, 1
 @kernel(allocates=False)
 def f_tied(hits, relevant, lengths, cutoffs, beta, precision_over, recall_over, mean, out):
     """Expected F at each cutoff: with both divisors fixed it is a multiple of the hits."""
+    # Wide: what a metric of its kind is given, and its own parameters.
     weight = beta * beta
     for user in range(out.shape[0]):
         n_relevant = relevant.starts[user + 1] - relevant.starts[user]

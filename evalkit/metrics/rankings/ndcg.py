@@ -65,6 +65,7 @@ def ndcg_tied(
     out,
 ):
     """DCG at each cutoff with gains that are the mean of their tie, over the ideal list's."""
+    # Wide: what a metric of its kind is given, and its own parameters.
     firsts, lasts = hits.firsts, hits.lasts
     for user in range(out.shape[0]):
         begin, end = hits.starts[user], hits.starts[user + 1]
