@@ -52,12 +52,12 @@ class ItemFacts:
             {name: (each.codes, each.names) for name, each in items.groups.items()},
         )
 
-    def joined(self, other: "ItemFacts") -> "tuple[ItemFacts, Codes, Codes]":
-        """The items of both, and the code of each of mine, and of the other's, among them."""
+    def joined(self, other: "ItemFacts") -> "tuple[ItemFacts, Codes]":
+        """The items of both, mine first, and the code of each of the other's among them."""
         few, many = sorted((self.keys, other.keys), key=lambda each: each.size)
         if np.array_equal(few, many[: few.size]):  # met by one reading, in one order
             larger = self if self.keys is many else other
-            return larger, _codes(self.keys.size), _codes(other.keys.size)
+            return larger, _codes(other.keys.size)
         order = np.argsort(self.keys, kind="stable")
         places = np.searchsorted(self.keys[order], other.keys).clip(max=order.size - 1)
         known = self.keys[order][places] == other.keys
@@ -75,7 +75,7 @@ class ItemFacts:
                 for name, (codes, names) in self.groups.items()
             },
         )
-        return whole, _codes(self.keys.size), theirs
+        return whole, theirs
 
     def beside(self) -> Beside:
         """What numbers are made of, as metrics take it."""

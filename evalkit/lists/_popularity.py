@@ -6,12 +6,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.ids import ITEM_KEY, USER_KEY, IdPlan, Keys, as_keys
+from evalkit.ids import ITEM_KEY, USER_KEY, IdPlan, Keys, PassShare, as_keys
 from evalkit.kernels import kernel
 from evalkit.lists._codes import ItemCodes, KeyCodes, find_key
 from evalkit.sources import Table, reading
 
 BATCH_ROWS = 1 << 18
+LEAST_REPEATS = 1 << 22  # pairs of scattered rows, before they are looked through for repeats
 Counts = npt.NDArray[np.int64]
 
 
@@ -88,14 +89,20 @@ class PopularityCounter:
             except _ScatteredError:
                 self._is_scattered = True
 
-    def finish(self, table: Table, users: IdPlan) -> Popularity:
-        """What was counted; the log is read again where the rows of a user lie apart."""
+    def finish(self, table: Table, users: IdPlan, n_shares: int) -> Popularity:
+        """What was counted; where a user's rows lie apart the log is read again by its shares."""
         try:
             n_users = self._owners.check()
         except _ScatteredError:
             self._is_scattered = True
         if self._is_scattered:
-            return _count_scattered(table, users, self._items)
+            shares = [PassShare(each, n_shares) for each in range(n_shares)]
+            counted = [_count_scattered(table, users, self._items, each) for each in shares]
+            return Popularity(
+                np.sum([_padded(each.users, self._items.n) for each in counted], axis=0),
+                np.sum([_padded(each.rows, self._items.n) for each in counted], axis=0),
+                sum(each.n_users for each in counted),
+            )
         own = np.ascontiguousarray(self._owned[:, 1])
         return Popularity(own, own + self._again, n_users)
 
@@ -152,36 +159,59 @@ class _Owners:
         return int(keys.size)
 
 
-def _count_scattered(table: Table, plan: IdPlan, items: ItemCodes) -> Popularity:
-    users, rows = KeyCodes(), np.zeros(0, dtype=np.int64)
-    pairs: list[Keys] = []
+def _padded(counts: Counts, n_items: int) -> Counts:
+    return np.pad(counts, (0, n_items - counts.size))
+
+
+def _count_scattered(table: Table, plan: IdPlan, items: ItemCodes, share: PassShare) -> Popularity:
+    """Count users of a share, whose rows come in any order; their pairs are held, each once."""
+    users, rows, pairs = KeyCodes(), np.zeros(0, dtype=np.int64), list[Keys]()
+    n_held, most = 0, LEAST_REPEATS
     with reading(table):
         columns = [plan.key().alias(USER_KEY), *items.plan.select(ITEM_KEY)]
         for batch in table.stream(columns, most=BATCH_ROWS):
             known = batch.drop_nulls([USER_KEY, ITEM_KEY])
+            if share.n_shares > 1:
+                known = known.filter(pl.Series(share.holds(known)))
             owners = users.codes_of(as_keys(known[USER_KEY])).astype(np.uint64)
             codes = items.codes_of_rows(known)
-            rows = np.pad(rows, (0, items.n - rows.size)) + np.bincount(codes, minlength=items.n)
+            rows = _padded(rows, items.n) + np.bincount(codes, minlength=items.n)
             pairs.append(np.unique((owners << np.uint64(32)) | codes.astype(np.uint64)))
+            n_held += pairs[-1].size
+            if n_held > most:
+                pairs = [_distinct(pairs)]
+                n_held = pairs[0].size
+                most = 2 * max(n_held, LEAST_REPEATS)
     n_users = np.zeros_like(rows)
-    count_distinct(_sorted(pairs), n_users)
+    count_users(_distinct(pairs), n_users)
     return Popularity(n_users, rows, users.n)
 
 
-def _sorted(parts: list[Keys]) -> Keys:
-    """All keys in order; parts are given back as they are copied, so that none stands twice."""
+def _distinct(parts: list[Keys]) -> Keys:
+    """All keys in order, each once; parts are given back as they are copied."""
     whole, begin = np.empty(sum(each.size for each in parts), dtype=np.uint64), 0
     while parts:
         own = parts.pop()
         whole[begin : begin + own.size] = own
         begin += own.size
     whole.sort()
+    whole.resize(drop_repeats(whole), refcheck=False)
     return whole
 
 
 @kernel(allocates=False)
-def count_distinct(pairs, n_users):  # type: ignore[no-untyped-def]
-    """Count the users of each item, whose code is the lower half of a sorted pair."""
+def drop_repeats(pairs):  # type: ignore[no-untyped-def]
+    """Bring sorted pairs together, each once; how many there are."""
+    n = 0
     for row in range(pairs.size):
-        if row == 0 or pairs[row] != pairs[row - 1]:
-            n_users[np.int64(pairs[row] & np.uint64(0xFFFFFFFF))] += 1
+        if row == 0 or pairs[row] != pairs[n - 1]:
+            pairs[n] = pairs[row]
+            n += 1
+    return n
+
+
+@kernel(allocates=False)
+def count_users(pairs, n_users):  # type: ignore[no-untyped-def]
+    """Count the users of each item, whose code is the lower half of a pair."""
+    for row in range(pairs.size):
+        n_users[np.int64(pairs[row] & np.uint64(0xFFFFFFFF))] += 1

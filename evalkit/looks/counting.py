@@ -181,19 +181,22 @@ class Counted:
         room = np.empty_like(cutoffs), records.reshape(-1), short.reshape(-1)
         count_items(lists, users, cutoffs, by_rank, by_length, *room)
         items = np.flatnonzero(records[:, 0]).astype(np.int32)
-        found = records[items, 1:]
-        counted, ranks = (
-            found[:, :n].cumsum(axis=1),
-            found[:, n:].reshape(items.size, n_ranks, n, 2),
-        )
-        parts = [counted, ranks.cumsum(axis=2).reshape(items.size, -1)]
-        for way in range(n_lengths):
-            own, shorter = counted - short[items, :, 0], short[items, :, 1 + 2 * way :][:, :, :2]
-            full = by_length[way][np.minimum(cutoffs, depth)]  # own is 0 where depth is less
-            words = np.stack([full >> WORD, full & ((1 << WORD) - 1)], axis=1)
-            parts.append((own[:, :, None] * words + shorter).reshape(items.size, -1))
+        counts = np.empty((items.size, columns.width), dtype=np.int64)
+        np.cumsum(records[items, 1 : 1 + n], axis=1, out=counts[:, :n])
+        if n_ranks:
+            ranks = records[items, 1 + n :].reshape(items.size, n_ranks, n, 2).cumsum(axis=2)
+            counts[:, n : n + 2 * n * n_ranks] = ranks.reshape(items.size, -1)
+        del records, room
+        for way in range(n_lengths):  # a column at a time: of many items, this is what is held
+            for column, cutoff in enumerate(columns.cutoffs):
+                own = counts[:, column] - short[items, column, 0]
+                full = int(by_length[way, min(cutoff, depth)])  # own is 0 where depth is less
+                into = columns.place(cutoff, n_ranks + way)
+                for word, each in enumerate((full >> WORD, full & ((1 << WORD) - 1))):
+                    counts[:, into + word] = own * each
+                    counts[:, into + word] += short[items, column, 1 + 2 * way + word]
         n_empty = int(np.count_nonzero(lists.lengths[users] == 0))
-        return cls(items, np.concatenate(parts, axis=1), users.size, n_empty)
+        return cls(items, counts, users.size, n_empty)
 
     def merge(self, other: "Counted") -> None:
         """Add what other users are shown."""
@@ -217,5 +220,7 @@ class Counted:
     def renamed(self, codes: npt.NDArray[np.int32]) -> "Counted":
         """The same with other codes of items."""
         items = codes[self.items]
+        if (items[1:] > items[:-1]).all():
+            return Counted(items, self.counts, self.n_users, self.n_empty)
         order = np.argsort(items)
         return Counted(items[order], self.counts[order], self.n_users, self.n_empty)

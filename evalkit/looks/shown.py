@@ -232,12 +232,7 @@ class ShownSums:
 
     def merge(self, other: "ShownSums") -> None:
         """Take over what the lists of other users left behind."""
-        self.items, mine, theirs = self.items.joined(other.items)
-        for table in (self.counted, self.lone):
-            for key, counted in table.items():
-                table[key] = counted.renamed(mine)  # type: ignore[index]
-        for each in self.sampled.values():
-            each.items = mine[each.items]
+        self.items, theirs = self.items.joined(other.items)
         for key, counted in other.counted.items():
             add_to(self.counted, key, counted.renamed(theirs))
         for lone, counted in other.lone.items():

@@ -1,5 +1,6 @@
 """What metrics of lists, and baselines that are made of train, take beside what every run takes."""
 
+import math
 from dataclasses import dataclass
 
 import polars as pl
@@ -8,10 +9,10 @@ from evalkit.ids import ITEM
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.sources import Table, reading
 
-# -- of an item of any log: its code while others are learned; what stands beside it
-ITEM_CODE, ITEM_BESIDE = 120, 120
+# -- of an item of any log: its key; a slot of the table of codes; what stands beside it
+ITEM_CODE, ITEM_SLOT, ITEM_BESIDE = 24, 12, 90
 COUNTER = 8
-COUNTERS_AT_ONCE = 5  # those that a thread counts, and their copies on the way
+COUNTERS_AT_ONCE = 2  # those that a thread counts, and what they add up to
 VALUE_COPIES = 3  # of what the table of items says: as read, by row, by code
 
 # -- of the training log, while users of items are counted
@@ -31,8 +32,8 @@ SAMPLED_ROW = 30  # of them while they are copied
 SUMS = 16  # numbers that a metric adds up, about
 
 # -- of a baseline, whatever the shares: of train's rows, of items and of users, at first and then
-MADE_ROW, MADE_TIME = 12, 16
-MADE_ITEM, MADE_USER = 150, 180
+COUNTED_ROW, LAID_ROW, MADE_TIME = 8, 12, 16
+MADE_ITEM, MADE_USER = 100, 100
 KEPT_ROW, KEPT_TIME, KEPT_ITEM, KEPT_USER = 4, 8, 40, 40
 READ = 48 << 20  # rows of train on their way, which one thread looks at
 
@@ -90,13 +91,16 @@ class ListRoom:
 
     Args:
         fixed: whatever the shares; `counted`: of what a share leaves behind, twice in passes.
-        last: above `fixed`, when all users have been measured.
+        first: of train, while its users are counted, and `paired` of it that a share holds its
+            part of; `last`: above `fixed`, when all users have been measured.
         measured: above `fixed` and what a share holds, when no row is on its way.
         share: of all users together, which a share holds its part of.
     """
 
     fixed: float = 0.0
     counted: float = 0.0
+    first: float = 0.0
+    paired: float = 0.0
     measured: float = 0.0
     last: float = 0.0
     share: float = 0.0
@@ -113,12 +117,17 @@ class ListRoom:
         moved = n_sampled * asked.depth * SAMPLED_ROW
         influences = COUNTER * n_sampled * asked.n_numbers * (sizes.n_segments + 1)
         n_numbers = sizes.n_models + 3 * sizes.n_pairs
-        fixed = n * (ITEM_CODE + ITEM_BESIDE + 2 * sizes.text + VALUE_COPIES * sizes.beside)
-        on_the_way = n * sizes.threads * (COUNTER + COUNTERS_AT_ONCE * of_item) * bool(asked.width)
-        of_train = 0.0
-        if asked.has_train:
-            apart = PAIR * sizes.n_train + OWNER * sizes.n_train_users
-            of_train = READ + (OWNER_IN_ORDER * sizes.n_train_users if sizes.in_order else apart)
+        codes = ITEM_SLOT * 2.0 ** math.ceil(math.log2(4 * max(1.0, n)))
+        beside = ITEM_CODE + ITEM_BESIDE + 2 * sizes.text + VALUE_COPIES * sizes.beside
+        fixed = codes + n * beside
+        on_the_way = (
+            n * sizes.threads * (2 * COUNTER + COUNTERS_AT_ONCE * of_item) * bool(asked.width)
+        )
+        first, paired = (READ + codes) * asked.has_train, 0.0  # codes while others are learned
+        if asked.has_train and sizes.in_order:
+            first += OWNER_IN_ORDER * sizes.n_train_users
+        elif asked.has_train:
+            paired = PAIR * sizes.n_train + OWNER * sizes.n_train_users
         lists = sizes.n_models if holds_all else 1
         share = sizes.n_users * lists * (SHOWN * asked.depth + OF_USER)
         share += sizes.n_users * sizes.n_apart * STRENGTH * asked.depth
@@ -127,8 +136,8 @@ class ListRoom:
         if asked.has_relevant:
             share += OF_USER * sizes.n_users
         counted = sizes.n_models * ((of_item + SHOWN) * entries * bool(asked.width) + sampled)
-        measured = max(of_train, on_the_way, moved)
-        return cls(fixed, counted, measured, moved + influences * n_numbers, share)
+        last = moved + influences * n_numbers
+        return cls(fixed, counted, first, paired, max(on_the_way, moved), last, share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +155,13 @@ class MadeRoom:
         kept, first = 0.0, 0.0
         for made in (table.made for _, table in tables.rankings):
             if made is not None:
-                row = MADE_ROW + MADE_TIME * made.with_times if made.keeps else 0
-                held = KEPT_ROW + KEPT_TIME * made.with_times if made.keeps else 0
-                learned = n_train * row + n_items * MADE_ITEM + n_users * MADE_USER
-                own = n_train * held + n_items * KEPT_ITEM + n_users * KEPT_USER
-                first = max(first, learned - own)
+                rows = n_train * made.keeps
+                beside = n_items * KEPT_ITEM + n_users * KEPT_USER
+                times = MADE_TIME * made.with_times
+                counted = rows * (COUNTED_ROW + times) + n_items * MADE_ITEM + n_users * MADE_USER
+                laid = rows * (LAID_ROW + times) + beside
+                own = rows * (KEPT_ROW + KEPT_TIME * made.with_times) + beside
+                first = max(first, counted - own, laid - own)
                 kept += own + text * (n_items + n_users)
         return cls(kept, first + (READ if kept else 0))
 

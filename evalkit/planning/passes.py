@@ -70,7 +70,8 @@ USUAL_TEXT = 250  # bytes of a user's and an item's id together
 USUAL_MODELS = 20  # of a table that names them
 LEAST_TEXT_ROW = 4  # bytes of a row of a text file
 _MANY = 1 << 40  # rows of a table that nobody has counted
-_SEEN_ROW = ROW + WIDE_KEY + RUN + MOVED_ROW  # of a training log, of the truth's users
+SEEN_MOVED = RUN + MOVED_ROW  # of a training log, when all rows have been read
+_SEEN_ROW = ROW + WIDE_KEY + SEEN_MOVED  # of the truth's users
 
 CELLS = 4096  # of the hash that shares are cut by
 SKEW = 1.05  # of the largest share to what cells say
@@ -159,7 +160,8 @@ def _bound(tables: Tables, asked: Asked, n_items: float | None) -> int:
     n_segments = sum(map(_most_segments, tables.segments))
     sums = _sums(n_models, n_segments, asked) if tables.segments else 0
     held = asked.sample * (rows * truth + train + room.share) + made.kept + made.first + lists
-    whole = room.fixed + room.counted + max(held + room.measured, room.last)
+    first = room.first + room.paired
+    whole = room.fixed + room.counted + max(held + max(first, room.measured), room.last)
     return with_noise(at_rest() + COMPILING + streamed + whole + sums)
 
 
@@ -242,8 +244,9 @@ class _Needs:
         streamed: of rows on their way; `alone`: in a single pass, where more texts come together.
         cells: float64[CELLS], of the users of each cell of the hash that shares are cut by.
         lists: of all whole lists, when all have been read; `collected`: while they are read.
-        shown: of metrics of lists; its `share` is of the cells.
+        shown: of metrics of lists; its `share` is of all users.
         made: of baselines.
+        moved: of all rows of train, while users' rows are brought together.
     """
 
     fixed: int
@@ -255,6 +258,7 @@ class _Needs:
     collected: float
     shown: ListRoom
     made: MadeRoom
+    moved: float
 
     @classmethod
     def of(cls, tables: Tables, asked: Asked, n_items: float) -> "_Needs":
@@ -286,7 +290,7 @@ class _Needs:
         if n_seen:
             n_rows = max(n_rows, n_seen)
             seen_row = _SEEN_ROW + (HASHED_ROW + text if text else 0)
-            cells += asked.sample * seen_row * n_seen / CELLS
+            cells += asked.sample * (seen_row - SEEN_MOVED) * n_seen / CELLS
         n_segments = sum(map(_count_segments, tables.segments))
         sums = _sums(n_models, n_segments, asked) if tables.segments else 0
         shown, made = ListRoom(), MadeRoom()
@@ -314,8 +318,8 @@ class _Needs:
             ]
             sizes = replace(sizes, n_apart=max(by_score), beside=bytes_of_items(tables.items))
             shown = ListRoom.of(asked.lists, sizes, holds_all=asked.holds_all)
-            of_lists = shown.share + user * sizes.n_users + RELEVANT * n_truth
-            cells += asked.sample * of_lists / CELLS
+            shown = replace(shown, share=asked.sample * shown.share)
+            cells += asked.sample * (user * sizes.n_users + RELEVANT * n_truth) / CELLS
         return cls(
             at_rest() + sums,
             compiling(),
@@ -326,6 +330,7 @@ class _Needs:
             (COLLECTED_ROW + text) * n_listed,
             shown,
             made,
+            asked.sample * SEEN_MOVED * n_seen,
         )
 
     def n_shares(self, limit: int) -> int:
@@ -358,10 +363,12 @@ class _Needs:
             cells = np.bincount(np.arange(CELLS) * n_shares // CELLS, weights=self.cells)
             held, share, streamed = SKEW * float(cells.max()), SKEW / n_shares, self.streamed
         held += max(
+            share * self.moved,
+            self.shown.first + share * self.shown.paired,
             self.made.first,
             streamed + share * self.collected,
             share * self.lists,
-            self.shown.measured,
+            share * self.shown.share + max(streamed, self.shown.measured),
         )
         shown = self.shown.fixed + self.shown.counted * min(2, n_shares)
         return self.fixed + shown + self.made.kept + max(held, self.shown.last)

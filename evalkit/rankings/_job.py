@@ -162,7 +162,12 @@ class RankingJob(RankingTask):
             tables, section, items = self.tables, self.config.items, None
             if tables.items is not None and section is not None:
                 items = tables.items, section, tables.groups
-            self.lists = ListWork.of(self.of_lists, self.plans, train=tables.train, items=items)
+            self.lists = ListWork.of(
+                self.of_lists,
+                self.plans,
+                train=tables.train,
+                items=items,
+            )
         if self.folder is not None:
             labels = [self.requests[place].label for place in self.kept]
             self.writer = UserWriter(self.folder, self.tables.truth.user_names, labels)

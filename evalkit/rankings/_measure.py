@@ -103,7 +103,7 @@ def _train_of(
             watch=None if counter is None else counter.add,
         )
     if counter is not None and job.lists is not None:
-        job.lists.popularity = counter.finish(table, job.plans[0])
+        job.lists.popularity = counter.finish(table, job.plans[0], job.n_passes)
     sums.train_rows = train.rows
     sums.truth.add_in_train(count_in_train(truth, train, threads=job.threads))
     job.clock.stop("train")

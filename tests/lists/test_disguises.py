@@ -10,6 +10,7 @@ from shown_lists import make_tables, merged, told, tree_of
 
 from evalkit import evaluate
 from evalkit.config import build_config
+from evalkit.lists import _popularity
 from evalkit.looks import shown
 from evalkit.rankings import _run as run
 from evalkit.ranks import _scan
@@ -83,6 +84,8 @@ def sha256_of(report):
 @pytest.mark.parametrize("as_text", [False, True])
 def test_disguises_of_a_log_have_one_sha256(as_text, tmp_path, monkeypatch):
     monkeypatch.setattr(shown, "SAMPLED", 40)  # so that most users' lists are not kept
+    monkeypatch.setattr(_popularity, "LEAST_REPEATS", 64)
+    monkeypatch.setattr(_popularity, "BATCH_ROWS", 100)
     found = {}
     for number, form in enumerate(FORMS):
         given = {"files": 1 + number % 3, "last_item_first": number % 2 == 1}
