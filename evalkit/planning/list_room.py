@@ -22,6 +22,7 @@ OWNER_IN_ORDER = 32
 # -- of a share of the users
 SHOWN = 4  # a rank of a list
 STRENGTH = 8  # of it, while it is counted from scores of rows that lie apart
+WAITING = 80 << 20  # such rows, which are put into lists in the order of the log
 HISTORY = 4  # a training row of a measured user
 RELEVANT = 12  # a row of the truth
 OF_USER = 16  # where a list, or a user's items, begin and end
@@ -119,7 +120,7 @@ class ListRoom:
         n_numbers = sizes.n_models + 3 * sizes.n_pairs
         codes = ITEM_SLOT * 2.0 ** math.ceil(math.log2(4 * max(1.0, n)))
         beside = ITEM_CODE + ITEM_BESIDE + 2 * sizes.text + VALUE_COPIES * sizes.beside
-        fixed = codes + n * beside
+        fixed = codes + n * beside + WAITING * bool(sizes.n_apart)
         on_the_way = (
             n * sizes.threads * (2 * COUNTER + COUNTERS_AT_ONCE * of_item) * bool(asked.width)
         )
