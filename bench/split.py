@@ -44,7 +44,7 @@ order, writer = draw.permutation(-(-n_rows // (1 << 20))), None
 for turn in order if shuffled else range(order.size):
     n = min(1 << 20, n_rows - (int(turn) << 20))
     rows = np.random.default_rng(2 + int(turn))
-    times = now + (int(turn) << 19) + np.cumsum(rows.integers(0, 2, n)).astype(np.int64)
+    times = now + (int(turn) << 20) + np.cumsum(rows.integers(0, 2, n)).astype(np.int64)
     users = (n_users * rows.random(n) ** 1.5).astype(np.int64)
     items = (max(100, n_users // 10) * rows.random(n) ** 2).astype(np.int32)
     columns = {"user": users, "item": items, "time": times}
