@@ -107,7 +107,9 @@ def by_moments(times: Times, moments: Mapping[str, int], *, after: bool = False)
     for name, letter in (("validation", VALIDATION), ("test", TEST), ("end", NONE)):
         if name in moments:
             moment = moments[name]
-            letters[times > moment if after else times >= moment] = letter
+            reached = times > moment if after else times >= moment
+            if reached.any():
+                letters[reached] = letter
     if "start" in moments:
         letters[times < moments["start"]] = NONE
     return letters

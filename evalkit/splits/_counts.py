@@ -4,7 +4,13 @@ import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
+import numpy as np
+import numpy.typing as npt
+
 from evalkit.config import SplitSection
+from evalkit.errors import warn
+
+FEW = 10  # users of whom one may well have half of the rows
 
 
 def count_parts(n: int, rule: SplitSection) -> tuple[int, int]:
@@ -21,6 +27,41 @@ def count_parts(n: int, rule: SplitSection) -> tuple[int, int]:
         n_test, n_validation = int(rule.test or 0), int(rule.validation or 0)
     n_test = max(0, min(n_test, n - rule.min_train))
     return max(0, min(n_validation, n - n_test - rule.min_train)), n_test
+
+
+def bounds_of(
+    counts: npt.NDArray[np.int32], rule: SplitSection
+) -> tuple[list[npt.NDArray[np.int32]], int]:
+    """For each fold rows of each group, those left out, of test, of validation; -1: no part.
+
+    Args:
+        counts: rows of each group.
+    Returns:
+        These, and how many groups give fewer test rows than asked for.
+    """
+    n_folds = rule.folds or 1
+    sizes, inverse = np.unique(counts, return_inverse=True)
+    by_size: dict[int, tuple[int, int]] = {}
+    bounds, fewer = [], 0
+    for fold in range(n_folds):
+        left_out = (n_folds - 1 - fold) * (rule.test if isinstance(rule.test, int) else 0)
+        of_sizes = np.zeros((sizes.size, 4), dtype=np.int32)
+        for place, size in enumerate(sizes.tolist()):
+            n_left = min(left_out, size)
+            rest = size - n_left
+            n_validation, n_test = 0, 0
+            if rest >= rule.min_rows and rest:
+                if rest not in by_size:
+                    by_size[rest] = count_parts(rest, rule)
+                n_validation, n_test = by_size[rest]
+            if rule.min_rows > size and rule.below_min == "drop":
+                n_left = -1
+            of_sizes[place] = size, n_left, n_test, n_validation
+        if isinstance(rule.test, int):
+            few = (of_sizes[:, 2] < rule.test) & (sizes > 0)
+            fewer = int(np.count_nonzero(few[inverse]))
+        bounds.append(of_sizes[inverse])
+    return bounds, fewer
 
 
 def _of_shares(n: int, rule: SplitSection) -> tuple[int, int]:
@@ -96,3 +137,14 @@ _FORMULAS: Mapping[str, Callable[[int, float, int], int]] = {
         n, [1 - share, share]
     )[1],
 }
+
+
+def tell_of_one(counts: npt.NDArray[np.int32]) -> None:
+    """Warn where one of many has half of all rows: a machine, or an id of nobody."""
+    n_rows, most = int(counts.sum()), int(counts.max(initial=0))
+    if counts.size > FEW and 2 * most >= n_rows > 0:
+        warn(
+            "one-has-half",
+            f"one of {counts.size:,} has {most:,} of {n_rows:,} rows",
+            hint="a machine, or rows of no user? where leaves them out",
+        )

@@ -25,6 +25,7 @@ from evalkit.splits._filters import (
     seen_in_train,
 )
 from evalkit.splits._kernels import mark_cold, note_parts
+from evalkit.splits._latest import HeldOut, Latest
 from evalkit.splits._room import Room
 from evalkit.splits.leakage import Leaks
 
@@ -64,13 +65,25 @@ class Fold:
         """The next rows of the log."""
         self.of_users = fitted(self.of_users, rows.n_users, 0)
         self.of_items = fitted(self.of_items, rows.n_items, 0)
+        before = self.n_rows.copy()
         note_parts(rows.users, rows.items, letters, self.of_users, self.of_items, self.n_rows)
         for name, letter in _HELD.items():
-            held = np.flatnonzero(letters == letter)
-            if held.size:
+            if self.n_rows[letter] > before[letter]:
+                held = np.flatnonzero(letters == letter)
                 times = rows.times[held] if rows.times.size else rows.times
                 self.leaks.hold(name, rows.users[held], rows.items[held], times)
         self._parts.append(rows.spread(letters))
+
+    def take(self, held: HeldOut) -> None:
+        """All rows of the log at once, of which the held-out ones are known."""
+        self.letters, self.of_users, self.of_items = held.letters, held.of_users, held.of_items
+        self.n_rows[TRAIN] = held.n_train
+        for name, letter in _HELD.items():
+            of_part = held.parts == letter
+            self.n_rows[letter] = np.count_nonzero(of_part)
+            if self.n_rows[letter]:
+                columns = (held.users, held.items, held.times)
+                self.leaks.hold(name, *(each[of_part] for each in columns))
 
     def end(self) -> None:
         """All rows of the log are here."""
@@ -124,9 +137,26 @@ def cut_rows(feed: Feed, rule: SplitSection, unit: str | None, at: str, room: Ro
     if rule.by not in COUNTING:  # which read the log themselves
         unit = unit or feed.unit
         _refuse_none(feed, at)
-    assigned = assign(feed, rule, unit or "s", room)
-    _refuse_none(feed, at)
-    unit = unit or feed.unit
+    latest = None if _needs_all(rule) else Latest.of(feed, rule)
+    if latest is not None:
+        _refuse_none(feed, at)
+        held, assigned = latest.held()
+        folds = [Fold(Leaks(unit or feed.unit, feed.has_times))]
+        folds[0].take(held)
+    else:
+        assigned = assign(feed, rule, unit or "s", room)
+        _refuse_none(feed, at)
+        folds = _decided(feed, rule, assigned, unit or feed.unit, at)
+    if rule.empty == "error":
+        span = f"; times go from {feed.first} to {feed.last}" if feed.has_times else ""
+        refuse_empty({n: fold.n_rows for n, fold in enumerate(folds)}, rule, span, at)
+    for fold in folds:
+        fold.end()
+    return Cut(folds, assigned, feed.dropped, rounds)
+
+
+def _decided(feed: Feed, rule: SplitSection, assigned: Assigned, unit: str, at: str) -> list[Fold]:
+    """The folds of rows whose letters are told batch by batch."""
     read = feed.gather() if _needs_all(rule) else feed
     folds: list[Fold] = []
     for rows in read.batches():
@@ -135,12 +165,7 @@ def cut_rows(feed: Feed, rule: SplitSection, unit: str | None, at: str, room: Ro
         for fold, mine in zip(folds, letters, strict=True):
             _leave_after(rows, mine, rule, fold.dropped, at)
             fold.add(rows, mine)
-    if rule.empty == "error":
-        span = f"; times go from {feed.first} to {feed.last}" if feed.has_times else ""
-        refuse_empty({n: fold.n_rows for n, fold in enumerate(folds)}, rule, span, at)
-    for fold in folds:
-        fold.end()
-    return Cut(folds, assigned, feed.dropped, rounds)
+    return folds
 
 
 def _refuse_none(feed: Feed, at: str) -> None:

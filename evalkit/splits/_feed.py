@@ -59,8 +59,8 @@ class Assigned:
 
 def fitted(values: Any, size: int, fill: int) -> Any:
     """The same values with room for more."""
-    if size <= values.size:
+    if size <= len(values):
         return values
-    grown = np.full(max(size, 2 * values.size), fill, dtype=values.dtype)
-    grown[: values.size] = values
+    grown = np.full((max(size, 2 * len(values)), *values.shape[1:]), fill, dtype=values.dtype)
+    grown[: len(values)] = values
     return grown

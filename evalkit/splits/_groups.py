@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.config import SplitSection
-from evalkit.errors import warn
 from evalkit.kernels import kernel
-from evalkit.splits._counts import count_parts
+from evalkit.splits._counts import bounds_of, tell_of_one
 from evalkit.splits._feed import Assigned, Feed, fitted
 from evalkit.splits._filters import NONE, TRAIN, Letters, Rows, lay_rows
 from evalkit.splits._kernels import sort_groups
@@ -19,7 +18,6 @@ from evalkit.splits._room import Room
 
 Ticks = npt.NDArray[np.int64]
 _NONE = np.zeros(0, dtype=np.int64)
-FEW = 10  # users of whom one may well have half of the rows
 
 
 @dataclass(slots=True)
@@ -56,16 +54,13 @@ class Groups:
         """The first look."""
         n_groups = rows.n_items if self.rule.by == "item" else rows.n_users
         self.counts = fitted(self.counts, n_groups, 0)
-        if len(self._last) < n_groups:
-            grown = np.zeros((max(n_groups, 2 * len(self._last)), 2), dtype=np.int64)
-            grown[: len(self._last)] = self._last
-            self._last = grown
+        self._last = fitted(self._last, n_groups, 0)
         keys, seconds = self.keys(rows)
         is_strict = self.rule.ties == "first" and self.rule.order == "time"
         checked = keys if self.is_in_order else _NONE
         codes = self.codes(rows)
-        if not count_in_order(codes, checked, seconds, is_strict, self.counts, self._last):
-            self.is_in_order = False
+        is_in_order, _ = count_in_order(codes, checked, seconds, is_strict, self.counts, self._last)
+        self.is_in_order &= is_in_order
 
     def lay(self, feed: Feed, room: Room) -> None:
         """The place of each row, where rows of groups do not come in their order."""
@@ -127,7 +122,7 @@ class Groups:
     def assigned(self) -> Assigned:
         """The latest rows of each group, or a share of them."""
         rule = self.rule
-        bounds, fewer = self._bounds()
+        bounds, fewer = bounds_of(self.counts, rule)
         left = TRAIN if rule.left_out == "train" else NONE
         crossed = [np.zeros(self.counts.size, dtype=np.uint8) for _ in bounds]
 
@@ -143,33 +138,6 @@ class Groups:
             return by_time, max(int(np.count_nonzero(each & 2)) for each in crossed)
 
         return Assigned(decide, crossed=count_crossed, fewer=fewer)
-
-    def _bounds(self) -> tuple[list[npt.NDArray[np.int32]], int]:
-        """For each fold rows of each group, those left out, of test, of validation; -1: no part."""
-        rule = self.rule
-        n_folds = rule.folds or 1
-        sizes, inverse = np.unique(self.counts, return_inverse=True)
-        by_size: dict[int, tuple[int, int]] = {}
-        bounds, fewer = [], 0
-        for fold in range(n_folds):
-            left_out = (n_folds - 1 - fold) * (rule.test if isinstance(rule.test, int) else 0)
-            of_sizes = np.zeros((sizes.size, 4), dtype=np.int32)
-            for place, size in enumerate(sizes.tolist()):
-                n_left = min(left_out, size)
-                rest = size - n_left
-                n_validation, n_test = 0, 0
-                if rest >= rule.min_rows and rest:
-                    if rest not in by_size:
-                        by_size[rest] = count_parts(rest, rule)
-                    n_validation, n_test = by_size[rest]
-                if rule.min_rows > size and rule.below_min == "drop":
-                    n_left = -1
-                of_sizes[place] = size, n_left, n_test, n_validation
-            if isinstance(rule.test, int):
-                few = (of_sizes[:, 2] < rule.test) & (sizes > 0)
-                fewer = int(np.count_nonzero(few[inverse]))
-            bounds.append(of_sizes[inverse])
-        return bounds, fewer
 
 
 def of_groups(
@@ -191,59 +159,64 @@ def of_groups(
         groups.count(rows)
         if note is not None:
             note(rows)
-    _tell_of_one(groups.counts)
+    tell_of_one(groups.counts)
     if not groups.is_in_order:
         groups.lay(feed, room)
     groups.begin()
     return groups
 
 
-def _tell_of_one(counts: npt.NDArray[np.int32]) -> None:
-    """Warn where one of many has half of all rows: a machine, or an id of nobody."""
-    n_rows, most = int(counts.sum()), int(counts.max(initial=0))
-    if counts.size > FEW and 2 * most >= n_rows:
-        warn(
-            "one-has-half",
-            f"one of {counts.size:,} has {most:,} of {n_rows:,} rows",
-            hint="a machine, or rows of no user? where leaves them out",
-        )
-
-
 @kernel(allocates=False)
 def count_in_order(codes, keys, seconds, is_strict, counts, last):
-    """Count rows of each group; whether none has less than the one before, as `keys` order them."""
-    is_in_order = True
-    for row in range(codes.size):
-        code = codes[row]
-        if keys.size and is_in_order:
-            if counts[code]:
-                is_equal = keys[row] == last[code, 0]
-                if keys[row] < last[code, 0] or (
-                    is_equal and (is_strict or (seconds.size and seconds[row] < last[code, 1]))
-                ):
-                    is_in_order = False
-            last[code, 0] = keys[row]
-            if seconds.size:
-                last[code, 1] = seconds[row]
-        counts[code] += 1
-    return is_in_order
+    """Count rows of each group; whether none has less than the one before, as `keys` order them.
+
+    What 64 rows need is fetched together; the second result is that, and means nothing.
+    """
+    is_in_order, fetched = True, 0
+    for block in range(0, codes.size, 64):
+        end = min(block + 64, codes.size)
+        for row in range(block, end):
+            fetched ^= counts[codes[row]] ^ last[codes[row], 0]
+        for row in range(block, end):
+            code = codes[row]
+            if keys.size and is_in_order:
+                if counts[code]:
+                    is_equal = keys[row] == last[code, 0]
+                    if keys[row] < last[code, 0] or (
+                        is_equal and (is_strict or (seconds.size and seconds[row] < last[code, 1]))
+                    ):
+                        is_in_order = False
+                last[code, 0] = keys[row]
+                if seconds.size:
+                    last[code, 1] = seconds[row]
+            counts[code] += 1
+    return is_in_order, fetched
 
 
 @kernel(allocates=False)
 def place_in_order(codes, keys, seconds, reached, last, places, tied):
-    """How many rows of each row's group came before, and whether the last of them is equal."""
-    for row in range(codes.size):
-        code = codes[row]
-        place = reached[code]
-        reached[code] = place + 1
-        places[row] = place
-        if keys.size:
-            if place and keys[row] == last[code, 0]:
-                is_same = seconds.size == 0 or seconds[row] == last[code, 1]
-                tied[row] = 3 if is_same else 1
-            last[code, 0] = keys[row]
-            if seconds.size:
-                last[code, 1] = seconds[row]
+    """How many rows of each row's group came before, and whether the last of them is equal.
+
+    What 64 rows need is fetched together; the result is that, and means nothing.
+    """
+    fetched = 0
+    for block in range(0, codes.size, 64):
+        end = min(block + 64, codes.size)
+        for row in range(block, end):
+            fetched ^= reached[codes[row]] ^ last[codes[row], 0]
+        for row in range(block, end):
+            code = codes[row]
+            place = reached[code]
+            reached[code] = place + 1
+            places[row] = place
+            if keys.size:
+                if place and keys[row] == last[code, 0]:
+                    is_same = seconds.size == 0 or seconds[row] == last[code, 1]
+                    tied[row] = 3 if is_same else 1
+                last[code, 0] = keys[row]
+                if seconds.size:
+                    last[code, 1] = seconds[row]
+    return fetched
 
 
 @kernel(allocates=False)

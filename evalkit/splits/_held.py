@@ -12,7 +12,7 @@ from evalkit.kernels import kernel
 from evalkit.splits._filters import lay_rows
 from evalkit.splits._kernels import first_times, sort_groups
 
-FAR = np.iinfo(np.int64).max
+NEVER, FAR = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 Codes = npt.NDArray[np.int32]
 Ticks = npt.NDArray[np.int64]
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -23,8 +23,9 @@ _NO_TIMES = np.zeros(0, dtype=np.int64)
 class Held:
     """What train has in common with the held-out rows of one part.
 
-    A train row looks at the first held-out time of its user, at a bit that its user and item
-    hash to, and at the user's rows of that item where the bit is set.
+    A train row looks at the first held-out time of its user and a word of bits beside it, one of
+    which its item hashes to; where that is set at a bit of its user and item; and where that is
+    set, too, at the user's rows of that item.
     """
 
     _users: list[Codes] = field(default_factory=list)
@@ -39,6 +40,7 @@ class Held:
     moments: Ticks = field(default_factory=lambda: _NO_TIMES)
     n_at: Ticks = field(default_factory=lambda: _NO_TIMES)
     _between: Ticks = field(default_factory=lambda: _NO_TIMES)
+    _near: Ticks = field(default_factory=lambda: np.zeros((0, 2), np.int64))
     _bits: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(1, np.uint64))
     _flags: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
     _of_users: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
@@ -66,18 +68,20 @@ class Held:
         self._of_users = np.zeros(n_users, dtype=np.uint8)
         self._flags = np.zeros(self.n, dtype=np.uint8)
         self._bits = np.zeros(1 << max(0, (8 * self.n - 1).bit_length() - 6), dtype=np.uint64)
-        set_bits(users, items, self._bits)
+        words = np.zeros(n_users, dtype=np.int64)
+        set_bits(users, items, words, self._bits)
         if self.has_times:
             self.moments, self.n_at = np.unique(np.sort(times, kind="stable"), return_counts=True)
             first_times(users, times, self.own_first)
         else:
             self.own_first[users] = 0
+        self._near = np.stack([self.own_first, words], axis=1)
         self._between = np.zeros(self.moments.size + 1, dtype=np.int64)
 
     def look(self, users: Codes, items: Codes, times: Ticks, letters: Any) -> None:
         """Rows of train, in any order; those with letters of held-out rows are passed over."""
         look_up(
-            *(users, items, times, letters, self.own_first, self.moments, self._between),
+            *(users, items, times, letters, self._near, self.moments, self._between),
             *(self._of_users, self._bits, self.starts, self.items, self.times, self._flags),
             self._state,
         )
@@ -122,9 +126,16 @@ def _bit_of(user, item, n_words):
 
 
 @kernel(allocates=False)
-def set_bits(users, items, bits):
-    """A bit for each user and item; their number is a power of two."""
+def _word_of(item):
+    """One bit of a word; neighbouring items have others."""
+    return np.int64(1) << ((np.int64(item) * 0x9E3779B1 >> 20) & 63)
+
+
+@kernel(allocates=False)
+def set_bits(users, items, words, bits):
+    """A bit of each item in its user's word, and one for each user and item in all the others."""
     for row in range(users.size):
+        words[users[row]] |= _word_of(items[row])
         bit = _bit_of(users[row], items[row], bits.size)
         bits[bit >> np.uint64(6)] |= np.uint64(1) << (bit & np.uint64(63))
 
@@ -147,7 +158,7 @@ def look_up(
     items,
     times,
     letters,
-    own_first,
+    near,
     moments,
     between,
     of_users,
@@ -161,6 +172,7 @@ def look_up(
     """Hold train rows against held-out ones.
 
     Args:
+        near: the first held-out time of each user, and a word with bits of its held-out items.
         moments: different held-out times, sorted; `between` counts train rows by how many of
             them are earlier.
         of_users: bit 0: a train row behind the user's first held-out one; bit 1: at its time.
@@ -171,44 +183,57 @@ def look_up(
     # Wide: all that one object holds; called in one place.
     cursor, n_after, n_behind = state[0], state[1], state[2]
     has_times = moments.size > 0
-    for row in range(users.size):
-        if letters[row] != 1 and letters[row] < 4:
-            continue
-        user = users[row]
-        first = own_first[user] if user < own_first.size else FAR
-        if has_times:
-            time = times[row]
-            if time >= moments[0]:
-                n_after += 1
-            if cursor > 0 and moments[cursor - 1] >= time:
-                cursor = _at_least(moments, 0, cursor, time)
-            elif cursor < moments.size and moments[cursor] < time:
-                if cursor + 1 < moments.size and moments[cursor + 1] < time:
-                    cursor = _at_least(moments, cursor, moments.size, time)
-                else:
-                    cursor += 1
-            between[cursor] += 1
-            if time >= first:
-                if time > first:
-                    n_behind += 1
-                    of_users[user] |= np.uint8(1)
-                else:
-                    of_users[user] |= np.uint8(2)
-        if first == FAR:
-            continue
-        bit = _bit_of(user, items[row], bits.size)
-        if not (bits[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1):
-            continue
-        item, end = items[row], starts[user + 1]
-        place = _at_least(held_items, starts[user], end, item)
-        if place == end or held_items[place] != item:
-            continue
-        flags[place] |= np.uint8(1)
-        if has_times:
-            place = _at_least(held_times, place, _at_least(held_items, place, end, item + 1), time)
-            if place < end and held_items[place] == item and held_times[place] == time:
-                flags[place] |= np.uint8(2)
+    low, high = FAR, FAR  # times with that place: later than `low`, and not than `high`
+    fetched = 0  # what all rows of a block need, before the first is looked at
+    for block in range(0, users.size, 64):
+        end_of_block = min(block + 64, users.size)
+        for row in range(block, end_of_block):
+            if users[row] < near.shape[0]:
+                fetched ^= near[users[row], 0]
+        for row in range(block, end_of_block):
+            if letters[row] != 1 and letters[row] < 4:
+                continue
+            user = users[row]
+            first, word = FAR, 0
+            if user < near.shape[0]:
+                first, word = near[user, 0], near[user, 1]
+            if has_times:
+                time = times[row]
+                if time <= low or time > high:
+                    if cursor > 0 and moments[cursor - 1] >= time:
+                        cursor = _at_least(moments, 0, cursor, time)
+                    elif cursor + 1 < moments.size and moments[cursor + 1] < time:
+                        cursor = _at_least(moments, cursor, moments.size, time)
+                    elif cursor < moments.size and moments[cursor] < time:
+                        cursor += 1
+                    low = moments[cursor - 1] if cursor else NEVER
+                    high = moments[cursor] if cursor < moments.size else FAR
+                n_after += time >= moments[0]
+                between[cursor] += 1
+                if time >= first:
+                    if time > first:
+                        n_behind += 1
+                        of_users[user] |= np.uint8(1)
+                    else:
+                        of_users[user] |= np.uint8(2)
+            if not word & _word_of(items[row]):
+                continue
+            bit = _bit_of(user, items[row], bits.size)
+            if not (bits[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1):
+                continue
+            item, end = items[row], starts[user + 1]
+            place = _at_least(held_items, starts[user], end, item)
+            if place == end or held_items[place] != item:
+                continue
+            flags[place] |= np.uint8(1)
+            if has_times:
+                place = _at_least(
+                    held_times, place, _at_least(held_items, place, end, item + 1), time
+                )
+                if place < end and held_items[place] == item and held_times[place] == time:
+                    flags[place] |= np.uint8(2)
     state[0], state[1], state[2] = cursor, n_after, n_behind
+    return fetched
 
 
 @kernel(allocates=False)

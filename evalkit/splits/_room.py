@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from evalkit.config import SplitSection
 from evalkit.errors import MachineError
 from evalkit.splits._feed import Feed
+from evalkit.splits._latest import OF_SLOT, count_slots
 
 FIXED = 470 << 20  # the process, what is read ahead, and row groups that are being written
 OF_USER, OF_ITEM = 90, 40  # codes, counts, bounds, first times and parts of one
@@ -69,7 +70,8 @@ class Room:
                 held += size * feed.n_kept
             elif isinstance(size, int) and rule.by in ("user", "item"):
                 held += size * (feed.n_users if rule.by == "user" else feed.n_items)
-        of_ids = OF_USER * feed.n_users + OF_ITEM * feed.n_items
+        of_user = OF_USER + OF_SLOT * count_slots(rule)
+        of_ids = of_user * feed.n_users + OF_ITEM * feed.n_items
         held = min(held, feed.n_kept) * OF_HELD
         masks = 2 * feed.n_kept * (rule.dedupe != "none" or rule.core is not None)
         return FIXED + of_ids + masks + n_folds * int(feed.n_kept + held)

@@ -113,7 +113,9 @@ def _is_packed(column: "pa.ChunkedArray") -> bool:
     dtype = column.type
     if not (pa.types.is_integer(dtype) or pa.types.is_timestamp(dtype) or pa.types.is_date(dtype)):
         return False
-    sample = pl.Series(column.slice(0, 1 << 16)).to_physical().drop_nulls()
+    # by way of a table: a column of its own would load all of Arrow's functions
+    table = pa.table({"sample": column.slice(0, 1 << 16)})
+    sample = pl.DataFrame(table).to_series().to_physical().drop_nulls()
     if sample.is_empty() or sample.dtype == pl.UInt64:
         return False
     values = sample.cast(pl.Int64).to_numpy().astype(np.float64)

@@ -261,3 +261,20 @@ def test_odd_logs_are_told(log, caplog):
     assert f"of {N:,} rows" in one
     with pytest.raises(DataError, match="Float32 times of today are steps of 128 s"):
         evalkit.split(plain.with_columns(pl.col("ts").cast(pl.Float32)), test="7d")
+
+
+@pytest.mark.parametrize("rule", [{"test": 1}, {"test": 2, "validation": 3}, {"ties": "first"}])
+@pytest.mark.parametrize("least", [{}, {"min_train": 0}, {"min_rows": 9}, {"null_ids": "drop"}])
+def test_latest_rows_are_those_that_counting_finds(log, rule, least, monkeypatch):
+    mixed = log.sample(fraction=1, shuffle=True, seed=3).with_columns(pl.col("ts") // 9_000)
+    if "null_ids" in least:
+        mixed = mixed.with_columns(pl.when(pl.col("item") != "i4").then("item").alias("item"))
+    asked = {"by": "user", "test": 1, "time_unit": "s"} | rule | least
+    quick = evalkit.split(mixed, **asked)
+    monkeypatch.setattr("evalkit.splits._latest.MOST", 0)
+    slow = evalkit.split(mixed, **asked)
+
+    assert quick.assignment[0].to_list() == slow.assignment[0].to_list()
+    assert quick.manifest == slow.manifest
+    assert quick.leakage == slow.leakage
+    assert slow.manifest["ties"]["users_that_hang_on_row_order"]
