@@ -1,5 +1,6 @@
 """Logs of any format, local or in a store, as lazy frames with evalkit's column names."""
 
+from evalkit.sources.extents import Extent
 from evalkit.sources.given import Ids, frame_of, is_one_ranking
 from evalkit.sources.guess import Chosen, Guessing, Order, guess_columns
 from evalkit.sources.memory import open_given
@@ -33,6 +34,7 @@ __all__ = [
     "NEVER_TRAIN",
     "TRAIN",
     "Chosen",
+    "Extent",
     "Guessing",
     "Ids",
     "Made",

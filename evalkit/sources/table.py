@@ -13,6 +13,7 @@ import polars as pl
 from evalkit.errors import DataError, EvalkitError
 from evalkit.kernels.threads import usable_cores
 from evalkit.sources.batches import stream_batches
+from evalkit.sources.extents import Extent, read_extents
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.guess import Chosen, Columns
 from evalkit.sources.paths import File
@@ -132,6 +133,21 @@ class Table:
             )
             return int(rows.select(pl.len()).collect(engine="streaming").item())
 
+    def extents(self, key: str) -> list[Extent]:
+        """Rows, least and greatest of a column of whole numbers by row groups, as footers tell.
+
+        Empty where they do not, or where ids or this column may be null or are made by SQL.
+        """
+        names = {name: self.columns[name] for name in ("user", "item", key)}
+        schema = self.frame.collect_schema()
+        plain = all(isinstance(each, str) for each in names.values())
+        types = [schema[our] for our in ("user_0", "item", key)]
+        if not (plain and self._is_whole and self._parts and types[-1].is_signed_integer()):
+            return []
+        if any(not (each.is_integer() or each == pl.String) for each in types):
+            return []
+        return read_extents(self._parts, str(names[key]), [str(each) for each in names.values()])
+
     @property
     def n_text_bytes(self) -> int | None:
         """Bytes of local text files that are not compressed; None of any other table."""
@@ -147,16 +163,22 @@ class Table:
         """The same table with other rows, about `n_rows` of them, as a join makes them."""
         return replace(self, frame=frame, _n_rows=n_rows, _is_whole=False)
 
-    def stream(self, columns: Sequence[pl.Expr], *, most: int) -> Iterator[pl.DataFrame]:
+    def stream(
+        self, columns: Sequence[pl.Expr], *, most: int, skip: int = 0
+    ) -> Iterator[pl.DataFrame]:
         """The columns in frames of `most` rows at most, as they stand in the log.
 
         The frames as they come are one chunk each; asking Polars for a size would copy them
         together.
+
+        Args:
+            skip: rows at the beginning that are not read.
         """
-        lazy = self.frame.select(columns)
+        lazy = (self.frame.slice(skip) if skip else self.frame).select(columns)
         is_local = not any(part.remote for part in self._parts)
         with _few_row_groups_ahead() if is_local else nullcontext():
-            frames = stream_batches(lazy, self.n_rows_hint() if self._is_whole else None)
+            n_rows = self.n_rows_hint() if self._is_whole else None
+            frames = stream_batches(lazy, None if n_rows is None else max(0, n_rows - skip))
             first = next(frames, None)  # by now all has been planned
         if first is not None:
             yield from _sized(chain([first], frames), most)

@@ -38,6 +38,7 @@ class Fold:
 
     Args:
         leaks: holds the held-out rows; train is to stream past it.
+        n_early: rows at the beginning that are known to be train before they are read.
         letters: of all rows of the log.
         of_users, of_items: which parts each is in, a bit for each letter.
         n_rows: of each letter.
@@ -45,12 +46,18 @@ class Fold:
     """
 
     leaks: Leaks
+    n_early: int = 0
     letters: Letters = field(default_factory=lambda: np.zeros(0, np.uint8))
     of_users: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
     of_items: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
     n_rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(6, np.int64))
     dropped: dict[str, int] = field(default_factory=dict)
     _parts: list[Letters] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.n_early:
+            self.n_rows[TRAIN] = self.n_early
+            self._parts.append(np.full(self.n_early, TRAIN, dtype=np.uint8))
 
     @property
     def sizes(self) -> dict[int, tuple[int, int]]:
@@ -96,6 +103,11 @@ class Fold:
         """The same rows once more, as train for the leaks; marks of cold held-out rows."""
         letters = rows.own(self.letters)
         self.leaks.add_train(rows, letters)
+        if rows.begin < self.n_early:
+            self.of_users = fitted(self.of_users, rows.n_users, 0)
+            self.of_items = fitted(self.of_items, rows.n_items, 0)
+            counted = np.zeros_like(self.n_rows)  # they were
+            note_parts(rows.users, rows.items, letters, self.of_users, self.of_items, counted)
         marks = np.zeros(rows.n, dtype=np.uint8)
         mark_cold(rows.users, rows.items, letters, self.of_users, self.of_items, marks)
         return rows.spread(marks)
@@ -158,8 +170,9 @@ def cut_rows(feed: Feed, rule: SplitSection, unit: str | None, at: str, room: Ro
 def _decided(feed: Feed, rule: SplitSection, assigned: Assigned, unit: str, at: str) -> list[Fold]:
     """The folds of rows whose letters are told batch by batch."""
     read = feed.gather() if _needs_all(rule) else feed
-    folds: list[Fold] = []
-    for rows in read.batches():
+    n_early = read.count_before(assigned.first_held()) if rule.by in ("time", "window") else 0
+    folds = [Fold(Leaks(unit, feed.has_times), n_early) for _ in assigned.moments]
+    for rows in read.batches(skip=n_early):
         letters = assigned.decide(rows)
         folds = folds or [Fold(Leaks(unit, feed.has_times)) for _ in letters]
         for fold, mine in zip(folds, letters, strict=True):

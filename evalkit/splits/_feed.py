@@ -34,7 +34,8 @@ class Feed(Protocol):
     dropped: dict[str, int]
 
     def survey(self, *, is_coded: bool = False) -> None: ...
-    def batches(self) -> Iterator[Rows]: ...
+    def batches(self, *, skip: int = 0) -> Iterator[Rows]: ...
+    def count_before(self, moment: int) -> int: ...
     def gather(self, low: int = ..., high: int = ...) -> Rows: ...
     def leave(self, kept: Mask, reason: str) -> None: ...
 
@@ -55,6 +56,13 @@ class Assigned:
     moments: list[dict[str, int]] = field(default_factory=list)
     crossed: Callable[[], tuple[int, int]] = lambda: (0, 0)
     fewer: int = 0
+
+    def first_held(self) -> int:
+        """The first moment of all: what is earlier is train in each fold; else never."""
+        never: int = np.iinfo(np.int64).min
+        if any("start" in each for each in self.moments):
+            return never
+        return min((moment for each in self.moments for moment in each.values()), default=never)
 
 
 def fitted(values: Any, size: int, fill: int) -> Any:

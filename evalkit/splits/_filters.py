@@ -93,9 +93,13 @@ class Rows:
     def survey(self, *, is_coded: bool = False) -> None:
         """Nothing is to be read."""
 
-    def batches(self) -> "Iterator[Rows]":
+    def batches(self, *, skip: int = 0) -> "Iterator[Rows]":
         """All rows, as one batch."""
         yield self
+
+    def count_before(self, moment: int) -> int:
+        """All rows are here."""
+        return 0
 
     def gather(self, low: int = 0, high: int = 0) -> "Rows":
         """All rows, as they are in memory."""

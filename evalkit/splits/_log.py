@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, NoReturn
 
 import numpy as np
@@ -10,88 +11,15 @@ import polars as pl
 
 from evalkit.config import SplitSection
 from evalkit.errors import BusyError, DataError, warn
-from evalkit.ids import IdPlan, Keys, as_array, as_keys, plan_ids
-from evalkit.sources import Table, reading
+from evalkit.ids import as_array, plan_ids
+from evalkit.sources import Extent, Table, reading
+from evalkit.splits._codes import Coder, FootersDifferError
 from evalkit.splits._feed import ALL
 from evalkit.splits._filters import COLUMNS, Mask, Rows
-from evalkit.splits._kernels import find_codes, look_codes, refill
 from evalkit.splits.content import row_hashes
 
 BATCH = 1 << 18
 _UNITS = {"ms": "ms", "us": "us", "ns": "ns"}
-_MOST_DIRECT = 1 << 24  # ids that are their own place in a list
-
-
-class TwoIdsShareError(Exception):
-    """Two ids have one hash: the log is read again with another seed."""
-
-
-@dataclass(slots=True)
-class Coder:
-    """Codes 0, 1, 2, ... of ids, by their first appearance.
-
-    Small whole numbers look their code up in a list; all else in a hash table.
-    """
-
-    plan: IdPlan
-    n: int = 0
-    _direct: npt.NDArray[np.int32] | None = field(default_factory=lambda: np.full(1, -1, np.int32))
-    _table: npt.NDArray[np.int32] = field(default_factory=lambda: np.full(1 << 12, -1, np.int32))
-    _known: Keys = field(default_factory=lambda: np.zeros(1 << 11, np.uint64))
-    _checks: Keys = field(default_factory=lambda: np.zeros(0, np.uint64))
-
-    def expressions(self, name: str) -> list[pl.Expr]:
-        """Columns that `encode` reads: the key and, where it is a hash, another one."""
-        found = [self.plan.key().alias(f"{name}_key")]
-        if self.plan.hashed:
-            other = IdPlan(
-                self.plan.columns, self.plan.dtypes, True, self.plan.unsigned, self.plan.seed + 101
-            )
-            found.append(other.key().alias(f"{name}_check"))
-        return found
-
-    def encode(self, frame: pl.DataFrame, name: str) -> npt.NDArray[np.int32]:
-        """The code of each row."""
-        keys = as_keys(frame[f"{name}_key"])
-        codes = np.empty(keys.size, dtype=np.int32)
-        if self.n + keys.size > self._known.size:
-            self._known = _grown(self._known, 1 << int(self.n + keys.size - 1).bit_length())
-        if self._is_direct(keys):
-            self.n = look_codes(keys, codes, self._direct, self._known, self.n)
-            return codes
-        checks = np.zeros(0, dtype=np.uint64)
-        if self.plan.hashed:
-            checks = as_keys(frame[f"{name}_check"])
-            if self._checks.size < self._known.size:
-                self._checks = _grown(self._checks, self._known.size)
-        if self._table.size < 2 * self._known.size:
-            self._table = np.full(2 * self._known.size, -1, dtype=np.int32)
-            refill(self._known, self.n, self._table)
-        found = find_codes(keys, checks, codes, self._table, self._known, self._checks, self.n)
-        if found < 0:
-            raise TwoIdsShareError
-        self.n = found
-        return codes
-
-    def _is_direct(self, keys: Keys) -> bool:
-        """Whether all ids so far, and these, are numbers that a list has room for."""
-        if self._direct is None or self.plan.hashed:
-            return False
-        most = int(keys.max()) if keys.size else 0
-        if most >= _MOST_DIRECT:
-            self._direct = None
-            self._table = np.zeros(0, dtype=np.int32)  # to be filled
-        elif most >= self._direct.size:
-            grown = np.full(min(2 * most + 1, _MOST_DIRECT), -1, dtype=np.int32)
-            grown[: self._direct.size] = self._direct
-            self._direct = grown
-        return self._direct is not None
-
-
-def _grown(values: Keys, size: int) -> Keys:
-    grown = np.zeros(size, dtype=np.uint64)
-    grown[: values.size] = values
-    return grown
 
 
 @dataclass(slots=True)
@@ -109,6 +37,7 @@ class Log:
     whole: pl.LazyFrame
     unit: str = "s"
     n_rows: int = 0
+    trusts_footers: bool = True
     train_anyway: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     schema: dict[str, pl.DataType] = field(init=False)
@@ -175,6 +104,9 @@ class LogFeed:
     _is_cut: bool = False
     _sample: list[npt.NDArray[np.int64]] = field(default_factory=list)
     _step: int = 0
+    _told: list[Extent] = field(default_factory=list)  # times of row groups, by footers
+    _early: int = 0  # rows at the beginning that are told to be before a moment
+    _moment: int = 0
 
     @classmethod
     def of(cls, log: Log, rule: SplitSection, seed: int) -> "LogFeed":
@@ -204,10 +136,44 @@ class LogFeed:
         return "time" in self.log.schema
 
     def survey(self, *, is_coded: bool = False) -> None:
-        """Read the log once, if nobody did since rows left; coded, users and items are counted."""
-        if self.n_rows < 0 or self._is_cut:
+        """Read the log once, if nobody did since rows left; coded, users and items are counted.
+
+        Where footers tell all that is asked for, nothing is read.
+        """
+        if self.n_rows >= 0 and not self._is_cut:
+            return
+        if is_coded or not self._take_extent():
             for _ in self.batches(is_coded=is_coded):
                 pass
+
+    @property
+    def is_told(self) -> bool:
+        """Whether footers told something that rows are still to be held against."""
+        return bool(self._told)
+
+    def _take_extent(self) -> bool:
+        """Rows, first and last time by footers, where no row is dropped and the unit is plain."""
+        rule = self.rule
+        drops = self.kept is not None or (rule.threshold is not None and rule.threshold_in == "all")
+        if drops or not self.has_times or not self.log.trusts_footers:
+            return False
+        self._told = self.log.table.extents("time")
+        rows, lows, highs = zip(*self._told, strict=True) if self._told else ((), (0,), (0,))
+        first, last = min(lows), max(highs)
+        if first <= 0 or _unit_of(first) != _unit_of(last):
+            self._told = []
+            return False
+        self.first, self.last = first, last
+        self.n_rows = self.log.n_rows = self.n_kept = sum(rows)
+        self._sample = [np.array([first, last], dtype=np.int64)]
+        return True
+
+    def count_before(self, moment: int) -> int:
+        """Rows at the beginning that are earlier, by footers; rows read later have to agree."""
+        early = takewhile(lambda extent: extent[2] < moment, self._told)
+        n_early = sum(rows for rows, _, _ in early)
+        self._early, self._moment = n_early if n_early < self.n_rows else 0, moment
+        return self._early
 
     @property
     def unit(self) -> str:
@@ -234,16 +200,20 @@ class LogFeed:
     def _draws(self) -> bool:
         return self.rule.by == "rows" or self.rule.order == "hash"
 
-    def batches(self, *, is_coded: bool = True) -> Iterator[Rows]:
+    def batches(self, *, is_coded: bool = True, skip: int = 0) -> Iterator[Rows]:
         """The rows, in the order of the log; without codes those of users and items are 0.
 
+        Args:
+            skip: rows at the beginning that are left out.
         Raises:
             DataError: nulls [null-id, null-time].
             BusyError: the log has other rows than when it was read [input-changed].
+            FootersDifferError: footers told of others.
         """
-        begin = 0
+        begin = skip
+        low, high = np.iinfo(np.int64).max, np.iinfo(np.int64).min
         with reading(self.log.table):
-            for batch in self.log.table.stream(self.columns(), most=BATCH):
+            for batch in self.log.table.stream(self.columns(), most=BATCH, skip=skip):
                 if 0 <= self.n_rows < begin + batch.height:
                     refuse_changed(self.log)
                 rows = self.number(batch, begin, is_coded=is_coded)
@@ -252,11 +222,21 @@ class LogFeed:
                     self._note(rows)
                 if self.n_rows < 0 or self._is_cut:
                     self._note_times(rows)
+                if self._told and rows.dropped:
+                    self._distrust()
+                if self._told and rows.n:
+                    low, high = min(low, rows.first), max(high, rows.last)
                 yield rows
         if 0 <= self.n_rows != begin:
             refuse_changed(self.log)
         self.n_rows = self.log.n_rows = begin
         self._is_cut = False
+        if self._told and ((low < self.first if skip else low != self.first) or high != self.last):
+            self._distrust()
+
+    def _distrust(self) -> NoReturn:
+        self.log.trusts_footers = False
+        raise FootersDifferError
 
     def whole(self, names: Sequence[str]) -> Iterator[tuple[Rows, pl.DataFrame, pl.DataFrame]]:
         """The rows, all columns of the log, and those of them that are ours.
@@ -271,7 +251,7 @@ class LogFeed:
             own = batch.select(renamed)
             if begin + batch.height > self.n_rows:
                 refuse_changed(self.log)
-            yield self.number(own.select(self.columns()), begin), batch, own
+            yield self._again(own, begin), batch, own
             begin += batch.height
         if begin != self.n_rows:
             refuse_changed(self.log)
@@ -283,10 +263,20 @@ class LogFeed:
             for batch in self.log.table.stream([pl.all()], most=BATCH):
                 if begin + batch.height > self.n_rows:
                     refuse_changed(self.log)
-                yield self.number(batch.select(self.columns()), begin), batch, batch
+                yield self._again(batch, begin), batch, batch
                 begin += batch.height
         if begin != self.n_rows:
             refuse_changed(self.log)
+
+    def _again(self, own: pl.DataFrame, begin: int) -> Rows:
+        """Rows of the last reading, which may be the first one of early ones."""
+        rows = self.number(own.select(self.columns()), begin)
+        if begin < self._early:
+            early = rows.times[: self._early - begin]
+            is_odd = early.size and (early.min() < self.first or early.max() >= self._moment)
+            if rows.dropped or is_odd:
+                self._distrust()
+        return rows
 
     def _note(self, rows: Rows) -> None:
         """What the first reading leaves: counts, and times to tell their unit."""

@@ -12,11 +12,10 @@ from evalkit.config import SplitSection
 from evalkit.errors import DataError, EvalkitError, note, raise_all, warn
 from evalkit.ids import as_array, plan_ids
 from evalkit.sources import Guessing, Table, open_split, reading
+from evalkit.splits._codes import Coder, ReadAgainError
 from evalkit.splits._log import (
     BATCH,
-    Coder,
     Log,
-    TwoIdsShareError,
     as_ticks,
     find_unit,
     sample_times,
@@ -41,7 +40,7 @@ def check_parts(
     for seed in range(1, 100):
         try:
             return join_folds([_found(tables, section, seed)])
-        except TwoIdsShareError:
+        except ReadAgainError:
             continue
     raise AssertionError("no seed tells these ids apart")
 

@@ -14,17 +14,17 @@ import polars as pl
 
 from evalkit.config import SPLIT_FILE, SPLIT_VERSION, SplitSection, read_split
 from evalkit.credentials import storing
-from evalkit.errors import RequestError
+from evalkit.errors import DataError, RequestError
 from evalkit.runs import digest, machine_errors, private_folder
 from evalkit.sources import Guessing, open_split
 from evalkit.splits import manifest
+from evalkit.splits._codes import ReadAgainError
 from evalkit.splits._cut import Cut, cut_rows, tell_leaks
 from evalkit.splits._describe import Counting, OddTimes
 from evalkit.splits._filters import PARTS, TRAIN, Letters
 from evalkit.splits._log import (
     Log,
     LogFeed,
-    TwoIdsShareError,
     batches_of,
     check_log,
     refuse_changed,
@@ -109,12 +109,16 @@ def make_split(
         if out is not None and os.path.lexists(out):
             return _found(out, rule, identity)
         for seed in range(1, 100):
+            feed = LogFeed.of(log, rule, seed)
             try:
-                feed = LogFeed.of(log, rule, seed)
                 cut = cut_rows(feed, rule, None, table.at, Room(rule.memory_limit))
                 return _finish(log, feed, cut, rule, identity, out)
-            except TwoIdsShareError:
+            except ReadAgainError:
                 continue
+            except DataError:
+                if not feed.is_told:
+                    raise
+                log.trusts_footers = False  # none is refused by what they alone may say
     raise AssertionError("no seed tells these ids apart")
 
 

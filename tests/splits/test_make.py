@@ -10,7 +10,9 @@ import evalkit
 from evalkit.cli.app import run_command
 from evalkit.config import load_config
 from evalkit.errors import DataError, MachineError, RequestError
+from evalkit.sources import Table
 from evalkit.splits._groups import Groups
+from evalkit.splits._log import LogFeed
 
 N = 3_000
 
@@ -278,3 +280,32 @@ def test_latest_rows_are_those_that_counting_finds(log, rule, least, monkeypatch
     assert quick.manifest == slow.manifest
     assert quick.leakage == slow.leakage
     assert slow.manifest["ties"]["users_that_hang_on_row_order"]
+
+
+def test_footers_tell_times_and_are_held_against_the_rows(log, tmp_path, monkeypatch):
+    log.with_columns(pl.lit(7).alias("item")).write_parquet(
+        tmp_path / "a.parquet", row_group_size=100
+    )
+    rule = {"by": "time", "test": "2d", "validation": "3d"}
+    calls = []
+    read = LogFeed.batches
+    monkeypatch.setattr(LogFeed, "batches", lambda *a, **k: calls.append(1) or read(*a, **k))
+    quick = evalkit.split(tmp_path / "a.parquet", **rule)
+    n_quick = len(calls)
+    found = Table.extents(quick._log.table, "time")
+    late = [(rows, low, high + 900_000) for rows, low, high in found]
+    early, emptied = (
+        [(rows, low, found[0][2]) for rows, low, _ in found[:-n]] + found[-n:] for n in (4, 1)
+    )
+    made = []
+    for told in (late, early, emptied, []):
+        monkeypatch.setattr(Table, "extents", lambda *_, told=told: told)
+        made.append(evalkit.split(tmp_path / "a.parquet", **rule))
+
+    assert sum(rows for rows, _, _ in found) == N
+    assert (found[0][1], found[-1][2]) == (log["ts"].min(), log["ts"].max())
+    assert n_quick == 1
+    for each in made:
+        assert quick.manifest == each.manifest
+        assert quick.leakage == each.leakage
+        assert quick.assignment[0].to_list() == each.assignment[0].to_list()

@@ -1,0 +1,92 @@
+"""Codes 0, 1, 2, ... of ids of any type, and why a log may have to be read again."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.ids import IdPlan, Keys, as_keys
+from evalkit.splits._kernels import find_codes, look_codes, refill
+
+_MOST_DIRECT = 1 << 24  # ids that are their own place in a list
+
+
+class ReadAgainError(Exception):
+    """The log is to be read again, in another way."""
+
+
+class TwoIdsShareError(ReadAgainError):
+    """Two ids have one hash: with another seed."""
+
+
+class FootersDifferError(ReadAgainError):
+    """Footers of files tell of other times than their rows have: without them."""
+
+
+@dataclass(slots=True)
+class Coder:
+    """Codes 0, 1, 2, ... of ids, by their first appearance.
+
+    Small whole numbers look their code up in a list; all else in a hash table.
+    """
+
+    plan: IdPlan
+    n: int = 0
+    _direct: npt.NDArray[np.int32] | None = field(default_factory=lambda: np.full(1, -1, np.int32))
+    _table: npt.NDArray[np.int32] = field(default_factory=lambda: np.full(1 << 12, -1, np.int32))
+    _known: Keys = field(default_factory=lambda: np.zeros(1 << 11, np.uint64))
+    _checks: Keys = field(default_factory=lambda: np.zeros(0, np.uint64))
+
+    def expressions(self, name: str) -> list[pl.Expr]:
+        """Columns that `encode` reads: the key and, where it is a hash, another one."""
+        found = [self.plan.key().alias(f"{name}_key")]
+        if self.plan.hashed:
+            other = IdPlan(
+                self.plan.columns, self.plan.dtypes, True, self.plan.unsigned, self.plan.seed + 101
+            )
+            found.append(other.key().alias(f"{name}_check"))
+        return found
+
+    def encode(self, frame: pl.DataFrame, name: str) -> npt.NDArray[np.int32]:
+        """The code of each row."""
+        keys = as_keys(frame[f"{name}_key"])
+        codes = np.empty(keys.size, dtype=np.int32)
+        if self.n + keys.size > self._known.size:
+            self._known = _grown(self._known, 1 << int(self.n + keys.size - 1).bit_length())
+        if self._is_direct(keys):
+            self.n = look_codes(keys, codes, self._direct, self._known, self.n)
+            return codes
+        checks = np.zeros(0, dtype=np.uint64)
+        if self.plan.hashed:
+            checks = as_keys(frame[f"{name}_check"])
+            if self._checks.size < self._known.size:
+                self._checks = _grown(self._checks, self._known.size)
+        if self._table.size < 2 * self._known.size:
+            self._table = np.full(2 * self._known.size, -1, dtype=np.int32)
+            refill(self._known, self.n, self._table)
+        found = find_codes(keys, checks, codes, self._table, self._known, self._checks, self.n)
+        if found < 0:
+            raise TwoIdsShareError
+        self.n = found
+        return codes
+
+    def _is_direct(self, keys: Keys) -> bool:
+        """Whether all ids so far, and these, are numbers that a list has room for."""
+        if self._direct is None or self.plan.hashed:
+            return False
+        most = int(keys.max()) if keys.size else 0
+        if most >= _MOST_DIRECT:
+            self._direct = None
+            self._table = np.zeros(0, dtype=np.int32)  # to be filled
+        elif most >= self._direct.size:
+            grown = np.full(min(2 * most + 1, _MOST_DIRECT), -1, dtype=np.int32)
+            grown[: self._direct.size] = self._direct
+            self._direct = grown
+        return self._direct is not None
+
+
+def _grown(values: Keys, size: int) -> Keys:
+    grown = np.zeros(size, dtype=np.uint64)
+    grown[: values.size] = values
+    return grown
