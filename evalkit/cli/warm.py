@@ -57,6 +57,7 @@ def _run_all(folder: Path) -> None:
     ways = (
         _Way("rank", "int", ["policies.bad_ranks=compress"]),
         _Way("rank", "int", COMPARED, models=2),
+        _Way("rank", "int", ['metrics.names=["recall"]', "statistics.two_way=item"]),
         _Way("rank", "string", ["policies.duplicates=count"], sample=0.5),
         _Way("both", "int", WITH_TRAIN, sample=0.5),
         _Way("both", "string", ["policies.ties=item-text-desc"]),
@@ -81,6 +82,7 @@ def _run_all(folder: Path) -> None:
         )
         way.run(paths["config"], paths["truth"])
     _split_users()
+    _find_tails()
     _check_pages(folder)
     warm_metrics()
     _run_lists(folder)
@@ -105,7 +107,7 @@ class _Way:
         names = ", ".join(f'"{name}"' for name in registry())
         overrides = [each.format(truth=truth) for each in self.overrides]
         config = load_config(path, overrides=[f"metrics.names=[{names}]", *overrides])
-        street.run_config(config, sample=self.sample)
+        street.run_config(config, sample=self.sample, keep_parts=True)
 
 
 def _split_users() -> None:
@@ -116,6 +118,14 @@ def _split_users() -> None:
     users = pl.DataFrame({USER_KEY: [0, 1]})
     PassShare(0, 2).holds(users)
     DrawnShare(0, 2, plan_ids("user", [("truth", "", {"user_0": pl.Int64()})], seed=1)).holds(users)
+
+
+def _find_tails() -> None:
+    from evalkit.statistics.distributions import MANY, find_t_quantiles, t_sf_of
+
+    numbers = [float(each) for each in range(1, MANY + 1)]
+    t_sf_of(numbers, numbers)
+    find_t_quantiles((0.99, each + 0.5) for each in numbers)
 
 
 def _check_pages(folder: Path) -> None:
@@ -176,8 +186,10 @@ def _run_lists(folder: Path) -> None:
     }
     for name, table in tables.items():
         table.write_parquet(folder / f"{name}.parquet")
-    for form, train, asked in (("rank", "train", ["novelty@2"]), ("score", "scattered", names)):
-        path = folder / f"lists-{form}.toml"
+    few = ["novelty@2"]
+    ways = (("rank", "train", few), ("score", "train", few), ("score", "scattered", names))
+    for number, (form, train, asked) in enumerate(ways):
+        path = folder / f"lists-{number}.toml"
         path.write_text(LISTS.format(form=form, train=train, names=json.dumps(asked)))
         street.run_config(load_config(path))
     content_of(rows, rows.columns)

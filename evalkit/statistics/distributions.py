@@ -113,7 +113,12 @@ def t_sf(t: float, df: float) -> float:
 
 
 def t_sf_of(t: Sequence[float], df: Sequence[float]) -> list[float]:
-    """`t_sf` of each."""
+    """`t_sf` of each.
+
+    Example:
+        >>> [round(p, 6) for p in t_sf_of([2.5, 0.0], [10, 10])]
+        [0.015723, 0.5]
+    """
     if len(t) < MANY or not all(map(math.isfinite, (*t, *df))) or min(df) <= 0:
         return [*map(t_sf, t, df)]
     import numpy as np  # not by those who ask for few
@@ -197,7 +202,13 @@ def t_quantile(p: float, df: float) -> float:
 
 
 def find_t_quantiles(wanted: Iterable[tuple[float, float]]) -> None:
-    """Find `t_quantile` of many (p, df) at a time, to be asked for soon."""
+    """Find `t_quantile` of many (p, df) at a time, to be asked for soon.
+
+    Example:
+        >>> find_t_quantiles([(0.975, 10), (0.975, 20)])
+        >>> round(t_quantile(0.975, 20), 6)
+        2.085963
+    """
     if len(_known) > MOST_KEPT:
         _known.clear()
     tails: dict[tuple[float, float], tuple[float, float, float]] = {}
@@ -291,6 +302,10 @@ def find_root(start: float, step: Callable[[float], float]) -> float:
     Every function here is concave in its variable, so that from the second point on all steps
     have one sign; where rounding turns one around they end. A step off the range of float64,
     NaN, is halved.
+
+    Example:
+        >>> round(find_root(1.0, lambda x: (2.0 - x * x) / (2.0 * x)), 12)
+        1.414213562373
     """
     here = before = start
     sign, count = 0.0, 0
