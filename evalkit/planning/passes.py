@@ -134,12 +134,13 @@ def _bound(tables: Tables, asked: Asked, n_items: float | None) -> int:
     n_models = len(tables.rankings)
     if any("model" in table.frame.collect_schema() for _, table in tables.rankings):
         n_models = USUAL_MODELS
-    n_ranked = max(_most_rows(table) for table in _users_of_lists(tables))
-    n_beside = 0 if tables.items is None else _most_rows(tables.items)
-    n_items = n_beside + seen + n_ranked if n_items is None else n_items
+    n_ranked = max(_most_users(table) for table in _users_of_lists(tables))
+    if n_items is None:
+        n_beside = 0 if tables.items is None else _most_rows(tables.items)
+        n_items = n_beside + seen + max(map(_most_rows, _users_of_lists(tables)))
     sizes = Sizes(
         n_items,
-        n_ranked,  # at worst every row is a user's
+        n_ranked,
         n_models,
         _count_pairs(n_models, asked),
         sum(map(_most_segments, tables.segments)),
@@ -191,6 +192,16 @@ def _most_rows(table: Table) -> int:
     if table.n_text_bytes is not None:
         return table.n_text_bytes // LEAST_TEXT_ROW
     return _count_rows(table)
+
+
+def _most_users(table: Table) -> int:
+    """How many users a table has at most: every row is another one's, but for what footers say."""
+    extents = table.extents("user")
+    rows = _most_rows(table)
+    if not extents:
+        return rows
+    span = max(most for _, _, most in extents) - min(least for _, least, _ in extents) + 1
+    return min(rows, span)
 
 
 def _most_segments(source: SegmentTable) -> int:

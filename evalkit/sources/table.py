@@ -138,10 +138,12 @@ class Table:
 
         Empty where they do not, or where ids or this column may be null or are made by SQL.
         """
-        names = {name: self.columns[name] for name in ("user", "item", key)}
         schema = self.frame.collect_schema()
+        if "item" not in schema:
+            return []
+        names = {name: self.columns[name] for name in ("user", "item", key)}
         plain = all(isinstance(each, str) for each in names.values())
-        types = [schema[our] for our in ("user_0", "item", key)]
+        types = [schema[our] for our in ("user_0", "item", "user_0" if key == "user" else key)]
         if not (plain and self._is_whole and self._parts and types[-1].is_signed_integer()):
             return []
         if any(not (each.is_integer() or each == pl.String) for each in types):
