@@ -37,7 +37,7 @@ from evalkit.truth import BATCH_ROWS
 MIB = 1 << 20
 
 # -- what is there whatever the users: interpreter, libraries, loaded kernels; rows on their way
-AT_REST = 180 * MIB
+AT_REST = 192 * MIB
 COMPILING = 140 * MIB  # numba, and what it keeps, where no kernel is in the cache
 KEPT = 100 * MIB  # by Polars' allocator, where it was loaded before a limit was known
 NOISE, LEAST_NOISE = 1.03, 8 * MIB  # from run to run, from machine to machine
