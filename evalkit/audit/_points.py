@@ -11,7 +11,15 @@ from evalkit.metrics import POLICIES, Metric, Request, Value, registry_of
 # policies that change the truth, so that numbers under two of them need two readings
 OF_TRUTH = ("unknown_users", "negative_relevance", "fractional_relevance", "threshold_rule")
 AXES = (*POLICIES, *OF_TRUTH)
-OF_LISTS = ("ties", "score_type", "duplicates", "list_users", "round_mean", *OF_TRUTH)
+OF_LISTS = (
+    "ties",
+    "score_type",
+    "duplicates",
+    "list_users",
+    "round_users",
+    "round_mean",
+    *OF_TRUTH,
+)
 METRIC = "metric"  # the axis of libraries that mean other metrics by one name
 
 Point = tuple[tuple[str, Value], ...]

@@ -18,7 +18,7 @@ from evalkit.segments import CellSet
 from evalkit.sums import Pair, Totals
 from evalkit.truth import Grades, Truth, first_gap, relevance_at
 from evalkit.values.gather import RankSets, Seen, View, look
-from evalkit.values.settle import Cases, cases_of, settle, with_relevant
+from evalkit.values.settle import Cases, cases_of, round_users, settle, with_relevant
 
 if TYPE_CHECKING:
     from evalkit.lists import Measure
@@ -282,9 +282,9 @@ class Measuring:
 
     def _measure_lists(self, users: npt.NDArray[np.int64], group: Group, probe: int) -> Values:
         assert self.lists is not None
-        ranks, present = self.ranks[probe], self.present[probe]
-        counted = self.lists.who_counts(group.request, group.policies, present)
-        return self.lists.values(group.request, group.cutoffs, ranks.lists, counted, users)
+        counted = self.lists.who_counts(group.request, group.policies, self.present[probe])
+        given = group.cutoffs, self.ranks[probe].lists, counted, users
+        return round_users(self.lists.values(group.request, *given), group.policies)
 
     def _look(
         self,

@@ -126,10 +126,14 @@ def settle(values: Values, cases: Cases, policies: Policies, *, higher_is_better
             higher_is_better=higher_is_better,
         )
         apply_fates(values, cases, fates)
-    if policies.round_users < EXACT:
-        np.round(values, policies.round_users, out=values)
+    round_users(values, policies)
     if policies.zeros != "count":
         values[values == 0.0] = OF_ZEROS[policies.zeros]
+
+
+def round_users(values: Values, policies: Policies) -> Values:
+    """The same values, rounded in place as a policy asks."""
+    return values if policies.round_users == EXACT else values.round(policies.round_users, values)
 
 
 def of_nobody(policies: Policies, *, higher_is_better: bool) -> float:

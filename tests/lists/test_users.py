@@ -131,3 +131,17 @@ def test_rows_that_were_seen_are_dropped_of_all_users_alike():
             lists = {u: items for u, items in models[each.model].items() if items}
             values = list(novelty_of(lists, train, each.cutoff).values())
             assert (each.n_users, each.value) == (len(values), pytest.approx(np.mean(values)))
+
+
+def test_values_of_users_are_rounded_as_a_policy_asks():
+    truth, train, models = make_logs(3)
+    given = frames(truth, train, models, as_text=False)
+
+    report = evaluate(
+        given[0], given[2], metrics=["novelty(round_users=1)@5"], train=given[1], per_user=True
+    )
+
+    label = "novelty(round_users=1)@5"
+    own = report.per_user_values.scan("a").collect()
+    expected = {u: round(v, 1) for u, v in novelty_of(models["a"], train, 5).items()}
+    assert dict(own.select("user_id", label).drop_nulls().iter_rows()) == expected

@@ -68,6 +68,14 @@ def only(values, *names):
 
 
 @kernel(allocates=False)
+def size_of(sets, item):
+    """How many categories an item has."""
+    if sets.rows.shape[0] > 0:
+        return sets.sizes[sets.of_items[item]]
+    return float(sets.starts[item + 1] - sets.starts[item])
+
+
+@kernel(allocates=False)
 def add_masses(sets, item, weight, on_grid, masses):
     """Add an item's weight to its categories, split evenly; whether it has any.
 

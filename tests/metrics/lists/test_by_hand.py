@@ -38,6 +38,13 @@ def js(one, other):
     return sum(share * math.log2(share / mean) / 2 for share, mean in pairs if share)
 
 
+def kl(p, q, a=0.01):
+    """Kullback-Leibler divergence in bits, with some of p mixed into q."""
+    pairs = zip(p, q, strict=True)
+    return sum(x * math.log2(x / ((1 - a) * y + a * x)) for x, y in pairs if x)
+
+
+OF_V = kl((0.75, 0.25), (1, 0))
 GOLDENS = [
     # metric, parameters, k, of u, of v, by hand
     ("novelty", {}, 2, (1 + 2) / 2, math.log2(4 / 3)),
@@ -60,6 +67,9 @@ GOLDENS = [
     ("err_ia", {}, 1, 1.0, NAN),
     ("nerr_ia", {}, 2, 1.0, NAN),
     ("calibration", {"divergence": "js"}, 1, js((1, 0), (0.5, 0.5)), js((0.75, 0.25), (1, 0))),
+    ("calibration", {"weighting": "harmonic"}, 2, kl((1, 0), (1 / 3, 2 / 3)), OF_V),
+    # one decimal, items of one genre first: q of u 0 0.5, then 0.25 0.75; p of v turned around
+    ("calibration", {"decimals": 1}, 2, kl((1, 0), (0.2, 0.8)), kl((0.8, 0.2), (1, 0))),
     ("unexpectedness", {}, 2, 0.0, 1.0),  # most popular unseen by u: 2, 3; v has 1
     ("serendipity", {}, 1, 0.0, 0.0),
     ("awrf", {}, 2, 1 - js((1 - OF_2, OF_2), (0.5, 0.5)), 1 - js((1, 0), (0.5, 0.5))),
@@ -113,6 +123,15 @@ def test_by_hand(world, name, values, cutoff, of_u, of_v):
     else:
         assert found[0, 0] == pytest.approx(of_u, abs=1e-12, nan_ok=True)
         assert found[1, 0] == pytest.approx(of_v, abs=1e-12, nan_ok=True)
+
+
+def test_shares_are_rounded_as_their_own_digits_say():
+    """0.06245 is a little below what it says, though ten thousand times it is 624.5."""
+    from evalkit.metrics.lists.calibration import rounded
+
+    shares = [0.06245, *((2 * n + 1) / 20_000 for n in range(10_000)), 0.0312 + 0.03125]
+
+    assert [rounded(each, 4.0) for each in shares] == [round(each, 4) for each in shares]
 
 
 def test_mad_by_hand():

@@ -36,7 +36,7 @@ NOT_ASKED = {  # (library, metric, variant), patterns: why nothing gives it back
     r"(rectools|evidently) serendipity .*": OTHERS,
     r"elliot (item_mad_.*|user_mad_rating) .*": "means over items, or of scores",
     r"informfully eild .*": "relevance is ignored, and the next item is discounted twice",
-    r"informfully calibration .*": "the divergence and the shares are rounded",
+    r"informfully calibration .*:rank": "the order of train rows",
     r"fair_trec .*:normalized": "divides by upper - lower without subtracting lower",
 }
 ERRORS = {  # metrics of libraries: where they go wrong, and how
