@@ -164,9 +164,9 @@ def _config_lines(
         if beside[section]:
             yield from ("", f"[{section}]")
             yield from _table_lines(beside[section], section, folder)
-    if beside["items"]:
-        yield _default("separator", '"|"', "between an item's genres, where they are text")
-        yield _default("now", '"2026-01-31"', "when the lists were made, for ages")
+        if section == "items" and beside[section]:
+            yield _default("separator", '"|"', "between an item's genres, where they are text")
+            yield _default("now", '"2026-01-31"', "when the lists were made, for ages")
     yield ""
     yield "[metrics]"
     names = [*(METRICS if truth or log else ())]
@@ -184,6 +184,7 @@ def _config_lines(
         "profile", '"evalkit"', 'a library\'s conventions, as "ranx"; or a file of your own'
     )
     yield _default("files", "[]", "Python files with metrics of your own")
+    yield from _segment_lines(beside["users"], folder)
     yield from _comparison_lines(rankings)
     yield ""
     yield _default("[[gates]]", "", "what must hold, or the run ends with status 1")
@@ -200,12 +201,33 @@ def _config_lines(
                 yield _default(key, _toml(declared.default), _comment(declared, said[key]))
 
 
-def _comparison_lines(rankings: Sequence[str]) -> Iterator[str]:
-    """Segments, and the statistics: live where several models were named."""
+def _segment_lines(users: Sequence[str], folder: Path) -> Iterator[str]:
+    """Commented segments, those that the table of users suggests too."""
+    from evalkit.sources import guess_table, read_groups
+
     yield ""
     yield _default("[segments]", "", "users, or relevant items, in groups")
     yield _default("activity", '{ by = "n_relevant", quantiles = 4 }', "any name; by a column")
+    if users:
+        columns, format_, _ = guess_table(users, "users")
+        paths = [_relative(each, folder) for each in users]
+        table = {"path": paths[0] if len(paths) == 1 else paths}
+        table |= {"format": format_} if format_ else {}
+        table |= {"user": columns["user"]}
+        groups = read_groups(users, format_, role="users", used=(columns["user"],))
+        for name, is_cut in groups.items():
+            if name not in ("activity", "min_users", "cross"):
+                rule = {**table, "by": name} | ({"quantiles": 4} if is_cut else {})
+                yield f"# {_key(name)} = {_toml(rule)}"
     yield _default("min_users", "1", "smaller ones are put together as (small)")
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
+
+
+def _comparison_lines(rankings: Sequence[str]) -> Iterator[str]:
+    """The statistics: live where several models were named."""
     yield ""
     if len(rankings) > 1 and all(map(is_named, rankings)):
         baseline, _ = name_rankings(rankings[:1])[0]

@@ -41,7 +41,7 @@ from evalkit.sources.guess import (
     choose_users,
 )
 from evalkit.sources.scan import Use
-from evalkit.sources.splits import Splitter, find_splitters
+from evalkit.sources.splits import FEW, Splitter, find_splitters
 from evalkit.sources.table import Table
 from evalkit.sources.trec import Kind
 
@@ -434,6 +434,28 @@ def read_splitters(
         return frame.select(pl.col(name).cast(pl.String).alias("split"))
 
     return find_splitters(source.schema(), used, None, open_column)
+
+
+def read_groups(
+    paths: Sequence[str], format: str | None = None, *, role: str, used: Sequence[str] = ()
+) -> dict[str, bool]:
+    """Columns that may put rows into few groups, and whether as numbers that have to be cut.
+
+    Raises:
+        DataError: as `read_schema`.
+    """
+    source = _source_of(role, paths, format, None, BY_CONFIG)
+    groups = {}
+    for name, dtype in source.schema().items():
+        whole = dtype.inner if isinstance(dtype, pl.List) else dtype
+        if name in used or not (whole.is_numeric() or whole.base_type() in (*_TEXT, pl.Boolean)):
+            continue
+        values = pl.col(name).explode() if isinstance(dtype, pl.List) else pl.col(name)
+        frame = source.having(name).frame({name: "any"})
+        n_values = frame.select(values.n_unique()).collect(engine="streaming").item()
+        if n_values > 1 and (dtype.is_numeric() or n_values <= FEW):
+            groups[name] = n_values > FEW
+    return groups
 
 
 def _splitters(source: Source, plan: Plan) -> tuple[Splitter, ...]:

@@ -410,6 +410,32 @@ def test_init_shows_the_defaults_in_comments(evalkit, logs):
     assert max(map(len, text.splitlines())) <= 100
 
 
+def test_init_suggests_segments_of_users_and_keeps_keys_where_they_belong(evalkit, logs):
+    users = pl.read_parquet(logs / "truth.parquet").select("user_id").unique()
+    kinds = users.with_row_index().select(
+        pl.col("index").mod(2).cast(pl.String).alias("a kind"),
+        pl.col("index").alias("age"),
+        pl.lit("one").alias("same"),
+        pl.col("index").cast(pl.String).alias("cross"),
+    )
+    users.hstack(kinds).write_parquet(logs / "users.parquet")
+    pl.DataFrame({"item_id": ["a"], "genres": ["x|y"]}).write_parquet(logs / "items.parquet")
+
+    outcome = evalkit(
+        "init", "--truth", "truth.parquet", "--rankings", "good.parquet",
+        "--users", "users.parquet", "--items", "items.parquet", "-o", "-",
+    )  # fmt: skip
+
+    said = outcome.out[outcome.out.index("[items]") : outcome.out.index("min_users")]
+    asked = "\n".join(line.removeprefix("# ") for line in said.splitlines())
+    document = tomllib.loads(asked)
+    assert document["items"]["separator"] == "|"
+    of_users = {"path": "users.parquet", "user": "user_id"}
+    segments = document["segments"]
+    assert segments["a kind"] == {**of_users, "by": "a kind"}
+    assert segments.keys() == {"activity", "a kind", "age"}
+
+
 def test_init_cuts_no_choice_in_two(evalkit, logs):
     evalkit("init", "--truth", "truth.parquet", "--rankings", "good.parquet", "-o", "new.toml")
 

@@ -5,7 +5,15 @@ import math
 import pytest
 
 from evalkit.errors import Errors, RequestError
-from evalkit.metrics import KINDS, kernel, metric, parse_metrics, registry, registry_of
+from evalkit.metrics import (
+    KINDS,
+    kernel,
+    known_metrics,
+    metric,
+    parse_metrics,
+    registry,
+    registry_of,
+)
 
 
 def labels(*names: str) -> list[str]:
@@ -198,9 +206,23 @@ def test_a_metric_that_is_not_here_is_no_misspelt_one(written, kind):
     with pytest.raises(RequestError) as caught:
         parse_metrics([written], metrics=registry_of(kind))
 
-    assert (caught.value.code, caught.value.hint) == (
-        "unknown-metric", "evalkit metrics lists all",
+    assert caught.value.code == "unknown-metric"
+    assert caught.value.hint in (
+        "evalkit metrics lists all", f"it is a metric of lists; evalkit explain {written} has more",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("written", "kind", "others"),
+    [("GAUC", "rankings", "labels"), ("RMSE", "labels", "ratings"), ("novelty", "labels", "lists"),
+     ("AUC", "ratings", "rankings and labels"), ("nDCG@10", "labels", "rankings")],
+)  # fmt: skip
+def test_a_metric_of_another_kind_is_called_so(written, kind, others):
+    with pytest.raises(RequestError) as caught:
+        parse_metrics([written], metrics=known_metrics(kind))
+
+    name = written.partition("@")[0]
+    assert caught.value.hint == f"it is a metric of {others}; evalkit explain {name} has more"
 
 
 @pytest.mark.parametrize("written", ["MASE", "MSLE", "RMSLE"])

@@ -170,7 +170,7 @@ def changes_section(report: Report) -> Html | None:
         if any(each.family for each in chosen):
             how += "Comparisons by other than primary metrics are exploratory."
     return join(
-        el("h2", "What changed since the baseline", id="changes"),
+        el("h2", f"Compared with {used.baseline}" if used and asked else "Compared", id="changes"),
         el("p", how, class_="soft") if how else None,
         parts,
     )
@@ -188,13 +188,14 @@ def findings_section(report: Report) -> Html | None:
                 el("td", el("b", kind, class_="worse" if kind == "loss" else "better")),
                 text_cell(metric),
                 text_cell(segment, wrap=True),
-                *map(number_cell, numbers),
+                el("td", delta, None if low == "-" else el("i", f"{low} … {high}")),
+                number_cell(users),
             ]
-            for kind, metric, segment, *numbers in found.rows
+            for kind, metric, segment, delta, low, high, users in found.rows
         ]
         head = [el("th", each, class_="text", scope="col") for each in HEAD[:3]]
         more = f"{found.left_out} more are in report.json." if found.left_out else None
-        shown = table([*head, *HEAD[3:]], rows)
+        shown = table([*head, "delta", "users"], rows)
         more = el("p", more, class_="soft") if more else None
         parts.append(el("div", el("h3", found.title), shown, more))
     return join(
