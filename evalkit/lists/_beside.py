@@ -71,7 +71,7 @@ class ListWork:
         work = cls(tuple(requests), ItemCodes(plans[1]))
         if items is not None:
             table, section, groups = items
-            work.table = read_items(table, section, work.codes, groups)
+            work.table = read_items(table, section, work.codes, groups, work.needs)
         if train is not None and any(
             dict(each.parameters).get("head") == "first" for each in requests
         ):
@@ -164,7 +164,8 @@ class ListWork:
     def _items(self) -> Items:
         codes, n, table = self.codes, self.codes.n, self.table
         counts = self.popularity or Popularity()
-        order, text_order = codes.places("item"), codes.places("item-text")
+        order = codes.places("item")
+        text_order = codes.places("item-text") if "relevant" in self.needs else order
         room = n - counts.users.size
         return Items(
             is_listed=np.ones(n, dtype=np.bool_) if table is None else table.listed(n),

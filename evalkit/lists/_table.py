@@ -1,6 +1,6 @@
 """The table of items: which there are, their genres, vectors, ages and groups."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
@@ -87,43 +87,57 @@ class ItemTable:
 
 
 def read_items(
-    table: Table, config: ItemsTable, codes: ItemCodes, groups: Sequence[str]
+    table: Table,
+    config: ItemsTable,
+    codes: ItemCodes,
+    groups: Sequence[str],
+    needs: Collection[str],
 ) -> ItemTable:
     """Read the table of items.
 
     Args:
         groups: what its columns `group_0`, ... are called.
+        needs: of the metrics; genres and vectors are read where they are among them.
     Raises:
         DataError: what its rows are not fit for [null-id, conflicting-items, ragged-vectors,
             bad-vector, future-items, one-group].
     """
-    schema = table.frame.collect_schema()
-    others = [name for name in schema if name != ITEM]
-    with reading(table):
-        columns = [*codes.plan.select(ITEM_KEY), *others]
-        frame = table.frame.select(columns).collect(engine="streaming")
+    others = [name for name in table.frame.collect_schema() if name != ITEM]
+    asked = [name for name in others if _is_asked(name, needs)]
+    frame = _collect(table, codes, asked)
     if frame[ITEM_KEY].null_count():
         message = f"{frame[ITEM_KEY].null_count():,} rows of the items have no item"
         hint = 'where = "item is not null" under [items]'
         raise DataError(message, code="null-id", at=table.at, hint=hint)
     if (n_items := frame[ITEM_KEY].n_unique()) < frame.height:
-        frame = frame.unique(maintain_order=True)
+        frame = _collect(table, codes, others).unique(maintain_order=True)
         if n_items < frame.height:
             _refuse_copies(frame, table, codes)
     if not frame.height:
         hint = "it holds all items that there are: look at path and where under [items]"
         raise DataError("the items have no rows", code="empty-input", at=table.at, hint=hint)
     own = codes.codes_of_rows(frame)
-    genres = _genres(frame["genres"], config.separator) if "genres" in schema else None
+    genres = _genres(frame["genres"], config.separator) if "genres" in asked else None
     return ItemTable(
         own,
         genres,
-        _vectors(frame, table) if "vector_0" in schema else None,
+        _vectors(frame, table) if "vector_0" in asked else None,
         _ages(frame["published"], config.now, table)
-        if "published" in schema and config.now is not None
+        if "published" in asked and config.now is not None
         else np.full(own.size, np.nan),
         {name: _groups(frame[f"group_{n}"], name, table) for n, name in enumerate(groups)},
     )
+
+
+def _is_asked(name: str, needs: Collection[str]) -> bool:
+    column = name.split("_")[0]
+    return column not in ("genres", "vector") or column in needs
+
+
+def _collect(table: Table, codes: ItemCodes, others: Sequence[str]) -> pl.DataFrame:
+    with reading(table):
+        columns = [*codes.plan.select(ITEM_KEY), *others]
+        return table.frame.select(columns).collect(engine="streaming")
 
 
 def _refuse_copies(frame: pl.DataFrame, table: Table, codes: ItemCodes) -> None:

@@ -7,6 +7,7 @@ so near that a bound by the number of rows does not do.
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -110,10 +111,11 @@ def count_shares(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
     """
     if memory_limit is None:
         return 1
-    if _bound(tables, asked, None) <= memory_limit:  # no user need be read to know that it fits
+    looks_at_items = asked.lists is not None or any(each.made for _, each in tables.rankings)
+    n_items = float(_most_items(tables)) if looks_at_items else 0.0
+    if _bound(tables, asked, n_items) <= memory_limit:  # no row need be read to know that it fits
         return 1
-    n_items = 0.0
-    if asked.lists is not None or any(table.made is not None for _, table in tables.rankings):
+    if looks_at_items:
         n_items = count_items(tables)  # much less than users
         if _bound(tables, asked, n_items) <= memory_limit:
             return 1
@@ -121,8 +123,8 @@ def count_shares(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
     return _Needs.of(tables, asked, n_items).n_shares(memory_limit)
 
 
-def _bound(tables: Tables, asked: Asked, n_items: float | None) -> int:
-    """More than a run needs; without a number of items each row may show another."""
+def _bound(tables: Tables, asked: Asked, n_items: float) -> int:
+    """More than a run of so many items needs."""
     rows = _most_rows(tables.truth)
     seen = 0 if tables.train is None else _most_rows(tables.train)
     ranked = [_most_rows(tables.rankings[number][1]) for number in asked.listed]
@@ -134,10 +136,8 @@ def _bound(tables: Tables, asked: Asked, n_items: float | None) -> int:
     n_models = len(tables.rankings)
     if any("model" in table.frame.collect_schema() for _, table in tables.rankings):
         n_models = USUAL_MODELS
-    n_ranked = max(_most_users(table) for table in _users_of_lists(tables))
-    if n_items is None:
-        n_beside = 0 if tables.items is None else _most_rows(tables.items)
-        n_items = n_beside + seen + max(map(_most_rows, _users_of_lists(tables)))
+    shown = _users_of_lists(tables) if n_items else []
+    n_ranked = max((_most_different([table], "user") for table in shown), default=0)
     sizes = Sizes(
         n_items,
         n_ranked,
@@ -194,14 +194,20 @@ def _most_rows(table: Table) -> int:
     return _count_rows(table)
 
 
-def _most_users(table: Table) -> int:
-    """How many users a table has at most: every row is another one's, but for what footers say."""
-    extents = table.extents("user")
-    rows = _most_rows(table)
-    if not extents:
+def _most_items(tables: Tables) -> int:
+    """How many items lists, train and the table of items have at most."""
+    given = [tables.items, tables.train, *_users_of_lists(tables)]
+    return _most_different([each for each in given if each is not None], "item")
+
+
+def _most_different(tables: Sequence[Table], key: str) -> int:
+    """How many users or items tables have at most: a row each, but for what footers say."""
+    rows = sum(map(_most_rows, tables))
+    told = [table.extents(key) for table in tables]
+    if not all(told):
         return rows
-    span = max(most for _, _, most in extents) - min(least for _, least, _ in extents) + 1
-    return min(rows, span)
+    every = [extent for each in told for extent in each]
+    return min(rows, max(most for _, _, most in every) - min(least for _, least, _ in every) + 1)
 
 
 def _most_segments(source: SegmentTable) -> int:

@@ -139,14 +139,15 @@ class Table:
         Empty where they do not, or where ids or this column may be null or are made by SQL.
         """
         schema = self.frame.collect_schema()
-        if "item" not in schema:
+        names = {name: self.columns[name] for name in ("user", "item", key) if name in self.columns}
+        if key not in names or "item" not in schema:
             return []
-        names = {name: self.columns[name] for name in ("user", "item", key)}
         plain = all(isinstance(each, str) for each in names.values())
-        types = [schema[our] for our in ("user_0", "item", "user_0" if key == "user" else key)]
-        if not (plain and self._is_whole and self._parts and types[-1].is_signed_integer()):
+        types = {name: schema["user_0" if name == "user" else name] for name in names}
+        if not (plain and self._is_whole and self._parts and types[key].is_signed_integer()):
             return []
-        if any(not (each.is_integer() or each == pl.String) for each in types):
+        if any(not (types[each].is_integer() or types[each] == pl.String)
+               for each in types if each in ("user", "item")):  # fmt: skip
             return []
         return read_extents(self._parts, str(names[key]), [str(each) for each in names.values()])
 
