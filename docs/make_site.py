@@ -43,6 +43,7 @@ NAV = {
     "Operations": [
         "jobs",
         "partials",
+        "spark",
         *(f"{name}/index" for name in FOLDERS if "bench" not in name),
     ],
     "Inside": ["architecture", "benchmarks", "bench/README", "bench/contestants/index"],

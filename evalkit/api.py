@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from evalkit.config import SELECTED, Config, build_config
 from evalkit.errors import RequestError
@@ -60,6 +60,7 @@ def evaluate(
     sample: float | None = None,
     threads: int | None = None,
     memory_limit: int | None = None,
+    engine: Mapping[str, object] | None = None,
     name: str = "evaluate",
 ) -> Report:
     """Metrics of rankings over held-out interactions.
@@ -100,6 +101,7 @@ def evaluate(
         sample: share of the users to look at, drawn by a hash of their ids.
         threads: usable cores by default.
         memory_limit: bytes that the run may take; above it users are split into passes.
+        engine: where it is measured, as under `[engine]` of a config.
         name: of the job, in reports and run folders.
     Raises:
         RequestError: the request is wrong [unknown-metric, bad-value, ...].
@@ -130,6 +132,7 @@ def evaluate(
         "metrics": _metrics_tree(metrics, primary, profile, combined),
         "policies": dict(policies or {}),
         "rankings": [each.section() for each in listed],
+        "engine": dict(engine or {}),
     }
     segment_tables: dict[str, object] = {}
     if segments is not None:
@@ -138,10 +141,8 @@ def evaluate(
         }
     weights: dict[str, object] = {}
     if statistics is not None:
-        tree["statistics"] = chosen = dict(statistics)
-        if "weight" in chosen:
-            chosen["weight"] = named_segments("weight", chosen["weight"], weights)
-    beside: dict[str, object] = {}
+        tree["statistics"] = _statistics_tree(statistics, weights)
+    beside: dict[str, Any] = {}
     for section, table in zip(OTHERS, (truth, train, items, users), strict=True):
         add_table(section, table, columns_of(columns, section), tree, beside)
     say_of_tables(tree, {"where": where, "format": format})
@@ -168,6 +169,16 @@ def evaluate(
         sample=sample,
         per_user=per_user,
     )
+
+
+def _statistics_tree(
+    statistics: Mapping[str, object], weights: dict[str, object]
+) -> dict[str, object]:
+    """The statistics as a config has them; a table of weights in memory goes into `weights`."""
+    chosen = dict(statistics)
+    if "weight" in chosen:
+        chosen["weight"] = named_segments("weight", chosen["weight"], weights)
+    return chosen
 
 
 def _named(config: Config) -> Config:

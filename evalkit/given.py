@@ -7,7 +7,7 @@ from typing import TypeAlias, cast
 
 from evalkit.errors import EvalkitError, RequestError
 from evalkit.metrics import parse_metrics
-from evalkit.sources import Ids, frame_of, is_one_ranking, open_given
+from evalkit.sources import Ids, frame_of, is_one_ranking, is_spark, open_given
 
 Columns: TypeAlias = Mapping[str, str | Sequence[str]]
 TableColumns: TypeAlias = Columns | Mapping[str, Columns] | None
@@ -88,9 +88,14 @@ def paths_of(table: object) -> list[str]:
 
 
 def taken_over(table: object, role: str) -> object | None:
-    """A table in memory, taken over once: a stream may not come a second time."""
+    """A table in memory, taken over once: a stream may not come a second time.
+
+    A DataFrame of Spark stays where it is.
+    """
     if is_path(table):
         return None
+    if is_spark(table):
+        return table
     frame, n_rows = open_given(table, role)
     return frame if n_rows is None else frame.collect()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from evalkit.config import Config, refuse_layout, speaking
 from evalkit.credentials import storing
 from evalkit.errors import RequestError
-from evalkit.planning.ledger import Progress, versions
+from evalkit.planning.ledger import Progress
 from evalkit.planning.record import key_of_inputs
 from evalkit.planning.tables import Given
 from evalkit.planning.work import Kind, Left, Work
@@ -65,6 +65,10 @@ def run_config(
     )
     with speaking(config.door), storing(config.storage):
         refuse_layout(config)
+        if config.engine.kind == "spark":
+            from evalkit.engines import run_on_spark
+
+            return run_on_spark(config, work)
         return kind_of(config).run(config, work)
 
 
@@ -91,7 +95,7 @@ def measure_partial(
     Raises:
         RequestError, DataError, MachineError: as `run_config`, of what one share can tell.
     """
-    from evalkit.partials import Header, Partial, definitions_of  # no run of one share needs them
+    from evalkit.partials import Header, Partial  # no run of one share needs them
 
     work = Work(
         given or Given(),
@@ -107,19 +111,7 @@ def measure_partial(
     )
     with speaking(config.door), storing(config.storage):
         left = kind_of(config).measure(config, work)
-        number, n_shares = share
-        header = Header(
-            config=left.config,
-            definitions=definitions_of(config.requests),
-            versions=dict(versions()),
-            ids=left.ids,
-            sample=sample,
-            n_shares=n_shares,
-            inputs={number: tuple(left.inputs)},
-            keeps_users=per_user,
-            keeps_parts=left.keeps_parts,
-        )
-        return Partial(header, left.sums)
+        return Partial(Header.of(left, work), left.sums)
 
 
 def conclude_partials(

@@ -33,6 +33,10 @@ Profile = Annotated[
     str | None,
     Option("--profile", metavar="NAME", help="Follow a library, as ranx, or a file of your own."),
 ]
+Engine = Annotated[
+    str | None,
+    Option("--engine", metavar="KIND", help="Where it is measured: local, or spark."),
+]
 Primary = Annotated[
     list[str] | None,
     Option("--primary", metavar="METRIC", help="The one that decides; default: the first."),
@@ -109,6 +113,11 @@ def with_profile(
         found.append(f"metrics.primary={json.dumps(list(primary), ensure_ascii=False)}")
     found += [f"--combined {each}" for each in combined or ()]
     return found
+
+
+def with_engine(overrides: Sequence[str], engine: str | None) -> list[str]:
+    """The overrides, with where the work is done among them."""
+    return [*overrides, *([] if engine is None else [f"engine.kind={engine}"])]
 
 
 def with_tables(

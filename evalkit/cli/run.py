@@ -5,6 +5,7 @@ from evalkit.cli.isolation import Isolated
 from evalkit.cli.options import (
     Again,
     ConfigFile,
+    Engine,
     Format,
     Full,
     IfNew,
@@ -26,6 +27,7 @@ from evalkit.cli.options import (
     choose_format,
     memory_limit_of,
     set_threads,
+    with_engine,
     with_profile,
 )
 
@@ -48,6 +50,7 @@ def run(
     again: Again = False,
     threads: Threads = None,
     memory_limit: MemoryLimit = None,
+    engine: Engine = None,
     quiet: Quiet = False,
     isolated: Isolated = False,
     log_format: LogFormat = "text",
@@ -64,7 +67,7 @@ def run(
     result.check_file_option(prometheus, "--prometheus")
     request = load_config(
         config,
-        overrides=with_profile(overrides, profile),
+        overrides=with_engine(with_profile(overrides, profile), engine),
         variables=parse_variables(variables or ()),
     )
     set_threads(threads)

@@ -12,6 +12,7 @@ from evalkit.config._building import (
 )
 from evalkit.config._builtins import build_builtin
 from evalkit.config._doors import Door, speaking
+from evalkit.config._engine import EngineSection
 from evalkit.config._parts import SPLIT_FILE, SPLIT_VERSION, find_entry, read_split
 from evalkit.config._places import Key, Places, key_lines, spell
 from evalkit.config._policies import Policies
@@ -69,6 +70,7 @@ __all__ = [
     "Confirmation",
     "Core",
     "Door",
+    "EngineSection",
     "GateRule",
     "ItemsTable",
     "Key",

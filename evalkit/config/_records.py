@@ -10,6 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PrivateAttr
 
 from evalkit.config._doors import Door, spell_policy
+from evalkit.config._engine import EngineSection
 from evalkit.config._places import Places
 from evalkit.config._policies import Policies
 from evalkit.config._profiles import combined_of, requests_of
@@ -314,6 +315,9 @@ class Config(Record):
         None, "For evalkit select: one of many trials is chosen.", exclude=True
     )
     output: OutputSection = Field(default_factory=OutputSection, description="Where to write.")
+    engine: EngineSection = Field(
+        default_factory=EngineSection, description="Where it is measured.", exclude=True
+    )
     storage: dict[str, str] = Field(
         default_factory=dict,
         description="Options of object stores, as aws_region; secrets as ${NAME} of the "

@@ -44,15 +44,21 @@ def write_file(path: Path, header: object, body: object) -> None:
         MachineError: the disk is full, or cannot be written [disk-full, not-writable,
             write-failed].
     """
-    digest = hashlib.sha256()
     with machine_errors(path), replacing(path) as file:
-        for piece in _pieces_of_file(header, body):
-            digest.update(piece)
+        for piece in pieces_of_file(header, body):
             file.write(piece)
-        file.write(digest.digest())
 
 
-def _pieces_of_file(header: object, body: object) -> Iterator[bytes]:
+def pieces_of_file(header: object, body: object) -> Iterator[bytes]:
+    """The bytes of a file, in pieces."""
+    digest = hashlib.sha256()
+    for piece in _checked_pieces(header, body):
+        digest.update(piece)
+        yield piece
+    yield digest.digest()
+
+
+def _checked_pieces(header: object, body: object) -> Iterator[bytes]:
     yield MARK + struct.pack("<I", FORMAT)
     blocks: Blocks = []
     for value in (header, body):

@@ -9,7 +9,9 @@ from typing import NamedTuple
 from evalkit.config import Config, is_laid_out
 from evalkit.errors import DataError, EvalkitError, raise_all
 from evalkit.metrics import Request, digest_of
+from evalkit.planning.ledger import versions
 from evalkit.planning.record import key_of_inputs
+from evalkit.planning.work import Left, Work
 from evalkit.report import Input, Warning_
 from evalkit.runs import digest
 
@@ -60,6 +62,22 @@ class Header:
     inputs: dict[int, tuple[Input, ...]]
     keeps_users: bool = False
     keeps_parts: bool = False
+
+    @classmethod
+    def of(cls, left: Left, work: Work) -> "Header":
+        """What a share that was measured is made of."""
+        number, n_shares = work.share
+        return cls(
+            config=left.config,
+            definitions=definitions_of(left.config.requests),
+            versions=dict(versions()),
+            ids=left.ids,
+            sample=work.sample,
+            n_shares=n_shares,
+            inputs={number: tuple(left.inputs)},
+            keeps_users=bool(work.keep_users),
+            keeps_parts=left.keeps_parts,
+        )
 
     def __post_init__(self) -> None:
         if not self.inputs or not 1 <= min(self.inputs) <= max(self.inputs) <= self.n_shares:

@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import polars as pl
 
 from evalkit.errors import DataError, EvalkitError, RequestError, note, raise_all
-from evalkit.partials._container import read_body, read_header, write_file
+from evalkit.partials._container import pieces_of_file, read_body, read_header, write_file
 from evalkit.partials._header import MOST_NAMED, Header, check_headers
 
 MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
@@ -58,6 +58,10 @@ class Partial(Generic[Body]):
             MachineError: the disk is full, or cannot be written.
         """
         write_file(path, self.header, self.body)
+
+    def to_bytes(self) -> bytes:
+        """What a file of it holds."""
+        return b"".join(pieces_of_file(self.header, self.body))
 
 
 @dataclass(frozen=True, slots=True)

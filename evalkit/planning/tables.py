@@ -41,6 +41,7 @@ class Given:
 
     Args:
         unnamed: models whose names a column gives instead, where a table has one.
+        is_share: the tables hold all rows of one share of the users, and no others.
     """
 
     truth: object | None = None
@@ -52,6 +53,7 @@ class Given:
     items: object | None = None
     users: object | None = None
     reference: object | None = None
+    is_share: bool = False
 
     def guessing(self, config: Config) -> Guessing:
         """How columns are found that nobody named."""

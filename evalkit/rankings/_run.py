@@ -6,6 +6,7 @@ from evalkit.config import Config, is_laid_out, of_share, with_paths
 from evalkit.errors import RequestError
 from evalkit.metrics import needs_of
 from evalkit.planning.leakage import check_splits
+from evalkit.planning.ledger import Clock
 from evalkit.planning.passes import count_shares
 from evalkit.planning.tables import Given, open_tables
 from evalkit.planning.work import Left, Work, try_seeds
@@ -37,7 +38,7 @@ def measure_rankings(config: Config, work: Work) -> Left:
     if laid_out:
         _refuse_train_in_parts(config)
     job = _open(of_share(config, number) if laid_out else config, work)
-    job.share, job.is_laid_out = (number - 1, n_shares), laid_out
+    job.share, job.is_laid_out = (number - 1, n_shares), laid_out or work.given.is_share
     sums = _measure(job, work.memory_limit)
     read = with_paths(job.config, config)
     return Left(read, job.id_types, inputs_of(job.tables), sums, job.keep_parts)
@@ -59,10 +60,13 @@ def _refuse_train_in_parts(config: Config) -> None:
         )
 
 
-def conclude_rankings(left: Left, work: Work, told: Sequence[Warning_]) -> Report:
-    """The report of all shares."""
-    clock = work.clock()
-    clock.start()
+def conclude_rankings(
+    left: Left, work: Work, told: Sequence[Warning_], *, clock: Clock | None = None
+) -> Report:
+    """The report of all shares; `clock` runs since their measuring began."""
+    if clock is None:
+        clock = work.clock()
+        clock.start()
     task = RankingTask(
         left.config,
         work.useful_threads,
@@ -81,7 +85,8 @@ def _open(config: Config, work: Work) -> RankingJob:
     tables = open_tables(config, work.given)
     if work.opened is not None:
         work.opened(tables.all)
-    check_splits(tables.logs, tables.config)
+    if not work.given.is_share:  # whoever made shares has looked
+        check_splits(tables.logs, tables.config)
     return RankingJob(
         tables.config,
         work.useful_threads,

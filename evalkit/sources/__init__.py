@@ -3,7 +3,7 @@
 from evalkit.sources.extents import Extent
 from evalkit.sources.given import Ids, frame_of, is_one_ranking
 from evalkit.sources.guess import Chosen, Guessing, Order, guess_columns
-from evalkit.sources.memory import open_given
+from evalkit.sources.memory import Named, is_spark, open_given
 from evalkit.sources.paths import FORMATS
 from evalkit.sources.splits import HELD_OUT, NEVER_TRAIN, TRAIN, Splitter, flag_part, parts_of_files
 from evalkit.sources.table import Made, Table, reading, spell_guesses
@@ -39,6 +39,7 @@ __all__ = [
     "Guessing",
     "Ids",
     "Made",
+    "Named",
     "Order",
     "OwnTable",
     "Splitter",
@@ -48,6 +49,7 @@ __all__ = [
     "guess_columns",
     "guess_table",
     "is_one_ranking",
+    "is_spark",
     "open_given",
     "open_items",
     "open_labels",

@@ -1,5 +1,6 @@
 """Tables that are already in memory, or that another library would stream, as lazy frames."""
 
+from dataclasses import dataclass
 from typing import Any, cast
 
 import polars as pl
@@ -10,10 +11,26 @@ from evalkit.sources.failures import READ_FAULTS, describe, first_line
 _NAMES = "a path, Polars, pandas or Arrow data, or a DuckDB relation"
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Rows of a table that lies elsewhere, and how errors name it."""
+
+    frame: pl.DataFrame
+    at: str
+
+
 def describe_given(given: object, role: str) -> str:
     """How errors name data that has no path: `truth (polars DataFrame)`."""
+    if isinstance(given, Named):
+        return given.at
     kind = type(given)
     return f"{role} ({kind.__module__.split('.')[0].lstrip('_')} {kind.__name__})"
+
+
+def is_spark(given: object) -> bool:
+    """Whether it is a DataFrame of Spark, whose rows are elsewhere."""
+    kind = type(given)
+    return kind.__module__.startswith("pyspark.sql.") and kind.__name__ == "DataFrame"
 
 
 def open_given(given: object, role: str) -> tuple[pl.LazyFrame, int | None]:
@@ -29,9 +46,18 @@ def open_given(given: object, role: str) -> tuple[pl.LazyFrame, int | None]:
     """
     if isinstance(given, pl.LazyFrame):
         return given, None
+    if isinstance(given, Named):
+        given = given.frame
     if isinstance(given, pl.DataFrame):
         return given.lazy(), given.height
     at = describe_given(given, role)
+    if is_spark(given):
+        raise DataError(
+            "the rows of a DataFrame of Spark are not in this process",
+            code="unknown-format",
+            at=at,
+            hint="evalkit.spark.evaluate measures them where they are",
+        )
     if type(given).__name__ == "Series":
         is_pandas = type(given).__module__.startswith("pandas")
         raise DataError(

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -66,6 +66,7 @@ class Table:
         seems: the format of files whose names tell none.
         splitters: columns that may say which rows are train, valid and test.
         made: of other tables, as a baseline is.
+        used: the table's own columns that are read, and their types.
     """
 
     role: str
@@ -80,10 +81,10 @@ class Table:
     seems: str = ""
     splitters: tuple[Splitter, ...] = ()
     made: Made | None = None
+    used: Mapping[str, pl.DataType] = field(default_factory=dict, repr=False)
     _parts: tuple[File, ...] = field(default=(), repr=False)
     _kind: Kind = field(default="qrels", repr=False)
     _n_rows: int | None = field(default=None, repr=False)
-    _used: tuple[str, ...] = field(default=(), repr=False)
     _is_whole: bool = field(default=False, repr=False)  # the frame has the rows that are stored
 
     @property
@@ -150,6 +151,17 @@ class Table:
                for each in types if each in ("user", "item")):  # fmt: skip
             return []
         return read_extents(self._parts, str(names[key]), [str(each) for each in names.values()])
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether its columns stand in Parquet files, and in no names of folders."""
+        parts = self._parts
+        return bool(parts) and all(
+            part.format == "parquet"
+            and part.version is None
+            and not self.used.keys() & dict(part.partitions)
+            for part in parts
+        )
 
     @property
     def n_text_bytes(self) -> int | None:
@@ -306,6 +318,6 @@ def _bad_line(path: str, line: int, fault: str) -> DataError:
 
 def _read_through(part: File, table: Table) -> None:
     scan = open_files([part], table._kind)
-    names = [name for name in table._used if name in scan.names]
+    names = [name for name in table.used if name in scan.names]
     for _ in stream_batches(scan.frame(dict.fromkeys(names, "any"))):
         pass

@@ -126,7 +126,7 @@ def open_split(
     opened = _open("split", source, chosen, table.where)
     uses: dict[str, Use] = {
         **dict.fromkeys(source.names, "any"),
-        **dict.fromkeys(opened._used, "id"),
+        **dict.fromkeys(opened.used, "id"),
     }
     whole = source.frame(uses).select(source.names)
     if table.where is not None:
@@ -413,7 +413,7 @@ def _open(
         _parts=source.files,
         _kind=source.scan.kind if source.scan is not None else "qrels",
         _n_rows=source.n_rows,
-        _used=tuple(plan.uses),
+        used={name: schema[name] for name in plan.uses},
         _is_whole=plan.where is None,
         splitters=_splitters(source, plan),
     )

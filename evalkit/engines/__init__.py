@@ -1,0 +1,5 @@
+"""Engines that a config is measured on, when it is not this process: Apache Spark."""
+
+from evalkit.engines._spark import run_on_spark
+
+__all__ = ["run_on_spark"]

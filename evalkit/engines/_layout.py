@@ -1,0 +1,128 @@
+"""Rows of several tables as rows of one, so that one shuffle brings all rows of a user together.
+
+Columns of one type share a slot: `bigint_0` holds the users of the truth in its rows, and those of
+the rankings in theirs. The column `part` says whose row it is.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from evalkit.planning.tables import Given, Tables
+from evalkit.segments import SegmentTable
+from evalkit.sources import Named, Table
+
+PART = "part"
+
+
+class Place(NamedTuple):
+    """What of `Given` a table stands for: one of it, or those of these numbers or names."""
+
+    section: str
+    keys: tuple[int | str, ...] = ()
+
+    def of(self, given: Given) -> Any:
+        """What is given there."""
+        held = getattr(given, self.section)
+        return (held[self.keys[0]] if held else None) if self.keys else held
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One table that is read.
+
+    Args:
+        table: as it was opened.
+        used: its columns that are read, and their types.
+        is_whole: every share takes all of it, as a table of items.
+    """
+
+    place: Place
+    table: Table
+    used: Mapping[str, pl.DataType]
+    is_whole: bool = False
+
+
+def parts_of(tables: Tables) -> list[Part]:
+    """The tables whose rows are read, each once."""
+    beside = [each for each in (tables.weight, tables.cluster) if each is not None]
+    sources = [*tables.segments, *beside]
+    own = [each.table for each in sources if _is_own(each) and each.table is not None]
+    parts = [Part(Place("truth"), tables.truth, _together([tables.truth, *own]))]
+    if tables.config.log is not None:
+        (_, shown), *_ = tables.rankings
+        parts = [Part(Place("truth"), tables.truth, _together([tables.truth, shown, *own]))]
+    else:
+        parts += [
+            Part(Place("rankings", (number,)), table, table.used)
+            for number, (_, table) in enumerate(tables.rankings)
+        ]
+    if tables.train is not None:
+        parts.append(Part(Place("train"), tables.train, tables.train.used))
+    for each in tables.segments:
+        if each.table is not None and not _is_own(each):
+            place = Place("segments", each.names)
+            parts.append(Part(place, each.table, each.table.used, each.of_items))
+    for each in beside:
+        if each.table is not None and not _is_own(each):
+            parts.append(Part(Place("weight"), each.table, each.table.used))
+    return parts
+
+
+def _is_own(source: SegmentTable) -> bool:
+    """Whether its values stand in the truth."""
+    return source.table is not None and source.table.role == "truth"
+
+
+def _together(tables: Sequence[Table]) -> dict[str, pl.DataType]:
+    return {name: dtype for table in tables for name, dtype in table.used.items()}
+
+
+class Kept(NamedTuple):
+    """One table among the rows of all.
+
+    Args:
+        columns: its column -> the slot that holds it, and its type.
+        at: how errors name it.
+        whole: its rows, where every share takes them all.
+    """
+
+    place: Place
+    columns: dict[str, tuple[str, pl.DataType]]
+    at: str
+    whole: pl.DataFrame | None = None
+
+
+def assign_slots(names: Sequence[str], types: Mapping[str, str]) -> dict[str, str]:
+    """A slot for each column of a table: the next one of its type."""
+    n_taken: Counter[str] = Counter()
+    slots = {}
+    for name in names:
+        kind = types[name]
+        slots[name] = f"{kind}_{n_taken[kind]}"
+        n_taken[kind] += 1
+    return slots
+
+
+def given_of(kept: Sequence[Kept], rows: pl.DataFrame | None) -> Given:
+    """The tables again, of the rows that hold all of them; None: they have no rows."""
+    found: dict[str, Any] = {"rankings": [], "segments": {}}
+    for number, each in enumerate(kept):
+        if each.whole is not None:
+            frame = each.whole
+        elif rows is None:
+            frame = pl.DataFrame(schema={name: dtype for name, (_, dtype) in each.columns.items()})
+        else:
+            casts = [pl.col(s).cast(dtype).alias(name) for name, (s, dtype) in each.columns.items()]
+            frame = rows.filter(pl.col(PART) == number).select(casts)
+        named = Named(frame, each.at)
+        if each.place.section == "rankings":
+            found["rankings"].append(named)
+        elif each.place.section == "segments":
+            found["segments"] |= dict.fromkeys(each.place.keys, named)
+        else:
+            found[each.place.section] = named
+    return Given(**found, is_share=True)

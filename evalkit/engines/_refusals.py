@@ -1,0 +1,99 @@
+"""What does not work on Spark: refused by name, all of it at once, before a job starts."""
+
+from collections.abc import Iterator
+
+from evalkit.config import Config
+from evalkit.engines._layout import Part
+from evalkit.errors import EvalkitError, RequestError, raise_all
+from evalkit.metrics import needs_of
+from evalkit.planning.tables import Tables
+from evalkit.planning.work import Work
+from evalkit.values.gather import rules_of
+
+HERE = 'leave it out, or measure in this process: kind = "local" under [engine]'
+
+
+def check_request(config: Config, work: Work) -> None:
+    """Refuse what can be seen before a table is opened.
+
+    Raises:
+        RequestError: all that does not work on Spark [not-on-spark].
+    """
+    raise_all([_refusal(what, at) for what, at in _of_request(config, work)])
+
+
+def check_tables(tables: Tables, parts: list[Part]) -> None:
+    """Refuse what hangs on how tables are written.
+
+    Raises:
+        RequestError: all that does not work on Spark [not-on-spark].
+    """
+    raise_all([_refusal(what, at) for what, at in _of_tables(tables, parts)])
+
+
+def _refusal(what: str, at: str) -> EvalkitError:
+    return RequestError(f"{what}, which Spark cannot do", code="not-on-spark", at=at, hint=HERE)
+
+
+def _of_request(config: Config, work: Work) -> Iterator[tuple[str, str]]:
+    if config.kind != "rankings":
+        yield f"{config.kind} are measured", config.at(config.kind)
+        return
+    if config.engine.master and config.engine.remote:
+        yield "master and remote are both named", config.at("engine", "remote")
+    if config.is_truthless:
+        yield "lists are looked at without right answers", config.at("rankings")
+    for section in ("items", "users"):
+        if getattr(config, section) is not None:
+            yield f"[{section}] is read", config.at(section)
+    for place, table in enumerate(config.rankings):
+        if table.builtin is not None:
+            yield "a baseline is made of all of train", config.at("rankings", place, "builtin")
+        if table.earlier:
+            yield "lists are held against earlier ones", config.at("rankings", place, "earlier")
+    if config.metrics.files:
+        yield "metrics stand in files of Python", config.at("metrics", "files")
+    if config.metrics.reference is not None:
+        yield "lists are held against others", config.at("metrics", "reference")
+    for request in config.requests:
+        if request.metric.lists is not None or "train" in needs_of(request):
+            yield f"{request.label} looks at the lists of all users", config.at("metrics", "names")
+    for name, rule in config.segments.named.items():
+        if rule.quantiles is not None and rule.item is None:
+            yield "quantiles are those of all users", config.at("segments", name, "quantiles")
+    if config.policies.truth_duplicates == "last":
+        what = "the last row of a pair of the truth stays"
+        yield what, config.at("policies", "truth_duplicates")
+    if work.keep_users or work.per_user_folder is not None:
+        yield "values of users are kept", config.at("output", "per_user")
+    if work.memory_limit is not None:
+        yield "a limit of memory is given", "--memory-limit"
+
+
+def _of_tables(tables: Tables, parts: list[Part]) -> Iterator[tuple[str, str]]:
+    config = tables.config
+    for part in parts:
+        table, name = part.table, part.table.role
+        if table.files and not table.is_parquet:
+            yield (
+                f"{name} is read of other files than Parquet, or of the names of folders",
+                table.at,
+            )
+        for column, dtype in part.used.items():
+            if "time_unit='ns'" in str(dtype):
+                yield f"{name} has nanoseconds in {column}", table.at
+        if not part.is_whole and not {*table.user_names} <= {*part.used}:
+            yield f"the users of {name} are made by SQL", table.at
+    for _, table in tables.rankings:
+        schema = table.frame.collect_schema()
+        has = {"has_rank": "rank" in schema, "has_score": "score" in schema}
+        if "model" in schema:
+            yield "a column names the models", table.at
+        if not table.is_list and not any(has.values()):
+            yield f"{table.role} are in the order of their rows", table.at
+        for request in config.requests:
+            rules = rules_of(request, config.policies, **has)
+            if rules.ties == "input" or rules.ties.startswith("numba"):
+                yield f'ties = "{rules.ties}" looks at the order of rows', table.at
+            if rules.duplicates in ("first", "last"):
+                yield f'duplicates = "{rules.duplicates}" looks at the order of rows', table.at

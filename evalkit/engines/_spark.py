@@ -1,0 +1,321 @@
+"""A config measured on Apache Spark: one shuffle by user, one partial a partition, one report."""
+
+import os
+import pickle
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial, reduce
+from math import ceil, isqrt
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import polars as pl
+
+from evalkit.config import Config, EngineSection
+from evalkit.engines._layout import PART, Kept, Part, assign_slots, parts_of
+from evalkit.engines._refusals import check_request, check_tables
+from evalkit.engines._task import ROW, Task, measure_rows, merge_rows
+from evalkit.errors import (
+    DataError,
+    EvalkitError,
+    MachineError,
+    RequestError,
+    install_hint,
+)
+from evalkit.partials import open_partials
+from evalkit.planning.leakage import check_splits
+from evalkit.planning.tables import Given, Tables, open_tables, plan_ids_of
+from evalkit.planning.work import Left, Work
+from evalkit.rankings import RankingSums, conclude_rankings, inputs_of
+from evalkit.report import Report
+from evalkit.sources import Named, is_spark
+
+ROWS_OF_PARTITION = 1_500_000
+PARTITIONS_OF_CORE = 3
+MOST_COLLECTED = 64  # partials that the driver merges by itself
+MOST_WHOLE = 5_000_000  # rows of a table that every share takes whole
+OF_SESSION = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+OF_ENGINE = {"master", "remote", "options"}
+ON_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+
+
+def run_on_spark(config: Config, work: Work) -> Report:
+    """The report of a config, with the same bytes as in one process but for its inputs and times.
+
+    Args:
+        work: `given` may hold DataFrames of Spark; what is not given is read from Parquet files.
+    Raises:
+        RequestError: it is wrong, or Spark cannot do it [not-on-spark].
+        DataError: the data is wrong, as in one process.
+        MachineError: Spark is not here [no-spark], or ended a job [spark-failed].
+    """
+    check_request(config, work)
+    clock = work.clock()
+    clock.start()
+    tables = open_tables(config, _stand_ins(work.given))
+    if work.opened is not None:
+        work.opened(tables.all)
+    check_splits(tables.logs, tables.config)
+    parts = parts_of(tables)
+    check_tables(tables, parts)
+    with _session(config.engine, work.given) as session, TemporaryDirectory() as folder:
+        task, rows, n_partitions = _plan(session, tables, parts, work)
+        own = task.measure(n_partitions + 1, None)  # nobody's: what the others must agree with
+        own.write(Path(folder, "driver"))
+        for number, content in enumerate(_measured(rows, task, n_partitions)):
+            Path(folder, str(number)).write_bytes(content)
+        sums = _merged(Path(folder))
+    left = Left(tables.config, own.header.ids, inputs_of(tables), sums, work.keep_parts)
+    return conclude_rankings(left, work, (), clock=clock)
+
+
+def _stand_ins(given: Given) -> Given:
+    """What is given with frames of no rows for DataFrames of Spark."""
+
+    def stand_in(table: Any, role: str) -> Any:
+        if table is None:
+            return None
+        if not is_spark(table):
+            raise RequestError(
+                f"{role} is in the memory of this process, and Spark reads elsewhere",
+                code="not-on-spark",
+                at=role,
+                hint="give a DataFrame of Spark, or the path of Parquet files",
+            )
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        empty = pl.from_arrow(to_arrow_schema(table.schema).empty_table())
+        assert isinstance(empty, pl.DataFrame)
+        return Named(empty, f"{role} (pyspark DataFrame)")
+
+    return replace(
+        given,
+        truth=stand_in(given.truth, "truth"),
+        rankings=[stand_in(each, "rankings") for each in given.rankings],
+        train=stand_in(given.train, "train"),
+        segments={name: stand_in(each, "segments") for name, each in given.segments.items()},
+        weight=stand_in(given.weight, "weight"),
+    )
+
+
+# ---------------------------------------------------------------- the session
+
+
+@contextmanager
+def _session(engine: EngineSection, given: Given) -> Iterator[Any]:
+    """The session of the given DataFrames, the one that runs, or one that ends with this."""
+    try:
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError as error:
+        raise RequestError(
+            f"Spark is not installed here: {error}",
+            code="no-spark",
+            at="[engine]",
+            hint=install_hint("spark"),
+        ) from error
+    tables = [given.truth, given.train, given.weight, *given.rankings, *given.segments.values()]
+    (running, *_) = [*(each.sparkSession for each in tables if each is not None), None]  # type: ignore[attr-defined]
+    running = running or SparkSession.getActiveSession()
+    session = running
+    try:
+        session = session or new_session(SparkSession, **engine.model_dump(include=OF_ENGINE))
+        yield session
+    except PySparkException as error:
+        raise _failed(str(error)) from error
+    finally:
+        if session is not None and running is None:
+            session.stop()
+
+
+def new_session(
+    kind: Any,
+    master: str | None = None,
+    remote: str | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Any:
+    """A session as `[engine]` asks for it; `kind` is pyspark's class."""
+    chosen = dict(OF_SESSION)
+    builder = kind.builder.appName("evalkit")
+    if remote is not None:
+        builder = builder.remote(remote)
+        chosen = {name: each for name, each in chosen.items() if name.startswith("spark.sql.")}
+    elif master is not None:
+        builder = builder.master(master)
+        if master.startswith("local"):
+            chosen |= ON_LOOPBACK
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    for name, value in (chosen | dict(options or {})).items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except RuntimeError as error:
+        raise _failed(str(error)) from error
+
+
+def _failed(told: str) -> EvalkitError:
+    """Why Spark ended a job."""
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    if "No module named 'evalkit'" in told:
+        hint = "install this version of evalkit on every node, or send it: --archives env.tar.gz"
+        return MachineError("executors have no evalkit", code="spark-failed", hint=hint)
+    causes = [line for line in lines if "Error" in line or "Exception" in line] or lines
+    return MachineError(
+        f"Spark ended the job: {causes[0] if causes else 'no cause is told'}"[:500],
+        code="spark-failed",
+        at="[engine]",
+        hint="the driver's log has the whole cause; where memory ran out, raise partitions",
+    )
+
+
+# ---------------------------------------------------------------- the job
+
+
+def _plan(session: Any, tables: Tables, parts: Sequence[Part], work: Work) -> tuple[Task, Any, int]:
+    """The task of each share, the rows of all tables by share, and how many shares there are."""
+    frames = [each.place.of(work.given) for each in parts]
+    frames = [
+        session.read.parquet(*part.table.files) if frame is None else frame
+        for part, frame in zip(parts, frames, strict=True)
+    ]
+    frames = [
+        frame.select([_column(name) for name in part.used])
+        for part, frame in zip(parts, frames, strict=True)
+    ]
+    n_partitions = tables.config.engine.partitions or _count_partitions(session, parts, frames)
+    kept, chosen, keys = [], [], []
+    for number, (part, frame) in enumerate(zip(parts, frames, strict=True)):
+        types = {each.name: each.dataType.simpleString() for each in frame.schema.fields}
+        slots = assign_slots([*part.used], types)
+        columns = {name: (slots[name], dtype) for name, dtype in part.used.items()}
+        whole = _whole(part, frame) if part.is_whole else None
+        kept.append(Kept(part.place, columns, part.table.at, whole))
+        if whole is None:
+            chosen.append(_tagged(number, frame, slots))
+            keys.append((number, [slots[name] for name in part.table.user_names]))
+    rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), chosen)
+    rows = rows.repartition(n_partitions, *_keys(keys, tables))
+    settled = tables.config.model_copy(update={"engine": EngineSection()})
+    task = Task(settled, tuple(kept), n_partitions + 1, work.sample, work.keep_parts)
+    return task, rows, n_partitions
+
+
+def _column(name: str) -> Any:
+    from pyspark.sql.functions import col
+
+    return col("`" + name.replace("`", "``") + "`")
+
+
+def _tagged(number: int, frame: Any, slots: dict[str, str]) -> Any:
+    from pyspark.sql.functions import lit
+
+    named = [_column(name).alias(slot) for name, slot in slots.items()]
+    return frame.select(lit(number).cast("int").alias(PART), *named)
+
+
+def _keys(keys: Sequence[tuple[int, list[str]]], tables: Tables) -> list[Any]:
+    """The users of all tables as columns of one type each, so that equal ones come together."""
+    from pyspark.sql.functions import coalesce, when
+
+    users, _ = plan_ids_of(tables, 1)
+    found = []
+    for place, dtype in enumerate(users.dtypes):
+        slots: dict[str, list[int]] = {}
+        for number, names in keys:
+            slots.setdefault(names[place], []).append(number)
+        if len(slots) == 1:
+            found.append(_column(next(iter(slots))))
+            continue
+        kind = _type_of_keys(dtype)
+        parts = [
+            when(_column(PART).isin(numbers), _column(slot).cast(kind))
+            for slot, numbers in slots.items()
+        ]
+        found.append(coalesce(*parts))
+    return found
+
+
+def _type_of_keys(dtype: pl.DataType) -> str:
+    """A type of Spark that holds ids of all tables."""
+    if isinstance(dtype, pl.Datetime):
+        return "timestamp_ntz" if dtype.time_zone is None else "timestamp"
+    if dtype in (pl.UInt64, pl.Int128):
+        return "decimal(38,0)"
+    return {pl.Int64: "bigint", pl.Date: "date", pl.Binary: "binary"}.get(type(dtype), "string")
+
+
+def _whole(part: Part, frame: Any) -> pl.DataFrame:
+    """A table that every share takes whole.
+
+    Raises:
+        RequestError: it has too many rows [not-on-spark].
+    """
+    rows = pl.from_arrow(frame.limit(MOST_WHOLE + 1).toArrow())
+    assert isinstance(rows, pl.DataFrame)
+    if rows.height > MOST_WHOLE:
+        raise RequestError(
+            f"{part.table.role} has more than {MOST_WHOLE:,} rows, and every share needs all",
+            code="not-on-spark",
+            at=part.table.at,
+            hint='give it fewer items, or measure in this process: kind = "local" under [engine]',
+        )
+    return rows.select([pl.col(name).cast(dtype) for name, dtype in part.used.items()])
+
+
+def _count_partitions(session: Any, parts: Sequence[Part], frames: Sequence[Any]) -> int:
+    counted = [
+        (part.table.n_rows_hint() if part.table.files else None) or frame.count()
+        for part, frame in zip(parts, frames, strict=True)
+        if not part.is_whole
+    ]
+    return max(ceil(sum(counted) / ROWS_OF_PARTITION), PARTITIONS_OF_CORE * _cores(session), 1)
+
+
+def _cores(session: Any) -> int:
+    try:
+        return int(session.sparkContext.defaultParallelism)
+    except Exception:  # Spark Connect shows no context
+        return int(session.conf.get("spark.default.parallelism", "4"))
+
+
+def _measured(rows: Any, task: Task, n_partitions: int) -> list[bytes]:
+    """The partials of all shares; of very many, those of several together.
+
+    Raises:
+        EvalkitError: what a share ended with; of several the first.
+    """
+    from pyspark.sql.functions import lit, pmod
+
+    found = rows.mapInArrow(partial(measure_rows, pickle.dumps(task)), ROW)
+    if n_partitions > MOST_COLLECTED:
+        few = isqrt(n_partitions)
+        found = found.repartition(few, pmod(PART, lit(few))).mapInArrow(merge_rows, ROW)
+    collected = found.collect()
+    errors = [pickle.loads(bytes(row.partial)) for row in collected if row.is_error]  # noqa: S301
+    if errors:
+        raise min(errors, key=str)
+    return [bytes(row.partial) for row in collected]
+
+
+def _merged(folder: Path) -> RankingSums:
+    """The sums of all shares.
+
+    Raises:
+        MachineError: executors have another evalkit, or a share is missing [spark-failed].
+    """
+    try:
+        return open_partials(sorted(folder.iterdir())).merged(RankingSums).body
+    except DataError as error:
+        raise MachineError(
+            f"executors and driver do not agree: {error.message}",
+            code="spark-failed",
+            at="[engine]",
+            hint="install the same versions of evalkit and its libraries on every node",
+        ) from error

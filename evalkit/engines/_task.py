@@ -1,0 +1,146 @@
+"""What an executor does with its partition: evalkit's own measuring, and one row that comes of it.
+
+Loaded before the environment of the process is set: it imports nothing heavy.
+"""
+
+import os
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+
+    from evalkit.config import Config
+    from evalkit.engines._layout import Kept
+    from evalkit.partials import Partial
+    from evalkit.rankings import RankingSums
+
+THREADS = (
+    *("POLARS_MAX_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "ARROW_NUM_THREADS"),
+    "OPENBLAS_NUM_THREADS",
+)
+ROW = "part int, is_error boolean, partial binary"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is done with each share of the users, as it goes to the executors.
+
+    Args:
+        config: with the columns that are read.
+        kept: how the tables lie among the rows.
+        n_shares: of the users; the last one has none, and is the driver's.
+        sample, keep_parts: as `planning.work.Work` takes them.
+    """
+
+    config: "Config"
+    kept: "tuple[Kept, ...]"
+    n_shares: int
+    sample: float | None
+    keep_parts: bool
+
+    def measure(self, number: int, rows: "pl.DataFrame | None") -> "Partial[RankingSums]":
+        """What a share leaves behind.
+
+        Args:
+            number: which, from 1.
+            rows: of all tables; None where there is none.
+        """
+        from evalkit.config import speaking
+        from evalkit.engines._layout import given_of
+        from evalkit.partials import Header, Partial
+        from evalkit.planning.work import Work
+        from evalkit.rankings import measure_rankings
+
+        work = Work(
+            given_of(self.kept, rows),
+            threads=1,
+            sample=self.sample,
+            keep_parts=self.keep_parts,
+            share=(number, self.n_shares),
+        )
+        with speaking(self.config.door):
+            left = measure_rankings(self.config, work)
+        header = Header.of(left, work)
+        known = header.versions | {"logarithms and powers": _digest_of_values()}
+        return Partial(replace(header, versions=known), left.sums)
+
+
+def _digest_of_values() -> str:
+    """Tells libraries of mathematics apart that round otherwise: metrics rest on them."""
+    import hashlib
+    import math
+
+    import numpy as np
+
+    ranks = np.arange(1.0, 2000.0)
+    found = [np.log2(ranks), np.log(ranks), np.exp(-ranks / 100), 0.8**ranks, np.sqrt(ranks)]
+    found += [np.array([math.log2(x), 0.8 ** (x - 1), math.exp(x / 100)]) for x in ranks.tolist()]
+    return hashlib.sha256(np.concatenate(found).tobytes()).hexdigest()[:16]
+
+
+def measure_rows(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    """One row: the partial of a partition, or the error that ends it, which is no fault of Spark.
+
+    Args:
+        packed: a `Task`.
+        batches: the rows of a partition.
+    """
+    for name in THREADS:  # as many processes as cores measure side by side
+        os.environ[name] = "1"
+    import polars as pl
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    from evalkit.errors import EvalkitError
+
+    context = TaskContext.get()
+    assert context is not None
+    number, held = context.partitionId(), list(batches)
+    rows = pl.from_arrow(pa.Table.from_batches(held)) if held else None
+    del held
+    assert rows is None or isinstance(rows, pl.DataFrame)
+    task: Task = pickle.loads(packed)  # noqa: S301  # from our own driver
+    try:
+        content = task.measure(number + 1, rows).to_bytes()
+        is_error = False
+    except EvalkitError as error:
+        content, is_error = pickle.dumps(error), True
+    yield _row(number, is_error, content)
+
+
+def merge_rows(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    """The partials of several partitions as one; an error stands for all."""
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    from evalkit.partials import open_partials
+    from evalkit.rankings import RankingSums
+
+    rows: list[dict[str, Any]] = [row for batch in batches for row in batch.to_pylist()]
+    rows.sort(key=lambda row: (not row["is_error"], row["part"]))
+    if len(rows) < 2 or rows[0]["is_error"]:
+        for row in rows[:1]:
+            yield _row(**row)
+        return
+    with TemporaryDirectory() as folder:
+        paths = [Path(folder, str(row["part"])) for row in rows]
+        for path, row in zip(paths, rows, strict=True):
+            path.write_bytes(row["partial"])
+        whole = open_partials(paths, allow_missing=True).merged(RankingSums)
+    yield _row(rows[0]["part"], False, whole.to_bytes())
+
+
+def _row(part: int, is_error: bool, partial: bytes) -> "pa.RecordBatch":
+    import pyarrow as pa
+
+    return pa.record_batch(
+        {
+            "part": pa.array([part], pa.int32()),
+            "is_error": pa.array([is_error], pa.bool_()),
+            "partial": pa.array([partial], pa.binary()),
+        }
+    )
