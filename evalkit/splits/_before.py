@@ -97,6 +97,10 @@ def _keep_core(feed: Feed, rule: SplitSection, core: Core, counted: Mask | None,
                 is_changed = True
                 gone = [one | other for one, other in zip(gone, small, strict=True)]
                 counts = count()
+    if in_memory is not None and room.limit is None:
+        feed.remember(in_memory)
+    if not any(map(np.any, gone)):
+        return n_rounds
     kept = [
         rows.spread(~(gone[0][rows.users] | gone[1][rows.items]))
         for rows in in_memory or feed.batches()

@@ -1,5 +1,6 @@
 """Codes 0, 1, 2, ... of ids of any type, and why a log may have to be read again."""
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -7,8 +8,10 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.ids import IdPlan, Keys, as_keys
+from evalkit.splits._filters import Rows
 from evalkit.splits._kernels import find_codes, look_codes, refill
 
+Codes = npt.NDArray[np.int32]
 _MOST_DIRECT = 1 << 24  # ids that are their own place in a list
 
 
@@ -90,3 +93,16 @@ def _grown(values: Keys, size: int) -> Keys:
     grown = np.zeros(size, dtype=np.uint64)
     grown[: values.size] = values
     return grown
+
+
+def codes_between(coded: list[Rows], begin: int, n_rows: int) -> tuple[Codes, Codes]:
+    """Codes of users and items of neighbouring rows, of neighbouring batches of all rows."""
+    at = bisect_right(coded, begin, key=lambda rows: rows.begin) - 1
+    users, items = [], []
+    while n_rows > 0:
+        rows = coded[at]
+        here = slice(begin - rows.begin, begin - rows.begin + n_rows)
+        users.append(rows.users[here])
+        items.append(rows.items[here])
+        begin, n_rows, at = begin + users[-1].size, n_rows - users[-1].size, at + 1
+    return np.concatenate(users), np.concatenate(items)

@@ -105,6 +105,9 @@ class Rows:
         """All rows, as they are in memory."""
         return self
 
+    def remember(self, coded: list["Rows"]) -> None:
+        """All rows are here."""
+
     @property
     def n_rows(self) -> int:
         """All rows of the log, with those that were left out."""

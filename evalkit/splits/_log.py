@@ -13,7 +13,7 @@ from evalkit.config import SplitSection
 from evalkit.errors import BusyError, DataError, warn
 from evalkit.ids import as_array, plan_ids
 from evalkit.sources import Extent, Table, reading
-from evalkit.splits._codes import Coder, FootersDifferError
+from evalkit.splits._codes import Coder, FootersDifferError, codes_between
 from evalkit.splits._feed import ALL
 from evalkit.splits._filters import COLUMNS, Mask, Rows
 from evalkit.splits.content import row_hashes
@@ -107,6 +107,7 @@ class LogFeed:
     _told: list[Extent] = field(default_factory=list)  # times of row groups, by footers
     _early: int = 0  # rows at the beginning that are told to be before a moment
     _moment: int = 0
+    _coded: list[Rows] = field(default_factory=list)  # codes of all rows, where they are kept
 
     @classmethod
     def of(cls, log: Log, rule: SplitSection, seed: int) -> "LogFeed":
@@ -188,7 +189,9 @@ class LogFeed:
     def columns(self) -> list[pl.Expr]:
         """What `number` reads."""
         schema, rule = self.log.schema, self.rule
-        ids = [*self.of_users.expressions("user"), *self.of_items.expressions("item")]
+        ids = []
+        if not self._coded:
+            ids = [*self.of_users.expressions("user"), *self.of_items.expressions("item")]
         extra = [pl.col("time")] if "time" in schema else []
         if rule.threshold is not None or rule.dedupe == "max":
             extra.append(pl.col("relevance"))
@@ -315,7 +318,9 @@ class LogFeed:
         if self.rule.ties == "item":
             ranks = _ranks(kept["item"])
         users_of = items_of = np.zeros(0 if is_coded else kept.height, dtype=np.int32)
-        if is_coded:
+        if is_coded and self._coded:
+            users_of, items_of = codes_between(self._coded, begin, batch.height)
+        elif is_coded:
             users_of = self.of_users.encode(kept, "user")
             items_of = self.of_items.encode(kept, "item")
         rows = Rows(
@@ -362,12 +367,18 @@ class LogFeed:
     def leave(self, kept: Mask, reason: str) -> None:
         """Look at these rows of the log alone from now on."""
         n_left = self.n_kept - int(np.count_nonzero(kept))
-        if n_left:
-            self.dropped[reason] = n_left
+        if not n_left:
+            return
+        self.dropped[reason] = n_left
         self.kept = kept
         self.n_kept -= n_left
         self.first, self.last = np.iinfo(np.int64).max, np.iinfo(np.int64).min
         self._is_cut = True  # times are looked at again
+
+    def remember(self, coded: list[Rows]) -> None:
+        """Keep codes of all rows, so that ids are not read again; none is kept where rows left."""
+        if self.kept is None and not self.dropped and "time" in self.log.schema:
+            self._coded = coded
 
 
 def refuse_changed(log: Log) -> NoReturn:
