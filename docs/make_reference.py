@@ -42,9 +42,11 @@ NAMES_IN_JSON = {"estimates": "metrics"}
 NOT_IN_JSON = ("shown", "config", "per_user_values", "parts")
 KEYS = "key|meaning|takes|default"
 FILES = {
-    "report.json": "every number with its interval, its users and its conventions; the same bytes "
-    "for the same numbers",
-    "metrics.parquet": "the numbers, a row each",
+    "report.json": "every number with its interval, its users and its conventions, and what was "
+    "found; segments where `metrics.parquet` is not written, or `segments_in_json` asks for them; "
+    "the same bytes for the same numbers",
+    "metrics.parquet": "the numbers, a row each, segments too",
+    "comparisons.parquet": "the comparisons, if there are any, a row each, segments too",
     "metrics.csv": "the same, safe in a spreadsheet",
     "report.md": "for a pull request or a chat",
     "report.html": "the page: one file, no network",
@@ -338,7 +340,7 @@ def code_lines() -> Iterator[str]:
 def file_lines() -> Iterator[str]:
     yield "# Files and columns"
     yield "A run is one folder, `runs/RUN_ID/`, written whole or not at all."
-    made_by = {file_of(name): name for name in FORMS}
+    made_by = {file_of(name): name for name in FORMS} | {"comparisons.parquet": "parquet"}
     yield table(
         "file|written where `formats` has|holds",
         ([code(file), code(made_by.get(file, "")), text] for file, text in FILES.items()),

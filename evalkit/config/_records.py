@@ -218,6 +218,9 @@ class OutputSection(Record):
         tuple[FileForm, ...],
         BeforeValidator(tuple_of_list),
     ] = key(("json", "parquet", "markdown", "html"), "Forms of the report to write.")
+    segments_in_json: bool = key(
+        False, "Keep segments in report.json, also where Parquet holds them."
+    )
     per_user: bool = key(False, "Write every user's values too.")
     mlflow: str | None = key(None, "Experiment of MLflow that is told of the run.")
     wandb: str | None = key(

@@ -100,6 +100,7 @@ class Job:
                     ),
                     self.folder,
                     formats=self.config.output.formats,
+                    segments_in_json=self.config.output.segments_in_json,
                     config=report.config or self.config.dump(),
                     job=job,
                 )

@@ -15,7 +15,7 @@ TRACKERS = {  # key under [output] and library -> what is said where it does not
     "MLflow wants MLFLOW_ALLOW_FILE_STORE=true",
     "wandb": "WANDB_API_KEY names the account; WANDB_MODE=offline keeps runs in WANDB_DIR",
 }
-FILES = ("report.html", "report.json", "report.md")
+FILES = ("comparisons.parquet", "metrics.parquet", "report.html", "report.json", "report.md")
 MOST_LETTERS = 250  # of a name
 _OTHER = re.compile(r"[^A-Za-z0-9_\-. /]")
 

@@ -33,10 +33,15 @@ class Records(tuple[Record, ...]):
         """A Polars frame: one row a record, columns named as its fields."""
         import polars as pl
 
+        from evalkit.report.record import readable
+
+        def plain(value: object) -> object:
+            return readable(value) if isinstance(value, str) else value
+
         types = {"str": pl.String, "float": pl.Float64, "int": pl.Int64}
         columns = fields(self._kind)
         schema = {each.name: types[str(each.type).partition(" ")[0]] for each in columns}
-        rows = {each.name: [getattr(one, each.name) for one in self] for each in columns}
+        rows = {each.name: [plain(getattr(one, each.name)) for one in self] for each in columns}
         return pl.DataFrame(rows, schema=schema)
 
     def __getitem__(self, key: Any) -> Any:

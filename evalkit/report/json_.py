@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from types import MappingProxyType, NoneType
@@ -36,7 +36,7 @@ from evalkit.report.entries import (
     TruthCounts,
     Warning_,
 )
-from evalkit.report.record import SCHEMA_VERSION, Report
+from evalkit.report.record import SCHEMA_VERSION, WITHOUT_SEGMENTS, Report
 
 # Half characters (names of files that are no UTF-8) and what a terminal or an editor would obey.
 _UNPRINTABLE = re.compile(
@@ -183,11 +183,18 @@ def _records(
     return "[\n" + ",\n".join(lines) + "\n  ]"
 
 
-def parse_report(text: str | bytes, *, at: str, metrics: Collection[str] | None = None) -> Report:
+def parse_report(
+    text: str | bytes,
+    *,
+    at: str,
+    metrics: Collection[str] | None = None,
+    rows_beside: Callable[[str], list[Any]] | None = None,
+) -> Report:
     """The report that `text` holds.
 
     Args:
         metrics: read numbers of these alone, and neither comparisons nor what is drawn.
+        rows_beside: all rows of `metrics` or `comparisons`, where the text leaves segments out.
     Raises:
         DataError: no report [report-unreadable], or a later schema [report-schema].
     """
@@ -200,13 +207,10 @@ def parse_report(text: str | bytes, *, at: str, metrics: Collection[str] | None 
             rows = read_list(document["metrics"])
             document["metrics"] = [each for each in rows if each["metric"] in metrics]
         version = document["schema_version"]
-        if version != SCHEMA_VERSION:
-            raise DataError(
-                f"the report has schema_version {version!r}, this evalkit reads {SCHEMA_VERSION}",
-                code="report-schema",
-                at=at,
-                hint="read it with the evalkit that wrote it, or a later one",
-            )
+        if version == WITHOUT_SEGMENTS and rows_beside is not None:
+            _put_back(document, rows_beside, ("metrics",) if metrics is not None else _SEGMENTED)
+        elif version != SCHEMA_VERSION:
+            raise _unknown_schema(version, at)
         return _read(document, tuple(_LISTS) if metrics is None else _FEW)
     except EvalkitError:
         raise
@@ -218,6 +222,31 @@ def parse_report(text: str | bytes, *, at: str, metrics: Collection[str] | None 
             at=at,
             hint="evalkit verify RUN compares every file with its checksum",
         ) from error
+
+
+def _unknown_schema(version: object, at: str) -> DataError:
+    if version == WITHOUT_SEGMENTS:
+        said = "this report.json leaves segments to metrics.parquet and comparisons.parquet"
+        hint = "read the run: evalkit.load(RUN), or evalkit report RUN --format json"
+    else:
+        known = f"{SCHEMA_VERSION} and {WITHOUT_SEGMENTS}"
+        said = f"the report has schema_version {version!r}, this evalkit reads {known}"
+        hint = "read it with the evalkit that wrote it, or a later one"
+    return DataError(said, code="report-schema", at=at, hint=hint)
+
+
+_SEGMENTED = ("metrics", "comparisons")
+
+
+def _put_back(
+    document: dict[str, Any], rows_beside: Callable[[str], list[Any]], names: Sequence[str]
+) -> None:
+    """Give a document without segments all rows; those of all users must be the same there."""
+    for name in names:
+        rows = rows_beside(name)
+        if [each for each in rows if each["segmentation"] is None] != document[name]:
+            raise ValueError(f"{name} of all users are others in {name}.parquet")
+        document[name] = rows
 
 
 def _with_few(text: str, metrics: Collection[str]) -> str:

@@ -1,11 +1,17 @@
-"""metrics.parquet: one row for each number, columns named as in report.json."""
+"""metrics.parquet and comparisons.parquet: a row each, columns named as in report.json."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from functools import cache
+from io import BytesIO
 from operator import attrgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from evalkit.report.by_hints import MOST_VALUES, load_json
+from evalkit.report.entries import Comparison
+from evalkit.report.frames import Records
 from evalkit.report.json_ import dump_column, shown_labels
 from evalkit.report.record import Report, finite, readable
 
@@ -58,6 +64,50 @@ def metrics_frame(report: Report) -> pl.DataFrame:
     kinds = {**dict.fromkeys(TEXT, pl.String), **dict.fromkeys(NUMBER, pl.Float64)}
     schema = {name: kinds.get(name, pl.Int64) for name in COLUMNS}
     return pl.DataFrame(tidy_columns(report), schema=schema)
+
+
+def comparisons_frame(report: Report) -> pl.DataFrame:
+    """The rows of comparisons.parquet, written as those of metrics.parquet are."""
+    import polars as pl
+    import polars.selectors as cs
+
+    frame = Records.of(Comparison, report.comparisons).frame
+    return frame.with_columns(pl.when(cs.float().is_finite()).then(cs.float()))
+
+
+def tables_of(report: Report) -> dict[str, pl.DataFrame]:
+    """What a run's directory holds as Parquet, by the name of the file."""
+    found = {"metrics.parquet": metrics_frame(report)}
+    if report.comparisons:
+        found["comparisons.parquet"] = comparisons_frame(report)
+    return found
+
+
+def read_rows(content: bytes, metrics: Collection[str] | None = None) -> list[dict[str, object]]:
+    """The rows of such a file, which a stranger may have written, as report.json has them.
+
+    Args:
+        metrics: read rows of these alone.
+    Raises:
+        ValueError: this is no such table.
+    """
+    import polars as pl
+
+    try:
+        log = pl.scan_parquet(BytesIO(content))
+        n_rows, names = log.select(pl.len()).collect().item(), log.collect_schema().names()
+        if n_rows * len(names) > MOST_VALUES:
+            raise ValueError(f"more than {MOST_VALUES:,} values")
+        if metrics is not None:
+            log = log.filter(pl.col("metric").is_in(metrics))
+        rows = log.collect().to_dicts()
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(str(error).partition("\n")[0]) from None
+    parsed = cache(load_json)
+    for name in set(MAPPINGS).intersection(names):
+        for row in rows:
+            row[name] = parsed(row[name])
+    return rows
 
 
 def write_metrics_parquet(report: Report, target: Path | IO[bytes]) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 
 SCHEMA_VERSION = 1
+WITHOUT_SEGMENTS = 2  # the schema of a report.json whose segments stand in Parquet beside it
 _HALF = re.compile("[\ud800-\udfff]")  # bytes of a name that is no UTF-8
 
 
@@ -284,14 +286,18 @@ class Report:
         folder: str | Path,
         *,
         formats: Sequence[str] = ("json", "parquet", "markdown", "html"),
+        segments_in_json: bool = False,
     ) -> Path:
         """The new directory `folder/<run_id>`: written whole, or not at all.
 
+        Args:
+            segments_in_json: keep segments in `report.json`, also where Parquet holds them.
         Raises:
             BusyError: another process writes a run of that name [run-locked].
             MachineError: disk full, no permission [disk-full, not-writable, write-failed].
         """
-        return Path(_later("runs:publish", self, Path(folder), formats=formats))
+        how = {"formats": formats, "segments_in_json": segments_in_json}
+        return Path(_later("runs:publish", self, Path(folder), **how))
 
     def to_markdown(self) -> str:
         """The text of `report.md`."""
@@ -328,8 +334,24 @@ class Report:
         return Plot(_later("report.html:plot_of", self, label))
 
     def to_json(self) -> str:
-        """The text of `report.json`."""
+        """The text of `report.json`, all segments in it."""
         return str(_later("report.json_:render_json", self))
+
+    def without_segments(self) -> Report:
+        """What `report.json` holds where Parquet beside it holds the segments.
+
+        The report itself, if nothing would be left out, or a name is no UTF-8, as Parquet's are.
+        """
+        estimates = tuple(each for each in self.estimates if each.segmentation is None)
+        comparisons = tuple(each for each in self.comparisons if each.segmentation is None)
+        names = [*self.models, *self.labels, *self.shown.values(), *chain(*self._index.segments)]
+        n_left = len(estimates) + len(comparisons)
+        has_all = n_left == len(self.estimates) + len(self.comparisons)
+        if has_all or any(_HALF.search(each or "") for each in names):
+            return self
+        return replace(
+            self, estimates=estimates, comparisons=comparisons, schema_version=WITHOUT_SEGMENTS
+        )
 
     @classmethod
     def from_json(cls, text: str | bytes, *, at: str = "") -> Report:

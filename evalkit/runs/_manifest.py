@@ -332,9 +332,16 @@ def _read_report(
 ) -> Report:
     """The report of a run, from the very bytes that the checksum was taken of."""
     from evalkit.report.json_ import parse_report
+    from evalkit.report.parquet import read_rows
+
+    def rows_beside(name: str) -> list[dict[str, object]]:
+        file = f"{name}.parquet"
+        has_any = file in manifest.files
+        return read_rows(_content(folder, manifest, file), metrics) if has_any else []
 
     content = _content(folder, manifest, REPORT)
-    report = parse_report(content, at=str(folder / REPORT), metrics=metrics)
+    at = str(folder / REPORT)
+    report = parse_report(content, at=at, metrics=metrics, rows_beside=rows_beside)
     for key in ("run_id", "run_key", "name"):
         said, expected = getattr(report, key), getattr(manifest, key)
         if said != expected:

@@ -14,6 +14,7 @@ from evalkit.errors import MachineError, RequestError
 from evalkit.formats import FILES, TEXTS, file_of
 from evalkit.report import PerUser, Report, check_format, render
 from evalkit.report.json_ import dump_line
+from evalkit.report.parquet import tables_of
 from evalkit.report.verdict import verdict_of
 from evalkit.runs._files import (
     NEW_FILE,
@@ -49,6 +50,7 @@ def publish(
     folder: str | Path,
     *,
     formats: Sequence[str] = ("json", "parquet", "markdown", "html"),
+    segments_in_json: bool = False,
     config: Mapping[str, object] | None = None,
     per_user: PerUser | None = None,
     job: Job | None = None,
@@ -62,6 +64,7 @@ def publish(
         report: what to write; `report.json` is written whatever `formats` says.
         folder: where runs are kept; made if need be.
         formats: some of `evalkit.formats.FILES`.
+        segments_in_json: keep segments in `report.json`, also where Parquet holds them.
         config: written to the manifest; the report's own when None.
         per_user: values of users; the report's own when None. Finished files are taken in
             as they are (linked, or copied from another file system) and stay where they were.
@@ -82,14 +85,17 @@ def publish(
         )
     config = report.config if config is None else config
     per_user = report.per_user_values if per_user is None else per_user
+    is_whole = segments_in_json or "parquet" not in formats
+    in_json = report if is_whole else report.without_segments()
     if job is not None:
-        return _publish(report, job, formats, config, per_user)
+        return _publish(report, in_json, job, formats, config, per_user)
     with hold(folder, report.name) as held:
-        return _publish(report, held, formats, config, per_user)
+        return _publish(report, in_json, held, formats, config, per_user)
 
 
 def _publish(
     report: Report,
+    in_json: Report,
     job: Job,
     formats: Sequence[str],
     config: Mapping[str, object] | None,
@@ -112,7 +118,7 @@ def _publish(
             hint=f"mv {quote(str(latest))} {quote(f'{latest}.old')}",
         )
     with job.scratch(report.run_id) as parts, machine_errors(job.folder):
-        _fill(parts, report, formats, config, per_user)
+        _fill(parts, report, in_json, formats, config, per_user)
         # mkdtemp gives 0700; a finished run is as open to others as the folder it is in.
         os.chmod(parts, stat.S_IMODE(os.stat(job.folder).st_mode) & 0o755 | 0o700)
         sync_directory(parts)
@@ -146,20 +152,22 @@ def _rename(parts: Path, target: Path) -> None:
 def _fill(
     parts: Path,
     report: Report,
+    in_json: Report,
     formats: Sequence[str],
     config: Mapping[str, object] | None,
     per_user: PerUser | None,
 ) -> None:
     """Write every file into `parts`, the manifest last, and read each one back."""
-    written = {REPORT: write(parts / REPORT, report.to_json().encode())}
+    written = {REPORT: write(parts / REPORT, in_json.to_json().encode())}
     for name in FILES:
         if name not in formats or (file := file_of(name)) in written:
             continue
         if name in TEXTS:
             text = render(report, name)
             written[file] = write(parts / file, text.encode("utf-8", "replace"))
-        else:
-            written[file] = _write_frame(parts / file, report.metrics)
+            continue
+        for file, frame in tables_of(report).items():
+            written[file] = _write_frame(parts / file, frame)
     if report.parts is not None:
         written[PARTS] = _write_frame(parts / PARTS, report.parts)
     for name in () if per_user is None else _take_in(parts, per_user):

@@ -194,9 +194,9 @@ def test_values_of_other_types_are_refused(report):
 
 
 def test_later_schema_is_named(report):
-    text = report.to_json().replace('"schema_version": 1', '"schema_version": 2')
+    text = report.to_json().replace('"schema_version": 1', '"schema_version": 3')
 
-    with pytest.raises(DataError, match="schema_version 2") as caught:
+    with pytest.raises(DataError, match="schema_version 3") as caught:
         Report.from_json(text)
 
     assert caught.value.code == "report-schema"

@@ -21,7 +21,7 @@ from evalkit.report.text import Group, decimals_for, groups, half_widths
 from evalkit.report.turning import against, turned
 
 MOST_CELLS = 1_000  # of segment tables: about 100 kB
-FILES = "metrics.parquet and report.json"
+FILES = "metrics.parquet or report.json"
 MOST_POINTS = 24  # of a drawn curve
 MOST_DRAWN = 28  # points of a graph
 MOST_LISTED = 12  # of them in its table
