@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import polars as pl
 
 Record = TypeVar("Record")
+
+
+def frame_of(
+    kind: type, records: Sequence[object], as_text: Callable[[str], str] = str
+) -> pl.DataFrame:
+    """A Polars frame: one row a record, columns named as its fields; texts by `as_text`."""
+    import polars as pl
+
+    types = {"str": pl.String, "float": pl.Float64, "int": pl.Int64}
+    schema = {each.name: types[str(each.type).partition(" ")[0]] for each in fields(kind)}
+    columns = {name: [*map(attrgetter(name), records)] for name in schema}
+    for name in (name for name, of in schema.items() if of == pl.String):
+        columns[name] = [None if each is None else as_text(each) for each in columns[name]]
+    return pl.DataFrame(columns, schema=schema)
 
 
 class Records(tuple[Record, ...]):
@@ -31,18 +46,7 @@ class Records(tuple[Record, ...]):
     @property
     def frame(self) -> pl.DataFrame:
         """A Polars frame: one row a record, columns named as its fields."""
-        import polars as pl
-
-        from evalkit.report.record import readable
-
-        def plain(value: object) -> object:
-            return readable(value) if isinstance(value, str) else value
-
-        types = {"str": pl.String, "float": pl.Float64, "int": pl.Int64}
-        columns = fields(self._kind)
-        schema = {each.name: types[str(each.type).partition(" ")[0]] for each in columns}
-        rows = {each.name: [plain(getattr(one, each.name)) for one in self] for each in columns}
-        return pl.DataFrame(rows, schema=schema)
+        return frame_of(self._kind, self)
 
     def __getitem__(self, key: Any) -> Any:
         return self.frame[key] if isinstance(key, str) else super().__getitem__(key)

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from evalkit.report.by_hints import MOST_VALUES, load_json
 from evalkit.report.entries import Comparison
-from evalkit.report.frames import Records
+from evalkit.report.frames import frame_of
 from evalkit.report.json_ import dump_column, shown_labels
 from evalkit.report.record import Report, finite, readable
 
@@ -71,7 +71,7 @@ def comparisons_frame(report: Report) -> pl.DataFrame:
     import polars as pl
     import polars.selectors as cs
 
-    frame = Records.of(Comparison, report.comparisons).frame
+    frame = frame_of(Comparison, report.comparisons, readable)
     return frame.with_columns(pl.when(cs.float().is_finite()).then(cs.float()))
 
 

@@ -61,7 +61,8 @@ def test_merge_publishes_what_run_publishes(evalkit, gated):
 
     assert merged.status == whole.status == 1  # a gate fails
     assert report_of(gated / "runs") == report_of(gated / "whole")
-    for name in ("per_user.parquet", "parts.parquet", "metrics.parquet"):
+    tables = ("per_user.parquet", "parts.parquet", "metrics.parquet", "comparisons.parquet")
+    for name in tables:
         one, other = (pl.read_parquet(gated / each / "latest" / name) for each in ("runs", "whole"))
         assert one.equals(other), name
     assert [line for line in merged.err.splitlines() if "gate" in line]

@@ -215,10 +215,12 @@ def test_names_that_parquet_would_change_stay_in_json(folders, tmp_path):
         replace(each, segment=each.segment and "\udcff" + each.segment) for each in found.estimates
     ]
 
-    path = publish(replace(found, estimates=tuple(odd)), tmp_path)
+    compared = tuple(replace(each, candidate="\udcff") for each in found.comparisons)
+    path = publish(replace(found, estimates=tuple(odd), comparisons=compared), tmp_path)
 
     assert json.loads((path / "report.json").read_text())["schema_version"] == 1
     assert list(load_run(path).estimates) == odd
+    assert load_run(path).comparisons == compared
 
 
 def test_run_without_segments_is_of_schema_1(tmp_path):
