@@ -27,6 +27,7 @@ from evalkit.metrics import (
     Vectors,
     attention,
     registry_of,
+    worth,
 )
 
 
@@ -122,6 +123,7 @@ def build(
         history=lists(history, is_sorted=True),
         relevant=wanted,
         gains=np.array(gains),
+        threshold=threshold,
         reference=ranked("run_b"),
         earlier=(ranked("run_before"), ranked("run_b"))[: 2 if draws else 1],
         targets=np.ones(len(users), dtype=bool),
@@ -175,21 +177,30 @@ def shown_at(world: World, request: Request, cutoff: int) -> Shown:
     n_items = world.beside.items.popularity.size
     lists = np.zeros(n_items, np.int64)
     exposure, by_length, by_share = np.zeros(n_items), np.zeros(n_items), np.zeros(n_items)
+    rows, gains = np.zeros(n_items, np.int64), np.zeros(n_items)
+    relevant, own_gains = world.beside.relevant, world.beside.gains
     values = dict(request.parameters)
     weights = np.ones(0)
     if "attention" in values:
         weights = attention(values, int(world.lists.lengths.max(initial=0)))
     n_users = 0
-    for start, length in zip(world.lists.starts, world.lists.lengths, strict=True):
+    for user, (start, length) in enumerate(
+        zip(world.lists.starts, world.lists.lengths, strict=True)
+    ):
+        own = slice(relevant.starts[user], relevant.starts[user] + relevant.lengths[user])
+        worths = worth(values.get("gain", "binary"), own_gains[own], world.beside.threshold)
+        by_item = dict(zip(relevant.items[own].tolist(), worths.tolist(), strict=True))
         first = world.lists.items[start : start + min(length, cutoff)].tolist()
         n_users += bool(first)
         for rank, item in enumerate(first):
+            rows[item] += 1
+            gains[item] += by_item.get(item, 0.0)
             exposure[item] += weights[rank] if weights.size else 0.0
         for item in set(first):
             lists[item] += 1
             by_length[item] += 1.0 / math.sqrt(len(first))
             by_share[item] += 1.0 / len(first)
-    return Shown(lists, exposure, by_length, n_users, by_share, cutoff)
+    return Shown(lists, exposure, by_length, n_users, by_share, cutoff, 0, rows, gains)
 
 
 def measure(

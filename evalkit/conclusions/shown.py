@@ -14,9 +14,18 @@ from evalkit.config import Config
 from evalkit.errors import RequestError
 from evalkit.kernels import kernel
 from evalkit.lists import n_sums_of
-from evalkit.looks.counting import UNIT, WORD, Columns, Counted, Users, attention_of
+from evalkit.looks.counting import (
+    GAIN_BITS,
+    UNIT,
+    WORD,
+    Columns,
+    Counted,
+    Users,
+    attention_of,
+    gain_of,
+)
 from evalkit.looks.resampling import resamples
-from evalkit.looks.shown import SAMPLED, ShownSums
+from evalkit.looks.shown import SAMPLED, Sampled, ShownSums, places_of
 from evalkit.metrics import Beside, Ends, Items, Request, Shown, Values, family_of
 from evalkit.report import Warning_
 from evalkit.segments import ALL, UNKNOWN, Segment
@@ -172,21 +181,7 @@ class ShownNumbers:
         function: Callable[..., tuple[float, Floats]] = request.metric.function
         value, slopes = function(shown, items, dict(request.parameters))
         users = self._users(key, sums, segment, model, pair)
-        lists = sums.sampled[model].lists
-        depth = int(lists.lengths.max(initial=0))
-        weighing, by_rank, by_length = _weights(columns, request, depth)
-        influences = np.empty(users.size)
-        add_slopes(
-            lists,
-            users,
-            request.kernel_cutoff,
-            np.ascontiguousarray(slopes, dtype=np.float64),
-            by_rank,
-            by_length,
-            weighing != "attention",
-            np.zeros(slopes.size, dtype=np.int64),
-            influences,
-        )
+        influences = _influences(sums.sampled[model], users, columns, request, slopes)
         influences *= shown.n_users
         ends = _ends(request, shown, items, slopes, influences)
         return Number(float(value), shown.n_users, influences, ends=ends, users=users)
@@ -415,8 +410,13 @@ def _shown(counted: Counted, columns: Columns, request: Request, n_items: int) -
     weighing, cutoff = request.metric.lists.weighing, request.kernel_cutoff
     lists = np.zeros(n_items, dtype=np.int64)
     lists[counted.items] = counted.counts[:, columns.place(cutoff)]
-    weighed = np.zeros(n_items)
-    if weighing != "lists":
+    weighed, rows = np.zeros(n_items), None
+    if weighing == "gain":
+        words = counted.counts[:, columns.place_of_gain(cutoff, gain_of(request)) :]
+        rows = np.zeros(n_items, dtype=np.int64)
+        rows[counted.items] = words[:, 0]
+        weighed[counted.items] = words[:, 1] + words[:, 2] / 2.0**GAIN_BITS
+    elif weighing != "lists":
         way = len(columns.attentions)
         if weighing == "attention":
             way = columns.attentions.index(attention_of(request))
@@ -430,9 +430,40 @@ def _shown(counted: Counted, columns: Columns, request: Request, n_items: int) -
         by_length=weighed,
         n_users=counted.n_users,
         by_share=weighed,
+        rows=rows,
+        gains=weighed,
         cutoff=cutoff,
         n_empty=counted.n_empty,
     )
+
+
+def _influences(
+    sampled: Sampled, users: Users, columns: Columns, request: Request, slopes: Floats
+) -> Floats:
+    """What some users add to a number, to the first order."""
+    assert request.metric.lists is not None
+    lists, cutoff, influences = sampled.lists, request.kernel_cutoff, np.empty(users.size)
+    if request.metric.lists.weighing == "gain":
+        lengths = np.minimum(lists.lengths[users], cutoff)
+        rows = places_of(lists.starts[users], lengths)
+        gains = sampled.gains[rows, columns.gains.index(gain_of(request))]
+        added = slopes[lists.items[rows], 0] + slopes[lists.items[rows], 1] * gains
+        owners = np.repeat(np.arange(users.size), lengths)
+        return np.asarray(np.bincount(owners, added, minlength=users.size), dtype=np.float64)
+    depth = int(lists.lengths.max(initial=0))
+    weighing, by_rank, by_length = _weights(columns, request, depth)
+    add_slopes(
+        lists,
+        users,
+        cutoff,
+        np.ascontiguousarray(slopes, dtype=np.float64),
+        by_rank,
+        by_length,
+        weighing != "attention",
+        np.zeros(slopes.size, dtype=np.int64),
+        influences,
+    )
+    return influences
 
 
 @kernel(allocates=False)

@@ -105,7 +105,8 @@ class ListWork:
         if "relevant" in self.needs:
             self._meet(truth.item_keys, truth.item_ids)
             relevant, gains = self._rows_of(truth.pairs, truth)
-        return Beside(self._items(), history, relevant, gains, targets=targets)
+        rows = history, relevant, gains, truth.threshold
+        return Beside(self._items(), *rows, targets=targets)
 
     def measure(
         self,

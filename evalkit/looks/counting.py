@@ -9,13 +9,17 @@ import numpy.typing as npt
 
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import prefetch
-from evalkit.metrics import Lists, Request, Value, attention
+from evalkit.metrics import Beside, Lists, Request, Value, attention, worth
 
 WORD = 31  # bits of the lower of two words that weights are added in
 UNIT = 2.0**62  # weights are whole numbers of its inverse
+OF_GAIN = 3  # words: rows, and the whole part of their gains, and the rest
+GAIN_BITS = 48  # of that rest
+USERS_OF_GAINS = 1 << 12  # whose gains are in memory at a time
 
 Counts = npt.NDArray[np.int64]
 Users = npt.NDArray[np.int64]
+Gains = npt.NDArray[np.float64]
 Attention = tuple[tuple[str, Value], ...]  # parameters
 
 
@@ -23,42 +27,54 @@ class Columns(NamedTuple):
     """What is counted of each item: one column of counters a cutoff and kind.
 
     Behind the lists that show the item come, in two words each, sums of attention, and sums of
-    what depends on the length of the list alone.
+    what depends on the length of the list alone; then, in three, rows and the sum of their gains.
 
     Args:
         cutoffs: ascending.
         attentions: ways to weigh ranks.
         lengths: ways to weigh lists.
+        gains: what relevance is worth.
     """
 
     cutoffs: tuple[int, ...]
     attentions: tuple[Attention, ...]
     lengths: tuple[str, ...]
+    gains: tuple[str, ...]
 
     @classmethod
     def of(cls, requests: Sequence[Request]) -> "Columns":
         """What requests of the family `counts` look at."""
         attentions, lengths = dict[Attention, None](), dict[str, None]()
+        gains = dict[str, None]()
         for each in requests:
             assert each.metric.lists is not None
             weighing = each.metric.lists.weighing
             if weighing == "attention":
                 attentions[attention_of(each)] = None
+            elif weighing == "gain":
+                gains[gain_of(each)] = None
             elif weighing != "lists":
                 lengths[weighing] = None
         cutoffs = sorted({each.kernel_cutoff for each in requests})
-        return cls(tuple(cutoffs), tuple(attentions), tuple(lengths))
+        return cls(tuple(cutoffs), tuple(attentions), tuple(lengths), tuple(gains))
 
     @property
     def width(self) -> int:
         """How many columns there are."""
-        return len(self.cutoffs) * (1 + 2 * len(self.attentions) + 2 * len(self.lengths))
+        n_ways = len(self.attentions) + len(self.lengths)
+        return len(self.cutoffs) * (1 + 2 * n_ways + OF_GAIN * len(self.gains))
 
     def place(self, cutoff: int, number: int = -1) -> int:
         """Where the lists stand, or the words of a way: of attention first, then of lengths."""
         n = len(self.cutoffs)
         column = self.cutoffs.index(cutoff)
         return column if number < 0 else n + 2 * (number * n + column)
+
+    def place_of_gain(self, cutoff: int, gain: str) -> int:
+        """Where the words of a gain stand."""
+        first = len(self.cutoffs) * (1 + 2 * len(self.attentions) + 2 * len(self.lengths))
+        number = self.gains.index(gain) * len(self.cutoffs) + self.cutoffs.index(cutoff)
+        return first + OF_GAIN * number
 
     def weights(self, depth: int) -> tuple[Counts, Counts]:
         """int64[n_ways, depth + 1] by place from 0, and by length."""
@@ -73,6 +89,11 @@ def attention_of(request: Request) -> Attention:
     """The parameters by which a request weighs ranks."""
     values = dict(request.parameters)
     return tuple((name, values[name]) for name in ("attention", "patience") if name in values)
+
+
+def gain_of(request: Request) -> str:
+    """What relevance is worth by a request."""
+    return str(dict(request.parameters)["gain"])
 
 
 def _whole(weights: Sequence[npt.NDArray[np.float64]], depth: int) -> Counts:
@@ -153,6 +174,65 @@ def count_short(lists, user, n, cutoffs, by_length, sizes, records, width, short
                     short[into + 2 + 2 * way] += weight & mask
 
 
+@kernel(allocates=False)
+def find_gains(lists, users, depth, relevant, worth, gains):  # type: ignore[no-untyped-def]
+    """Fill `gains` with what the rows of some users' lists are worth, one list behind the other.
+
+    Args:
+        worth: float64, beside `relevant.items`.
+    """
+    at = 0
+    for user in users:
+        begin, first = lists.starts[user], relevant.starts[user]
+        last = first + relevant.lengths[user]
+        for place in range(begin, begin + min(lists.lengths[user], depth)):
+            low, high = first, last
+            while low < high:
+                middle = (low + high) // 2
+                if relevant.items[middle] < lists.items[place]:
+                    low = middle + 1
+                else:
+                    high = middle
+            is_hit = low < last and relevant.items[low] == lists.items[place]
+            gains[at] = worth[low] if is_hit else 0.0
+            at += 1
+
+
+@kernel(allocates=False)
+def count_gains(lists, users, cutoffs, gains, places, words):  # type: ignore[no-untyped-def]
+    """Count the rows of some users' lists by item, and add up their gains.
+
+    Args:
+        gains: float64, of the rows of their lists up to the last cutoff.
+        places: int64[n_items], the row of each item in `words`, int64[n, n_cutoffs * OF_GAIN].
+    """
+    at, one = 0, np.float64(1 << GAIN_BITS)
+    for user in users:
+        begin, column = lists.starts[user], 0
+        for place in range(min(lists.lengths[user], cutoffs[cutoffs.size - 1])):
+            while place >= cutoffs[column]:
+                column += 1
+            whole = np.floor(gains[at])
+            rest = np.int64(np.rint((gains[at] - whole) * one))
+            found = words[places[lists.items[begin + place]]]
+            for each in range(column, cutoffs.size):
+                low = found[OF_GAIN * each + 2] + rest
+                found[OF_GAIN * each] += 1
+                found[OF_GAIN * each + 1] += np.int64(whole) + (low >> GAIN_BITS)
+                found[OF_GAIN * each + 2] = low & ((1 << GAIN_BITS) - 1)
+            at += 1
+
+
+def gains_of(lists: Lists, users: Users, depth: int, beside: Beside, gain: str) -> Gains:
+    """float64, what the rows of some users' lists are worth, one list behind the other."""
+    assert beside.relevant is not None
+    assert beside.gains is not None
+    found = np.empty(int(np.minimum(lists.lengths[users], depth).sum()))
+    of_truth = worth(gain, beside.gains, beside.threshold)
+    find_gains(lists, users, depth, beside.relevant, of_truth, found)
+    return found
+
+
 @dataclass(slots=True)
 class Counted:
     """How often the lists of some users show each item.
@@ -170,9 +250,10 @@ class Counted:
     n_empty: int
 
     @classmethod
-    def of(cls, lists: Lists, users: Users, columns: Columns, n_items: int) -> "Counted":
+    def of(cls, lists: Lists, users: Users, columns: Columns, beside: Beside) -> "Counted":
         """Count the lists of some users."""
-        n, n_ranks, n_lengths = map(len, columns)
+        n, n_ranks, n_lengths, _ = map(len, columns)
+        n_items = beside.items.is_listed.size
         depth = min(int(lists.lengths[users].max(initial=0)), columns.cutoffs[-1])
         cutoffs = np.array(columns.cutoffs, dtype=np.int64)
         by_rank, by_length = columns.weights(depth)
@@ -195,6 +276,16 @@ class Counted:
                 for word, each in enumerate((full >> WORD, full & ((1 << WORD) - 1))):
                     counts[:, into + word] = own * each
                     counts[:, into + word] += short[items, column, 1 + 2 * way + word]
+        for gain in columns.gains:
+            first = columns.place_of_gain(columns.cutoffs[0], gain)
+            words = np.zeros((items.size, OF_GAIN * n), dtype=np.int64)
+            places = np.zeros(n_items, dtype=np.int64)
+            places[items] = np.arange(items.size)
+            for begin in range(0, users.size, USERS_OF_GAINS):
+                block = users[begin : begin + USERS_OF_GAINS]
+                own = gains_of(lists, block, columns.cutoffs[-1], beside, gain)
+                count_gains(lists, block, cutoffs, own, places, words)
+            counts[:, first : first + OF_GAIN * n] = words
         n_empty = int(np.count_nonzero(lists.lengths[users] == 0))
         return cls(items, counts, users.size, n_empty)
 

@@ -10,8 +10,8 @@ from evalkit.exact import CellRows, ExactSums
 from evalkit.ids import Keys, mix
 from evalkit.kernels.threads import ordered_map
 from evalkit.lists import ItemFacts, Measure
-from evalkit.looks.counting import Columns, Counted, Counts, Users
-from evalkit.metrics import Lists, Request, family_of
+from evalkit.looks.counting import Columns, Counted, Counts, Users, gains_of
+from evalkit.metrics import NO_CUTOFF, Lists, Request, family_of
 from evalkit.segments import ALL, CellSet, Segment, UserSegments
 from evalkit.sums import Pair, add_to
 
@@ -30,12 +30,14 @@ class Sampled:
         lengths: int64[n], items of each list.
         items: int32, list after list.
         values: float64[n, n_sums], what each user adds to the sums.
+        gains: float64[rows, n_gains], beside the items.
     """
 
     present: npt.NDArray[np.bool_]
     lengths: Counts
     items: npt.NDArray[np.int32]
     values: npt.NDArray[np.float64]
+    gains: npt.NDArray[np.float64]
 
     @property
     def lists(self) -> Lists:
@@ -46,7 +48,13 @@ class Sampled:
         """What some of the users are shown."""
         lengths = self.lengths[users]
         places = places_of(self.lists.starts[users], lengths)
-        return Sampled(self.present[users], lengths, self.items[places], self.values[users])
+        return Sampled(
+            self.present[users],
+            lengths,
+            self.items[places],
+            self.values[users],
+            self.gains[places],
+        )
 
     @classmethod
     def joined(cls, parts: Sequence["Sampled"]) -> "Sampled":
@@ -56,6 +64,7 @@ class Sampled:
             np.concatenate([each.lengths for each in parts]),
             np.concatenate([each.items for each in parts]),
             np.concatenate([each.values for each in parts]),
+            np.concatenate([each.gains for each in parts]),
         )
 
 
@@ -127,12 +136,13 @@ class ShownSums:
         counts = [each for each in requests if family_of(each) == "counts"]
         users = np.flatnonzero(np.logical_or.reduce([*share.present.values()]))
         chosen = found._sample(users, share.hashes, share.segmentations)
+        columns = Columns.of(counts)
         if counts:
-            found._count(share, Columns.of(counts))
+            found._count(share, columns)
         sums = [each for each in requests if family_of(each) == "sums"]
         for name in share.lists:
             values = found._add_sums(share, name, sums, chosen)
-            found.sampled[name] = _shown_to(chosen, share, name, values)
+            found.sampled[name] = _shown_to(chosen, share, name, values, columns)
         return found
 
     @classmethod
@@ -152,7 +162,8 @@ class ShownSums:
         chosen = found._sample(np.arange(hashes.size), hashes, segmentations)
         for name, own in values(chosen).items():
             nothing = np.zeros(chosen.size, dtype=np.int64)
-            found.sampled[name] = Sampled(nothing > 0, nothing, np.empty(0, np.int32), own)
+            empty = np.empty(0, np.int32), own, np.empty((0, 0))
+            found.sampled[name] = Sampled(nothing > 0, nothing, *empty)
         return found
 
     def _sample(self, users: Users, hashes: Keys, segmentations: Sequence[UserSegments]) -> Users:
@@ -167,11 +178,10 @@ class ShownSums:
         return users[places]
 
     def _count(self, share: Shares, columns: Columns) -> None:
-        n_items = share.measure.beside.items.is_listed.size
         for name, lists in share.lists.items():
 
             def count(part: tuple[Segment, Users], lists: Lists = lists) -> Counted:
-                return Counted.of(lists, part[1], columns, n_items)
+                return Counted.of(lists, part[1], columns, share.measure.beside)
 
             for pair, users in self._who(share, name):
                 parts = list(share.segments(users))
@@ -255,7 +265,7 @@ class ShownSums:
         for name in self.sampled.keys() | other.sampled.keys():
             one = self.sampled.get(name) or _nobody(self.hashes.size, other.sampled[name])
             two = other.sampled.get(name) or _nobody(other.hashes.size, one)
-            two = Sampled(two.present, two.lengths, codes[two.items], two.values)
+            two = Sampled(two.present, two.lengths, codes[two.items], two.values, two.gains)
             self.sampled[name] = Sampled.joined([one, two]).at(places)
         self.hashes = hashes[places]
         self.segments = {name: (labels, own[places]) for name, (labels, own) in segments.items()}
@@ -300,12 +310,15 @@ def smallest(
     return order[kept[order]]
 
 
-def _shown_to(users: Users, share: Shares, name: str, values: Floats) -> Sampled:
+def _shown_to(users: Users, share: Shares, name: str, values: Floats, columns: Columns) -> Sampled:
     """What a model shows some users."""
     lists = share.lists[name]
     lengths = lists.lengths[users]
     rows = places_of(lists.starts[users], lengths)
-    return Sampled(share.present[name][users], lengths, lists.items[rows], values)
+    gains = np.empty((rows.size, len(columns.gains)))
+    for column, gain in enumerate(columns.gains):
+        gains[:, column] = gains_of(lists, users, NO_CUTOFF, share.measure.beside, gain)
+    return Sampled(share.present[name][users], lengths, lists.items[rows], values, gains)
 
 
 def places_of(starts: Users, lengths: Counts) -> Users:
@@ -318,7 +331,8 @@ def places_of(starts: Users, lengths: Counts) -> Users:
 def _nobody(n: int, like: Sampled) -> Sampled:
     nothing = np.zeros(n, dtype=np.int64)
     values = np.full((n, like.values.shape[1]), np.nan)
-    return Sampled(nothing > 0, nothing, np.empty(0, dtype=np.int32), values)
+    gains = np.empty((0, like.gains.shape[1]))
+    return Sampled(nothing > 0, nothing, np.empty(0, dtype=np.int32), values, gains)
 
 
 Labelled = tuple[tuple[str, ...], npt.NDArray[np.int32]]

@@ -70,6 +70,7 @@ from ._kinds import KINDS, has_user_values, is_plain_mean, over, policies_of_kin
 from ._lists import (
     ATTENTION,
     PATIENCE,
+    WORTH,
     Beside,
     Ends,
     Genres,
@@ -81,6 +82,7 @@ from ._lists import (
     Vectors,
     attention,
     of_items,
+    worth,
 )
 from ._measuring import digest_of, family_of, measure_lists, needs_of
 from ._parameters import NO_CUTOFF, Parameter, Value, Values, choice, number, text
@@ -117,6 +119,7 @@ __all__ = [
     "ROOM",
     "ROWS",
     "TIED",
+    "WORTH",
     "Beside",
     "Combination",
     "Conventions",
@@ -195,4 +198,5 @@ __all__ = [
     "unknown_metric",
     "warm_metrics",
     "weighting",
+    "worth",
 ]

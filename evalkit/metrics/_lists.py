@@ -14,8 +14,9 @@ A metric of lists is of one of three families, by what its number is made of:
 - `counts`: a function of how often each item is shown. It is plain NumPy,
   `f(shown, items, values) -> (number, slopes)`, with `slopes` float64[n_items], the derivative by
   what `weighing` says that a row adds to its item: 1 (`lists`), the attention of its rank
-  (`attention`), 1 / sqrt(length of its list) (`length`), or 1 / that length (`share`). Where an
-  item that few lists show bends it, the slope is what one list less takes away.
+  (`attention`), 1 / sqrt(length of its list) (`length`), or 1 / that length (`share`). Of `gain`
+  slopes are float64[n_items, 2], by rows and by their gains. Where an item that few lists show
+  bends it, the slope is what one list less takes away.
 - `means`: a function of one number for each group of a segmentation: plain Python,
   `f(means, values) -> (number, slopes)`, over the means of another metric in the segments that
   `by` names.
@@ -122,14 +123,16 @@ class Beside(NamedTuple):
     """What stands beside the lists of a block of users, user by user; None where nothing needs it.
 
     `history`: items of their own train rows; `relevant`: their right answers; `gains` float64,
-    beside `relevant.items`; `reference`: lists of another model; `earlier`: lists of the model
-    itself, the last ones first; `targets` bool[n_users]: who should have got a list.
+    beside `relevant.items`; `threshold`: from which these are, 1 without one; `reference`: lists of
+    another model; `earlier`: lists of the model itself, the last ones first; `targets`
+    bool[n_users]: who should have got a list.
     """
 
     items: Items
     history: Lists | None = None
     relevant: Lists | None = None
     gains: "NDArray[float64] | None" = None
+    threshold: float = 1.0
     reference: Lists | None = None
     earlier: tuple[Lists, ...] = ()
     targets: "NDArray[bool_] | None" = None
@@ -140,7 +143,8 @@ class Shown(NamedTuple):
 
     `lists` int64[n_items]: lists that show it; `exposure` float64[n_items]: sum of the attention of
     all rows that do; `by_length` float64[n_items]: sum of 1 / sqrt(length of the list) over the
-    lists; `by_share`: of 1 / length; `n_users`: with a list; `cutoff`: k, or `NO_CUTOFF`; None
+    lists; `by_share`: of 1 / length; `rows`, `gains`: the rows that do, and the sum of what their
+    relevance is worth; `n_users`: with a list; `cutoff`: k, or `NO_CUTOFF`; None
     where nothing needs it; `n_empty`: lists with nothing in them.
     """
 
@@ -151,6 +155,8 @@ class Shown(NamedTuple):
     by_share: "NDArray[float64] | None" = None
     cutoff: int = NO_CUTOFF
     n_empty: int = 0
+    rows: "NDArray[int64] | None" = None
+    gains: "NDArray[float64] | None" = None
 
 
 class Ends(NamedTuple):
@@ -164,7 +170,7 @@ class Ends(NamedTuple):
 
 
 Needs = Callable[[Values], "tuple[Need, ...]"]
-Weighing = Literal["lists", "attention", "length", "share"]
+Weighing = Literal["lists", "attention", "length", "share", "gain"]
 
 ATTENTION = choice(
     "attention",
@@ -190,6 +196,28 @@ def attention(values: Values, depth: int) -> "NDArray[float64]":
     if values["attention"] == "flat":
         return np.ones(depth)
     return np.asarray(float(values["patience"]) ** (ranks - 1.0))
+
+
+WORTH = choice(
+    "gain",
+    {
+        "binary": "1",
+        "linear": "its relevance",
+        "exp2_shifted": "2^(relevance - threshold + 1) - 1; without a threshold, it is 1",
+    },
+    doc="What a relevant item is worth; others are worth 0.",
+)
+
+
+def worth(gain: str, relevances: "NDArray[float64]", threshold: float) -> "NDArray[float64]":
+    """What relevant items are worth, by the parameter `WORTH`."""
+    import numpy as np
+
+    if gain == "linear":
+        return relevances
+    if gain == "binary":
+        return np.ones(relevances.size)
+    return np.asarray(np.exp2(relevances - threshold + 1.0) - 1.0)
 
 
 class OfItems:

@@ -46,6 +46,7 @@ class AskedOfLists:
     Args:
         depth: ranks of each list that are kept; 0 for whole lists.
         width: counters of each item, of each model and segment.
+        n_gains: of each row of a list that is kept.
         n_numbers: numbers of all lists together; `n_sums`: those made of sums.
         has_train: users of each item are counted.
         has_history, has_relevant: items of the users' own training rows, or right ones, are kept.
@@ -53,6 +54,7 @@ class AskedOfLists:
 
     depth: int
     width: int
+    n_gains: int
     n_numbers: int
     n_sums: int
     has_train: bool
@@ -114,8 +116,11 @@ class ListRoom:
         n, of_item = sizes.n_items, COUNTER * asked.width
         n_sampled = min(sizes.n_users, SAMPLED * (1.0 + sizes.n_segments))
         entries = n + min(n * sizes.n_segments, sizes.n_users * asked.depth * sizes.n_segments)
-        sampled = n_sampled * (SHOWN * asked.depth + 3 * COUNTER + COUNTER * SUMS * asked.n_sums)
-        moved = n_sampled * asked.depth * SAMPLED_ROW
+        gains = n_sampled * COUNTER * asked.depth * asked.n_gains
+        sampled = gains + n_sampled * (
+            SHOWN * asked.depth + 3 * COUNTER + COUNTER * SUMS * asked.n_sums
+        )
+        moved = gains + n_sampled * asked.depth * SAMPLED_ROW
         influences = COUNTER * n_sampled * asked.n_numbers * (sizes.n_segments + 1)
         n_numbers = sizes.n_models + 3 * sizes.n_pairs
         codes = ITEM_SLOT * 2.0 ** math.ceil(math.log2(4 * max(1.0, n)))

@@ -253,10 +253,12 @@ class RankingJob(RankingTask):
         for each in self.of_lists:
             if family_of(each) == "counts":
                 counts.setdefault(each.policies, []).append(each)
+        columns = [Columns.of(each) for each in counts.values()]
         needs = {need for each in self.of_lists for need in needs_of(each)}
         return AskedOfLists(
             self._depth_of_lists or 0,
-            sum(Columns.of(each).width for each in counts.values()),
+            sum(each.width for each in columns),
+            sum(len(each.gains) for each in columns),
             sum(each in ("counts", "sums", "means", "combined") for each in families),
             families.count("sums"),
             bool(needs & {"train", "history"}),

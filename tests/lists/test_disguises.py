@@ -20,6 +20,7 @@ OF_EVERY_KIND = [
     "nDCG@3", "novelty@3", "gini@2", "entropy@4", "personalization@4", "gini_exposure@4",
     "exposure_parity(by='provider')@4", "ild@4", "ild(distance='jaccard')@4", "genre_entropy@4",
     "calibration@4", "alpha_ndcg@4", "unseen_share@4", "rbo@4", "pop_rsp@4",
+    "item_mad@4",
 ]  # fmt: skip
 IDS = {"user": "user_id", "item": "item_id"}
 FORMS = ("rank", "scattered rank", "score", "scattered score", "order", "list")

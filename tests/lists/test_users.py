@@ -144,4 +144,4 @@ def test_values_of_users_are_rounded_as_a_policy_asks():
     label = "novelty(round_users=1)@5"
     own = report.per_user_values.scan("a").collect()
     expected = {u: round(v, 1) for u, v in novelty_of(models["a"], train, 5).items()}
-    assert dict(own.select("user_id", label).drop_nulls().iter_rows()) == expected
+    assert dict(own.select("user_id", label).drop_nans().iter_rows()) == expected

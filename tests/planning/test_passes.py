@@ -139,7 +139,7 @@ def test_what_lists_take_is_named_and_held_by_passes():
     rows = pl.select(user=pl.int_range(400_000) // 4, item=pl.int_range(400_000) % 1000)
     train = open_train(TrainTable(path=("memory",)), rows.sample(fraction=1, shuffle=True, seed=1))
     tables = replace(tables_of(rows, rows), train=train)
-    lists = AskedOfLists(400, 8, 4, 0, has_train=True, has_history=True, has_relevant=True)
+    lists = AskedOfLists(400, 8, 0, 4, 0, has_train=True, has_history=True, has_relevant=True)
     asked = replace(ASKED, lists=lists)
 
     with pytest.raises(MachineError, match="is too small") as caught:

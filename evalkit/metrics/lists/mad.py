@@ -3,9 +3,8 @@
 
 import math
 
-import numpy as np
-
 from evalkit.metrics import list_metric, text
+from evalkit.metrics.lists._groups import mean_difference
 
 
 @list_metric(
@@ -27,11 +26,4 @@ from evalkit.metrics import list_metric, text
 )
 def mad(means, values):
     """The mean over all pairs, and its slope by each group's mean."""
-    means = np.asarray(means, dtype=np.float64)
-    n_pairs = means.size * (means.size - 1) / 2.0
-    if n_pairs == 0.0 or np.isnan(means).any():
-        return np.nan, np.zeros(means.size)
-    ascending = np.sort(means)
-    places = 2.0 * np.arange(means.size) - means.size + 1.0
-    slopes = np.sign(means[:, None] - means[None, :]).sum(axis=1) / n_pairs
-    return float((places * ascending).sum() / n_pairs), slopes
+    return mean_difference(means)

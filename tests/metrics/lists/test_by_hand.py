@@ -103,6 +103,7 @@ GOLDENS = [
     ("user_count", {}, 3, 2.0, None),
     ("popularity_lift", {}, 2, (1.5 + 3) / (3 + 2.5) - 1, None),
     ("exposure_parity", {}, 2, (LOG3 / 2) / 1.0, None),  # x: 1 + 1 of 2 items, y: rank 2 of u
+    ("item_mad", {}, 2, 1.0 - (1.0 + 0.0) / 2, None),  # y: 3 is a hit; x: 2 is one, 1 of v is none
     ("exposure_equity", {}, 2, (LOG3 / 2) / 2.0, None),  # merit of x: 2; of y: 3 and 4
     ("rsp", {}, 2, (2 / 1 - 1 / 4) / 2 / ((2 / 1 + 1 / 4) / 2), None),  # x 2 of 1, y 1 of 4
     ("bias_disparity", {"group": "x"}, 2, (2 / 3) / 1.0 - 1, None),

@@ -104,7 +104,7 @@ def test_plain_python_gives_the_same(name, values):
 
 
 ONE_LIST_LESS = {  # no derivative: held to users left out, in tests/lists/test_shown.py
-    "gini", "evenness", "gini_exposure", "entropy", "list_surprisal",
+    "gini", "evenness", "gini_exposure", "entropy", "list_surprisal", "item_mad",
 }  # fmt: skip
 COUNTED = sorted(name for name, metric in METRICS.items() if metric.lists.family == "counts")
 
@@ -128,6 +128,7 @@ def test_slopes_are_those_of_the_number(name):
         "attention": {"exposure": 1.0},
         "length": {"by_length": 1.0},
         "share": {"by_share": 1.0, "lists": length},
+        "gain": {"gains": 1.0},
     }[metric.lists.weighing]
     place = int(np.argmax(getattr(shown, next(iter(fields))) * items.is_listed))
     step = 1e-7

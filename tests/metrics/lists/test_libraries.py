@@ -34,7 +34,7 @@ NOT_ASKED = {  # (library, metric, variant), patterns: why nothing gives it back
     r"lenskit least_item_promoted .*": OTHERS,
     r"recommenders .* cooccurrence.*": OTHERS,
     r"(rectools|evidently) serendipity .*": OTHERS,
-    r"elliot (item_mad_.*|user_mad_rating) .*": "means over items, or of scores",
+    r"elliot (item|user)_mad_rating .*": "means of scores",
     r"informfully eild .*": "relevance is ignored, and the next item is discounted twice",
     r"informfully calibration .*:rank": "the order of train rows",
     r"fair_trec .*:normalized": "divides by upper - lower without subtracting lower",
