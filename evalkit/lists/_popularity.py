@@ -10,6 +10,7 @@ from evalkit.ids import ITEM_KEY, USER_KEY, IdPlan, Keys, PassShare, as_keys
 from evalkit.kernels import kernel
 from evalkit.lists._codes import ItemCodes, KeyCodes, find_key
 from evalkit.sources import Table, reading
+from evalkit.truth import count_runs
 
 BATCH_ROWS = 1 << 18
 LEAST_REPEATS = 1 << 22  # pairs of scattered rows, before they are looked through for repeats
@@ -37,13 +38,12 @@ class Popularity:
 
 @kernel(allocates=False)
 def find_runs(keys, begins):  # type: ignore[no-untyped-def]
-    """The first row of each run of equal keys, then the end of the last one; how many runs."""
+    """The first row of each run of equal keys, then the end of the last one."""
     n = 0
     for row in range(keys.size):
         begins[n] = row
         n += row == 0 or keys[row] != keys[row - 1]
     begins[n] = keys.size
-    return n
 
 
 @kernel(allocates=False)
@@ -134,8 +134,8 @@ class _Owners:
         Raises:
             _ScatteredError: a user came back.
         """
-        begins = np.empty(keys.size + 1, dtype=np.int64)
-        begins = begins[: find_runs(keys, begins) + 1]
+        begins = np.empty(count_runs(keys) + 1, dtype=np.int64)
+        find_runs(keys, begins)
         own = keys[begins[:-1]]
         goes_on = bool(self._keys) and self._keys[-1][-1] == own[0]
         first = self.n if goes_on else self.n + 1

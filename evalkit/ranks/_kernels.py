@@ -25,7 +25,6 @@ from evalkit.truth import (
     find_entry,
     find_item,
     home_entry,
-    may_hold,
     merge_sort,
     select_candidates,
     sort_keys,
@@ -292,24 +291,20 @@ def close_up(users, row_ranks, lowest, gone_users, gone_ranks, out):  # type: ig
 
 
 @kernel(allocates=False)
-def mark_seen(users, items, index, seen):  # type: ignore[no-untyped-def]
+def mark_seen(users, items, index, found, seen):  # type: ignore[no-untyped-def]
     """`seen` becomes True for rows whose (user, item) is in the training log; gives how many."""
-    table, layout = index.table, index.layout
-    counts, lows, highs, filters = index.counts, index.lows, index.highs, index.filters
-    entry = -1
-    n_seen = 0
-    for row in range(users.size):
-        if row == 0 or users[row] != users[row - 1]:
-            entry = find_entry(table, users[row], layout)
-        seen[row] = False
-        if entry < 0:
-            continue
-        start, count = start_of(table, entry), count_of(table, entry, counts)
-        if may_hold(table, entry, count, filters, items[row]):
-            if find_item(lows, highs, items[row], start, count) >= 0:
-                seen[row] = True
-                n_seen += 1
-    return n_seen
+    begins, ends, counters = found.begins, found.ends, found.counters
+    row = 0
+    while row < users.size:
+        n_runs, row = next_runs(users, row, index, found)
+        for run in range(n_runs):
+            begin = begins[run]
+            entry = find_entry(index.table, users[begin], index.layout)
+            if entry >= 0:
+                counters[HITS] = find_hits(items, begin, ends[run], entry, index, found)
+    for hit in range(counters[HITS]):
+        seen[found.hit_rows[hit]] = True
+    return counters[HITS]
 
 
 @kernel

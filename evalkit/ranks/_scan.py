@@ -525,7 +525,9 @@ class RankScan:
             return np.empty(0, dtype=np.bool_), 0
         users, items = as_keys(frame[USER_KEY]), as_keys(frame[ITEM_KEY])
         seen = np.zeros(users.size, dtype=np.bool_)
-        n_seen = kernels.mark_seen(users, items, train.pairs.index, seen)
+        room = self.take_room(users.size)
+        n_seen = kernels.mark_seen(users, items, train.pairs.index, room, seen)
+        self.rooms.put(room)
         if n_seen and self.truth.item_plan.hashed:
             places = np.searchsorted(train.item_keys, items[seen])
             if not same_ids(frame.select(ITEM).filter(pl.Series(seen)), train.item_ids[places]):

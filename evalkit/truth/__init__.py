@@ -36,7 +36,7 @@ from evalkit.truth._read import (
     first_users,
     null_id_error,
 )
-from evalkit.truth._rows import PairRows
+from evalkit.truth._rows import PairRows, count_runs
 from evalkit.truth._shared import count_shared
 from evalkit.truth._sorting import first_gap, item_at, merge_sort, sort_keys
 from evalkit.truth._table import find_entry, home_entry
@@ -59,6 +59,7 @@ __all__ = [
     "code_of",
     "count_in_train",
     "count_of",
+    "count_runs",
     "count_shared",
     "drop_null_ids",
     "fewer_texts",

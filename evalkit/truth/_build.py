@@ -123,7 +123,7 @@ class BuildCounts:
 
 
 @kernel(allocates=False)
-def find_unsettled(groups, rules, first, last, n_relevant, counters, unsettled):  # type: ignore[no-untyped-def]
+def find_unsettled(groups, rules, first, last, room, n_relevant, counters, unsettled):  # type: ignore[no-untyped-def]
     """Of users first..last those whose items do not stay as they are; gives how many.
 
     They may have copies, items without gain, or more items than are compared one by one. What is
@@ -140,7 +140,7 @@ def find_unsettled(groups, rules, first, last, n_relevant, counters, unsettled):
         n_negative = 0
         if graded:
             relevant, n_kept, n_negative = count_kept(marks, codes, own, begin, begin + n, keep)
-        if n > SCANNED_ITEMS or n_kept < n or may_have_copies(lows, begin, n):
+        if n > SCANNED_ITEMS or n_kept < n or may_have_copies(lows, begin, n, room):
             unsettled[n_unsettled] = user
             n_unsettled += 1
         else:
@@ -352,8 +352,9 @@ def _settle(
         counters = np.zeros(2, dtype=np.int64)
         first, last = pieces[number]
         unsettled = np.empty(last - first, dtype=np.int64)
-        n_unsettled = find_unsettled(groups, rules, first, last, n_relevant, counters, unsettled)
         room = np.empty(n_words_of_room, dtype=np.uint64)
+        given = groups, rules, first, last, room
+        n_unsettled = find_unsettled(*given, n_relevant, counters, unsettled)
         if n_unsettled > 0:
             n_items = int(groups.counts[unsettled[:n_unsettled]].sum())
             settle_some = settle_users.interpret if n_items <= INTERPRETED else settle_users

@@ -109,6 +109,17 @@ def find_codes(index, users, codes):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
+def count_unknown(index, users):  # type: ignore[no-untyped-def]
+    """How many rows are of unknown users."""
+    n_unknown, is_unknown = 0, False
+    for row in range(users.size):
+        if row == 0 or users[row] != users[row - 1]:
+            is_unknown = find_entry(index.table, users[row], index.layout) < 0
+        n_unknown += is_unknown
+    return n_unknown
+
+
+@kernel(allocates=False)
 def few_bits(item):  # type: ignore[no-untyped-def]
     """Two bits of 64, one of each half, that stand for an item in the filter of a user of few."""
     folded = np.uint32((item ^ (item >> np.uint64(32))) & np.uint64(0xFFFFFFFF))

@@ -35,6 +35,7 @@ from evalkit.truth._build import (
     UserItems,
     build_user_items,
 )
+from evalkit.truth._index import count_unknown
 from evalkit.truth._rows import ManyGradesError, PairRows
 from evalkit.truth._shared import count_shared
 
@@ -513,7 +514,10 @@ def _known(rows: pl.DataFrame, truth: Truth) -> pl.DataFrame:
     Raises:
         KeyCollisionError: two users share a key.
     """
-    codes = truth.codes_of(as_keys(rows[USER_KEY]))
+    users = as_keys(rows[USER_KEY])
+    if not truth.user_plan.hashed and not count_unknown(truth.pairs.index, users):
+        return rows
+    codes = truth.codes_of(users)
     if (codes < 0).any():
         rows, codes = rows.filter(pl.Series(codes >= 0)), codes[codes >= 0]
     if truth.user_plan.hashed and not same_ids(

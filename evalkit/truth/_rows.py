@@ -21,10 +21,19 @@ class ManyGradesError(Exception):
 
 
 @kernel(allocates=False)
+def count_runs(users):  # type: ignore[no-untyped-def]
+    """How many runs of rows of one user there are."""
+    n_runs = np.int64(users.size > 0)
+    for row in range(1, users.size):
+        n_runs += users[row] != users[row - 1]
+    return n_runs
+
+
+@kernel(allocates=False)
 def split_rows(users, items, begin, lows, run_users, run_ends):  # type: ignore[no-untyped-def]
     """Low halves of the items from `begin` on, and the runs of rows of one user.
 
-    Gives the number of runs, and what the high halves have in common (0: all are 0).
+    Gives what the high halves have in common (0: all are 0).
     """
     n_runs = 0
     any_high = np.uint64(0)
@@ -34,7 +43,7 @@ def split_rows(users, items, begin, lows, run_users, run_ends):  # type: ignore[
         run_ends[n_runs - 1] = begin + row + 1
         lows[begin + row] = np.uint32(items[row] & np.uint64(0xFFFFFFFF))
         any_high |= items[row] >> np.uint64(32)
-    return n_runs, any_high
+    return any_high
 
 
 @kernel(allocates=False)
@@ -172,9 +181,9 @@ class PairRows:
         if not users.size:  # nothing that could stand in the place of the next rows' runs
             return
         end = begin + users.size
-        run_users = np.empty(users.size, dtype=np.uint64)
-        run_ends = np.empty(users.size, dtype=np.int64)
-        n_runs, any_high = split_rows(users, items, begin, self.lows, run_users, run_ends)
+        n_runs = count_runs(users)
+        run_users, run_ends = np.empty(n_runs, dtype=np.uint64), np.empty(n_runs, dtype=np.int64)
+        any_high = split_rows(users, items, begin, self.lows, run_users, run_ends)
         if any_high:
             with self._lock:
                 if not self.highs.size:
@@ -184,7 +193,7 @@ class PairRows:
             self.known.encode(relevance, self.codes[begin:end])
         elif relevance is not None:
             self.own[begin:end] = relevance
-        self.runs[begin] = run_users[:n_runs].copy(), run_ends[:n_runs].copy()
+        self.runs[begin] = run_users, run_ends
 
     @property
     def n_runs(self) -> int:

@@ -11,6 +11,7 @@ from evalkit.truth._index import FEW_ITEMS, SCANNED_ITEMS, SPREAD, Grades, relev
 from evalkit.truth._rows import MAX_GRADES
 from evalkit.truth._table import partition_of
 
+MARKED_WORDS = 64  # of 4,096 bits
 RELEVANT, KEPT, NEGATIVE = 1, 2, 4  # marks of a code
 DUPLICATES = ("max", "error", "sum", "last")
 
@@ -222,22 +223,38 @@ def sort_items(lows, highs, codes, own_bits, begin, n, room):  # type: ignore[no
 
 
 @kernel(allocates=False)
-def may_have_copies(lows, begin, n):  # type: ignore[no-untyped-def]
-    """Whether the low halves of two of a user's items are equal."""
+def may_have_copies(lows, begin, n, bits):  # type: ignore[no-untyped-def]
+    """Whether the low halves of two of a user's items are equal.
+
+    Args:
+        bits: uint64[MARKED_WORDS], room.
+    """
     items = lows[begin : begin + n]
+    both = np.uint64(0)  # two bits an item, both of which copies find set
     if n <= FEW_ITEMS:
         seen = np.uint64(0)
         seen_too = np.uint64(0)
-        both = np.uint64(0)
-        for low in items:  # two bits an item, both of which copies find set
+        for low in items:
             mixed = low * np.uint64(SPREAD)
             one, other = mixed >> np.uint64(58), (mixed >> np.uint64(52)) & np.uint64(63)
             bit, bit_too = np.uint64(1) << one, np.uint64(1) << other
             both |= np.uint64((seen & bit) != 0) & np.uint64((seen_too & bit_too) != 0)
             seen |= bit
             seen_too |= bit_too
-        if both == 0:
-            return False
+    else:
+        for each in range(MARKED_WORDS):
+            bits[each] = 0
+        for low in items:
+            mixed = low * np.uint64(SPREAD)
+            one, other = mixed >> np.uint64(52), (mixed >> np.uint64(40)) & np.uint64(4095)
+            word, word_too = np.int64(one >> np.uint64(6)), np.int64(other >> np.uint64(6))
+            bit, bit_too = np.uint64(1) << (one & np.uint64(63)), other & np.uint64(63)
+            bit_too = np.uint64(1) << bit_too
+            both |= np.uint64((bits[word] & bit) != 0) & np.uint64((bits[word_too] & bit_too) != 0)
+            bits[word] |= bit
+            bits[word_too] |= bit_too
+    if both == 0:
+        return False
     for place in range(1, n):
         low = items[place]
         n_equal = 0
