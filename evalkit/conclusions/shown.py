@@ -26,7 +26,7 @@ from evalkit.looks.counting import (
 )
 from evalkit.looks.resampling import resamples
 from evalkit.looks.shown import SAMPLED, Sampled, ShownSums, places_of
-from evalkit.metrics import Beside, Ends, Items, Request, Shown, Values, family_of
+from evalkit.metrics import Beside, Ends, Items, Request, Shown, Values, family_of, weighing_of
 from evalkit.report import Warning_
 from evalkit.segments import ALL, UNKNOWN, Segment
 from evalkit.sums import GrandTotals, Pair
@@ -393,8 +393,7 @@ def _slope(
 
 def _weights(columns: Columns, request: Request, depth: int) -> tuple[str, Floats, Floats]:
     """What each row adds to its item: by its place, times that by the length of the list."""
-    assert request.metric.lists is not None
-    weighing = request.metric.lists.weighing
+    weighing = weighing_of(request)
     by_rank, by_length = np.ones(depth + 1), np.ones(depth + 1)
     ranks, lengths = columns.weights(depth)
     if weighing == "attention":
@@ -406,8 +405,7 @@ def _weights(columns: Columns, request: Request, depth: int) -> tuple[str, Float
 
 def _shown(counted: Counted, columns: Columns, request: Request, n_items: int) -> Shown:
     """The counters of one cutoff, of all items."""
-    assert request.metric.lists is not None
-    weighing, cutoff = request.metric.lists.weighing, request.kernel_cutoff
+    weighing, cutoff = weighing_of(request), request.kernel_cutoff
     lists = np.zeros(n_items, dtype=np.int64)
     lists[counted.items] = counted.counts[:, columns.place(cutoff)]
     weighed, rows = np.zeros(n_items), None
@@ -441,9 +439,8 @@ def _influences(
     sampled: Sampled, users: Users, columns: Columns, request: Request, slopes: Floats
 ) -> Floats:
     """What some users add to a number, to the first order."""
-    assert request.metric.lists is not None
     lists, cutoff, influences = sampled.lists, request.kernel_cutoff, np.empty(users.size)
-    if request.metric.lists.weighing == "gain":
+    if weighing_of(request) == "gain":
         lengths = np.minimum(lists.lengths[users], cutoff)
         rows = places_of(lists.starts[users], lengths)
         gains = sampled.gains[rows, columns.gains.index(gain_of(request))]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import prefetch
-from evalkit.metrics import Beside, Lists, Request, Value, attention, worth
+from evalkit.metrics import Beside, Lists, Request, Value, attention, weighing_of, worth
 
 WORD = 31  # bits of the lower of two words that weights are added in
 UNIT = 2.0**62  # weights are whole numbers of its inverse
@@ -47,8 +47,7 @@ class Columns(NamedTuple):
         attentions, lengths = dict[Attention, None](), dict[str, None]()
         gains = dict[str, None]()
         for each in requests:
-            assert each.metric.lists is not None
-            weighing = each.metric.lists.weighing
+            weighing = weighing_of(each)
             if weighing == "attention":
                 attentions[attention_of(each)] = None
             elif weighing == "gain":

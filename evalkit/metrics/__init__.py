@@ -84,7 +84,7 @@ from ._lists import (
     of_items,
     worth,
 )
-from ._measuring import digest_of, family_of, measure_lists, needs_of
+from ._measuring import digest_of, family_of, measure_lists, needs_of, weighing_of
 from ._parameters import NO_CUTOFF, Parameter, Value, Values, choice, number, text
 from ._policies import BOUNDS, EXACT, POLICIES, TIED
 from ._registry import FOLDERS, known_metrics, load_metric_files, registry, registry_of, tiers
@@ -197,6 +197,7 @@ __all__ = [
     "tiers",
     "unknown_metric",
     "warm_metrics",
+    "weighing_of",
     "weighting",
     "worth",
 ]

@@ -457,7 +457,7 @@ def list_metric(
     family: Family = "users",
     needs: "Needs | tuple[Need, ...]" = (),
     by: Callable[[Values, Beside, Any], Any] | None = None,
-    weighing: Weighing = "lists",
+    weighing: "Callable[[Values], Weighing] | Weighing" = "lists",
     n_sums: "Callable[[Values, Beside], int] | int" = 2,
     tables: "Callable[[Values, Beside], tuple[Any, ...]] | None" = None,
     ends: "Callable[[Any, Any, Values], Ends] | None" = None,
@@ -471,7 +471,7 @@ def list_metric(
     """
     wanted = partial(_given, needs) if isinstance(needs, tuple) else needs
     counted = partial(_number, n_sums) if isinstance(n_sums, int) else n_sums
-    rules = ListRules(family, wanted, by, weighing, counted, ends)
+    rules = ListRules(family, wanted, by, _callable(weighing), counted, ends)
     return metric(kind="lists", monotone=False, lists=rules, tables=tables, **declared)
 
 

@@ -13,10 +13,10 @@ A metric of lists is of one of three families, by what its number is made of:
   says how many there are.
 - `counts`: a function of how often each item is shown. It is plain NumPy,
   `f(shown, items, values) -> (number, slopes)`, with `slopes` float64[n_items], the derivative by
-  what `weighing` says that a row adds to its item: 1 (`lists`), the attention of its rank
-  (`attention`), 1 / sqrt(length of its list) (`length`), or 1 / that length (`share`). Of `gain`
-  slopes are float64[n_items, 2], by rows and by their gains. Where an item that few lists show
-  bends it, the slope is what one list less takes away.
+  what `weighing` says, by the parameters, that a row adds to its item: 1 (`lists`), the attention
+  of its rank (`attention`), 1 / sqrt(length of its list) (`length`), or 1 / that length (`share`).
+  Of `gain` slopes are float64[n_items, 2], by rows and by their gains. Where an item that few lists
+  show bends it, the slope is what one list less takes away.
 - `means`: a function of one number for each group of a segmentation: plain Python,
   `f(means, values) -> (number, slopes)`, over the means of another metric in the segments that
   `by` names.
@@ -250,6 +250,6 @@ class ListRules(NamedTuple):
     family: Family
     needs: Needs
     by: Callable[[Values, Beside, Any], Any] | None
-    weighing: Weighing
+    weighing: Callable[[Values], Weighing]
     n_sums: Callable[[Values, Beside], int] | None = None
     ends: Callable[[Shown, Items, Values], Ends] | None = None

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from numpy import float64, int64
     from numpy.typing import NDArray
 
-    from ._lists import Need
+    from ._lists import Need, Weighing
 
 
 def family_of(request: Request) -> str:
@@ -24,6 +24,12 @@ def needs_of(request: Request) -> "tuple[Need, ...]":
     """What must stand beside the lists for a request; nothing for one of accuracy."""
     rules = request.metric.lists
     return () if rules is None else tuple(rules.needs(dict(request.parameters)))
+
+
+def weighing_of(request: Request) -> "Weighing":
+    """What a row adds to its item, for a request of the family `counts`."""
+    assert request.metric.lists is not None
+    return request.metric.lists.weighing(dict(request.parameters))
 
 
 def measure_lists(

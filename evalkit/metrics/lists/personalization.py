@@ -1,11 +1,14 @@
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
 """Personalization: how different the lists of two users are."""
 
-import math
-
 import numpy as np
 
 from evalkit.metrics import NO_CUTOFF, choice, list_metric
+
+
+def weighing(values):
+    """Lists count alike over the cutoff, else by their lengths."""
+    return "lists" if values["over"] == "k" else "length"
 
 
 @list_metric(
@@ -30,7 +33,7 @@ from evalkit.metrics import NO_CUTOFF, choice, list_metric
         ),
     ),
     family="counts",
-    weighing="length",
+    weighing=weighing,
 )
 def personalization(shown, items, values):
     """One less the mean similarity, of sums by item; no pair is looked at."""
@@ -43,7 +46,6 @@ def personalization(shown, items, values):
             return np.nan, np.zeros(w.size)
         squares = float((np.sort(shown.lists).astype(np.float64) ** 2).sum())
         common = squares / shown.cutoff - n
-        of_list = -2.0 * shown.lists / (pairs * shown.cutoff)
-        return 1.0 - common / pairs, of_list * math.sqrt(shown.lists.sum() / n)
+        return 1.0 - common / pairs, -2.0 * shown.lists / (pairs * shown.cutoff)
     alike = n - shown.n_empty  # a list is like itself, unless it is empty
     return 1.0 - (float((np.sort(w) ** 2).sum()) - alike) / pairs, -2.0 * w / pairs

@@ -129,7 +129,7 @@ def test_slopes_are_those_of_the_number(name):
         "length": {"by_length": 1.0},
         "share": {"by_share": 1.0, "lists": length},
         "gain": {"gains": 1.0},
-    }[metric.lists.weighing]
+    }[metric.lists.weighing(values)]
     place = int(np.argmax(getattr(shown, next(iter(fields))) * items.is_listed))
     step = 1e-7
     moved = {name: getattr(shown, name).astype(float) for name in fields}
