@@ -61,7 +61,6 @@ def run(
     from evalkit.config import load_config, parse_variables
 
     shown = choose_format(format, json, "screen", full=full)
-    limit = memory_limit_of(memory_limit)
     share = check_sample(sample)
     result.check_file_option(per_user, "--per-user")
     result.check_file_option(prometheus, "--prometheus")
@@ -71,6 +70,7 @@ def run(
         variables=parse_variables(variables or ()),
     )
     set_threads(threads)
+    is_here = request.engine.kind == "local" or memory_limit is not None
     return result.run_and_show(
         request,
         folder=out or request.output.path,
@@ -83,5 +83,5 @@ def run(
         sample=share,
         again=again,
         threads=threads,
-        memory_limit=limit,
+        memory_limit=memory_limit_of(memory_limit) if is_here else None,
     )

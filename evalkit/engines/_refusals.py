@@ -64,10 +64,8 @@ def _of_request(config: Config, work: Work) -> Iterator[tuple[str, str]]:
     if config.policies.truth_duplicates == "last":
         what = "the last row of a pair of the truth stays"
         yield what, config.at("policies", "truth_duplicates")
-    if work.keep_users or work.per_user_folder is not None:
-        yield "values of users are kept", config.at("output", "per_user")
     if work.memory_limit is not None:
-        yield "a limit of memory is given", "--memory-limit"
+        yield "a limit of memory is held", "--memory-limit"
 
 
 def _of_tables(tables: Tables, parts: list[Part]) -> Iterator[tuple[str, str]]:

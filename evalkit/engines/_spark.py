@@ -165,7 +165,12 @@ def _failed(told: str) -> EvalkitError:
     lines = [line.strip() for line in told.splitlines() if line.strip()]
     if "No module named 'evalkit'" in told:
         hint = "install this version of evalkit on every node, or send it: --archives env.tar.gz"
-        return MachineError("executors have no evalkit", code="spark-failed", hint=hint)
+        return MachineError(
+            "executors have no evalkit", code="spark-failed", at="[engine]", hint=hint
+        )
+    if "JAVA_" in told:
+        hint = "install Java 17 or newer, and let JAVA_HOME name it"
+        return MachineError("Java did not start", code="spark-failed", at="[engine]", hint=hint)
     causes = [line for line in lines if "Error" in line or "Exception" in line] or lines
     return MachineError(
         f"Spark ended the job: {causes[0] if causes else 'no cause is told'}"[:500],
@@ -203,7 +208,8 @@ def _plan(session: Any, tables: Tables, parts: Sequence[Part], work: Work) -> tu
     rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), chosen)
     rows = rows.repartition(n_partitions, *_keys(keys, tables))
     settled = tables.config.model_copy(update={"engine": EngineSection()})
-    task = Task(settled, tuple(kept), n_partitions + 1, work.sample, work.keep_parts)
+    asked = (work.sample, work.keep_users, work.keep_parts)
+    task = Task(settled, tuple(kept), n_partitions + 1, *asked)
     return task, rows, n_partitions
 
 

@@ -5,7 +5,7 @@ Loaded before the environment of the process is set: it imports nothing heavy.
 
 import os
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,13 +33,14 @@ class Task:
         config: with the columns that are read.
         kept: how the tables lie among the rows.
         n_shares: of the users; the last one has none, and is the driver's.
-        sample, keep_parts: as `planning.work.Work` takes them.
+        sample, keep_users, keep_parts: as `planning.work.Work` takes them.
     """
 
     config: "Config"
     kept: "tuple[Kept, ...]"
     n_shares: int
     sample: float | None
+    keep_users: bool | Sequence[str]
     keep_parts: bool
 
     def measure(self, number: int, rows: "pl.DataFrame | None") -> "Partial[RankingSums]":
@@ -59,6 +60,7 @@ class Task:
             given_of(self.kept, rows),
             threads=1,
             sample=self.sample,
+            keep_users=self.keep_users,
             keep_parts=self.keep_parts,
             share=(number, self.n_shares),
         )

@@ -231,6 +231,14 @@ def test_a_sample_is_the_same_sample(session, tmp_path):
     check(PLAIN, tmp_path, sample=0.3)
 
 
+@pytest.mark.parametrize("kind", ["int32", "text"])
+def test_values_of_users(session, tmp_path, kind):
+    make_logs(tmp_path, user=TYPES[kind])
+
+    assert check(ALL, tmp_path, per_user=True).beside
+    assert check(ALL, tmp_path, per_user=["RR"], keep_parts=True).beside
+
+
 def test_where_and_columns_of_sql(session, tmp_path):
     make_logs(tmp_path)
     text = PLAIN.replace(
@@ -337,6 +345,24 @@ def test_data_frames(session, tmp_path):
         found.append({key: document[key] for key in document if key not in OF_ITS_OWN})
 
     assert found[0] == found[1]
+
+
+def test_the_command_judges_gates_and_publishes(session, tmp_path, capsys):
+    from evalkit.cli.app import run_command
+
+    make_logs(tmp_path)
+    gates = '[[gates]]\nmetric = "RR"\nmodel = "b"\nmax_drop = 0.5\nbaseline = "a"\n'
+    (tmp_path / "nightly.toml").write_text(f'statistics.baseline = "a"\n{PLAIN}{gates}')
+    said = []
+    for engine in ("local", "spark"):
+        asked = [str(tmp_path / "nightly.toml"), "--out", str(tmp_path / engine), "--quiet"]
+        assert run_command(["run", *asked, "--engine", engine, "--json"]) == 0
+        said.append(json.loads(capsys.readouterr().out))
+
+    own = ("meta", "run_id")
+    one, spark = ({key: each[key] for key in each if key not in own} for each in said)
+    assert one == spark
+    assert one["gates"]
 
 
 def test_frames_of_this_process_are_refused(session):
