@@ -4,8 +4,10 @@
 
 Each draw has new users: each with a taste, a history, right answers, and lists of ten of 1,500
 items by two models that share part of their chance; items follow a power law. What is expected is
-the mean over all draws: the number at this many users. Printed for docs/statistics.md: how often
-95 % intervals hold it, and the mean error over the deviation of the draws.
+the mean over all draws: the number at this many users. Groups are alike; with `--unlike` users
+follow their taste more or less by group, and models favour some providers. Printed for
+docs/statistics.md: how often 95 % intervals hold it, and the mean error over the deviation of the
+draws.
 """
 
 import argparse
@@ -47,7 +49,8 @@ NAMES = {f"c{place}": name for place, name in enumerate(COMBINED)}
 class World:
     """What all draws share: items, their popularity, and the history of other users."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, unlike: bool) -> None:
+        self.unlike = unlike
         rng = np.random.default_rng(7)
         self.weights = np.log(1.0 / np.arange(1, ITEMS + 1) ** 0.8).astype(np.float32)
         self.items = pl.DataFrame(
@@ -56,6 +59,8 @@ class World:
                 "provider": [f"p{each}" for each in rng.integers(0, 5, ITEMS)],
             }
         )
+        favour = [0.5 * unlike * int(each[1]) for each in self.items["provider"]]
+        self.favour = np.array(favour, dtype=np.float32)
         self.of_genre = rng.normal(0.0, 1.0, (GENRES, ITEMS)).astype(np.float32)
         self.background = self._rows(self._picks(rng, BACKGROUND, np.zeros(ITEMS), 12), 10**6)
 
@@ -84,17 +89,20 @@ class World:
     def draw(self, n: int, seed: int) -> Report:
         """What is reported of new users."""
         rng = np.random.default_rng([seed, n])
-        taste = self.of_genre[rng.integers(0, GENRES, n)]
+        genres = rng.integers(0, GENRES, n)
+        taste = self.of_genre[genres]
+        if self.unlike:
+            taste *= (genres[:, None] % 3).astype(np.float32)
         shared = self._gumbel(rng, n)
         models = {}
         for name, flat in (("a", 0.0), ("b", 0.25)):
-            known = (1.0 - flat) * self.weights + 0.8 * taste + 0.7 * shared
+            known = (1.0 - flat) * self.weights + self.favour + 0.8 * taste + 0.7 * shared
             ranked = self._rows(self._best(known + self._gumbel(rng, n), DEPTH), 0)
             ranks = np.tile(np.arange(1, DEPTH + 1), n)
             models[name] = ranked.with_columns(rank=pl.Series(ranks))
         history = self._rows(self._picks(rng, n, taste, 12), 0)
         truth = self._rows(self._picks(rng, n, taste, 5), 0)
-        groups = pl.DataFrame({"user": range(n), "group": rng.choice(list("xyz"), n)})
+        groups = np.array(list("xyz"))[genres % 3] if self.unlike else rng.choice(list("xyz"), n)
         return evaluate(
             truth,
             models,
@@ -102,7 +110,9 @@ class World:
             combined=dict(zip(NAMES, COMBINED.values(), strict=True)),
             train=pl.concat([history, self.background]),
             items=self.items,
-            segments={"group": {"path": groups, "by": "group"}},
+            segments={
+                "group": {"path": pl.DataFrame({"user": range(n), "group": groups}), "by": "group"}
+            },
             statistics={"baseline": "a", "correction": "none"},
             policies={"truth_in_train": "warn"},
             threads=1,
@@ -135,8 +145,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--users", type=int, nargs="+", default=[300, 1000, 5000])
+    parser.add_argument("--unlike", action="store_true")
     chosen = parser.parse_args()
-    world = World()
+    world = World(unlike=chosen.unlike)
     print("| number | users | held | error / spread | difference held | error / spread |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for n in chosen.users:
