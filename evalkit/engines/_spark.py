@@ -69,7 +69,7 @@ def run_on_spark(config: Config, work: Work) -> Report:
         task, rows, n_partitions = _plan(session, tables, parts, work)
         own = task.measure(n_partitions + 1, None)  # nobody's: what the others must agree with
         own.write(Path(folder, "driver"))
-        for number, content in enumerate(_measured(rows, task, n_partitions)):
+        for number, content in enumerate(_measured(rows, task, parts, n_partitions)):
             Path(folder, str(number)).write_bytes(content)
         sums = _merged(Path(folder))
     left = Left(tables.config, own.header.ids, inputs_of(tables), sums, work.keep_parts)
@@ -291,11 +291,12 @@ def _cores(session: Any) -> int:
         return int(session.conf.get("spark.default.parallelism", "4"))
 
 
-def _measured(rows: Any, task: Task, n_partitions: int) -> list[bytes]:
+def _measured(rows: Any, task: Task, parts: Sequence[Part], n_partitions: int) -> list[bytes]:
     """The partials of all shares; of very many, those of several together.
 
     Raises:
         EvalkitError: what a share ended with; of several the first.
+        MachineError: Spark read other rows than the files have [spark-failed].
     """
     from pyspark.sql.functions import lit, pmod
 
@@ -307,6 +308,19 @@ def _measured(rows: Any, task: Task, n_partitions: int) -> list[bytes]:
     errors = [pickle.loads(bytes(row.partial)) for row in collected if row.is_error]  # noqa: S301
     if errors:
         raise min(errors, key=str)
+    for part, counts in zip(
+        parts, zip(*(row.n_rows for row in collected), strict=True), strict=True
+    ):
+        expected = part.table.n_rows_hint() if part.table.files and not part.is_whole else None
+        if expected not in (None, sum(counts)):
+            raise MachineError(
+                f"Spark read {sum(counts):,} rows of {part.table.role}, and its files have "
+                f"{expected:,}",
+                code="spark-failed",
+                at=part.table.at,
+                hint="Spark passes over files whose names begin with _ or ., and reads *?[]{} as "
+                "patterns: give them other names",
+            )
     return [bytes(row.partial) for row in collected]
 
 

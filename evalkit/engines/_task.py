@@ -22,7 +22,7 @@ THREADS = (
     *("POLARS_MAX_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "ARROW_NUM_THREADS"),
     "OPENBLAS_NUM_THREADS",
 )
-ROW = "part int, is_error boolean, partial binary"
+ROW = "part int, is_error boolean, n_rows array<bigint>, partial binary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,7 @@ def measure_rows(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "Iterato
     import pyarrow as pa
     from pyspark import TaskContext
 
+    from evalkit.engines._layout import PART
     from evalkit.errors import EvalkitError
 
     context = TaskContext.get()
@@ -111,7 +112,10 @@ def measure_rows(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "Iterato
         is_error = False
     except EvalkitError as error:
         content, is_error = pickle.dumps(error), True
-    yield _row(number, is_error, content)
+    n_rows = [0] * len(task.kept)
+    for place, n_there in [] if rows is None else rows[PART].value_counts().rows():
+        n_rows[place] = n_there
+    yield _row(number, is_error, n_rows, content)
 
 
 def merge_rows(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
@@ -133,16 +137,18 @@ def merge_rows(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]
         for path, row in zip(paths, rows, strict=True):
             path.write_bytes(row["partial"])
         whole = open_partials(paths, allow_missing=True).merged(RankingSums)
-    yield _row(rows[0]["part"], False, whole.to_bytes())
+    n_rows = [sum(counts) for counts in zip(*(row["n_rows"] for row in rows), strict=True)]
+    yield _row(rows[0]["part"], False, n_rows, whole.to_bytes())
 
 
-def _row(part: int, is_error: bool, partial: bytes) -> "pa.RecordBatch":
+def _row(part: int, is_error: bool, n_rows: list[int], partial: bytes) -> "pa.RecordBatch":
     import pyarrow as pa
 
     return pa.record_batch(
         {
             "part": pa.array([part], pa.int32()),
             "is_error": pa.array([is_error], pa.bool_()),
+            "n_rows": pa.array([n_rows], pa.list_(pa.int64())),
             "partial": pa.array([partial], pa.binary()),
         }
     )

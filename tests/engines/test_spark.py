@@ -365,6 +365,23 @@ def test_the_command_judges_gates_and_publishes(session, tmp_path, capsys):
     assert one["gates"]
 
 
+def test_rows_that_spark_does_not_read_are_missed(session, tmp_path):
+    make_logs(tmp_path)
+    truth = pl.read_parquet(tmp_path / "truth.parquet")
+    (tmp_path / "more").mkdir()
+    truth.head(100).write_parquet(tmp_path / "more" / "part.parquet")
+    truth.slice(100).write_parquet(tmp_path / "more" / "_part.parquet")
+    text = PLAIN.replace('"truth.parquet"', '["more/part.parquet", "more/_part.parquet"]')
+    text += '[engine]\nkind = "spark"\npartitions = 2\n'
+    config = parse_config(text, source="x.toml", base=tmp_path)
+
+    with pytest.raises(EvalkitError) as caught:
+        run_config(config)
+
+    assert caught.value.code == "spark-failed"
+    assert "Spark read 100 rows of truth" in caught.value.message
+
+
 def test_frames_of_this_process_are_refused(session):
     import evalkit.spark
 
