@@ -2,6 +2,7 @@
 
 # mypy: disable-error-code="no-untyped-def"
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,9 +24,8 @@ _NO_TIMES = np.zeros(0, dtype=np.int64)
 class Held:
     """What train has in common with the held-out rows of one part.
 
-    A train row looks at the first held-out time of its user and a word of bits beside it, one of
-    which its item hashes to; where that is set at a bit of its user and item; and where that is
-    set, too, at the user's rows of that item.
+    Train rows that `find_near` chose look at a bit of their user and item; and where that is set,
+    at the user's rows of that item.
     """
 
     _users: list[Codes] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Held:
     moments: Ticks = field(default_factory=lambda: _NO_TIMES)
     n_at: Ticks = field(default_factory=lambda: _NO_TIMES)
     _between: Ticks = field(default_factory=lambda: _NO_TIMES)
-    _near: Ticks = field(default_factory=lambda: np.zeros((0, 2), np.int64))
+    words: Ticks = field(default_factory=lambda: _NO_TIMES)
     _bits: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(1, np.uint64))
     _flags: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
     _of_users: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
@@ -68,22 +68,27 @@ class Held:
         self._of_users = np.zeros(n_users, dtype=np.uint8)
         self._flags = np.zeros(self.n, dtype=np.uint8)
         self._bits = np.zeros(1 << max(0, (8 * self.n - 1).bit_length() - 6), dtype=np.uint64)
-        words = np.zeros(n_users, dtype=np.int64)
-        set_bits(users, items, words, self._bits)
+        self.words = np.zeros(n_users, dtype=np.int64)
+        set_bits(users, items, self.words, self._bits)
         if self.has_times:
             self.moments, self.n_at = np.unique(np.sort(times, kind="stable"), return_counts=True)
             first_times(users, times, self.own_first)
         else:
             self.own_first[users] = 0
-        self._near = np.stack([self.own_first, words], axis=1)
         self._between = np.zeros(self.moments.size + 1, dtype=np.int64)
 
-    def look(self, users: Codes, items: Codes, times: Ticks, letters: Any) -> None:
-        """Rows of train, in any order; those with letters of held-out rows are passed over."""
-        look_up(
-            *(users, items, times, letters, self._near, self.moments, self._between),
-            *(self._of_users, self._bits, self.starts, self.items, self.times, self._flags),
-            self._state,
+    def look(self, users: Codes, items: Codes, times: Ticks, letters: Any, near: Codes) -> None:
+        """Rows of train, in any order; those with letters of held-out rows are passed over.
+
+        Args:
+            near: the rows that `find_near` chose of them.
+        """
+        times = times if self.has_times else _NO_TIMES
+        if self.has_times:
+            count_later(times, letters, self.moments, self._between, self._state)
+        self._state[2] += look_up(
+            *(users, items, times, near, self.own_first, self._of_users),
+            *(self._bits, self.starts, self.items, self.times, self._flags),
         )
 
     @property
@@ -152,88 +157,113 @@ def _at_least(values, begin, end, wanted):
     return begin
 
 
+def lay_near(parts: Iterable[Held]) -> Ticks:
+    """int64[n_users, 2], the first held-out time of each user in any part, bits of its items."""
+    parts = list(parts)
+    near = np.zeros((max((each.words.size for each in parts), default=0), 2), dtype=np.int64)
+    near[:, 0] = FAR
+    for each in parts:
+        mine = near[: each.words.size]
+        np.minimum(mine[:, 0], each.own_first, out=mine[:, 0])
+        mine[:, 1] |= each.words
+        each.words = _NO_TIMES
+    return near
+
+
 @kernel(allocates=False)
-def look_up(
-    users,
-    items,
-    times,
-    letters,
-    near,
-    moments,
-    between,
-    of_users,
-    bits,
-    starts,
-    held_items,
-    held_times,
-    flags,
-    state,
-):
-    """Hold train rows against held-out ones.
+def find_near(users, items, times, letters, near, found):
+    """Train rows at or behind a held-out time of their user, or whose item may be held out.
+
+    What 64 rows need is fetched together; the second result is that, and means nothing.
 
     Args:
-        near: the first held-out time of each user, and a word with bits of its held-out items.
-        moments: different held-out times, sorted; `between` counts train rows by how many of
-            them are earlier.
-        of_users: bit 0: a train row behind the user's first held-out one; bit 1: at its time.
-        flags: at the first of held-out rows with one item: bit 0; with one item and time: bit 1.
-        state: where the last row stood in `moments`, rows at or after the first of them, rows
-            behind their user's own.
+        near: as `lay_near` gives it.
+        found: where these rows stand, as many as the first result says.
     """
-    # Wide: all that one object holds; called in one place.
-    cursor, n_after, n_behind = state[0], state[1], state[2]
-    has_times = moments.size > 0
-    low, high = FAR, FAR  # times with that place: later than `low`, and not than `high`
-    fetched = 0  # what all rows of a block need, before the first is looked at
+    n_found, fetched = 0, 0
     for block in range(0, users.size, 64):
-        end_of_block = min(block + 64, users.size)
-        for row in range(block, end_of_block):
+        end = min(block + 64, users.size)
+        for row in range(block, end):
             if users[row] < near.shape[0]:
                 fetched ^= near[users[row], 0]
-        for row in range(block, end_of_block):
-            if letters[row] != 1 and letters[row] < 4:
-                continue
+        for row in range(block, end):
             user = users[row]
-            first, word = FAR, 0
-            if user < near.shape[0]:
-                first, word = near[user, 0], near[user, 1]
-            if has_times:
-                time = times[row]
-                if time <= low or time > high:
-                    if cursor > 0 and moments[cursor - 1] >= time:
-                        cursor = _at_least(moments, 0, cursor, time)
-                    elif cursor + 1 < moments.size and moments[cursor + 1] < time:
-                        cursor = _at_least(moments, cursor, moments.size, time)
-                    elif cursor < moments.size and moments[cursor] < time:
-                        cursor += 1
-                    low = moments[cursor - 1] if cursor else NEVER
-                    high = moments[cursor] if cursor < moments.size else FAR
-                n_after += time >= moments[0]
-                between[cursor] += 1
-                if time >= first:
-                    if time > first:
-                        n_behind += 1
-                        of_users[user] |= np.uint8(1)
-                    else:
-                        of_users[user] |= np.uint8(2)
-            if not word & _word_of(items[row]):
+            if (letters[row] != 1 and letters[row] < 4) or user >= near.shape[0]:
                 continue
-            bit = _bit_of(user, items[row], bits.size)
-            if not (bits[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1):
-                continue
-            item, end = items[row], starts[user + 1]
-            place = _at_least(held_items, starts[user], end, item)
-            if place == end or held_items[place] != item:
-                continue
-            flags[place] |= np.uint8(1)
-            if has_times:
-                place = _at_least(
-                    held_times, place, _at_least(held_items, place, end, item + 1), time
-                )
-                if place < end and held_items[place] == item and held_times[place] == time:
-                    flags[place] |= np.uint8(2)
-    state[0], state[1], state[2] = cursor, n_after, n_behind
-    return fetched
+            is_behind = times.size > 0 and times[row] >= near[user, 0]
+            if is_behind or near[user, 1] & _word_of(items[row]):
+                found[n_found] = row
+                n_found += 1
+    return n_found, fetched
+
+
+@kernel(allocates=False)
+def count_later(times, letters, moments, between, state):
+    """Count train rows by how many of the held-out times are earlier.
+
+    Args:
+        moments: different held-out times, sorted.
+        between: of so many earlier ones, train rows.
+        state: where the last row stood in `moments`, rows at or after the first of them, unused.
+    """
+    cursor, n_after = state[0], state[1]
+    low, high = FAR, FAR  # times with that place: later than `low`, and not than `high`
+    for row in range(times.size):
+        if letters[row] != 1 and letters[row] < 4:
+            continue
+        time = times[row]
+        if time <= low or time > high:
+            if cursor > 0 and moments[cursor - 1] >= time:
+                cursor = _at_least(moments, 0, cursor, time)
+            elif cursor + 1 < moments.size and moments[cursor + 1] < time:
+                cursor = _at_least(moments, cursor, moments.size, time)
+            elif cursor < moments.size and moments[cursor] < time:
+                cursor += 1
+            low = moments[cursor - 1] if cursor else NEVER
+            high = moments[cursor] if cursor < moments.size else FAR
+        n_after += time >= moments[0]
+        between[cursor] += 1
+    state[0], state[1] = cursor, n_after
+
+
+@kernel(allocates=False)
+def look_up(
+    users, items, times, near, own_first, of_users, bits, starts, held_items, held_times, flags
+):
+    """Hold train rows against held-out ones; how many are behind their user's first one.
+
+    Args:
+        near: the rows that are looked at.
+        of_users: bit 0: a train row behind the user's first held-out one; bit 1: at its time.
+        flags: at the first of held-out rows with one item: bit 0; with one item and time: bit 1.
+    """
+    # Wide: all that one object holds; called in one place.
+    n_behind = 0
+    for place_near in range(near.size):
+        row = near[place_near]
+        user, item = users[row], items[row]
+        if user >= own_first.size:
+            continue
+        if times.size and times[row] >= own_first[user]:
+            if times[row] > own_first[user]:
+                n_behind += 1
+                of_users[user] |= np.uint8(1)
+            else:
+                of_users[user] |= np.uint8(2)
+        bit = _bit_of(user, item, bits.size)
+        if not (bits[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1):
+            continue
+        end = starts[user + 1]
+        place = _at_least(held_items, starts[user], end, item)
+        if place == end or held_items[place] != item:
+            continue
+        flags[place] |= np.uint8(1)
+        if times.size:
+            of_item = _at_least(held_items, place, end, item + 1)
+            place = _at_least(held_times, place, of_item, times[row])
+            if place < end and held_items[place] == item and held_times[place] == times[row]:
+                flags[place] |= np.uint8(2)
+    return n_behind
 
 
 @kernel(allocates=False)

@@ -11,7 +11,7 @@ from evalkit.config import SplitSection
 from evalkit.kernels import kernel
 from evalkit.splits._counts import bounds_of, tell_of_one
 from evalkit.splits._feed import Assigned, Feed, fitted
-from evalkit.splits._filters import TEST, TRAIN, VALIDATION, Letters, Rows
+from evalkit.splits._filters import NONE, TEST, TRAIN, VALIDATION, Letters, Rows
 
 MOST = 8  # rows of a user that are remembered; more are found by counting first
 OF_SLOT = 16  # bytes
@@ -51,7 +51,8 @@ class Latest:
     rows: npt.NDArray[np.int64]
     of_users: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     of_items: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
-    _letters: list[Letters] = field(default_factory=list)
+    n_rows: int = 0
+    _left_out: list[npt.NDArray[np.int64]] = field(default_factory=list)
 
     @classmethod
     def of(cls, feed: Feed, rule: SplitSection) -> "Latest | None":
@@ -79,15 +80,21 @@ class Latest:
             *(rows.users, rows.items, rows.times, rows.begin, rows.places, flip),
             *(self.rows, self.of_users, self.of_items),
         )
-        self._letters.append(rows.spread(np.full(rows.n, TRAIN, dtype=np.uint8)))
+        self.n_rows = rows.begin + rows.height
+        if rows.n < rows.height:
+            left_out = np.setdiff1d(np.arange(rows.height), rows.places, assume_unique=True)
+            self._left_out.append(rows.begin + left_out)
 
     def held(self) -> tuple["HeldOut", Assigned]:
         """The rows that are not train; and users whose boundary goes through equal times."""
         (bounds,), fewer = bounds_of(self.of_users, self.rule)
         n_held = int(bounds[:, 2:].sum())
+        letters = np.full(self.n_rows, TRAIN, dtype=np.uint8)
+        for places in self._left_out:
+            letters[places] = NONE
         held = HeldOut(
             n_train=int(self.of_users.sum()) - n_held,
-            letters=np.concatenate(self._letters),
+            letters=letters,
             of_users=np.zeros(self.of_users.size, np.uint8),
             of_items=np.zeros(self.of_items.size, np.uint8),
             users=np.empty(n_held, np.int32),
@@ -95,7 +102,6 @@ class Latest:
             times=np.empty(n_held, np.int64),
             parts=np.empty(n_held, np.uint8),
         )
-        self._letters = []
         flip = MOST_ROWS - 1 if self.rule.ties == "first" else 0
         n_crossed = tell_latest(
             *(self.rows, self.of_users, bounds, flip, held.letters, held.of_users),

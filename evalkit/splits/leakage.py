@@ -10,7 +10,7 @@ import numpy.typing as npt
 from evalkit.kernels import kernel
 from evalkit.splits._clock import Clock, Days
 from evalkit.splits._feed import fitted
-from evalkit.splits._held import FAR, Codes, Held, Ticks
+from evalkit.splits._held import FAR, Codes, Held, Ticks, find_near, lay_near
 from evalkit.splits._rule import PER_SECOND
 
 VERDICTS = ("clean", "across-users", "within-users", "rows-shared")  # each worse than the last
@@ -50,6 +50,8 @@ class Leaks:
     _known_items: Flags = field(default_factory=lambda: np.zeros(0, np.uint8))
     _item_first: Ticks = field(default_factory=lambda: np.zeros(0, np.int64))
     _clock: Clock | None = None
+    _near: Ticks = field(default_factory=lambda: np.zeros((0, 2), np.int64))
+    _found: Codes = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def hold(self, name: str, users: Codes, items: Codes, times: Ticks) -> None:
         """Rows of validation or test."""
@@ -64,6 +66,7 @@ class Leaks:
         """All held-out rows are here."""
         for held in self._held.values():
             held.lay()
+        self._near = lay_near(self._held.values())
         if self.has_times and self._held:
             self._clock = Clock.of([(each.moments, each.n_at) for each in self._held.values()])
 
@@ -79,8 +82,12 @@ class Leaks:
             if self._clock is None:
                 self._clock = Clock.of([])
             self._clock.add(rows.times, letters)
+        if self._found.size < rows.users.size:
+            self._found = np.empty(rows.users.size, dtype=np.int32)
+        times = rows.times if self.has_times else rows.times[:0]
+        n_found, _ = find_near(rows.users, rows.items, times, letters, self._near, self._found)
         for held in self._held.values():
-            held.look(*of_rows)
+            held.look(*of_rows, self._found[:n_found])
 
     @property
     def needs_times(self) -> bool:
