@@ -1,6 +1,6 @@
 """Whether `--memory-limit` is held, on logs that are hard to hold: peaks, times, what is refused.
 
-    python bench/memory.py                          # ten logs, without a limit, then below some
+    python bench/memory.py                          # eleven logs, without a limit, then below some
     python bench/memory.py --only repeats --scale 0.2
 
 Every run is a fresh process, its peak is the operating system's. A limit is a share of the peak
@@ -246,6 +246,38 @@ by = "city"
     )
 
 
+def users_and_items(folder: Path, scale: float) -> str:
+    """Errors over users and items, of two models and their segments."""
+    import numpy as np
+    import polars as pl
+
+    rng = np.random.default_rng(12)
+    n_users, n_items, depth = int(150_000 * scale), int(100_000 * scale), 20
+    users = np.repeat(np.arange(n_users), depth)
+    truth = pl.DataFrame({"user": users, "item": rng.integers(0, n_items, users.size)}).unique()
+    truth = truth.sort("user", "item").with_columns(shop=pl.col("user") % 7)
+    truth.write_parquet(folder / "truth.parquet", row_group_size=1 << 18)
+    names = "als", "bpr"
+    tables = ""
+    for name in names:
+        shown = truth.select("user", "item", rank=pl.int_range(1, pl.len() + 1).over("user"))
+        missed = pl.Series(rng.random(truth.height) < 0.5)
+        shown = shown.with_columns(item=pl.when(missed).then(-1 - pl.col("item")).otherwise("item"))
+        shown.write_parquet(folder / f"{name}.parquet", row_group_size=1 << 18)
+        tables += RANKINGS.format(
+            folder=folder, name=name, column='rank = "rank"', model=f'model = "{name}"'
+        )
+    more = """
+[statistics]
+baseline = "als"
+two_way = "item"
+[segments.shop]
+by = "shop"
+"""
+    metrics = config(folder, (), metrics=("nDCG", "recall"), more=more)
+    return metrics.replace("[metrics]", tables + "[metrics]")
+
+
 def large_truth(folder: Path, scale: float) -> str:
     """A truth that is much larger than the rankings, with relevances."""
     import numpy as np
@@ -411,6 +443,7 @@ LOGS = {
     "repeats": Hard(repeats),
     "long-ids": Hard(long_ids),
     "segments": Hard(models_by_segments, (0.95, 0.5)),
+    "two-way": Hard(users_and_items),
     "large-truth": Hard(large_truth),
     "ratings": Hard(ratings),
     "labels": Hard(labels),

@@ -38,7 +38,7 @@ from evalkit.statistics.means import interval_of
 from evalkit.statistics.paired import non_inferiority_test, t_test
 from evalkit.statistics.permutation import SignFlips
 from evalkit.statistics.ratios import N_TERMS, RatioSum, terms_of
-from evalkit.statistics.two_way import TwoWaySum
+from evalkit.statistics.two_way import TwoWay
 from evalkit.statistics.wilcoxon import wilcoxon_test
 from harness import Machine, count, describe_machine, make_parser, write
 
@@ -261,7 +261,7 @@ def measure_two_way(n_items: int, draws: int, seed: int, n_users: int = 1000) ->
             of_users.add(add_by(users, parts, n_users).reshape(-1, 1))
             of_pairs.add(np.stack([parts, shares, parts + shares], axis=1))
             seen = np.bincount(items, minlength=n_items) > 0
-            total = TwoWaySum(
+            total = TwoWay.of(
                 of_users.sum_of(0),
                 (of_pairs.sum_of(0), of_pairs.sum_of(1), of_pairs.sum_of(2)),
                 add_by(items, parts, n_items)[seen],

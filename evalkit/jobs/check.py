@@ -14,6 +14,7 @@ from evalkit.report import ModelCounts, Report
 from evalkit.sources import Guessing, Table, reading, spell_guesses
 from evalkit.splits.make import make_split
 from evalkit.street import run_config
+from evalkit.values.checks import check_item_segments, check_two_way
 
 LOOKED_AT = 1000  # rows, for some ids
 LISTED = 20  # rows of one fault that are shown
@@ -65,6 +66,8 @@ def check_config(config: Config, *, threads: int | None = None) -> list[Finding]
     findings: list[Finding] = []
     try:
         tables = open_tables(config, Given())
+        check_item_segments(config.requests, config)  # under its own policies
+        check_two_way(config.requests, config)
         findings += _columns_found(tables.all)
         findings += _splits(tables.logs, tables.config)
         report = run_config(lenient, threads=threads)

@@ -21,7 +21,7 @@ from evalkit.looks.weighted import Target
 from evalkit.metrics import Hits, Relevant, Request, registry
 from evalkit.report import Warning_
 from evalkit.segments import ALL, Segment, UserSegments
-from evalkit.statistics.two_way import TwoWaySum
+from evalkit.statistics.two_way import TwoWay
 from evalkit.sums import Pair, add_to, pool
 from evalkit.truth import Truth
 from evalkit.values.blocks import UserValues, Values, beside
@@ -30,6 +30,7 @@ from evalkit.values.gather import ranges, single_hits
 BITS = 48  # below the point of the lower word
 PAIRS, PARTS, SHARES = 0, 1, 3  # words of an item and request: a count, and two sums of two words
 N_WORDS = 5
+PARTS_AT_ONCE = 1 << 18  # of pairs and requests, but never less than a user's
 
 Cells = npt.NDArray[np.int64]
 
@@ -79,7 +80,9 @@ class CrossedSums:
         items = np.union1d(self.items, other.items)
         words = np.zeros((items.size, *self.words.shape[1:]), dtype=np.int64)
         for each in (self, other):
-            words[np.searchsorted(items, each.items)] += each.words
+            places = np.searchsorted(items, each.items)
+            for column in range(words.shape[1]):  # so that no copy of all is made
+                words[places, column] += each.words[:, column]
         for first in (PARTS, SHARES):
             words[:, :, first] += words[:, :, first + 1] >> BITS
             words[:, :, first + 1] &= (1 << BITS) - 1
@@ -87,7 +90,7 @@ class CrossedSums:
         self.users.merge(other.users)
         self.pairs.merge(other.pairs)
 
-    def total(self, column: int) -> TwoWaySum:
+    def total(self, column: int) -> TwoWay:
         """One request."""
         words = self.words[self.words[:, column, PAIRS] > 0, column]
         parts, shares = (
@@ -96,7 +99,7 @@ class CrossedSums:
         n = self.users.n_columns
         of_parts, of_shares, of_both = (self.pairs.sum_of(place * n + column) for place in range(3))
         pairs = of_parts, of_shares, of_both
-        return TwoWaySum(self.users.sum_of(column), pairs, parts, shares)
+        return TwoWay.of(self.users.sum_of(column), pairs, parts, shares)
 
 
 @dataclass(slots=True)
@@ -104,7 +107,6 @@ class ItemSums:
     """Sums of every model and pair by segment, of users and of items."""
 
     sums: dict[tuple[Segment, Target], CrossedSums] = field(default_factory=dict)
-    told: dict[tuple[Segment, Target, int], TwoWaySum] = field(default_factory=dict)
 
     def add(
         self,
@@ -125,6 +127,8 @@ class ItemSums:
         items = _Items.of(truth)
         n = values.columns.size
         known = [items.by_segment(truth, codes) for _, codes in groups]
+        hashes = items.hashes
+        del items  # 24 bytes a pair
         sums = {
             (target, place): (
                 np.zeros((held.codes.size, n, N_WORDS), dtype=np.int64),
@@ -156,16 +160,19 @@ class ItemSums:
                         by_user.add(of_users, rows=CellRows.of(cells, len(labels)))
                         by_pair.add(rows, rows=CellRows.of(cells[owners], len(labels)))
 
-        for _ in ordered_map(work, values.blocks(), threads=threads):
+        most = max(1, PARTS_AT_ONCE // max(1, n))
+        for _ in ordered_map(work, _pieces(values, truth, most), threads=threads):
             pass
-        for (target, place), (words, by_user, by_pair) in sums.items():
+        for target, place in list(sums):
+            words, by_user, by_pair = sums.pop((target, place))  # which are copied now
             (labels, codes), held = groups[place], known[place]
+            ends = np.searchsorted(held.labels, np.arange(len(labels) + 1))
             for code in np.unique(codes).tolist():
-                own = held.labels == code
+                own = slice(ends[code], ends[code + 1])
                 here = np.array([code])
-                order = np.argsort(items.hashes[held.codes[own]])
+                order = np.argsort(hashes[held.codes[own]])
                 crossed = CrossedSums(
-                    items.hashes[held.codes[own]][order],
+                    hashes[held.codes[own]][order],
                     words[own][order],
                     by_user.over(here),
                     by_pair.over(here),
@@ -173,24 +180,39 @@ class ItemSums:
                 add_to(self.sums, (labels[code], target), crossed)
 
     def merge(self, other: "ItemSums") -> None:
-        """Take over the sums of other users."""
-        for key, sums in other.sums.items():
-            add_to(self.sums, key, sums)
+        """Take over the sums of other users, which must not be used again."""
+        for key in list(other.sums):
+            add_to(self.sums, key, other.sums.pop(key))
 
     def pool(self, pooled: Mapping[Segment, Segment]) -> None:
         """Put segments together as the sums were."""
         pool(self.sums, pooled)
 
-    def total(self, segment: Segment, target: Target, column: int) -> TwoWaySum | None:
+
+def _pieces(values: UserValues, truth: Truth, most: int) -> Iterator[Cells]:
+    """Blocks of users with about so many items together."""
+    for block in values.blocks():
+        ends = np.cumsum(truth.pairs.counts[block].astype(np.int64)) // most
+        yield from np.split(block, np.flatnonzero(ends[1:] != ends[:-1]) + 1)
+
+
+class ItemTotals:
+    """What the sums say, each worked out once, for estimates and comparisons."""
+
+    def __init__(self, sums: ItemSums) -> None:
+        self._sums = sums.sums
+        self._told: dict[tuple[Segment, Target, int], TwoWay] = {}
+
+    def total(self, segment: Segment, target: Target, column: int) -> TwoWay | None:
         """One request of one target in one segment; None where there is none."""
         key = segment, target, column
-        if key not in self.told and (segment, target) in self.sums:
-            self.told[key] = self.sums[segment, target].total(column)
-        return self.told.get(key)
+        if key not in self._told and (segment, target) in self._sums:
+            self._told[key] = self._sums[segment, target].total(column)
+        return self._told.get(key)
 
     def of_pair(
         self, segment: Segment, pair: Pair, column: int
-    ) -> tuple[TwoWaySum, TwoWaySum, TwoWaySum] | None:
+    ) -> tuple[TwoWay, TwoWay, TwoWay] | None:
         """The difference of two models, and each of both; None where there is none."""
         delta, one, other = (self.total(segment, each, column) for each in (pair, *pair))
         return None if delta is None or one is None or other is None else (delta, one, other)
@@ -201,7 +223,7 @@ class ItemSums:
 
     def warnings(self, labels: Sequence[str]) -> Iterator[Warning_]:
         """One where variances are below 0, as they may be where items hardly vary."""
-        below = [key for key, each in self.told.items() if each.variance < 0.0]
+        below = [key for key, each in self._told.items() if each.variance < 0.0]
         if below:
             segment, target, column = min(below, key=str)
             who = target if isinstance(target, str) else f"{target[1]} less {target[0]}"
@@ -220,7 +242,7 @@ class _Cells:
 
     Args:
         cells: int64[n_places], of each place of the truth.
-        codes, labels: int64[n_cells], the item of each, and its segment.
+        codes, labels: int64[n_cells], the item of each, and its segment, in whose order they are.
     """
 
     cells: Cells

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from evalkit.ids import ITEM
-from evalkit.planning.tables import Tables, plan_ids_of
+from evalkit.planning.room import Room, Sizes, count_items
+from evalkit.planning.tables import Tables
 from evalkit.sources import Table, reading
 
 # -- of an item of any log: its key; a slot of the table of codes; what stands beside it
@@ -62,88 +63,38 @@ class AskedOfLists:
     has_relevant: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """How much of each there is.
-
-    Args:
-        n_users: with a list; `n_train_users`: with a training row.
-        n_apart: models whose ranks are counted at one time, from scores of rows that lie apart.
-        in_order: the rows of a training user lie together.
-        text: bytes of an item's id.
-        beside: bytes of a row of the table of items.
-    """
-
-    n_items: float
-    n_users: float
-    n_models: int
-    n_pairs: int
-    n_segments: int
-    threads: int
-    n_apart: int = 0
-    n_train: int = 0
-    n_train_users: float = 0.0
-    in_order: bool = False
-    text: float = 0.0
-    beside: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class ListRoom:
-    """Bytes that metrics of lists take.
-
-    Args:
-        fixed: whatever the shares; `counted`: of what a share leaves behind, twice in passes.
-        first: of train, while its users are counted, and `paired` of it that a share holds its
-            part of; `last`: above `fixed`, when all users have been measured.
-        measured: above `fixed` and what a share holds, when no row is on its way.
-        share: of all users together, which a share holds its part of.
-    """
-
-    fixed: float = 0.0
-    counted: float = 0.0
-    first: float = 0.0
-    paired: float = 0.0
-    measured: float = 0.0
-    last: float = 0.0
-    share: float = 0.0
-
-    @classmethod
-    def of(cls, asked: AskedOfLists | None, sizes: Sizes, *, holds_all: bool) -> "ListRoom":
-        """Of lists of so many users."""
-        if asked is None:
-            return cls()
-        n, of_item = sizes.n_items, COUNTER * asked.width
-        n_sampled = min(sizes.n_users, SAMPLED * (1.0 + sizes.n_segments))
-        entries = n + min(n * sizes.n_segments, sizes.n_users * asked.depth * sizes.n_segments)
-        gains = n_sampled * COUNTER * asked.depth * asked.n_gains
-        sampled = gains + n_sampled * (
-            SHOWN * asked.depth + 3 * COUNTER + COUNTER * SUMS * asked.n_sums
-        )
-        moved = gains + n_sampled * asked.depth * SAMPLED_ROW
-        influences = COUNTER * n_sampled * asked.n_numbers * (sizes.n_segments + 1)
-        n_numbers = sizes.n_models + 3 * sizes.n_pairs
-        codes = ITEM_SLOT * 2.0 ** math.ceil(math.log2(4 * max(1.0, n)))
-        beside = ITEM_CODE + ITEM_BESIDE + 2 * sizes.text + VALUE_COPIES * sizes.beside
-        fixed = codes + n * beside + WAITING * bool(sizes.n_apart)
-        on_the_way = (
-            n * sizes.threads * (2 * COUNTER + COUNTERS_AT_ONCE * of_item) * bool(asked.width)
-        )
-        first, paired = (READ + codes) * asked.has_train, 0.0  # codes while others are learned
-        if asked.has_train and sizes.in_order:
-            first += OWNER_IN_ORDER * sizes.n_train_users
-        elif asked.has_train:
-            paired = PAIR * sizes.n_train + OWNER * sizes.n_train_users
-        lists = sizes.n_models if holds_all else 1
-        share = sizes.n_users * lists * (SHOWN * asked.depth + OF_USER)
-        share += sizes.n_users * sizes.n_apart * STRENGTH * asked.depth
-        if asked.has_history:
-            share += HISTORY * sizes.n_train + OF_USER * sizes.n_users
-        if asked.has_relevant:
-            share += OF_USER * sizes.n_users
-        counted = sizes.n_models * ((of_item + SHOWN) * entries * bool(asked.width) + sampled)
-        last = moved + influences * n_numbers
-        return cls(fixed, counted, first, paired, max(on_the_way, moved), last, share)
+def room_of_lists(asked: AskedOfLists | None, sizes: Sizes, *, holds_all: bool) -> Room:
+    """What metrics of lists take, of lists of so many users."""
+    if asked is None:
+        return Room()
+    n, of_item = sizes.n_items, COUNTER * asked.width
+    n_sampled = min(sizes.n_users, SAMPLED * (1.0 + sizes.n_segments))
+    entries = n + min(n * sizes.n_segments, sizes.n_users * asked.depth * sizes.n_segments)
+    gains = n_sampled * COUNTER * asked.depth * asked.n_gains
+    of_user = SHOWN * asked.depth + 3 * COUNTER + COUNTER * SUMS * asked.n_sums
+    sampled = gains + n_sampled * of_user
+    moved = gains + n_sampled * asked.depth * SAMPLED_ROW
+    influences = COUNTER * n_sampled * asked.n_numbers * (sizes.n_segments + 1)
+    n_numbers = sizes.n_models + 3 * sizes.n_pairs
+    codes = ITEM_SLOT * 2.0 ** math.ceil(math.log2(4 * max(1.0, n)))
+    beside = ITEM_CODE + ITEM_BESIDE + 2 * sizes.text + VALUE_COPIES * sizes.beside
+    fixed = codes + n * beside + WAITING * bool(sizes.n_apart)
+    on_the_way = n * sizes.threads * (2 * COUNTER + COUNTERS_AT_ONCE * of_item) * bool(asked.width)
+    first, paired = (READ + codes) * asked.has_train, 0.0  # codes while others are learned
+    if asked.has_train and sizes.in_order:
+        first += OWNER_IN_ORDER * sizes.n_train_users
+    elif asked.has_train:
+        paired = PAIR * sizes.n_train + OWNER * sizes.n_train_users
+    lists = sizes.n_models if holds_all else 1
+    share = sizes.n_users * lists * (SHOWN * asked.depth + OF_USER)
+    share += sizes.n_users * sizes.n_apart * STRENGTH * asked.depth
+    if asked.has_history:
+        share += HISTORY * sizes.n_train + OF_USER * sizes.n_users
+    if asked.has_relevant:
+        share += OF_USER * sizes.n_users
+    counted = sizes.n_models * ((of_item + SHOWN) * entries * bool(asked.width) + sampled)
+    last = moved + influences * n_numbers
+    return Room(fixed, counted, first, paired, max(on_the_way, moved), last, share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,18 +123,10 @@ class MadeRoom:
         return cls(kept, first + (READ if kept else 0))
 
 
-def count_items(tables: Tables) -> float:
+def count_listed_items(tables: Tables) -> float:
     """About how many items the logs have that metrics of lists or baselines look at."""
-    _, plan = plan_ids_of(tables, 1)
     given = [tables.items, tables.train, *(table for _, table in tables.rankings)]
-    frames, readers = [], [each for each in given if each is not None and each.made is None]
-    for each in readers:
-        items = each.frame.select(ITEM)
-        items = items.explode(ITEM) if each.is_list else items
-        frames.append(items.select(plan.key().alias("key")))
-    with reading(readers[0]):
-        counted = pl.concat(frames).select(pl.col("key").approx_n_unique())
-        return 1.05 * float(counted.collect(engine="streaming").item())
+    return count_items(tables, [each for each in given if each is not None and each.made is None])
 
 
 def bytes_of_items(table: Table | None) -> float:

@@ -7,8 +7,9 @@ so near that a bound by the number of rows does not do.
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -16,24 +17,24 @@ import polars as pl
 
 from evalkit.config import Segmentation
 from evalkit.errors import MachineError
-from evalkit.exact import N_LIMBS, N_POWERS, N_WAITING
-from evalkit.ids import USER_KEY, IdPlan, PassShare, as_keys, mix
+from evalkit.ids import USER_KEY, PassShare
 from evalkit.kernels import cache_directory
 from evalkit.kernels.threads import kernels_are_compiled, usable_cores
+from evalkit.planning._survey import CELLS, Survey, text_bytes
+from evalkit.planning.item_room import AskedOfItems, room_of_items
 from evalkit.planning.list_room import (
     RELEVANT,
     AskedOfLists,
-    ListRoom,
     MadeRoom,
-    Sizes,
     bytes_of_items,
-    count_items,
+    count_listed_items,
+    room_of_lists,
 )
 from evalkit.planning.machine import default_limit, give_back_early, polars_gives_back
+from evalkit.planning.room import SUM, Room, Sizes, count_items
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.segments import MOST_GROUPS, SegmentTable
 from evalkit.sources import Table, reading
-from evalkit.truth import BATCH_ROWS
 
 MIB = 1 << 20
 
@@ -59,11 +60,10 @@ USER = 130  # table entry, run, state
 RANK, RANKED_USER = 4, 16
 LISTED_ROW = 230  # of a whole list: its columns, sorted, cleaned and looked at
 COLLECTED_ROW = 60  # of a whole list, while others are still read
-SUM = 8 * (N_LIMBS + N_POWERS + N_WAITING + 5)  # an exact sum, of a cell or of a segment
 PART = 2 * (SUM + 600)  # two cells of a segment that explain a change: sums, and as text
 RESULT = 1_000  # of an estimate or a comparison, and of its lines in what is written
 MOST_SHARES = 16  # more passes would take many times as long as one
-NAMED_SHARES = 8  # passes that the limit is named for where one is refused
+NAMED_SHARES = 8  # passes that the limit is named for where it is refused, if one takes more
 LAST_SHARES = 256  # where the machine has no more memory to give
 
 # -- what is taken for granted where nothing is read: more of it costs a look at the users
@@ -74,9 +74,7 @@ _MANY = 1 << 40  # rows of a table that nobody has counted
 SEEN_MOVED = RUN + MOVED_ROW  # of a training log, when all rows have been read
 _SEEN_ROW = ROW + WIDE_KEY + SEEN_MOVED  # of the truth's users
 
-CELLS = 4096  # of the hash that shares are cut by
 SKEW = 1.05  # of the largest share to what cells say
-SAMPLED_KEYS = 1 << 14
 SCATTERED = 1.1  # runs a user, from which on users are taken to lie apart
 
 
@@ -90,7 +88,7 @@ class Asked:
         has_baseline, all_pairs: which models are compared.
         listed: tables of rankings whose lists are held whole, by their number.
         sample: share of the users.
-        lists: what metrics of lists ask for.
+        lists, items: what metrics of lists ask for, and errors over users and items.
     """
 
     n_columns: int
@@ -101,6 +99,7 @@ class Asked:
     sample: float
     lists: AskedOfLists | None = None
     threads: int = 1
+    items: AskedOfItems | None = None
 
 
 def count_shares(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
@@ -116,7 +115,7 @@ def count_shares(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
     if _bound(tables, asked, n_items) <= memory_limit:  # no row need be read to know that it fits
         return 1
     if looks_at_items:
-        n_items = count_items(tables)  # much less than users
+        n_items = count_listed_items(tables)  # much less than users
         if _bound(tables, asked, n_items) <= memory_limit:
             return 1
     give_back_early()
@@ -138,12 +137,14 @@ def _bound(tables: Tables, asked: Asked, n_items: float) -> int:
         n_models = USUAL_MODELS
     shown = _users_of_lists(tables) if n_items else []
     n_ranked = max((_most_different([table], "user") for table in shown), default=0)
+    segments = _by_name(_most_segments, tables)
+    n_segments = sum(segments.values())
     sizes = Sizes(
         n_items,
         n_ranked,
         n_models,
         _count_pairs(n_models, asked),
-        sum(map(_most_segments, tables.segments)),
+        n_segments,
         asked.threads,
         max(_models_by_score(table, n_models) for _, table in tables.rankings),
         seen,
@@ -151,14 +152,15 @@ def _bound(tables: Tables, asked: Asked, n_items: float) -> int:
         text=text,
         beside=bytes_of_items(tables.items),
     )
-    room = ListRoom.of(asked.lists, sizes, holds_all=asked.holds_all)
+    room = room_of_lists(asked.lists, sizes, holds_all=asked.holds_all)
+    if asked.items is not None:
+        room = room_of_items(asked.items, replace(sizes, n_items=rows), segments, rows, rows)
     made = MadeRoom.of(tables, n_ranked, n_items, seen, text)
     if asked.holds_all:
         truth += (n_models - 1) * (RANK + RANKED_USER)
     known = [table.n_rows_hint() for _, table in tables.rankings if not table.is_list]
     n_rows = [rows, seen, *(each or _MANY for each in known)] if known else [_MANY]
     streamed = _streamed(0, max(n_rows), text, in_shares=False)
-    n_segments = sum(map(_most_segments, tables.segments))
     sums = _sums(n_models, n_segments, asked) if tables.segments else 0
     held = asked.sample * (rows * truth + train + room.share) + made.kept + made.first + lists
     first = room.first + room.paired
@@ -210,11 +212,17 @@ def _most_different(tables: Sequence[Table], key: str) -> int:
     return min(rows, max(most for _, _, most in every) - min(least for _, least, _ in every) + 1)
 
 
-def _most_segments(source: SegmentTable) -> int:
-    return sum(
+def _by_name(count: Callable[[SegmentTable], Sequence[int]], tables: Tables) -> dict[str, int]:
+    """How many segments each segmentation has, as counted table by table."""
+    counted = [zip(each.names, count(each), strict=True) for each in tables.segments]
+    return dict(chain.from_iterable(counted))
+
+
+def _most_segments(source: SegmentTable) -> list[int]:
+    return [
         MOST_GROUPS if rule.quantiles is None and rule.edges is None else 1 + _n_buckets(rule)
         for rule in source.rules
-    )
+    ]
 
 
 def _n_buckets(rule: Segmentation) -> int:
@@ -261,7 +269,7 @@ class _Needs:
         streamed: of rows on their way; `alone`: in a single pass, where more texts come together.
         cells: float64[CELLS], of the users of each cell of the hash that shares are cut by.
         lists: of all whole lists, when all have been read; `collected`: while they are read.
-        shown: of metrics of lists; its `share` is of all users.
+        beside: of metrics of lists, or errors over users and items; its `share` is of all users.
         made: of baselines.
         moved: of all rows of train, while users' rows are brought together.
     """
@@ -273,7 +281,7 @@ class _Needs:
     cells: npt.NDArray[np.float64]
     lists: float
     collected: float
-    shown: ListRoom
+    beside: Room
     made: MadeRoom
     moved: float
 
@@ -281,13 +289,13 @@ class _Needs:
     def of(cls, tables: Tables, asked: Asked, n_items: float) -> "_Needs":
         """Read the truth's users, and count models and segments."""
         users, items = plan_ids_of(tables, 1)
-        survey = _Survey.of(tables.truth, users)
+        survey = Survey.of(tables.truth, users)
         n_models = _count_models(tables)
         row, text = float(ROW), 0.0
         if items.hashed or items.unsigned:
             row += WIDE_KEY
         if users.hashed or items.hashed:
-            text = survey.text + _text_bytes(tables.truth, items)
+            text = survey.text + text_bytes(tables.truth, items)
             row += HASHED_ROW + TEXT_COPIES * text
         user = float(USER)
         if asked.holds_all:
@@ -308,24 +316,28 @@ class _Needs:
             n_rows = max(n_rows, n_seen)
             seen_row = _SEEN_ROW + (HASHED_ROW + text if text else 0)
             cells += asked.sample * (seen_row - SEEN_MOVED) * n_seen / CELLS
-        n_segments = sum(map(_count_segments, tables.segments))
+        segments = _by_name(_count_segments, tables)
+        n_segments = sum(segments.values())
         sums = _sums(n_models, n_segments, asked) if tables.segments else 0
-        shown, made = ListRoom(), MadeRoom()
+        beside, made = Room(), MadeRoom()
+        n_pairs = _count_pairs(n_models, asked)
+        sizes = Sizes(n_items, n_users, n_models, n_pairs, n_segments, asked.threads, text=text)
+        if asked.items is not None:
+            sizes = replace(sizes, n_items=count_items(tables, [tables.truth]))
+            most = float(survey.rows.max())  # of users who share a cell
+            beside = room_of_items(asked.items, sizes, segments, asked.sample * n_truth, most)
         if n_items:
-            own = [_Survey.of(table, users) for table in _users_of_lists(tables)]
-            sizes = Sizes(
-                n_items,
-                max(each.n_users for each in own),
-                n_models,
-                _count_pairs(n_models, asked),
-                n_segments,
-                asked.threads,
-                text=_text_bytes(tables.items or tables.train or tables.rankings[0][1], items),
+            own = [Survey.of(table, users) for table in _users_of_lists(tables)]
+            sizes = replace(
+                sizes,
+                n_items=n_items,
+                n_users=max(each.n_users for each in own),
+                text=text_bytes(tables.items or tables.train or tables.rankings[0][1], items),
             )
             made = MadeRoom.of(tables, sizes.n_users, n_items, n_seen, text)
         if asked.lists is not None:
             if tables.train is not None:
-                seen = _Survey.of(tables.train, users)
+                seen = Survey.of(tables.train, users)
                 sizes = replace(
                     sizes, n_train=n_seen, n_train_users=seen.n_users, in_order=seen.in_order
                 )
@@ -334,8 +346,8 @@ class _Needs:
                 for (_, table), each in zip(tables.rankings, own, strict=True)
             ]
             sizes = replace(sizes, n_apart=max(by_score), beside=bytes_of_items(tables.items))
-            shown = ListRoom.of(asked.lists, sizes, holds_all=asked.holds_all)
-            shown = replace(shown, share=asked.sample * shown.share)
+            beside = room_of_lists(asked.lists, sizes, holds_all=asked.holds_all)
+            beside = replace(beside, share=asked.sample * beside.share)
             cells += asked.sample * (user * sizes.n_users + RELEVANT * n_truth) / CELLS
         return cls(
             at_rest() + sums,
@@ -345,7 +357,7 @@ class _Needs:
             cells,
             (LISTED_ROW + 2.0 * text) * n_listed,
             (COLLECTED_ROW + text) * n_listed,
-            shown,
+            beside,
             made,
             asked.sample * SEEN_MOVED * n_seen,
         )
@@ -359,7 +371,8 @@ class _Needs:
             MachineError: there are none [memory-limit].
         """
         now, later = self.compiling
-        needed = math.ceil(with_noise(later + self._taken(NAMED_SHARES)) / MIB)
+        least = min(self._taken(1), self._taken(NAMED_SHARES))  # sums of shares may be the larger
+        needed = math.ceil(with_noise(later + least) / MIB)
         most = MOST_SHARES if needed * MIB <= default_limit() else LAST_SHARES
         n_shares = 1
         while n_shares <= most:
@@ -381,76 +394,14 @@ class _Needs:
             held, share, streamed = SKEW * float(cells.max()), SKEW / n_shares, self.streamed
         held += max(
             share * self.moved,
-            self.shown.first + share * self.shown.paired,
+            self.beside.first + share * self.beside.paired,
             self.made.first,
             streamed + share * self.collected,
             share * self.lists,
-            share * self.shown.share + max(streamed, self.shown.measured),
+            share * self.beside.share + max(streamed, self.beside.measured),
         )
-        shown = self.shown.fixed + self.shown.counted * min(2, n_shares)
-        return self.fixed + shown + self.made.kept + max(held, self.shown.last)
-
-
-@dataclass(frozen=True, slots=True)
-class _Survey:
-    """What reading the truth's users says.
-
-    Args:
-        rows, runs: float64[CELLS], rows, and runs of rows of one user, by cell.
-        n_users: about how many there are.
-        text: mean bytes of a user's id, where ids are hashed.
-        in_order: keys ascend, so that the rows of each user lie together.
-    """
-
-    rows: npt.NDArray[np.float64]
-    runs: npt.NDArray[np.float64]
-    n_users: float
-    text: float
-    in_order: bool
-
-    @classmethod
-    def of(cls, table: Table, plan: IdPlan) -> "_Survey":
-        """Read the users of a table once."""
-        rows, runs = np.zeros(CELLS), np.zeros(CELLS)
-        sampled = np.empty(0, dtype=np.uint64)
-        limit, in_order, last = np.uint64(2**64 - 1), True, np.uint64(0)
-        with reading(table):
-            for frame in table.stream([plan.key().alias("key")], most=BATCH_ROWS):
-                keys = as_keys(frame["key"].drop_nulls())
-                if not keys.size:
-                    continue
-                begins = np.ones(keys.size, dtype=np.bool_)
-                begins[1:] = keys[1:] != keys[:-1]
-                in_order &= bool(keys[0] >= last and (keys[1:] >= keys[:-1]).all())
-                last = keys[-1]
-                lengths = np.diff([*np.flatnonzero(begins), keys.size])
-                hashes = mix.interpret(mix.interpret(keys[begins]))
-                cells = ((hashes & np.uint64(0xFFFFFFFF)) >> np.uint64(20)).astype(np.int64)
-                rows += np.bincount(cells, weights=lengths, minlength=CELLS)
-                runs += np.bincount(cells, minlength=CELLS)
-                sampled = np.unique(np.concatenate([sampled, hashes[hashes <= limit]]))
-                if sampled.size > SAMPLED_KEYS:  # the smallest ones say how many there are
-                    sampled = sampled[:SAMPLED_KEYS]
-                    limit = sampled[-1]
-        n_users = float(sampled.size)
-        if sampled.size >= SAMPLED_KEYS:
-            n_users = (SAMPLED_KEYS - 1) / (float(limit) / 2.0**64)
-        return cls(rows, runs, n_users, _text_bytes(table, plan), in_order)
-
-
-def _text_bytes(table: Table, plan: IdPlan) -> float:
-    """Mean bytes of ids that are kept beside their keys."""
-    names = [
-        name
-        for name, dtype in zip(plan.columns, plan.dtypes, strict=True)
-        if dtype in (pl.String, pl.Binary)
-    ]
-    if not names:
-        return 0.0
-    whole = pl.sum_horizontal([pl.col(name).cast(pl.Binary).bin.size() for name in names])
-    with reading(table):
-        found = table.frame.select(whole.mean()).collect(engine="streaming")
-    return float(found.item() or 0.0)
+        beside = self.beside.fixed + self.beside.counted * min(2, n_shares)
+        return self.fixed + beside + self.made.kept + max(held, self.beside.last)
 
 
 def _count_rows(table: Table) -> int:
@@ -481,15 +432,15 @@ def _count_models(tables: Tables) -> int:
     return n_models
 
 
-def _count_segments(source: SegmentTable) -> int:
+def _count_segments(source: SegmentTable) -> list[int]:
     """About how many segments the segmentations of a table have, crosses left out."""
-    n_segments = 0
+    n_segments = []
     for place, rule in enumerate(source.rules):
         if rule.quantiles is not None or rule.edges is not None or source.table is None:
-            n_segments += 1 + _n_buckets(rule)
+            n_segments.append(1 + _n_buckets(rule))
             continue
         values = pl.col(f"value_{place}").approx_n_unique()
         with reading(source.table):
             found = source.table.frame.select(values).collect(engine="streaming")
-        n_segments += 1 + min(MOST_GROUPS, int(found.item()))
+        n_segments.append(1 + min(MOST_GROUPS, int(found.item())))
     return n_segments

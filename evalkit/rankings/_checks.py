@@ -14,6 +14,7 @@ from evalkit.values.checks import check_scores
 
 LARGEST_EXPONENT = 960.0  # 2^960 still adds up over many items and squares
 LARGEST_RELEVANCE = 1e140
+LARGEST_OF_ITEMS = 31  # 2^31 adds up over 2^32 users of an item, where items have sums
 
 
 def check_columns(job: RankingJob, table: Table) -> list[Warning_]:
@@ -36,6 +37,8 @@ def check_gains(task: RankingTask, largest: float, at: str) -> None:
     for request in task.requests:
         exponential = str(dict(request.parameters).get("gain")).startswith("exp2")
         limit = LARGEST_EXPONENT if exponential else LARGEST_RELEVANCE
+        if task.config.statistics.two_way is not None and request.metric.name == "DCG":
+            limit = LARGEST_OF_ITEMS if exponential else 2.0**LARGEST_OF_ITEMS
         if largest > limit:
             raise DataError(
                 f"{request.label} cannot hold the gain of a relevance of {largest!r}; "

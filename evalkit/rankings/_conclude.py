@@ -24,6 +24,7 @@ from evalkit.values.checks import convention_warnings
 
 if TYPE_CHECKING:
     from evalkit.conclusions.shown import ShownNumbers
+    from evalkit.looks.items import ItemTotals
 
 
 def conclude(
@@ -54,13 +55,12 @@ def conclude(
     totals.pool_small(config.segments.min_users)
     sums.draws.pool(totals.pooled)
     sums.ratios.pool(totals.pooled, in_clusters=statistics.cluster is not None)
-    ratios = sums.ratios if task.has_ratios else sums.items
-    if sums.items is not None:
-        sums.items.pool(totals.pooled)
+    items = _items_of(sums)
+    ratios = sums.ratios if task.has_ratios else items
     shown = _numbers_of(task, sums)
     inference = Inference.of(config, task.measured, models, totals, resampling, ratios, shown=shown)
     labels = [each.label for each in task.requests]
-    crossed = () if sums.items is None else tuple(sums.items.warnings(labels))
+    crossed = () if items is None else tuple(items.warnings(labels))
     conventions = convention_warnings(config, task.requests)
     curves = tuple(sums.curves.curves(models, task.curve_requests, statistics.level))
     task.clock.stop("aggregate")
@@ -95,6 +95,16 @@ def _numbers_of(task: RankingTask, sums: RankingSums) -> "ShownNumbers | None":
     for each in sums.shown.values():
         each.pool(sums.totals.pooled)
     return CombinedNumbers(task.config, sums.shown, task.measured, not task.compares, sums.totals)
+
+
+def _items_of(sums: RankingSums) -> "ItemTotals | None":
+    """Errors over users and items, where they are asked for."""
+    if sums.items is None:
+        return None
+    from evalkit.looks.items import ItemTotals
+
+    sums.items.pool(sums.totals.pooled)
+    return ItemTotals(sums.items)
 
 
 def _graphs_of(shown: "ShownNumbers | None", models: Sequence[str]) -> Iterable[Graph]:

@@ -13,6 +13,7 @@ from evalkit.ids import DrawnShare, IdPlan, PartOfShare, PassShare, Sample, Shar
 from evalkit.looks.curves import curve_requests
 from evalkit.looks.resampling import Draws, Resampling, resamples
 from evalkit.metrics import Request, family_of, needs_of
+from evalkit.planning.item_room import AskedOfItems
 from evalkit.planning.ledger import Clock
 from evalkit.planning.list_room import AskedOfLists
 from evalkit.planning.passes import Asked
@@ -230,6 +231,7 @@ class RankingJob(RankingTask):
             (1.0 if self.sample is None else self.sample) / n_drawn,
             self._asked_of_lists,
             self.threads,
+            self._asked_of_items,
         )
 
     @property
@@ -267,6 +269,15 @@ class RankingJob(RankingTask):
         )
 
     @property
+    def _asked_of_items(self) -> AskedOfItems | None:
+        """What errors over users and items take."""
+        if self.config.statistics.two_way is None:
+            return None
+        segments = self.config.segments
+        plain = [(name,) for name in segments.named]
+        return AskedOfItems(len(self.requests), ((), *plain, *segments.cross))
+
+    @property
     def asked_of_all(self) -> Asked:
         """The same of the users of all shares."""
         return replace(self.asked, sample=1.0 if self.sample is None else self.sample)
@@ -298,20 +309,6 @@ class RankingJob(RankingTask):
         """The types that ids of users and of items are brought to."""
         kinds = zip(("user", "item"), self.plans, strict=True)
         return {kind: tuple(map(str, plan.dtypes)) for kind, plan in kinds}
-
-    def check_limit(self, memory_limit: int | None) -> None:
-        """Refuse a limit beside sums whose size nothing tells before all is read.
-
-        Raises:
-            RequestError: sums by item have no bound in advance [two-way-memory].
-        """
-        if memory_limit is not None and self.config.statistics.two_way is not None:
-            raise RequestError(
-                "sums by item are not counted before they are made, so no limit of memory holds",
-                code="two-way-memory",
-                at=self.config.at("statistics", "two_way"),
-                hint="leave --memory-limit out, or merge partials of shares",
-            )
 
     def check_passes(self) -> None:
         """Refuse to cut what must be whole.

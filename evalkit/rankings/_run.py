@@ -101,7 +101,6 @@ def _open(config: Config, work: Work) -> RankingJob:
 
 def _measure(job: RankingJob, memory_limit: int | None) -> RankingSums:
     """The sums of the users, one pass over the logs after the other."""
-    job.check_limit(memory_limit)
     job.n_passes = count_shares(job.tables, memory_limit, job.asked)
     job.check_passes()
     if job.is_cut and job.has_quantiles:

@@ -152,13 +152,14 @@ def _section_of(config: Config) -> SelectionSection:
             at=config.at(),
             hint='metric = "nDCG@10" under [selection]',
         )
-    is_plain = config.statistics.weight is None and config.statistics.cluster is None
+    statistics = config.statistics
+    is_plain = statistics.weight is None and not statistics.has_clusters
     if config.kind != "rankings" or config.truth is None or not is_plain:
         raise RequestError(
             "a selection is made of rankings over users who count alike",
             code="conflicting-keys",
             at=config.at("selection"),
-            hint="[truth] and rankings, without weight and cluster under [statistics]",
+            hint="[truth] and rankings, without weight, cluster and two_way under [statistics]",
         )
     return config.selection
 

@@ -196,7 +196,7 @@ def test_users_without_a_list_may_be_left_out():
 
 
 @pytest.mark.parametrize("as_text", [False, True])
-def test_any_order_threads_and_shares_give_the_same_bytes(as_text):
+def test_any_order_and_threads_give_the_same_bytes(as_text):
     truth, rankings = worlds(5, 300, as_text=as_text)
     whole = measured(truth, rankings)
     rng = np.random.default_rng(0)
@@ -252,3 +252,45 @@ def test_a_variance_below_zero_is_told():
     assert math.isnan(found.low)
     (told,) = [each for each in report.warnings if each.code == "two-way-negative"]
     assert "recall@1 of model" in told.message
+
+
+def test_where_every_item_is_found_limits_have_no_width():
+    truth, _ = worlds(7, 40)
+    best_first = truth.sort("user", "relevance", descending=[False, True])
+    shown = best_first.select("user", "item", rank=pl.int_range(1, pl.len() + 1).over("user"))
+    statistics = {"two_way": "item", "baseline": "als"}
+    report = evalkit.evaluate(
+        truth, {"als": shown, "bpr": shown}, metrics=["recall@6"], statistics=statistics
+    )
+    for each in report.estimates:
+        assert (each.value, each.std_error, each.low, each.high) == (1.0, 0.0, 1.0, 1.0)
+    for each in report.comparisons:
+        assert (each.delta, each.std_error, each.low, each.high) == (0.0, 0.0, 0.0, 0.0)
+        assert each.verdict == "cannot tell"
+    assert "two-way-negative" not in [each.code for each in report.warnings]
+
+
+@pytest.mark.parametrize("n_users", [0, 1])
+def test_nobody_and_one_user_have_no_error(n_users):
+    truth, rankings = worlds(8, 10)
+    report = evalkit.evaluate(
+        truth.filter(pl.col("user") < n_users),
+        rankings["als"],
+        metrics=["recall@5"],
+        statistics={"two_way": "item"},
+        policies={"empty_input": "warn"},
+    )
+    (found,) = report.estimates
+    assert found.std_error is None
+    assert math.isnan(found.low)
+
+
+def test_gains_that_sums_by_item_cannot_hold_are_refused():
+    truth, rankings = worlds(9, 10)
+    large = truth.with_columns(relevance=pl.lit(40.0))
+    asked = {"statistics": {"two_way": "item"}}
+    with pytest.raises(EvalkitError) as found:
+        evalkit.evaluate(large, rankings, metrics=["DCG(gain='exp2')@8"], **asked)
+    assert found.value.code == "gain-overflow"
+    report = evalkit.evaluate(large, rankings, metrics=["DCG@8", "nDCG(gain='exp2')@8"], **asked)
+    assert all(each.std_error for each in report.estimates)

@@ -12,6 +12,7 @@ from evalkit.config import RankingsTable, TrainTable, build_config
 from evalkit.errors import MachineError
 from evalkit.planning import passes as memory
 from evalkit.planning import tables as plan
+from evalkit.planning.item_room import AskedOfItems
 from evalkit.planning.list_room import AskedOfLists
 from evalkit.sources import open_train
 
@@ -163,3 +164,20 @@ def test_a_baseline_takes_memory_that_no_pass_cuts():
     memory.count_shares(replace(tables, train=train), limit, ASKED)  # is not refused
     with pytest.raises(MachineError, match="is too small"):
         memory.count_shares(made, limit, ASKED)
+
+
+def test_sums_of_items_are_counted_and_no_pass_cuts_them():
+    rows = pl.select(user=pl.int_range(400_000) // 4, item=pl.int_range(400_000) % 100_003)
+    tables = tables_of(rows, rows)
+    asked = replace(ASKED, items=AskedOfItems(10, ((),)))
+
+    limit = limit_beside(rows.height, 32)
+
+    memory.count_shares(tables, limit, ASKED)  # is not refused
+    with pytest.raises(MachineError, match="is too small") as caught:
+        memory.count_shares(tables, limit, asked)
+
+    needed = int(caught.value.hint.removeprefix("give --memory-limit ").removesuffix("MiB")) << 20
+    compiles = memory.compiling()[0] - memory.compiling()[1]
+    memory.count_shares(tables, needed + 2 * compiles, asked)  # is not refused
+    assert memory.count_shares(tables, needed << 2, asked) == 1

@@ -1,0 +1,76 @@
+"""What the users of a table say of the memory that it takes: read once, before a row is held."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.ids import IdPlan, as_keys, mix
+from evalkit.sources import Table, reading
+from evalkit.truth import BATCH_ROWS
+
+CELLS = 4096  # of the hash that shares are cut by
+SAMPLED_KEYS = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What reading the truth's users says.
+
+    Args:
+        rows, runs: float64[CELLS], rows, and runs of rows of one user, by cell.
+        n_users: about how many there are.
+        text: mean bytes of a user's id, where ids are hashed.
+        in_order: keys ascend, so that the rows of each user lie together.
+    """
+
+    rows: npt.NDArray[np.float64]
+    runs: npt.NDArray[np.float64]
+    n_users: float
+    text: float
+    in_order: bool
+
+    @classmethod
+    def of(cls, table: Table, plan: IdPlan) -> "Survey":
+        """Read the users of a table once."""
+        rows, runs = np.zeros(CELLS), np.zeros(CELLS)
+        sampled = np.empty(0, dtype=np.uint64)
+        limit, in_order, last = np.uint64(2**64 - 1), True, np.uint64(0)
+        with reading(table):
+            for frame in table.stream([plan.key().alias("key")], most=BATCH_ROWS):
+                keys = as_keys(frame["key"].drop_nulls())
+                if not keys.size:
+                    continue
+                begins = np.ones(keys.size, dtype=np.bool_)
+                begins[1:] = keys[1:] != keys[:-1]
+                in_order &= bool(keys[0] >= last and (keys[1:] >= keys[:-1]).all())
+                last = keys[-1]
+                lengths = np.diff([*np.flatnonzero(begins), keys.size])
+                hashes = mix.interpret(mix.interpret(keys[begins]))
+                cells = ((hashes & np.uint64(0xFFFFFFFF)) >> np.uint64(20)).astype(np.int64)
+                rows += np.bincount(cells, weights=lengths, minlength=CELLS)
+                runs += np.bincount(cells, minlength=CELLS)
+                sampled = np.unique(np.concatenate([sampled, hashes[hashes <= limit]]))
+                if sampled.size > SAMPLED_KEYS:  # the smallest ones say how many there are
+                    sampled = sampled[:SAMPLED_KEYS]
+                    limit = sampled[-1]
+        n_users = float(sampled.size)
+        if sampled.size >= SAMPLED_KEYS:
+            n_users = (SAMPLED_KEYS - 1) / (float(limit) / 2.0**64)
+        return cls(rows, runs, n_users, text_bytes(table, plan), in_order)
+
+
+def text_bytes(table: Table, plan: IdPlan) -> float:
+    """Mean bytes of ids that are kept beside their keys."""
+    names = [
+        name
+        for name, dtype in zip(plan.columns, plan.dtypes, strict=True)
+        if dtype in (pl.String, pl.Binary)
+    ]
+    if not names:
+        return 0.0
+    whole = pl.sum_horizontal([pl.col(name).cast(pl.Binary).bin.size() for name in names])
+    with reading(table):
+        found = table.frame.select(whole.mean()).collect(engine="streaming")
+    return float(found.item() or 0.0)

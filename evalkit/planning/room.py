@@ -1,0 +1,74 @@
+"""How much there is of what takes memory, and the room it takes beside what every run takes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from evalkit.exact import N_LIMBS, N_POWERS, N_WAITING
+from evalkit.ids import ITEM
+from evalkit.planning.tables import Tables, plan_ids_of
+from evalkit.sources import Table, reading
+
+SUM = 8 * (N_LIMBS + N_POWERS + N_WAITING + 5)  # an exact sum, of a cell or of a segment
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much of each there is.
+
+    Args:
+        n_users: with a list; `n_train_users`: with a training row.
+        n_apart: models whose ranks are counted at one time, from scores of rows that lie apart.
+        in_order: the rows of a training user lie together.
+        text: bytes of an item's id.
+        beside: bytes of a row of the table of items.
+    """
+
+    n_items: float
+    n_users: float
+    n_models: int
+    n_pairs: int
+    n_segments: int
+    threads: int
+    n_apart: int = 0
+    n_train: int = 0
+    n_train_users: float = 0.0
+    in_order: bool = False
+    text: float = 0.0
+    beside: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Bytes that metrics of lists take, or errors over users and items.
+
+    Args:
+        fixed: whatever the shares; `counted`: of what a share leaves behind, twice in passes.
+        first: while nothing else is on its way (users of train are counted, pairs of users and
+            items added up), and `paired` of it that a share holds its part of; `last`: above
+            `fixed`, when all users have been measured.
+        measured: above `fixed` and what a share holds, when no row is on its way.
+        share: of all users together, which a share holds its part of.
+    """
+
+    fixed: float = 0.0
+    counted: float = 0.0
+    first: float = 0.0
+    paired: float = 0.0
+    measured: float = 0.0
+    last: float = 0.0
+    share: float = 0.0
+
+
+def count_items(tables: Tables, logs: Sequence[Table]) -> float:
+    """About how many items some of the logs have."""
+    _, plan = plan_ids_of(tables, 1)
+    frames = []
+    for each in logs:
+        items = each.frame.select(ITEM)
+        items = items.explode(ITEM) if each.is_list else items
+        frames.append(items.select(plan.key().alias("key")))
+    with reading(logs[0]):
+        counted = pl.concat(frames).select(pl.col("key").approx_n_unique())
+        return 1.05 * float(counted.collect(engine="streaming").item())
