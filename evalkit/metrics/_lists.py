@@ -28,6 +28,8 @@ order.
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from evalkit.kernels.logarithm import log2_of
+
 from ._parameters import NO_CUTOFF, Value, Values, choice, number
 
 if TYPE_CHECKING:
@@ -192,7 +194,7 @@ def attention(values: Values, depth: int) -> "NDArray[float64]":
 
     ranks = np.arange(1, depth + 1, dtype=np.float64)
     if values["attention"] == "log2":
-        return np.asarray(1.0 / np.log2(1.0 + ranks))
+        return np.asarray(1.0 / log2_of(1.0 + ranks))
     if values["attention"] == "flat":
         return np.ones(depth)
     return np.asarray(float(values["patience"]) ** (ranks - 1.0))

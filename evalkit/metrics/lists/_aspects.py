@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evalkit.metrics import Lists, choice, kernel, number
+from evalkit.metrics import Lists, choice, kernel, log2, number
 from evalkit.metrics.lists._categories import categories, needs_of, only
 from evalkit.metrics.lists._find import stands_in
 
@@ -48,7 +48,7 @@ def tables(values, beside):
 @kernel(allocates=False)
 def discounted(rank, discount):
     """What a gain at a rank is worth."""
-    return 1.0 / math.log2(1.0 + rank) if discount == LOG2 else 1.0 / rank
+    return 1.0 / log2(1.0 + rank) if discount == LOG2 else 1.0 / rank
 
 
 @kernel(allocates=False)

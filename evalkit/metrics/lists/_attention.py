@@ -1,9 +1,7 @@
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
 """The attention that a rank gets, for kernels."""
 
-import math
-
-from evalkit.metrics import kernel
+from evalkit.metrics import kernel, log2
 
 LOG2, GEOMETRIC = 0, 1
 
@@ -12,5 +10,5 @@ LOG2, GEOMETRIC = 0, 1
 def attention_of(rank, attention, patience):
     """The attention of a rank, by the parameters `ATTENTION` and `PATIENCE`."""
     if attention == LOG2:
-        return 1.0 / math.log2(1.0 + rank)
+        return 1.0 / log2(1.0 + rank)
     return patience ** (rank - 1.0) if attention == GEOMETRIC else 1.0

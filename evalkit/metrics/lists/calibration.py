@@ -38,7 +38,7 @@ def weight_of(weighting, place, nth):
     """What an item weighs at a place from 0, of those with a category the nth."""
     if weighting == FLAT:
         return 1.0
-    return 1.0 / nth if weighting == HARMONIC else 1.0 / math.log2(place + 2.0)
+    return 1.0 / nth if weighting == HARMONIC else 1.0 / log2(place + 2.0)
 
 
 @kernel(allocates=False)

@@ -22,7 +22,7 @@ def weight_of(rank, weighting, patience):
     """What an item at a rank weighs."""
     if weighting == FLAT:
         return 1.0
-    return 1.0 / math.log2(1.0 + rank) if weighting == LOG2 else patience ** (rank - 1.0)
+    return 1.0 / log2(1.0 + rank) if weighting == LOG2 else patience ** (rank - 1.0)
 
 
 @list_metric(
