@@ -254,11 +254,15 @@ def _model_lines(text: str, model: str, path: str, role: str, folder: Path) -> I
 
 
 def _table_lines(paths: Sequence[str], role: str, folder: Path) -> Iterator[str]:
-    from evalkit.sources import BLANK, guess_table
+    from evalkit.sources import BLANK, guess_table, read_time_form
 
     columns, format_, _ = guess_table(paths, role)
     if role == "split":
-        columns.setdefault("time", BLANK)
+        time = columns.setdefault("time", BLANK)
+        form = None if time == BLANK else read_time_form(paths, format_, role=role, column=time)
+        if form is not None:
+            name = time if time.isidentifier() else f'"{time}"'
+            columns["time"] = f"strptime({name}, '{form}')"
     yield from _lines_of(paths, role, folder, columns, format_)
 
 

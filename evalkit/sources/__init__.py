@@ -6,11 +6,16 @@ from evalkit.sources.guess import Chosen, Guessing, Order, guess_columns
 from evalkit.sources.memory import Named, is_spark, open_given
 from evalkit.sources.paths import FORMATS
 from evalkit.sources.splits import HELD_OUT, NEVER_TRAIN, TRAIN, Splitter, flag_part, parts_of_files
+from evalkit.sources.suggestions import (
+    BLANK,
+    guess_table,
+    read_groups,
+    read_splitters,
+    read_time_form,
+)
 from evalkit.sources.table import Made, Table, reading, spell_guesses
 from evalkit.sources.tables import (
-    BLANK,
     OwnTable,
-    guess_table,
     open_items,
     open_labels,
     open_log,
@@ -22,9 +27,7 @@ from evalkit.sources.tables import (
     open_train,
     open_truth,
     open_values,
-    read_groups,
     read_schema,
-    read_splitters,
     settle,
 )
 
@@ -66,6 +69,7 @@ __all__ = [
     "read_groups",
     "read_schema",
     "read_splitters",
+    "read_time_form",
     "reading",
     "settle",
     "spell_guesses",

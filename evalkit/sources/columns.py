@@ -350,8 +350,9 @@ def _type_fault(
             return None
         if key == "published" and isinstance(inner, pl.String):
             return None  # as ISO writes a date; others are told where they are read
-        call = f"strptime({wanted.text}, '%Y-%m-%d %H:%M:%S')"
-        hint = f'{key} = "{call}" under {_SECTIONS[plan.role]}, if it is text of that form'
+        call = f"strptime({wanted.text}, '%Y-%m-%dT%H:%M:%S%.f')"
+        hint = f'{key} = "{call}" under {_SECTIONS[plan.role]}, if it is text of that form; '
+        hint += "evalkit init --split finds others"
         message = f"{key} is {dtype}, neither a date nor whole seconds"
         if inner.is_float():
             message += "; in Float32 times of today are steps of 128 s" * (inner == pl.Float32)

@@ -32,8 +32,6 @@ from evalkit.sources.columns import (
 from evalkit.sources.failures import mapped
 from evalkit.sources.guess import (
     BY_CONFIG,
-    OF_ITEMS,
-    ROLE_KEYS,
     Chosen,
     Columns,
     Guessing,
@@ -41,7 +39,7 @@ from evalkit.sources.guess import (
     choose_users,
 )
 from evalkit.sources.scan import Use
-from evalkit.sources.splits import FEW, Splitter, find_splitters
+from evalkit.sources.splits import Splitter, find_splitters
 from evalkit.sources.table import Table
 from evalkit.sources.trec import Kind
 
@@ -126,7 +124,11 @@ def open_split(
     opened = _open("split", source, chosen, table.where)
     uses: dict[str, Use] = {
         **dict.fromkeys(source.names, "any"),
-        **dict.fromkeys(opened.used, "id"),
+        **{  # as they are read there, also from text files
+            name: "number" if dtype.is_float() else "id"
+            for name, dtype in opened.used.items()
+            if dtype != pl.Boolean
+        },
     }
     whole = source.frame(uses).select(source.names)
     if table.where is not None:
@@ -313,31 +315,6 @@ def _source_of(
     return open_source(role, Bare(tuple(paths), format), given, guessing, kind=kind)
 
 
-BLANK = "FILL_IN"  # no column is called so, and no SQL
-
-
-def guess_table(
-    paths: Sequence[str], role: str
-) -> tuple[dict[str, str], str | None, dict[str, str]]:
-    """What a config has to say of files: their columns, and the format if no name tells it.
-
-    `BLANK` stands for a column that no name suggests. The columns come again for profiles that
-    look at scores alone.
-
-    Raises:
-        DataError: as `read_schema`.
-    """
-    source = _source_of(role, paths, None, None, BY_CONFIG)
-    keys = (*ROLE_KEYS[role], *OF_ITEMS) if role == "items" else None
-    guessing = Guessing(order="both", blank=BLANK)
-    both = choose_columns(role, None, source.names, guessing, keys=keys, at=source.at)
-    columns = {key: str(column) for key, column in both.columns.items()}
-    by_score = dict(columns)
-    if {"rank", "score"} <= set(columns):
-        del columns["score"], by_score["rank"]
-    return columns, source.files[0].format if source.seems else None, by_score
-
-
 def _choose(
     role: str,
     table: Rows,
@@ -417,45 +394,6 @@ def _open(
         _is_whole=plan.where is None,
         splitters=_splitters(source, plan),
     )
-
-
-def read_splitters(
-    paths: Sequence[str], format: str | None = None, *, role: str, used: Sequence[str] = ()
-) -> tuple[Splitter, ...]:
-    """Columns that may split the rows of a table, without those that are `used`.
-
-    Raises:
-        DataError: as `read_schema`.
-    """
-    source = _source_of(role, paths, format, None, BY_CONFIG)
-
-    def open_column(name: str) -> pl.LazyFrame:
-        frame = source.having(name).frame({name: "any"})
-        return frame.select(pl.col(name).cast(pl.String).alias("split"))
-
-    return find_splitters(source.schema(), used, None, open_column)
-
-
-def read_groups(
-    paths: Sequence[str], format: str | None = None, *, role: str, used: Sequence[str] = ()
-) -> dict[str, bool]:
-    """Columns that may put rows into few groups, and whether as numbers that have to be cut.
-
-    Raises:
-        DataError: as `read_schema`.
-    """
-    source = _source_of(role, paths, format, None, BY_CONFIG)
-    groups = {}
-    for name, dtype in source.schema().items():
-        whole = dtype.inner if isinstance(dtype, pl.List) else dtype
-        if name in used or not (whole.is_numeric() or whole.base_type() in (*_TEXT, pl.Boolean)):
-            continue
-        values = pl.col(name).explode() if isinstance(dtype, pl.List) else pl.col(name)
-        frame = source.having(name).frame({name: "any"})
-        n_values = frame.select(values.n_unique()).collect(engine="streaming").item()
-        if n_values > 1 and (dtype.is_numeric() or n_values <= FEW):
-            groups[name] = n_values > FEW
-    return groups
 
 
 def _splitters(source: Source, plan: Plan) -> tuple[Splitter, ...]:

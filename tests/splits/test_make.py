@@ -194,6 +194,37 @@ def test_a_run_reads_parts_by_their_manifest(log, tmp_path, monkeypatch):
     assert refused.value.code == "split-changed"
 
 
+FORMS = {  # a pattern of `strftime`, and the form that is found
+    "%Y-%m-%dT%H:%M:%S.000": "%Y-%m-%dT%H:%M:%S%.f",
+    "%Y-%m-%d %H:%M:%S": "%Y-%m-%d %H:%M:%S%.f",
+    "%Y-%m-%dT%H:%M:%SZ": "%+",
+    "%Y-%m-%d %H:%M:%S+02:00": "%+",
+    "%Y-%m-%d": "%Y-%m-%d",
+}
+
+
+@pytest.mark.parametrize("pattern", FORMS)
+def test_a_raw_text_file_is_cut_and_measured_as_init_writes_it(
+    pattern, log, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    times = pl.from_epoch(pl.col("ts")).dt.strftime(pattern)
+    rows = log.drop("note").with_columns(ts=times, rating=pl.int_range(pl.len()) % 10 / 2 + 0.5)
+    rows.rename({"ts": "timestamp"}).write_csv("events.csv")
+
+    statuses = [
+        run_command(["init", "--split", "events.csv", "-o", "shop.toml"]),
+        run_command(["split", "shop.toml", "-q"]),
+        run_command(["run", "shop.toml", "-q", "--set", "truth.threshold=4"]),
+    ]
+
+    assert statuses == [0, 0, 0], capsys.readouterr()
+    columns = load_config("shop.toml").split.columns
+    assert columns.time == f"strptime(timestamp, '{FORMS[pattern]}')"
+    train = pl.read_parquet_schema("splits/shop/train/part-0.parquet")
+    assert (train["user"], train["item"], train["rating"]) == (pl.Int64, pl.String, pl.Float64)
+
+
 def test_leaks_end_with_status_1_where_that_is_asked(log, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     log.drop("note").write_parquet("log.parquet")

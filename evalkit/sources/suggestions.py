@@ -1,0 +1,110 @@
+"""What files suggest that a config says of them: `evalkit init` writes it down."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from evalkit.sources._source import Bare, Source, open_source
+from evalkit.sources.guess import BY_CONFIG, OF_ITEMS, ROLE_KEYS, Guessing, choose_columns
+from evalkit.sources.splits import FEW, Splitter, find_splitters
+from evalkit.sources.trec import Kind
+
+BLANK = "FILL_IN"  # no column is called so, and no SQL
+TIME_FORMS = (  # of text, as `strptime` of SQL takes them
+    "%Y-%m-%dT%H:%M:%S%.f",
+    "%Y-%m-%d %H:%M:%S%.f",
+    "%+",
+    "%Y-%m-%d %H:%M:%S%.f UTC",
+    "%Y-%m-%d %H:%M",
+    "%Y-%m-%d",
+)
+GROUPING = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
+LOOKED_AT = 1000  # rows that have to be of one form
+
+
+def guess_table(
+    paths: Sequence[str], role: str
+) -> tuple[dict[str, str], str | None, dict[str, str]]:
+    """What a config has to say of files: their columns, and the format if no name tells it.
+
+    `BLANK` stands for a column that no name suggests. The columns come again for profiles that
+    look at scores alone.
+
+    Raises:
+        DataError: as `read_schema`.
+    """
+    source = _open(paths, None, role)
+    keys = (*ROLE_KEYS[role], *OF_ITEMS) if role == "items" else None
+    guessing = Guessing(order="both", blank=BLANK)
+    both = choose_columns(role, None, source.names, guessing, keys=keys, at=source.at)
+    columns = {key: str(column) for key, column in both.columns.items()}
+    by_score = dict(columns)
+    if {"rank", "score"} <= set(columns):
+        del columns["score"], by_score["rank"]
+    return columns, source.files[0].format if source.seems else None, by_score
+
+
+def read_splitters(
+    paths: Sequence[str], format: str | None = None, *, role: str, used: Sequence[str] = ()
+) -> tuple[Splitter, ...]:
+    """Columns that may split the rows of a table, without those that are `used`.
+
+    Raises:
+        DataError: as `read_schema`.
+    """
+    source = _open(paths, format, role)
+
+    def open_column(name: str) -> pl.LazyFrame:
+        frame = source.having(name).frame({name: "any"})
+        return frame.select(pl.col(name).cast(pl.String).alias("split"))
+
+    return find_splitters(source.schema(), used, None, open_column)
+
+
+def read_groups(
+    paths: Sequence[str], format: str | None = None, *, role: str, used: Sequence[str] = ()
+) -> dict[str, bool]:
+    """Columns that may put rows into few groups, and whether as numbers that have to be cut.
+
+    Raises:
+        DataError: as `read_schema`.
+    """
+    source = _open(paths, format, role)
+    groups = {}
+    for name, dtype in source.schema().items():
+        whole = dtype.inner if isinstance(dtype, pl.List) else dtype
+        if name in used or not (
+            whole.is_numeric()
+            or whole.base_type() in (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
+        ):
+            continue
+        values = pl.col(name).explode() if isinstance(dtype, pl.List) else pl.col(name)
+        frame = source.having(name).frame({name: "any"})
+        n_values = frame.select(values.n_unique()).collect(engine="streaming").item()
+        if n_values > 1 and (dtype.is_numeric() or n_values <= FEW):
+            groups[name] = n_values > FEW
+    return groups
+
+
+def read_time_form(
+    paths: Sequence[str], format: str | None = None, *, role: str, column: str
+) -> str | None:
+    """The form in which a column of text has its times; None of numbers, or where none fits.
+
+    Raises:
+        DataError: as `read_schema`.
+    """
+    source = _open(paths, format, role)
+    frame = source.having(column).frame({column: "any"}).select(pl.col(column).alias("time"))
+    if frame.collect_schema()["time"] != pl.String:
+        return None
+    texts = frame.drop_nulls().head(LOOKED_AT).collect(engine="streaming")["time"]
+    for form in TIME_FORMS:
+        if texts.len() and not texts.str.to_datetime(form, strict=False).has_nulls():
+            return form
+    return None
+
+
+def _open(paths: Sequence[str], format: str | None, role: str) -> Source:
+    kind: Kind = "run" if role in ("rankings", "log") else "qrels"
+    return open_source(role, Bare(tuple(paths), format), None, BY_CONFIG, kind=kind)
