@@ -108,13 +108,13 @@ def of_few_users(estimates: Sequence[Estimate]) -> Iterator[Warning_]:
         yield Warning_("few-users", message)
 
 
-def of_few_clusters(estimates: Sequence[Estimate]) -> Iterator[Warning_]:
-    """One warning where so few clusters vary that limits held less than they said."""
+def of_few_clusters(estimates: Sequence[Estimate], what: str) -> Iterator[Warning_]:
+    """One warning where so few of what varies were met that limits held less than they said."""
     found = [each for each in estimates if each.n_clusters and each.low is not None]
     n_fewest = min((each.n_clusters or 0 for each in found), default=FEWEST_CLUSTERS)
     if n_fewest < FEWEST_CLUSTERS:
         message = (
-            f"intervals stand on {n_fewest:,} clusters at fewest; where 20 varied, 95 % limits "
+            f"intervals stand on {n_fewest:,} {what} at fewest; where 20 varied, 95 % limits "
             "held 93 to 96 times in 100, and 91 where the largest was ten times the smallest"
         )
         yield Warning_("few-clusters", message)

@@ -94,7 +94,7 @@ class Inference:
         )
         warnings = (
             *of_small_segments(totals),
-            *of_few_clusters(estimates),
+            *of_few_clusters(estimates, "users or items" if chosen.two_way else "clusters"),
             *(of_few_users(estimates) if known else of_few_values(totals, requests, models)),
             *(() if known else of_ties(config.policies, estimates, totals, measured)),
             *(() if shown is None else shown.warnings(models)),
