@@ -156,6 +156,13 @@ def columns_of(columns: TableColumns, table: str) -> Columns:
 
 
 def _check_tables(of: Mapping[str, object], argument: str) -> None:
+    if not isinstance(of, Mapping):
+        raise RequestError(
+            f"{argument} is {of!r}, and does not say of which table",
+            code="bad-value",
+            at=argument,
+            hint=f'pass {argument}={{"truth": {of!r}}}, or rankings, train, ...',
+        )
     for table in of:
         if table not in TABLES:
             raise RequestError(

@@ -93,6 +93,8 @@ def test_columns_and_rows_are_named_for_one_table():
         (RELEVANT, {"user_ids": [1]}, "bad-matrix"),
         (RELEVANT, {"where": {"truht": "a"}}, "unknown-key"),
         (RELEVANT, {"where": {"train": "a"}}, "missing-key"),
+        (RELEVANT, {"where": "part = 'test'"}, "bad-value"),
+        (RELEVANT, {"format": "trec"}, "bad-value"),
         ([], {}, "unknown-format"),
         ({1: [(2, 5), (3, 4)]}, {}, "bad-type"),  # no items that are tuples
     ],
