@@ -61,7 +61,7 @@ def run(
     from evalkit.config import load_config, parse_variables
 
     shown = choose_format(format, json, "screen", full=full)
-    share = check_sample(sample)
+    limit, share = memory_limit_of(memory_limit), check_sample(sample)
     result.check_file_option(per_user, "--per-user")
     result.check_file_option(prometheus, "--prometheus")
     request = load_config(
@@ -70,7 +70,7 @@ def run(
         variables=parse_variables(variables or ()),
     )
     set_threads(threads)
-    is_here = request.engine.kind == "local" or memory_limit is not None
+    is_default_elsewhere = request.engine.kind != "local" and memory_limit is None
     return result.run_and_show(
         request,
         folder=out or request.output.path,
@@ -83,5 +83,5 @@ def run(
         sample=share,
         again=again,
         threads=threads,
-        memory_limit=memory_limit_of(memory_limit) if is_here else None,
+        memory_limit=None if is_default_elsewhere else limit,
     )

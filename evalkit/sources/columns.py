@@ -350,7 +350,7 @@ def _type_fault(
             return None
         if key == "published" and isinstance(inner, pl.String):
             return None  # as ISO writes a date; others are told where they are read
-        call = f"strptime({wanted.text}, '%Y-%m-%dT%H:%M:%S%.f')"
+        call = f"strptime({wanted.text}, '%Y-%m-%d %H:%M:%S')"
         hint = f'{key} = "{call}" under {_SECTIONS[plan.role]}, if it is text of that form; '
         hint += "evalkit init --split finds others"
         message = f"{key} is {dtype}, neither a date nor whole seconds"
