@@ -101,7 +101,8 @@ border:1px solid var(--line);background:var(--paper);color:inherit;border-radius
 button.sort{all:unset;cursor:pointer}button.sort:focus-visible{outline:2px solid var(--c0)}
 th[aria-sort=ascending] button::after{content:" ↑"}
 th[aria-sort=descending] button::after{content:" ↓"}
-@media(max-width:38rem){.stack thead{display:none}.stack,.stack tbody,.stack tr,.stack td{
+@media(max-width:38rem){td.wrap{min-width:6rem}
+.stack thead{display:none}.stack,.stack tbody,.stack tr,.stack td{
 display:block}.stack tr{border-bottom:1px solid var(--line);padding:.4rem 0}.stack td{border:0;
 padding:0;white-space:normal;text-align:left;min-width:0}}
 @media print{:root{color-scheme:light;--ink:#000;--soft:#444;--line:#ccc;--wash:#f4f4f4;
