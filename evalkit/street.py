@@ -97,6 +97,13 @@ def measure_partial(
     """
     from evalkit.partials import Header, Partial  # no run of one share needs them
 
+    if config.engine.kind != "local":
+        raise RequestError(
+            f"one share is measured in this process, and the config names {config.engine.kind}",
+            code="conflicting-keys",
+            at=config.at("engine", "kind"),
+            hint='kind = "local" under [engine]; evalkit run --engine spark takes all shares',
+        )
     work = Work(
         given or Given(),
         threads,

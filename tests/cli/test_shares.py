@@ -181,6 +181,14 @@ def test_a_wrong_request_is_refused_before_any_work(evalkit, logs):
     assert {path.name: path.read_bytes() for path in logs.iterdir()} == before
 
 
+def test_a_share_is_not_measured_elsewhere_than_the_config_says(evalkit, logs):
+    engine = ("--set", "engine.kind=spark")
+
+    done = evalkit("partial", "job.toml", "--share", "1/2", "--out", "one", *engine)
+
+    assert (done.status, done.codes, (logs / "one").exists()) == (2, ["conflicting-keys"], False)
+
+
 def test_an_earlier_partial_is_replaced(evalkit, logs):
     parts_of(evalkit, 1)
     before = (logs / "part-1").read_bytes()
