@@ -204,7 +204,7 @@ class Job:
         metrics = [each for each in wanted if each in kept.metrics]
         if not metrics or scratch is None:
             return None
-        if len(metrics) == len(kept.metrics):
+        if set(metrics) == set(kept.metrics):
             return kept
         path = scratch / "kept.parquet"
         chosen = kept.table().select([*kept.user_columns, kept.model_column, *metrics])
