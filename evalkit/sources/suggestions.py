@@ -71,16 +71,14 @@ def read_groups(
     """
     source = _open(paths, format, role)
     groups = {}
-    for name, dtype in source.schema().items():
-        whole = dtype.inner if isinstance(dtype, pl.List) else dtype
-        if name in used or not (
-            whole.is_numeric()
-            or whole.base_type() in (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
-        ):
+    for name in source.names:
+        if name in used:
             continue
-        values = pl.col(name).explode() if isinstance(dtype, pl.List) else pl.col(name)
         frame = source.having(name).frame({name: "any"})
-        n_values = frame.select(values.n_unique()).collect(engine="streaming").item()
+        dtype = frame.collect_schema()[name]
+        if not dtype.is_numeric() and dtype.base_type() not in GROUPING:
+            continue
+        n_values = frame.select(pl.col(name).n_unique()).collect(engine="streaming").item()
         if n_values > 1 and (dtype.is_numeric() or n_values <= FEW):
             groups[name] = n_values > FEW
     return groups

@@ -436,6 +436,21 @@ def test_init_suggests_segments_of_users_and_keeps_keys_where_they_belong(evalki
     assert segments.keys() == {"activity", "a kind", "age"}
 
 
+def test_init_finds_numbers_of_users_in_text_files_too(evalkit, logs):
+    users = pl.read_parquet(logs / "truth.parquet").select("user_id").unique()
+    many = pl.DataFrame({"user_id": range(100), "age": range(100), "kind": ["a", "b"] * 50})
+    many.cast({"user_id": users["user_id"].dtype}).write_csv(logs / "users.csv")
+
+    outcome = evalkit(
+        "init", "--truth", "truth.parquet", "--rankings", "good.parquet",
+        "--users", "users.csv", "-o", "-",
+    )  # fmt: skip
+
+    of_users = '{ path = "users.csv", user = "user_id", by = '
+    assert f'# age = {of_users}"age", quantiles = 4 }}' in outcome.out
+    assert f'# kind = {of_users}"kind" }}' in outcome.out
+
+
 def test_init_cuts_no_choice_in_two(evalkit, logs):
     evalkit("init", "--truth", "truth.parquet", "--rankings", "good.parquet", "-o", "new.toml")
 
