@@ -83,8 +83,7 @@ def init(
             "the file exists", code="file-exists", at=str(out), hint="--force overwrites it"
         )
     folder = Path() if to_stdout else out.parent
-    lines = _config_lines(truth or [], models, log, beside, folder, out)
-    text = "\n".join(_split_lines(split, models, folder, out) if split else lines)
+    text = "\n".join(_config_lines(truth or [], models, log, split, beside, folder, out))
     if to_stdout:
         console.say(text)
         return
@@ -93,72 +92,30 @@ def init(
     with replacing(out) as file:
         file.write(f"{text}\n".encode())
     console.say(str(out))
-    console.note(f"evalkit check {out} looks for mistakes, evalkit run {out} runs it")
-
-
-def _split_lines(log: str, rankings: Sequence[str], folder: Path, out: Path) -> Iterator[str]:
-    """One file for both commands: evalkit split cuts the log, evalkit run reads its parts."""
-    name = out.stem if str(out) != "-" else "evaluation"
-    yield f"# evalkit split {out} cuts the log; evalkit run {out} measures models on its parts."
-    yield "# Paths are relative to this file."
-    yield ""
-    yield "[split]"
-    yield from _table_lines([log], "split", folder)
-    yield 'by = "time"                           # or user, users, rows: docs/splits.md'
-    yield 'test = "7d"                           # a span, a moment, a share (0.1) or rows (1)'
-    yield _default("validation", '"7d"', "the same before the test")
-    yield f"out = {_text(f'splits/{name}')}"
-    for section in ("truth", "train"):
-        yield from ("", f"[{section}]", f"split = {_text(f'splits/{name}')}")
-    for text, (model, path) in zip(rankings, name_rankings(rankings), strict=True):
-        yield from ("", "[[rankings]]")
-        yield from _model_lines(text, model, path, "rankings", folder)
-    for model in ("popular", "random"):
-        yield from ("", "[[rankings]]", f"model = {_text(model)}", f"builtin = {_text(model)}")
-        yield "k = 50"
-    yield from ("", "[metrics]", f"names = [{', '.join(map(_text, METRICS))}]")
-    yield from ("", "[statistics]", 'baseline = "popular"')
+    cut = f"evalkit split {out} cuts the log, then " if split else ""
+    console.note(f"{cut}evalkit check {out} looks for mistakes, evalkit run {out} runs it")
 
 
 def _config_lines(
     truth: Sequence[str],
     rankings: Sequence[str],
     log: str | None,
+    split: str | None,
     beside: Mapping[str, Sequence[str]],
     folder: Path,
     out: Path,
 ) -> Iterator[str]:
-    from evalkit.config import OutputSection, Policies
-
     name = out.stem if str(out) != "-" else "evaluation"
+    if split:
+        yield f"# evalkit split {out} cuts the log; evalkit run {out} measures models on its parts."
     yield "# What evalkit evaluates. Commented keys show their defaults, or how they are written;"
     yield "# evalkit schema describes them all. Paths are relative to this file."
     yield ""
     yield _default("name", f'"{name}"', "jobs of one name share history")
-    if log is None:
-        if truth:
-            yield ""
-            yield "[truth]"
-            yield from _table_lines(truth, "truth", folder)
-            yield _default("threshold", "4.0", "relevant from here on; default: above 0")
-        for text, (model, path) in zip(rankings, name_rankings(rankings), strict=True):
-            yield ""
-            yield "[[rankings]]"
-            yield from _model_lines(text, model, path, "rankings", folder)
+    if split:
+        yield from _split_lines(split, rankings, f"splits/{name}", folder)
     else:
-        [(model, path)] = name_rankings([log])
-        yield ""
-        yield "[log]"
-        yield from _model_lines(log, model, path, "log", folder)
-        yield _default("threshold", "4.0", "relevant from here on; default: above 0")
-    yield ""
-    if not beside["train"]:
-        yield _default("[train]", "", "what the models had seen: such items are counted")
-        yield '# path = "train.parquet"'
-        yield '# columns = { user = "user", item = "item" }'
-    else:
-        yield "[train]"
-        yield from _table_lines(beside["train"], "train", folder)
+        yield from _log_lines(truth, rankings, log, beside["train"], folder)
     yield _default("drop_seen", "false", "true drops seen items from the rankings")
     for section in ("items", "users"):
         if beside[section]:
@@ -167,9 +124,73 @@ def _config_lines(
         if section == "items" and beside[section]:
             yield _default("separator", '"|"', "between an item's genres, where they are text")
             yield _default("now", '"2026-01-31"', "when the lists were made, for ages")
+    yield from _metric_lines(bool(truth or log or split), beside, folder)
+    yield from _segment_lines(beside["users"], folder)
+    yield from _comparison_lines(rankings, "popular" if split else None)
+    yield from _judging_lines()
+
+
+def _log_lines(
+    truth: Sequence[str],
+    rankings: Sequence[str],
+    log: str | None,
+    train: Sequence[str],
+    folder: Path,
+) -> Iterator[str]:
+    """Truth, models and train as their files are; the section of train comes last."""
+    if log is None:
+        if truth:
+            yield ""
+            yield "[truth]"
+            yield from _table_lines(truth, "truth", folder)
+            yield _default("threshold", "4.0", "relevant from here on; default: above 0")
+        yield from _models_lines(rankings, folder)
+    else:
+        [(model, path)] = name_rankings([log])
+        yield ""
+        yield "[log]"
+        yield from _model_lines(log, model, path, "log", folder)
+        yield _default("threshold", "4.0", "relevant from here on; default: above 0")
+    yield ""
+    if not train:
+        yield _default("[train]", "", "what the models had seen: such items are counted")
+        yield '# path = "train.parquet"'
+        yield '# columns = { user = "user", item = "item" }'
+    else:
+        yield "[train]"
+        yield from _table_lines(train, "train", folder)
+
+
+def _split_lines(log: str, rankings: Sequence[str], parts: str, folder: Path) -> Iterator[str]:
+    """A log that is cut first, the models, and baselines that are made of its earlier part."""
+    yield ""
+    yield "[split]"
+    yield from _table_lines([log], "split", folder)
+    yield 'by = "time"                           # or user, users, rows: docs/splits.md'
+    yield 'test = "7d"                           # a span, a moment, a share (0.1) or rows (1)'
+    yield _default("validation", '"7d"', "the same before the test")
+    yield f"out = {_text(parts)}"
+    yield from ("", "[truth]", f"split = {_text(parts)}")
+    yield from _models_lines(rankings, folder)
+    for model in ("popular", "random"):
+        yield from ("", "[[rankings]]", f"model = {_text(model)}", f"builtin = {_text(model)}")
+        yield "k = 50"
+    yield from ("", "[train]", f"split = {_text(parts)}")
+
+
+def _models_lines(rankings: Sequence[str], folder: Path) -> Iterator[str]:
+    for text, (model, path) in zip(rankings, name_rankings(rankings), strict=True):
+        yield ""
+        yield "[[rankings]]"
+        yield from _model_lines(text, model, path, "rankings", folder)
+
+
+def _metric_lines(
+    has_truth: bool, beside: Mapping[str, Sequence[str]], folder: Path
+) -> Iterator[str]:
     yield ""
     yield "[metrics]"
-    names = [*(METRICS if truth or log else ())]
+    names = [*(METRICS if has_truth else ())]
     names += [metric for section, metric in OF_LISTS.items() if beside[section]]
     yield f"names = [{', '.join(map(_text, names))}]"
     yield _default(
@@ -184,8 +205,12 @@ def _config_lines(
         "profile", '"evalkit"', 'a library\'s conventions, as "ranx"; or a file of your own'
     )
     yield _default("files", "[]", "Python files with metrics of your own")
-    yield from _segment_lines(beside["users"], folder)
-    yield from _comparison_lines(rankings)
+
+
+def _judging_lines() -> Iterator[str]:
+    """Gates, policies and what is written, all commented."""
+    from evalkit.config import OutputSection, Policies
+
     yield ""
     yield _default("[[gates]]", "", "what must hold, or the run ends with status 1")
     yield _default("metric", '"nDCG@10"', "or data: a count, such as users_without_ranking")
@@ -226,11 +251,12 @@ def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
 
 
-def _comparison_lines(rankings: Sequence[str]) -> Iterator[str]:
-    """The statistics: live where several models were named."""
+def _comparison_lines(rankings: Sequence[str], baseline: str | None) -> Iterator[str]:
+    """The statistics: live where a baseline is known, or several models were named."""
     yield ""
-    if len(rankings) > 1 and all(map(is_named, rankings)):
+    if baseline is None and len(rankings) > 1 and all(map(is_named, rankings)):
         baseline, _ = name_rankings(rankings[:1])[0]
+    if baseline is not None:
         yield "[statistics]"
         yield f"baseline = {_text(baseline)}"
     else:

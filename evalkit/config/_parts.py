@@ -69,6 +69,7 @@ def find_entry(
 def fill_parts(tree: Mapping[str, object], problems: Problems) -> None:
     """Write paths and columns into [truth] and [train] that are parts of a split."""
     seen: dict[tuple[str, str, object], str] = {}
+    unread: set[str] = set()
     for section, default in (("truth", "test"), ("train", "train")):
         table = tree.get(section)
         if not isinstance(table, dict) or not isinstance(table.get("split"), str):
@@ -93,9 +94,28 @@ def fill_parts(tree: Mapping[str, object], problems: Problems) -> None:
         seen[which] = section
         try:
             _fill(section, table, str(part), problems)
+        except DataError as error:
+            if which[0] not in unread:  # truth and train of one split: told once
+                problems.add_error((section, "split"), _with_own_split(error, tree, which[0]))
+            unread.add(which[0])
+            table.setdefault("path", [table["split"]])
         except EvalkitError as error:
             problems.add_error((section, "split"), error)
             table.setdefault("path", [table["split"]])
+
+
+def _with_own_split(error: DataError, tree: Mapping[str, object], folder: str) -> DataError:
+    """The same error; where this config would write that split, the hint says how."""
+    own = tree.get("split")
+    out = own.get("out") if isinstance(own, dict) else None
+    if not isinstance(out, str) or os.path.abspath(out) != folder:
+        return error
+    return DataError(
+        error.message,
+        code=error.code,
+        at=error.at,
+        hint="evalkit split with this config writes it: it comes before check and run",
+    )
 
 
 def _fill(section: str, table: dict[str, Any], part: str, problems: Problems) -> None:

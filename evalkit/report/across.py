@@ -5,7 +5,7 @@ import math
 from dataclasses import asdict, dataclass
 
 from evalkit.errors import clean
-from evalkit.report.text import pad, show_values
+from evalkit.report.text import pad, show_level, show_values
 
 TOO_FEW = (
     "{n} data sets: below six no such test can find anything at 95 %, whatever the values; "
@@ -97,7 +97,7 @@ def tell_across(across: Across) -> str:
     if across.critical is not None:
         lines.append(
             f"Nemenyi: mean ranks that differ by {across.critical:.3f} are told apart "
-            f"({across.level:.0%}, all pairs at once)"
+            f"({show_level(across.level)}, all pairs at once)"
         )
         for first, last in across.groups:
             lines.append(f"  not told apart: {clean(', '.join(across.models[first : last + 1]))}")

@@ -8,7 +8,7 @@ from evalkit.errors import clean
 from evalkit.report.entries import Comparison, StatisticsUsed
 from evalkit.report.findings import HEAD, NOTE, NOTHING, TITLE, found_by_pair
 from evalkit.report.record import Report
-from evalkit.report.text import display_width, pad, shorten, shorten_all
+from evalkit.report.text import display_width, pad, shorten, shorten_all, show_level
 
 GAP = "  "
 SHORTEST_NAME, LONGEST_NAME = 6, 24
@@ -136,7 +136,7 @@ def _how(rows: Sequence[Comparison], used: StatisticsUsed | None) -> str:
     if used is None:
         return test
     how = how_corrected(used) or ("1 test" if used.n_tests == 1 else CORRECTIONS["none"])
-    return f"{test}, {how}, {used.level:.0%} intervals"
+    return f"{test}, {how}, {show_level(used.level)} intervals"
 
 
 def _table(rows: Sequence[Comparison], *, width: int, power: bool) -> list[str]:

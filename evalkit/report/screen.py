@@ -18,7 +18,7 @@ from evalkit.report.terminal import (
     MIN_WIDTH,
     NAME_WIDTH,
     RESET,
-    group_lines,
+    number_lines,
     warning_lines,
 )
 from evalkit.report.text import (
@@ -33,6 +33,7 @@ from evalkit.report.text import (
     pad,
     shorten,
     shorten_all,
+    show_level,
     show_values,
     truth_notes,
     wrap,
@@ -122,10 +123,10 @@ def _primary_lines(report: Report, overall: Group, answer: Answer, width: int) -
         ahead = [each.value - cells[0].value for each in cells]
         shown = [f"{each:+.{digits}f}" if isfinite(each) else "-" for each in ahead[1:]]
         columns.append(_Column("delta", ["", *shown]))
-    users = overall.common_n_users
+    users = {each.n_users for each in cells}
     level = report.statistics.level if report.statistics is not None else 0.95
-    said = [count_noun(users, "user")] if users is not None else []
-    said.append(f"{level:.0%} intervals")
+    said = [count_noun(users.pop(), "user")] if len(users) == 1 else []
+    said.append(f"{show_level(level)} intervals")
     if answer.reference is not None:
         how = how_corrected(report.statistics)
         said.append(f"paired differences to {clean(answer.reference)}")
@@ -196,7 +197,7 @@ def _other_lines(
     models = answer.models[:MOST_MODELS]
     labels = others[: MOST_OTHERS if len(models) <= FEW_MODELS else MOST_OTHERS // 2]
     group = replace(overall, labels=tuple(labels), models=tuple(models))
-    lines = ["", *group_lines(group, width=width, color=color)[1:]]
+    lines = ["", *number_lines(group, width=width, color=color)]
     if len(others) > len(labels):
         lines.append(f"{count_noun(len(others) - len(labels), 'more metric')}; {ALL}")
     return lines

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 from evalkit.errors import clean
 from evalkit.report.entries import Warning_
-from evalkit.report.text import pad, show_values
+from evalkit.report.text import pad, show_level, show_values
 
 SELECTION_SCHEMA = 1
 
@@ -133,7 +133,7 @@ def _plain(value: object) -> object:
 def tell_selection(selection: Selection, most: int = 20) -> str:
     """What a terminal shows: the order, the set, the winner, and what it is worth."""
     measured = [each for each in selection.trials if each.state == "measured"]
-    head = ("trial", selection.metric, f"{selection.level:.0%} interval", "from best", "")
+    head = ("trial", selection.metric, f"{show_level(selection.level)} interval", "from best", "")
     rows = [head]
     for each in measured[:most]:
         value, low, high, delta = show_values(

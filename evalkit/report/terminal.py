@@ -73,7 +73,16 @@ def warning_lines(report: Report, *, width: int, color: bool) -> list[str]:
 
 
 def group_lines(group: Group, *, width: int, color: bool) -> list[str]:
-    """The numbers of one segment; where there are more columns than a line holds, in blocks."""
+    """The numbers of one segment below its name and its users."""
+    title, common = group.title, group.common_n_users
+    if common is not None:
+        title = f"{title}: {count_noun(common, 'user')}" if title else count_noun(common, "user")
+    lines = [shorten(clean(title), width)] if title else []
+    return lines + number_lines(group, width=width, color=color)
+
+
+def number_lines(group: Group, *, width: int, color: bool) -> list[str]:
+    """Models by metrics; where there are more columns than a line holds, in blocks."""
     names = shorten_all(group.models, min(NAME_WIDTH, width // 2))
     name_width = max(display_width(each) for each in [*names, "model"])
     room = width - name_width - len(GAP)
@@ -87,15 +96,10 @@ def group_lines(group: Group, *, width: int, color: bool) -> list[str]:
         ]
         header = [f"{line} " for line in wrap_label(label, min(LABEL_WIDTH, room - 1))]
         columns.append(_Column(header, cells, best))
-    common = group.common_n_users
-    if common is None:
+    if group.common_n_users is None:
         users = [f"{group.n_users(model):,}" for model in group.models]
         columns.insert(0, _Column(["users"], users, [False] * len(users)))
-        title = group.title
-    else:
-        title = f"{group.title}: " if group.title else ""
-        title += count_noun(common, "user")
-    lines = [shorten(clean(title), width)] if title else []
+    lines: list[str] = []
     for number, block in enumerate(_blocks(columns, room)):
         lines += [""] if number else []
         lines += _block_lines(names, name_width, block, color=color)

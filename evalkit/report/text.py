@@ -105,6 +105,12 @@ def half_widths(found: Iterable[Estimate | Comparison | Finding]) -> list[float]
     ]
 
 
+def show_level(level: float) -> str:
+    """`95%`, `97.5%`, `99.995%`: as many digits as it takes to stay below 100."""
+    shown = f"{100 * level:.4g}%"
+    return shown if shown != "100%" else f"{100 * level:.12g}%"
+
+
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -172,9 +178,9 @@ class Group:
 
     def user_notes(self) -> list[str]:
         """Which metrics stand on fewer users than the model's other metrics."""
-        notes: list[str] = []
         if self.common_n_users is not None:
-            return notes
+            return []
+        alike: dict[str, list[str]] = {}
         most = {model: self.n_users(model) for model in self.models}
         for label in self.labels:
             fewer = []
@@ -183,8 +189,11 @@ class Group:
                 if each is not None and each.n_users != most[model]:
                     fewer.append(f"{each.n_users:,} of {clean(model)}")
             if fewer:
-                notes.append(f"{clean(label)} stands on fewer users: {', '.join(fewer)}")
-        return notes
+                alike.setdefault(", ".join(fewer), []).append(clean(label))
+        return [
+            f"{', '.join(labels)} stand{'s' if len(labels) == 1 else ''} on fewer users: {fewer}"
+            for fewer, labels in alike.items()
+        ]
 
 
 def groups(report: Report) -> list[Group]:

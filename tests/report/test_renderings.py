@@ -17,12 +17,14 @@ from evalkit.formats import FILES, FORMATS, TEXTS
 from evalkit.report import (
     Comparison,
     Finding,
+    StatisticsUsed,
     Warning_,
     render,
     write_metrics_parquet,
 )
 from evalkit.report.comparisons import comparison_lines, finding_lines
-from evalkit.report.text import display_width
+from evalkit.report.screen import render_screen
+from evalkit.report.text import display_width, show_level
 
 HOSTILE = [
     "\x1b[31mred\x1b]0;title\x07",
@@ -74,6 +76,31 @@ def test_table_shows_numbers_marks_and_counts(report):
         "  1 user with gaps or repeats of ranks\n"
         "warning[cutoff-beyond-depth]: recall@20 needs 20 ranks (als)\n"
     )
+
+
+def test_a_screen_heads_every_table_where_users_differ(make_report, make_estimate):
+    estimates = [
+        make_estimate(model, metric, 0.5, n_users=100 if metric == "coverage" else 90)
+        for model in ("a", "b")
+        for metric in ("RR", "AP", "hit@1", "coverage")
+    ]
+    used = {"level": 0.975, "method": "normal", "test": "t", "correction": "holm", "n_tests": 0}
+    used |= {"family": "all", "power": 0.8}
+    used |= dict.fromkeys(("baseline", "margin", "replicates", "seed"))
+    report = make_report(estimates, statistics=StatisticsUsed(**used))
+    screen = render_screen(report, width=80, color=False)
+    assert "90 users; 97.5% intervals" in screen
+    assert re.search(r"^model +users +AP +hit@1 +coverage$", screen, re.MULTILINE)
+    assert screen.count("on fewer users") == 1
+    assert "AP, hit@1 stand on fewer users: 90 of a, 90 of b" in screen
+
+
+@pytest.mark.parametrize(
+    ("level", "shown"),
+    [(0.95, "95%"), (0.975, "97.5%"), (1 - 0.05 / 3, "98.33%"), (1 - 0.05 / 1000, "99.995%")],
+)
+def test_a_level_is_not_rounded_away(level, shown):
+    assert show_level(level) == shown
 
 
 def test_users_are_said_once_when_every_number_stands_on_the_same(make_report, make_estimate):

@@ -225,6 +225,28 @@ def test_a_raw_text_file_is_cut_and_measured_as_init_writes_it(
     assert (train["user"], train["item"], train["rating"]) == (pl.Int64, pl.String, pl.Float64)
 
 
+def test_init_of_a_raw_log_takes_what_init_of_cut_files_takes(log, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    log.drop("note").write_parquet("log.parquet")
+    users, items = log.select("user").unique(), log.select("item").unique()
+    users.with_columns(land=pl.lit("x")).write_parquet("users.parquet")
+    items.with_columns(genres=pl.lit("a")).write_parquet("items.parquet")
+    tables = ["--items", "items.parquet", "--users", "users.parquet", "--reference", "popular"]
+
+    assert run_command(["init", "--split", "log.parquet", *tables, "-o", "shop.toml"]) == 0
+    assert "evalkit split shop.toml cuts the log, then" in capsys.readouterr().err
+    with pytest.raises(DataError, match="evalkit split with this config writes it") as told:
+        run_command(["check", "shop.toml"])  # truth and train lack it: one error
+    assert told.value.code == "bad-manifest-of-split"
+    assert run_command(["split", "shop.toml", "-q"]) == 0
+    config = load_config("shop.toml")
+
+    assert (config.items.columns.genres, config.users.columns.user) == ("genres", "user")
+    assert (config.metrics.reference, config.statistics.baseline) == ("popular", "popular")
+    assert {"item_coverage@10", "overlap@10"} <= set(config.metrics.names)
+    assert '# land = { path = "users.parquet"' in (tmp_path / "shop.toml").read_text()
+
+
 def test_leaks_end_with_status_1_where_that_is_asked(log, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     log.drop("note").write_parquet("log.parquet")

@@ -6,7 +6,7 @@ from evalkit.report.entries import Input
 from evalkit.report.html._markup import Html, el, join, raw
 from evalkit.report.html._tables import name_cell, number_cell, table, text_cell
 from evalkit.report.record import Report
-from evalkit.report.text import count_words
+from evalkit.report.text import count_words, show_level
 
 
 def data_section(report: Report) -> Html:
@@ -107,7 +107,7 @@ def origin_section(report: Report) -> Html:
         facts.append(
             (
                 "statistics",
-                f"{used.level:.0%} intervals, {used.method}{drawn}; test {used.test}, "
+                f"{show_level(used.level)} intervals, {used.method}{drawn}; test {used.test}, "
                 f"correction {used.correction}",
             )
         )

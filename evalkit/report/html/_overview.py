@@ -31,7 +31,7 @@ from evalkit.report.html._tables import (
 )
 from evalkit.report.record import Report
 from evalkit.report.shown import definitions
-from evalkit.report.text import Group, count_noun, decimals_for, groups, half_widths
+from evalkit.report.text import Group, count_noun, decimals_for, groups, half_widths, show_level
 from evalkit.report.turning import against
 from evalkit.report.verdict import verdict_of
 
@@ -164,7 +164,7 @@ def changes_section(report: Report) -> Html | None:
     how = ""
     if used is not None:
         corrected = how_corrected(used)
-        how = f"Paired by user; {used.level:.0%} intervals; test: {used.test}. "
+        how = f"Paired by user; {show_level(used.level)} intervals; test: {used.test}. "
         if corrected:
             how += f"Verdicts, their p and limits are corrected: {corrected}. "
         if any(each.family for each in chosen):
@@ -303,7 +303,7 @@ def models_section(report: Report) -> Html:
     level = report.statistics.level if report.statistics is not None else None
     note = f"{count_noun(users, 'user')}. " if users is not None else ""
     note += "Best first; bold is the best of a column"
-    note += f"; small figures are {level:.0%} intervals." if level else "."
+    note += f"; small figures are {show_level(level)} intervals." if level else "."
     said = [*group.user_notes(), *definitions(report)]
     notes = [el("p", each, class_="soft") for each in said]
     return join(
