@@ -229,7 +229,9 @@ def test_init_of_a_raw_log_takes_what_init_of_cut_files_takes(log, tmp_path, mon
     monkeypatch.chdir(tmp_path)
     log.drop("note").write_parquet("log.parquet")
     users, items = log.select("user").unique(), log.select("item").unique()
-    users.with_columns(land=pl.lit("x")).write_parquet("users.parquet")
+    users.with_columns(
+        land=pl.when(pl.int_range(pl.len()) % 2 == 0).then(pl.lit("x")).otherwise(pl.lit("y"))
+    ).write_parquet("users.parquet")
     items.with_columns(genres=pl.lit("a")).write_parquet("items.parquet")
     tables = ["--items", "items.parquet", "--users", "users.parquet", "--reference", "popular"]
 
@@ -241,7 +243,7 @@ def test_init_of_a_raw_log_takes_what_init_of_cut_files_takes(log, tmp_path, mon
     assert run_command(["split", "shop.toml", "-q"]) == 0
     config = load_config("shop.toml")
 
-    assert (config.items.columns.genres, config.users.columns.user) == ("genres", "user")
+    assert (config.items.columns.genres, config.users.columns.user) == ("genres", ("user",))
     assert (config.metrics.reference, config.statistics.baseline) == ("popular", "popular")
     assert {"item_coverage@10", "overlap@10"} <= set(config.metrics.names)
     assert '# land = { path = "users.parquet"' in (tmp_path / "shop.toml").read_text()
