@@ -8,6 +8,7 @@ from typer import Argument, Option
 from evalkit.cli import result
 from evalkit.cli.isolation import Isolated
 from evalkit.cli.options import (
+    Again,
     Format,
     Full,
     IfNew,
@@ -45,6 +46,7 @@ def merge(
     wait: Wait = 0.0,
     prometheus: Prometheus = None,
     per_user: PerUserPath = None,
+    again: Again = False,
     threads: Threads = None,
     quiet: Quiet = False,
     isolated: Isolated = False,
@@ -72,5 +74,6 @@ def merge(
         wait_seconds=wait,
         if_new=if_new,
         per_user=per_user,
+        again=again,
         threads=threads,
     )

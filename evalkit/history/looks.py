@@ -36,6 +36,7 @@ class Look:
     job: str
     started: str
     models: tuple[str, ...]
+    fingerprint: str | None = None  # of the files of a run's truth
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,39 @@ def look_ahead(config: Config, folder: Path, *, again: bool) -> Ahead:
     return NO_LOOK
 
 
+def look_by_files(inputs: Sequence[Input], folder: Path, *, again: bool, at: str) -> Ahead:
+    """As `look_ahead`, of tables that are known by their fingerprints alone and are not opened.
+
+    Args:
+        inputs: of partials, which may name any file.
+    Raises:
+        LookedError: as `look_ahead` [looks-used-up].
+    """
+    prints = {each.fingerprint for each in inputs if each.role in ("truth", *ROWS)} - {None}
+    for part in known_parts(folder) if prints else ():
+        own = set(_prints_of_split(folder, part))
+        if prints & (own | {each.fingerprint for each in find_looks(folder, part)}):
+            return count_look(part, folder, again=again, at=at)
+    return NO_LOOK
+
+
+def _prints_of_split(folder: Path, part: Part) -> Iterator[str | None]:
+    """The fingerprints of a test part's files, in the splits beside a folder of runs."""
+    for path in _splits_beside(folder):
+        for each in _listed(path, "parts"):
+            if each.get("name") == "test" and each.get("pairs") == part.content:
+                with suppress(EvalkitError, ValueError, LookupError, TypeError):
+                    files = tuple(os.path.join(path.parent, file["path"]) for file in each["files"])
+                    found = json.loads(path.read_bytes())["columns"]
+                    named = {key: name for key, name in found.items() if key in ("user", "item")}
+                    truth = TruthTable(path=files, columns=TruthColumns.model_validate(named))
+                    yield open_truth(truth, None, Guessing()).fingerprint()
+
+
+def _splits_beside(folder: Path) -> list[Path]:
+    return sorted((folder.parent / "splits").glob(f"*/{SPLIT}"))
+
+
 def _truths(config: Config) -> Iterator[tuple[str, TruthTable]]:
     """The tables that say what is right, where users and items do: those of rows, too."""
     if config.truth is not None and config.truth.path:
@@ -198,9 +232,10 @@ def find_looks(folder: Path, part: Part) -> list[Look]:
         with suppress(EvalkitError):
             report = load_run(path)
             truths = [each for each in report.inputs if each.role in ("truth", *ROWS)]
-            if any(_is_of(each, part, known) for each in truths):
-                started = report.meta.started
-                found.append(Look(report.run_id, report.name, started, tuple(report.models)))
+            of = next((each for each in truths if _is_of(each, part, known)), None)
+            if of is not None:
+                names, started = (*report.models,), report.meta.started
+                found.append(Look(report.run_id, report.name, started, names, of.fingerprint))
     return sorted(found, key=lambda each: each.started)
 
 
@@ -247,7 +282,7 @@ def known_parts(folder: Path, paths: Sequence[str] = ()) -> list[Part]:
         paths: of a table that may be a part of a split, which then is known, too.
     """
     above = [place for path in paths for place in list(Path(path).absolute().parents)[:2]]
-    splits = [*sorted((folder.parent / "splits").glob(f"*/{SPLIT}"))]
+    splits = _splits_beside(folder)
     splits += [place / SPLIT for place in above if (place / SPLIT).is_file()]
     found: dict[str, Part] = {}
     for part in (*_of_selections(folder), *_of_splits(splits)):  # a split names its part best

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from evalkit import gates, history, runs, street
 from evalkit.config import Config
 from evalkit.errors import EvalkitError, MachineError
-from evalkit.history.looks import NO_LOOK, Ahead, look_ahead, note_look
+from evalkit.history.looks import NO_LOOK, Ahead, look_ahead, look_by_files, note_look
 from evalkit.planning.ledger import Progress
 from evalkit.planning.tables import Given
 from evalkit.report import PerUser, Report
@@ -119,8 +119,10 @@ class Job:
 
     def _looked(self) -> tuple[Ahead, Config]:
         """The look that this is, and the config as it is run: `selected` by its name."""
-        if self.partials is not None:  # nothing is looked at that a partial names
-            return NO_LOOK, self.config
+        if self.partials is not None:  # no file is opened that a partial names
+            inputs, at = self.partials.header.whole_inputs, "partials"
+            ahead = look_by_files(inputs, self._runs, again=self.again, at=at)
+            return ahead, ahead.corrected(self.config)
         config = history.name_selected(self.config, self._runs)
         ahead = self.ahead or look_ahead(config, self._runs, again=self.again)
         return ahead, ahead.corrected(config)
@@ -128,8 +130,11 @@ class Job:
     def _measure(self, config: Config, values: Path | None) -> Report:
         """The report; values of users go into the folder, if there is one."""
         if self.partials is not None:
+            header = self.partials.header
+            asked = {"statistics": config.statistics}
+            at_level = header.config.model_copy(update=asked)
             return street.conclude_partials(
-                self.partials,
+                replace(self.partials, header=replace(header, config=at_level)),
                 threads=self.threads,
                 per_user_folder=values,
                 keep_parts=self.folder is not None,

@@ -361,6 +361,29 @@ def test_runs_and_comparisons_of_a_test_part_are_looks(folder):
     assert [len(each["looks"]) for each in listed.document] == [4]
 
 
+def test_a_merge_of_partials_is_a_look_as_a_run_is(folder):
+    select(folder, written(folder, 'confirm = { path = "test.parquet" }\nlooks = 2'))
+    models = {"other": "trial-1", "baseline": "trial-1"}
+    (folder / "run.toml").write_text(RUN.format(truth="test.parquet", **models))
+    files = ["part-1", "part-2"]
+    for share, name in enumerate(files, 1):
+        done = run_program(["partial", "run.toml", "--share", f"{share}/2", "--out", name], folder)
+        assert done.status == 0, done.err
+
+    second = run_program(["merge", *files, "--json"], folder)
+    refused = run_program(["merge", *files], folder)
+    again = run_program(["merge", *files, "--again", "--json"], folder)
+    (folder / "runs" / second.document["run_id"]).rename(folder / "aside")
+    run = run_program(["run", "run.toml", "--again", "--json"], folder)
+
+    assert second.status == 0, second.err
+    assert "look 2 at this test part: intervals are of 97.50%" in second.err
+    assert (refused.status, refused.codes) == (1, ["looks-used-up"])
+    assert "look 3 at this test part" in again.err
+    told = [{**each.document, "meta": 0, "run_id": 0} for each in (again, run)]
+    assert told[0] == told[1]
+
+
 ROWS = """
 [[{kind}]]
 model = "{model}"

@@ -249,6 +249,32 @@ def test_init_of_a_raw_log_takes_what_init_of_cut_files_takes(log, tmp_path, mon
     assert '# land = { path = "users.parquet"' in (tmp_path / "shop.toml").read_text()
 
 
+def test_a_merge_knows_the_test_part_of_a_split_without_opening_it(
+    log, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    log.drop("note").write_parquet("log.parquet")
+    evalkit.split("log.parquet", by="user", test=1, out="splits/log")
+    (tmp_path / "lists.toml").write_text(
+        '[truth]\nsplit = "splits/log"\n[metrics]\nnames = ["RR"]\n'
+        '[[rankings]]\nmodel = "popular"\npath = "popular.parquet"\n'
+    )
+    made = ["--train", "splits/log/train", "--users", "splits/log/test", "--out"]
+    assert run_command(["baseline", "popular", *made, "popular.parquet"]) == 0
+    for share in (1, 2):
+        done = ["partial", "lists.toml", "--share", f"{share}/2", "--out", f"{share}.evalkit"]
+        assert run_command(done) == 0
+    merge = ["merge", "1.evalkit", "2.evalkit"]
+
+    assert run_command(merge) == 0
+    assert "look 1 at this test part" in capsys.readouterr().out
+    assert run_command(merge) == 0
+    assert "look 2 at this test part" in capsys.readouterr().out
+    (tmp_path / "splits").rename("elsewhere")  # where nobody knows what it is
+    assert run_command(merge) == 0
+    assert "this test part" not in capsys.readouterr().out
+
+
 def test_leaks_end_with_status_1_where_that_is_asked(log, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     log.drop("note").write_parquet("log.parquet")
