@@ -45,7 +45,10 @@ def paired_difference(
             return None, "the runs name users otherwise"
         new.columns, old.columns = [*names, "value"], [*names, "value"]
     users = new.columns[:-1]
-    both = new.join(old, on=users, how="inner", suffix="_old", nulls_equal=True)
+    if new.select(users).equals(old.select(users)):  # as a rule: values are ordered by user
+        both = new.with_columns(old.to_series(-1).alias(f"{new.columns[-1]}_old"))
+    else:
+        both = new.join(old, on=users, how="inner", suffix="_old", nulls_equal=True)
     n_common = both.height
     if n_common < COMMON_SHARE * max(new.height, old.height):
         share = n_common / max(new.height, old.height, 1)
