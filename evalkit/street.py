@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from evalkit.config import Config, refuse_layout, speaking
 from evalkit.credentials import storing
 from evalkit.errors import RequestError
+from evalkit.kinds import kind_named
 from evalkit.planning.ledger import Progress
 from evalkit.planning.record import key_of_inputs
 from evalkit.planning.tables import Given
-from evalkit.planning.work import Kind, Left, Work
+from evalkit.planning.work import Left, Work
 from evalkit.report import Report
 from evalkit.sources import Table
 
@@ -69,7 +70,7 @@ def run_config(
             from evalkit.engines import run_on_spark
 
             return run_on_spark(config, work)
-        return kind_of(config).run(config, work)
+        return kind_named(config.kind).run(config, work)
 
 
 def measure_partial(
@@ -117,7 +118,7 @@ def measure_partial(
         share,
     )
     with speaking(config.door), storing(config.storage):
-        left = kind_of(config).measure(config, work)
+        left = kind_named(config.kind).measure(config, work)
         return Partial(Header.of(left, work), left.sums)
 
 
@@ -156,26 +157,11 @@ def conclude_partials(
         keep_parts=keep_parts,
     )
     with speaking(config.door), fitting(partials):
-        kind = kind_of(config)
+        kind = kind_named(config.kind)
         whole = partials.merged(kind.sums) if isinstance(partials, PartialFiles) else partials
         left = Left(config, header.ids, header.whole_inputs, whole.body)
-        report = kind.conclude(left, work, () if warning is None else (warning,))
+        report = kind.conclude(left, work, () if warning is None else (warning,), None)
     return replace(report, run_key=header.key or report.run_key) if header.missing else report
-
-
-def kind_of(config: Config) -> Kind:
-    """What is done with a config of its kind; loaded by those alone that need it."""
-    if config.kind == "ratings":
-        from evalkit.ratings import RATINGS
-
-        return RATINGS
-    if config.kind == "labels":
-        from evalkit.labels import LABELS
-
-        return LABELS
-    from evalkit.rankings import RANKINGS
-
-    return RANKINGS
 
 
 def key_of_run(config: Config, *, sample: float | None = None) -> str | None:
@@ -186,6 +172,6 @@ def key_of_run(config: Config, *, sample: float | None = None) -> str | None:
         RequestError, DataError: as `run_config` does for what can be seen without reading rows.
     """
     with storing(config.storage):
-        config, tables = kind_of(config).open(config, Given())
-    fingerprints = [table.fingerprint() for table in tables]
-    return None if None in fingerprints else key_of_inputs(config, fingerprints, sample)
+        opened = kind_named(config.kind).open(config, Given())
+    fingerprints = [table.fingerprint() for table in opened.all]
+    return None if None in fingerprints else key_of_inputs(opened.config, fingerprints, sample)

@@ -6,12 +6,19 @@ the rankings in theirs. The column `part` says whose row it is.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import polars as pl
 
-from evalkit.planning.tables import Given, Tables
+from evalkit.config import Config
+from evalkit.ids import IdPlan
+from evalkit.planning.ledger import input_of
+from evalkit.planning.tables import Given, Tables, plan_ids_of
+from evalkit.planning.work import Opened
+from evalkit.rankings import inputs_of
+from evalkit.report import Input
+from evalkit.rows.run import RowTables, group_by
 from evalkit.segments import SegmentTable
 from evalkit.sources import Named, Table
 
@@ -46,8 +53,38 @@ class Part:
     is_whole: bool = False
 
 
-def parts_of(tables: Tables) -> list[Part]:
-    """The tables whose rows are read, each once."""
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a run reads, of whatever kind.
+
+    Args:
+        config: with the columns that are read.
+        parts: the tables whose rows are read, each once.
+        logs: truth and rankings, or tables of ratings or labels.
+        users: how users become keys.
+        inputs: a record of every table.
+    """
+
+    config: Config
+    parts: Sequence[Part]
+    logs: Sequence[Table]
+    users: IdPlan
+    inputs: Sequence[Input]
+
+
+def read_of(opened: Opened) -> Read:
+    """What a run reads."""
+    if isinstance(opened, Tables):
+        users, _ = plan_ids_of(opened, 1)
+        parts, inputs = _parts_of_rankings(opened), inputs_of(opened)
+        return Read(opened.config, parts, opened.logs, users, inputs)
+    assert isinstance(opened, RowTables)
+    users = group_by("user", [*opened.rows, *opened.sources.tables], 1).plan
+    inputs = [input_of(each, each.n_rows_hint() or 0, each.role) for each in opened.all]
+    return Read(opened.config, _parts_of_rows(opened), opened.rows, users, inputs)
+
+
+def _parts_of_rankings(tables: Tables) -> list[Part]:
     beside = [each for each in (tables.weight, tables.cluster) if each is not None]
     sources = [*tables.segments, *beside]
     own = [each.table for each in sources if _is_own(each) and each.table is not None]
@@ -56,25 +93,43 @@ def parts_of(tables: Tables) -> list[Part]:
         (_, shown), *_ = tables.rankings
         parts = [Part(Place("truth"), tables.truth, _together([tables.truth, shown, *own]))]
     else:
-        parts += [
-            Part(Place("rankings", (number,)), table, table.used)
-            for number, (_, table) in enumerate(tables.rankings)
-        ]
+        parts += _listed([table for _, table in tables.rankings])
     if tables.train is not None:
         parts.append(Part(Place("train"), tables.train, tables.train.used))
-    for each in tables.segments:
-        if each.table is not None and not _is_own(each):
-            place = Place("segments", each.names)
-            parts.append(Part(place, each.table, each.table.used, each.of_items))
+    parts += _parts_of_segments(tables.segments)
     for each in beside:
         if each.table is not None and not _is_own(each):
             parts.append(Part(Place("weight"), each.table, each.table.used))
     return parts
 
 
+def _parts_of_rows(tables: RowTables) -> list[Part]:
+    """Columns of theirs that make segments are read with them."""
+    own = [each for each in tables.sources.tables if each not in tables.sources.inputs]
+    parts = _listed(tables.rows)
+    for number, part in enumerate(parts):
+        alike = [each for each in own if each.role == part.table.role]
+        parts[number] = replace(part, used=_together([*alike, part.table]))
+    return parts + _parts_of_segments(tables.sources.segments)
+
+
+def _listed(tables: Sequence[Table]) -> list[Part]:
+    return [
+        Part(Place("rankings", (number,)), table, table.used) for number, table in enumerate(tables)
+    ]
+
+
+def _parts_of_segments(sources: Sequence[SegmentTable]) -> list[Part]:
+    return [
+        Part(Place("segments", each.names), each.table, each.table.used, each.of_items)
+        for each in sources
+        if each.table is not None and not _is_own(each)
+    ]
+
+
 def _is_own(source: SegmentTable) -> bool:
-    """Whether its values stand in the truth."""
-    return source.table is not None and source.table.role == "truth"
+    """Whether its values stand in the truth, or in the rows that are measured."""
+    return source.table is not None and not source.table.role.startswith("segments")
 
 
 def _together(tables: Sequence[Table]) -> dict[str, pl.DataType]:

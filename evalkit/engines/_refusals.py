@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 
 from evalkit.config import Config
-from evalkit.engines._layout import Part
+from evalkit.engines._layout import Read
 from evalkit.errors import EvalkitError, RequestError, raise_all
 from evalkit.metrics import needs_of
-from evalkit.planning.tables import Tables
 from evalkit.planning.work import Work
 from evalkit.values.gather import rules_of
 
@@ -22,13 +21,13 @@ def check_request(config: Config, work: Work) -> None:
     raise_all([_refusal(what, at) for what, at in _of_request(config, work)])
 
 
-def check_tables(tables: Tables, parts: list[Part]) -> None:
+def check_tables(read: Read) -> None:
     """Refuse what hangs on how tables are written.
 
     Raises:
         RequestError: all that does not work on Spark [not-on-spark].
     """
-    raise_all([_refusal(what, at) for what, at in _of_tables(tables, parts)])
+    raise_all([_refusal(what, at) for what, at in (*_of_parts(read), *_of_lists(read))])
 
 
 def _refusal(what: str, at: str) -> EvalkitError:
@@ -36,11 +35,17 @@ def _refusal(what: str, at: str) -> EvalkitError:
 
 
 def _of_request(config: Config, work: Work) -> Iterator[tuple[str, str]]:
-    if config.kind != "rankings":
-        yield f"{config.kind} are measured", config.at(config.kind)
-        return
     if config.engine.master and config.engine.remote:
         yield "master and remote are both named", config.at("engine", "remote")
+    if config.metrics.files:
+        yield "metrics stand in files of Python", config.at("metrics", "files")
+    if work.memory_limit is not None:
+        yield "a limit of memory is held", "--memory-limit"
+    if config.kind == "rankings":
+        yield from _of_rankings(config)
+
+
+def _of_rankings(config: Config) -> Iterator[tuple[str, str]]:
     if config.is_truthless:
         yield "lists are looked at without right answers", config.at("rankings")
     for section in ("items", "users"):
@@ -51,8 +56,6 @@ def _of_request(config: Config, work: Work) -> Iterator[tuple[str, str]]:
             yield "a baseline is made of all of train", config.at("rankings", place, "builtin")
         if table.earlier:
             yield "lists are held against earlier ones", config.at("rankings", place, "earlier")
-    if config.metrics.files:
-        yield "metrics stand in files of Python", config.at("metrics", "files")
     if config.metrics.reference is not None:
         yield "lists are held against others", config.at("metrics", "reference")
     for request in config.requests:
@@ -64,13 +67,10 @@ def _of_request(config: Config, work: Work) -> Iterator[tuple[str, str]]:
     if config.policies.truth_duplicates == "last":
         what = "the last row of a pair of the truth stays"
         yield what, config.at("policies", "truth_duplicates")
-    if work.memory_limit is not None:
-        yield "a limit of memory is held", "--memory-limit"
 
 
-def _of_tables(tables: Tables, parts: list[Part]) -> Iterator[tuple[str, str]]:
-    config = tables.config
-    for part in parts:
+def _of_parts(read: Read) -> Iterator[tuple[str, str]]:
+    for part in read.parts:
         table, name = part.table, part.table.role
         if table.files and not table.is_parquet:
             yield (
@@ -82,11 +82,18 @@ def _of_tables(tables: Tables, parts: list[Part]) -> Iterator[tuple[str, str]]:
                 yield f"{name} has nanoseconds in {column}", table.at
         if not part.is_whole and not {*table.user_names} <= {*part.used}:
             yield f"the users of {name} are made by SQL", table.at
-    for _, table in tables.rankings:
+    for table in read.logs:
+        if "model" in table.frame.collect_schema():
+            yield "a column names the models", table.at
+
+
+def _of_lists(read: Read) -> Iterator[tuple[str, str]]:
+    config = read.config
+    for table in read.logs:
+        if table.role != "rankings":
+            continue
         schema = table.frame.collect_schema()
         has = {"has_rank": "rank" in schema, "has_score": "score" in schema}
-        if "model" in schema:
-            yield "a column names the models", table.at
         if not table.is_list and not any(has.values()):
             yield f"{table.role} are in the order of their rows", table.at
         for request in config.requests:

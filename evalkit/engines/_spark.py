@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from evalkit.config import Config, EngineSection
-from evalkit.engines._layout import PART, Kept, Part, assign_slots, parts_of
+from evalkit.engines._layout import PART, Kept, Part, Read, assign_slots, read_of
 from evalkit.engines._refusals import check_request, check_tables
 from evalkit.engines._task import ROW, Task, measure_rows, merge_rows
 from evalkit.errors import (
@@ -25,11 +25,12 @@ from evalkit.errors import (
     RequestError,
     install_hint,
 )
+from evalkit.ids import IdPlan
+from evalkit.kinds import kind_named
 from evalkit.partials import open_partials
 from evalkit.planning.leakage import check_splits
-from evalkit.planning.tables import Given, Tables, open_tables, plan_ids_of
+from evalkit.planning.tables import Given
 from evalkit.planning.work import Left, Work
-from evalkit.rankings import RankingSums, conclude_rankings, inputs_of
 from evalkit.report import Report
 from evalkit.sources import Named, is_spark
 
@@ -59,21 +60,23 @@ def run_on_spark(config: Config, work: Work) -> Report:
     check_request(config, work)
     clock = work.clock()
     clock.start()
-    tables = open_tables(config, _stand_ins(work.given))
+    kind = kind_named(config.kind)
+    opened = kind.open(config, _stand_ins(work.given))
     if work.opened is not None:
-        work.opened(tables.all)
-    check_splits(tables.logs, tables.config)
-    parts = parts_of(tables)
-    check_tables(tables, parts)
+        work.opened(opened.all)
+    read = read_of(opened)
+    check_splits(read.logs, read.config)
+    check_tables(read)
     with _session(config.engine, work.given) as session, TemporaryDirectory() as folder:
-        task, rows, n_partitions = _plan(session, tables, parts, work)
+        task, rows, n_partitions = _plan(session, read, work)
         own = task.measure(n_partitions + 1, None)  # nobody's: what the others must agree with
         own.write(Path(folder, "driver"))
-        for number, content in enumerate(_measured(rows, task, parts, n_partitions)):
+        for number, content in enumerate(_measured(rows, task, read.parts, n_partitions)):
             Path(folder, str(number)).write_bytes(content)
-        sums = _merged(Path(folder))
-    left = Left(tables.config, own.header.ids, inputs_of(tables), sums, work.keep_parts)
-    return conclude_rankings(left, work, (), clock=clock)
+        sums = _merged(Path(folder), kind.sums)
+    left = Left(read.config, own.header.ids, read.inputs, sums, work.keep_parts)
+    here = replace(work, given=Given(), opened=None)
+    return kind.conclude(left, here, (), clock)
 
 
 def _stand_ins(given: Given) -> Given:
@@ -183,8 +186,9 @@ def _failed(told: str) -> EvalkitError:
 # ---------------------------------------------------------------- the job
 
 
-def _plan(session: Any, tables: Tables, parts: Sequence[Part], work: Work) -> tuple[Task, Any, int]:
+def _plan(session: Any, read: Read, work: Work) -> tuple[Task, Any, int]:
     """The task of each share, the rows of all tables by share, and how many shares there are."""
+    parts = read.parts
     frames = [each.place.of(work.given) for each in parts]
     frames = [
         session.read.parquet(*part.table.files) if frame is None else frame
@@ -194,7 +198,7 @@ def _plan(session: Any, tables: Tables, parts: Sequence[Part], work: Work) -> tu
         frame.select([_column(name) for name in part.used])
         for part, frame in zip(parts, frames, strict=True)
     ]
-    n_partitions = tables.config.engine.partitions or _count_partitions(session, parts, frames)
+    n_partitions = read.config.engine.partitions or _count_partitions(session, parts, frames)
     kept, chosen, keys = [], [], []
     for number, (part, frame) in enumerate(zip(parts, frames, strict=True)):
         types = {each.name: each.dataType.simpleString() for each in frame.schema.fields}
@@ -206,8 +210,8 @@ def _plan(session: Any, tables: Tables, parts: Sequence[Part], work: Work) -> tu
             chosen.append(_tagged(number, frame, slots))
             keys.append((number, [slots[name] for name in part.table.user_names]))
     rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), chosen)
-    rows = rows.repartition(n_partitions, *_keys(keys, tables))
-    settled = tables.config.model_copy(update={"engine": EngineSection()})
+    rows = rows.repartition(n_partitions, *_keys(keys, read.users))
+    settled = read.config.model_copy(update={"engine": EngineSection()})
     asked = (work.sample, work.keep_users, work.keep_parts)
     task = Task(settled, tuple(kept), n_partitions + 1, *asked)
     return task, rows, n_partitions
@@ -226,11 +230,10 @@ def _tagged(number: int, frame: Any, slots: dict[str, str]) -> Any:
     return frame.select(lit(number).cast("int").alias(PART), *named)
 
 
-def _keys(keys: Sequence[tuple[int, list[str]]], tables: Tables) -> list[Any]:
+def _keys(keys: Sequence[tuple[int, list[str]]], users: IdPlan) -> list[Any]:
     """The users of all tables as columns of one type each, so that equal ones come together."""
     from pyspark.sql.functions import coalesce, when
 
-    users, _ = plan_ids_of(tables, 1)
     found = []
     for place, dtype in enumerate(users.dtypes):
         slots: dict[str, list[int]] = {}
@@ -303,7 +306,9 @@ def _measured(rows: Any, task: Task, parts: Sequence[Part], n_partitions: int) -
     found = rows.mapInArrow(partial(measure_rows, pickle.dumps(task)), ROW)
     if n_partitions > MOST_COLLECTED:
         few = isqrt(n_partitions)
-        found = found.repartition(few, pmod(PART, lit(few))).mapInArrow(merge_rows, ROW)
+        found = found.repartition(few, pmod(PART, lit(few))).mapInArrow(
+            partial(merge_rows, task.config.kind), ROW
+        )
     collected = found.collect()
     errors = [pickle.loads(bytes(row.partial)) for row in collected if row.is_error]  # noqa: S301
     if errors:
@@ -324,14 +329,14 @@ def _measured(rows: Any, task: Task, parts: Sequence[Part], n_partitions: int) -
     return [bytes(row.partial) for row in collected]
 
 
-def _merged(folder: Path) -> RankingSums:
+def _merged(folder: Path, kind: type) -> Any:
     """The sums of all shares.
 
     Raises:
         MachineError: executors have another evalkit, or a share is missing [spark-failed].
     """
     try:
-        return open_partials(sorted(folder.iterdir())).merged(RankingSums).body
+        return open_partials(sorted(folder.iterdir())).merged(kind).body
     except DataError as error:
         raise MachineError(
             f"executors and driver do not agree: {error.message}",

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from evalkit.config import Config
     from evalkit.engines._layout import Kept
     from evalkit.partials import Partial
-    from evalkit.rankings import RankingSums
 
 THREADS = (
     *("POLARS_MAX_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "ARROW_NUM_THREADS"),
@@ -43,7 +42,7 @@ class Task:
     keep_users: bool | Sequence[str]
     keep_parts: bool
 
-    def measure(self, number: int, rows: "pl.DataFrame | None") -> "Partial[RankingSums]":
+    def measure(self, number: int, rows: "pl.DataFrame | None") -> "Partial[Any]":
         """What a share leaves behind.
 
         Args:
@@ -52,9 +51,9 @@ class Task:
         """
         from evalkit.config import speaking
         from evalkit.engines._layout import given_of
+        from evalkit.kinds import kind_named
         from evalkit.partials import Header, Partial
         from evalkit.planning.work import Work
-        from evalkit.rankings import measure_rankings
 
         work = Work(
             given_of(self.kept, rows),
@@ -65,7 +64,7 @@ class Task:
             share=(number, self.n_shares),
         )
         with speaking(self.config.door):
-            left = measure_rankings(self.config, work)
+            left = kind_named(self.config.kind).measure(self.config, work)
         header = Header.of(left, work)
         known = header.versions | {"logarithms and powers": _digest_of_values()}
         return Partial(replace(header, versions=known), left.sums)
@@ -118,13 +117,17 @@ def measure_rows(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "Iterato
     yield _row(number, is_error, n_rows, content)
 
 
-def merge_rows(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-    """The partials of several partitions as one; an error stands for all."""
+def merge_rows(kind: str, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    """The partials of several partitions as one; an error stands for all.
+
+    Args:
+        kind: of the config.
+    """
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
-    from evalkit.partials import open_partials
-    from evalkit.rankings import RankingSums
+    from evalkit.kinds import kind_named
+    from evalkit.partials import Partial, open_partials
 
     rows: list[dict[str, Any]] = [row for batch in batches for row in batch.to_pylist()]
     rows.sort(key=lambda row: (not row["is_error"], row["part"]))
@@ -136,7 +139,7 @@ def merge_rows(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]
         paths = [Path(folder, str(row["part"])) for row in rows]
         for path, row in zip(paths, rows, strict=True):
             path.write_bytes(row["partial"])
-        whole = open_partials(paths, allow_missing=True).merged(RankingSums)
+        whole: Partial[Any] = open_partials(paths, allow_missing=True).merged(kind_named(kind).sums)
     n_rows = [sum(counts) for counts in zip(*(row["n_rows"] for row in rows), strict=True)]
     yield _row(rows[0]["part"], False, n_rows, whole.to_bytes())
 

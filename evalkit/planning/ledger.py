@@ -82,6 +82,11 @@ class Clock:
         self._begin = self._last = _wall_seconds()
         self._cpu = _cpu_seconds()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started."""
+        return self._begin > 0.0
+
     def stop(self, stage: str) -> None:
         """What has passed since the last call belongs to `stage`."""
         now = max(self._last, _wall_seconds())

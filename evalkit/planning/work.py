@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from evalkit.config import Config
 from evalkit.errors import MachineError, RequestError
@@ -91,23 +91,36 @@ class Left:
     keeps_parts: bool = False
 
 
+class Opened(Protocol):
+    """All tables of a config, opened but not read."""
+
+    @property
+    def config(self) -> Config:
+        """With the columns that are read, where some of them were guessed."""
+
+    @property
+    def all(self) -> Sequence[Table]:
+        """Every table with rows of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """Rankings, ratings or labels: what is done with a config of them.
 
     Args:
         sums: what a share leaves behind; of many they merge.
-        open: every table, and the config with the columns that are read.
+        open: every table; no row is read.
         run: the report of all users at once.
         measure: one share of the users.
-        conclude: the report of all shares, from what they left; warnings that come first.
+        conclude: the report of all shares, from what they left; warnings that come first, and a
+            clock that runs since their measuring began.
     """
 
     sums: type
-    open: Callable[[Config, Given], tuple[Config, Sequence[Table]]]
+    open: Callable[[Config, Given], Opened]
     run: Callable[[Config, Work], Report]
     measure: Callable[[Config, Work], Left]
-    conclude: Callable[[Left, Work, Sequence[Warning_]], Report]
+    conclude: Callable[[Left, Work, Sequence[Warning_], Clock | None], Report]
 
 
 def try_seeds(measure: Callable[[int], Done]) -> Done:

@@ -8,7 +8,7 @@ from evalkit.metrics import needs_of
 from evalkit.planning.leakage import check_splits
 from evalkit.planning.ledger import Clock
 from evalkit.planning.passes import count_shares
-from evalkit.planning.tables import Given, open_tables
+from evalkit.planning.tables import open_tables
 from evalkit.planning.work import Left, Work, try_seeds
 from evalkit.rankings._conclude import conclude, inputs_of
 from evalkit.rankings._job import RankingJob, RankingTask
@@ -16,13 +16,6 @@ from evalkit.rankings._measure import measure_share
 from evalkit.rankings._splits import find_edges
 from evalkit.rankings._sums import Origin, RankingSums
 from evalkit.report import Report, Warning_
-from evalkit.sources import Table
-
-
-def open_logs(config: Config, given: Given) -> tuple[Config, list[Table]]:
-    """Every table, and the config with the columns that are read."""
-    tables = open_tables(config, given)
-    return tables.config, tables.all
 
 
 def run_rankings(config: Config, work: Work) -> Report:
@@ -61,9 +54,9 @@ def _refuse_train_in_parts(config: Config) -> None:
 
 
 def conclude_rankings(
-    left: Left, work: Work, told: Sequence[Warning_], *, clock: Clock | None = None
+    left: Left, work: Work, told: Sequence[Warning_], clock: Clock | None
 ) -> Report:
-    """The report of all shares; `clock` runs since their measuring began."""
+    """The report of all shares."""
     if clock is None:
         clock = work.clock()
         clock.start()

@@ -91,7 +91,8 @@ def open_rows(kind: RowsKind, config: Config, given: Given) -> RowTables:
     """
     config, rows = kind.open(config, given)
     check_resampled(config)
-    check_splits(rows, config)
+    if not given.is_share:  # whoever made shares has looked
+        check_splits(rows, config)
     own = config.labels or config.ratings
     held = [*given.rankings, *([None] * len(own))]
     sources = open_user_sources(config, list(zip(own, held, strict=False)), given.segments)
@@ -118,7 +119,8 @@ def run_rows(kind: RowsKind, job: RowJob, tables: RowTables | None = None) -> Re
     if job.opened is not None:
         job.opened(tables.all)
     job.clock.line.tables = list(tables.rows)
-    job.clock.start()
+    if not job.clock.is_running:
+        job.clock.start()
     return try_seeds(lambda seed: kind.run(job, tables, keeping, seed).report())
 
 

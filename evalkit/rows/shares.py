@@ -7,7 +7,7 @@ measured as one run measures them. Merging takes the memory and the time of such
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ import polars as pl
 
 from evalkit.config import Config, Segmentation, is_laid_out, of_share, with_paths
 from evalkit.ids import USER_KEY, DrawnShare
-from evalkit.planning.ledger import input_of
+from evalkit.planning.ledger import Clock, input_of
 from evalkit.planning.tables import Given
 from evalkit.planning.work import SEEDS, Kind, Left, Work, with_warnings
 from evalkit.report import Input, Report, Warning_
@@ -95,9 +95,8 @@ class RowSums:
 def kind_of_rows(kind: RowsKind) -> Kind:
     """What is done with a config of ratings or of labels."""
 
-    def open_all(config: Config, given: Given) -> tuple[Config, Sequence[Table]]:
-        opened = open_rows(kind, config, given)
-        return opened.config, opened.all
+    def open_all(config: Config, given: Given) -> RowTables:
+        return open_rows(kind, config, given)
 
     def run(config: Config, work: Work) -> Report:
         return run_rows(kind, RowJob.of(config, work))
@@ -105,9 +104,11 @@ def kind_of_rows(kind: RowsKind) -> Kind:
     def measure(config: Config, work: Work) -> Left:
         return _measure(kind, RowJob.of(config, work), work.share)
 
-    def conclude(left: Left, work: Work, told: Sequence[Warning_]) -> Report:
+    def conclude(left: Left, work: Work, told: Sequence[Warning_], clock: Clock | None) -> Report:
         tables = left.sums.tables(left.config, left.inputs)
-        return with_warnings(run_rows(kind, RowJob.of(left.config, work), tables), told)
+        job = RowJob.of(left.config, work)
+        job = job if clock is None else replace(job, clock=clock)
+        return with_warnings(run_rows(kind, job, tables), told)
 
     return Kind(RowSums, open_all, run, measure, conclude)
 
@@ -125,7 +126,11 @@ def _measure(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> Left:
     sources = opened.sources
     clusters = [] if sources.cluster is None else [sources.cluster]
     plan = group_by("user", [*opened.rows, *sources.tables], SEEDS[0]).plan
-    drawn = None if laid_out or n_shares == 1 else DrawnShare(number - 1, n_shares, plan)
+    drawn = (
+        None
+        if laid_out or job.given.is_share or n_shares == 1
+        else DrawnShare(number - 1, n_shares, plan)
+    )
     n_rows: dict[int, int] = {}
 
     def keep(table: Table, names: tuple[str, ...] = ()) -> KeptTable:

@@ -16,7 +16,8 @@ import os, signal, sys, threading, time
 from pathlib import Path
 import psutil
 sys.path[:0] = [sys.argv[1], sys.argv[2]]
-from test_spark import ALL, both, make_logs
+from on_spark import both
+from test_spark import ALL, make_logs
 from passes import first_difference
 from pyspark.sql import SparkSession
 from evalkit.engines._spark import new_session

@@ -1,14 +1,14 @@
 """Spark gives the bytes of one process, says what is wrong in its words, and refuses the rest."""
 
 import json
-from datetime import date, datetime, timedelta
 
 import numpy as np
 import polars as pl
 import pytest
-from passes import first_difference, outcome_of
 
 pytest.importorskip("pyspark", reason="Spark is not installed: pip install evalkit-recsys[spark]")
+
+from on_spark import TYPES, check
 
 from evalkit.config import parse_config
 from evalkit.errors import EvalkitError
@@ -46,18 +46,6 @@ distributions = true
 """
 
 
-@pytest.fixture(scope="module")
-def session():
-    from pyspark.sql import SparkSession
-
-    from evalkit.engines._spark import new_session
-
-    options = {"spark.sql.execution.arrow.maxRecordsPerBatch": "7", "spark.log.level": "ERROR"}
-    session = new_session(SparkSession, master="local[2,4]", options=options)
-    yield session
-    session.stop()
-
-
 def make_logs(folder, *, user=None, item=None, as_lists=False, n_users=120):
     """A truth, two models with scores and ranks, train, users and items; shuffled, some skewed."""
     rng = np.random.default_rng(3)
@@ -92,37 +80,7 @@ def make_logs(folder, *, user=None, item=None, as_lists=False, n_users=120):
     shelf.write_parquet(folder / "items.parquet")
 
 
-def both(text, folder, partitions=3, **asked):
-    """What one process says, and what Spark says."""
-    on_spark = f'\n[engine]\nkind = "spark"\npartitions = {partitions}\n'
-    configs = [parse_config(each, source="x.toml", base=folder) for each in (text, text + on_spark)]
-    return [outcome_of(lambda c=config: run_config(c, **asked)) for config in configs]
-
-
-def check(text, folder, status=0, **asked):
-    one, spark = both(text, folder, **asked)
-
-    assert first_difference(one, spark) == ""
-    assert one.status == status
-    return one
-
-
 OF_ITS_OWN = ("meta", "run_id", "run_key", "inputs")
-TYPES = {
-    "int32": lambda ids: pl.Series(ids, dtype=pl.Int32),
-    "uint64": lambda ids: pl.Series([2**64 - 1 - int(n) for n in ids], dtype=pl.UInt64),
-    "text": lambda ids: pl.Series([f"user-{n}\N{SNOWMAN}" for n in ids]),
-    "category": lambda ids: pl.Series([f"u{n}" for n in ids], dtype=pl.Categorical),
-    "binary": lambda ids: pl.Series([b"\xff%d" % n for n in ids]),
-    "date": lambda ids: pl.Series([date(2020, 1, 1) + timedelta(int(n)) for n in ids]),
-    "ms": lambda ids: pl.Series(
-        [datetime(1969, 12, 31) + timedelta(minutes=int(n)) for n in ids], dtype=pl.Datetime("ms")
-    ),
-    "zone": lambda ids: pl.Series(
-        [datetime(2026, 3, 29) + timedelta(minutes=int(n)) for n in ids],
-        dtype=pl.Datetime("us", "Europe/Berlin"),
-    ),
-}
 
 
 @pytest.mark.parametrize("partitions", [1, 4, 70])

@@ -1,0 +1,15 @@
+"""One session of Spark for all tests."""
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def session():
+    from pyspark.sql import SparkSession
+
+    from evalkit.engines._spark import new_session
+
+    options = {"spark.sql.execution.arrow.maxRecordsPerBatch": "7", "spark.log.level": "ERROR"}
+    session = new_session(SparkSession, master="local[2,4]", options=options)
+    yield session
+    session.stop()

@@ -1,0 +1,161 @@
+"""Ratings and labels on Spark: the bytes of one process, and its words for what is wrong."""
+
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+
+pytest.importorskip("pyspark", reason="Spark is not installed: pip install evalkit-recsys[spark]")
+
+from on_spark import TYPES, check
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
+
+USERS = """
+[segments]
+country = { by = "country" }
+age = { path = "users.parquet", by = "age", user = "who", quantiles = 3 }
+"""
+TOGETHER = """
+[[ratings]]
+model = "a"
+path = "a.parquet"
+[[ratings]]
+model = "b"
+path = "b.parquet"
+[metrics]
+names = ["RMSE", "MAE", "MAE(over='users')", "R2"]
+[statistics]
+baseline = "a"
+"""
+JOINED = """
+[[ratings]]
+path = "ratings.parquet"
+[[predictions]]
+model = "a"
+path = "a.parquet"
+[[predictions]]
+model = "b"
+path = "b.parquet"
+[metrics]
+names = ["RMSE", "MAE(over='users')"]
+[statistics]
+baseline = "a"
+"""
+LABELS = """
+[[labels]]
+model = "a"
+path = "a.parquet"
+[[labels]]
+model = "b"
+path = "b.parquet"
+columns = { score = "score / 2", item = "item", time = "at" }
+where = "item <> 3"
+[policies]
+duplicates = "count"
+[metrics]
+names = ["AUC", "GAUC", "AUC(over='users')", "log-loss", "F1(threshold=0.3)", "ECE"]
+[statistics]
+baseline = "a"
+"""
+
+
+def make_rows(folder, user=lambda ids: pl.Series(ids), n_users=60):
+    """A table of ratings, two with predictions, scores and labels, and one of users."""
+    rng = np.random.default_rng(5)
+    pairs = pl.DataFrame({"user": np.repeat(np.arange(n_users), 9), "item": np.tile(range(9), 60)})
+    n_rows = pairs.height
+    rated = pairs.with_columns(rating=pl.Series(rng.integers(1, 6, n_rows) * 1.0))
+    frames = {"ratings": rated}
+    for model in "ab":
+        frames[model] = rated.with_columns(
+            country=pl.Series(["de", "fr", None]).gather(pl.Series(pairs["user"] % 3)),
+            prediction=pl.col("rating") + pl.Series(rng.normal(size=n_rows)).round(1),
+            score=pl.Series(rng.random(n_rows).round(2)),
+            label=pl.Series(rng.integers(0, 2, n_rows)),
+            at=pl.Series(rng.integers(1, 10**6, n_rows)),
+        )
+    for seed, (name, frame) in enumerate(frames.items()):
+        frame = frame.sample(fraction=0.95, shuffle=True, seed=seed)
+        frame = frame.with_columns(user(frame["user"].to_numpy()).alias("user"))
+        frame.write_parquet(folder / f"{name}.parquet")
+    people = pl.DataFrame({"who": user(np.arange(50)), "age": rng.integers(18, 80, 50)})
+    people.write_parquet(folder / "users.parquet")
+
+
+@pytest.mark.parametrize("partitions", [1, 4, 70])
+@pytest.mark.parametrize("text", [TOGETHER, JOINED, LABELS], ids=["together", "joined", "labels"])
+def test_models_are_compared_and_users_in_groups(session, tmp_path, text, partitions):
+    make_rows(tmp_path)
+    users = USERS if text != JOINED else USERS.replace('country = { by = "country" }', "")
+
+    found = check(text + users, tmp_path, partitions=partitions)
+
+    assert '"segment":' in found.said
+    assert '"delta":' in found.said
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_ids_of_every_type(session, tmp_path, kind):
+    make_rows(tmp_path, TYPES[kind])
+
+    check(TOGETHER + USERS, tmp_path)
+    check(LABELS, tmp_path)
+
+
+@pytest.mark.parametrize("text", [TOGETHER, LABELS], ids=["ratings", "labels"])
+def test_samples_values_of_users_clusters_and_draws(session, tmp_path, text):
+    make_rows(tmp_path)
+    drawn = 'method = "bootstrap"\nreplicates = 100\n'
+
+    check(text, tmp_path, sample=0.4)
+    assert check(text, tmp_path, per_user=True).beside
+    check(text + "cluster = \"coalesce(country, 'none')\"\n", tmp_path)
+    mean = "MAE(over='users')" if text == TOGETHER else "AUC(over='users')"
+    check(re.sub("names = .*", f'names = ["{mean}"]', text) + drawn, tmp_path)
+
+
+def test_sessions(session, tmp_path):
+    make_rows(tmp_path)
+    text = LABELS.replace('path = "a.parquet"', 'path = "a.parquet"\ncolumns = { session = "at" }')
+    text = text.replace('time = "at" }', 'time = "at", session = "at" }')
+
+    check(text.replace('"GAUC"', "\"AUC(over='sessions')\""), tmp_path)
+
+
+FAULTS = {
+    "null-user": (LABELS, pl.when(pl.col("item") > 2).then("user").alias("user")),
+    "bad-label": (LABELS, pl.col("label") + 2),
+    "nan": (
+        LABELS,
+        pl.when(pl.col("item") > 2).then("score").otherwise(float("nan")).alias("score"),
+    ),
+    "rating": (TOGETHER, pl.col("rating") / 0.0),
+    "twice": (JOINED, (pl.col("item") // 2).alias("item")),
+    "country": (TOGETHER + USERS, pl.col("item").cast(pl.String).alias("country")),
+    "copies": (
+        LABELS.replace('"count"', '"error"')
+        .replace("b.parq", "a.parq")
+        .replace('at" }', 'rating" }'),
+        pl.col("item") // 2 * 2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_errors_of_the_data_are_those_of_one_process(session, tmp_path, name):
+    make_rows(tmp_path)
+    text, column = FAULTS[name]
+    path = tmp_path / "a.parquet"
+    pl.read_parquet(path).with_columns(column).write_parquet(path)
+
+    check(text, tmp_path, status=3)
+
+
+def test_tables_without_rows_are_told(session, tmp_path):
+    make_rows(tmp_path)
+    path = tmp_path / "a.parquet"
+    pl.read_parquet(path).clear().write_parquet(path)
+
+    check(LABELS, tmp_path, status=3)
