@@ -71,12 +71,15 @@ def _check_jobs(before: "Report", after: "Report") -> None:
         )
 
 
+NAMES = ("mix", "truth", "coverage", "within")
+
+
 def _document(explained: "list[Explained]") -> str:
     from evalkit.report.json_ import dump_line
 
     rows = []
     for each in explained:
-        change, names = each.change, ("mix", "truth", "coverage", "within")
+        change = each.change
         rows.append(
             {
                 "model": each.model,
@@ -85,9 +88,16 @@ def _document(explained: "list[Explained]") -> str:
                 "before": change.before,
                 "after": change.after,
                 "delta": change.after - change.before,
-                **{name: getattr(change.parts, name) for name in names},
+                **{name: getattr(change.parts, name) for name in NAMES},
+                "level": each.level,
+                "limits": {name: each.limits(name) for name in ("delta", *NAMES)},
+                "no_limits_because": each.unknown or None,
                 "segments": [
-                    {"segment": segment, **{name: getattr(parts, name) for name in names}}
+                    {
+                        "segment": segment,
+                        **{name: getattr(parts, name) for name in NAMES},
+                        "limits": {name: each.limits(name, segment) for name in NAMES},
+                    }
                     for segment, parts in change.segments.items()
                 ],
             }
@@ -96,29 +106,39 @@ def _document(explained: "list[Explained]") -> str:
 
 
 def _table(explained: "list[Explained]") -> str:
-    from evalkit.report.text import display_width, pad, shorten, shorten_all
+    from evalkit.report.text import display_width, pad, shorten, shorten_all, show_level
 
-    header = ["model", "metric", "before", "after", "delta", "mix", "truth", "coverage", "within"]
+    header = ["model", "metric", "before", "after", "delta", *NAMES]
     models = list(dict.fromkeys(each.model for each in explained))
     short = dict(zip(models, shorten_all(models, 16), strict=True))
     rows = [header]
     for each in explained:
         change, parts = each.change, each.change.parts
-        numbers = [parts.mix, parts.truth, parts.coverage, parts.within]
+        numbers = [parts.total, *(getattr(parts, name) for name in NAMES)]
         rows.append(
             [
                 short[each.model],
                 shorten(clean(each.metric), 16),
                 f"{change.before:.4f}",
                 f"{change.after:.4f}",
-                *(f"{number:+.4f}" for number in (parts.total, *numbers)),
+                *(f"{number:+.4f}" for number in numbers),
             ]
         )
+        if each.errors is not None:
+            limits = [each.limits(name) or (0.0, 0.0) for name in ("delta", *NAMES)]
+            halves = (f"±{(high - low) / 2.0:.4f}" for low, high in limits)
+            rows.append(["", "", "", show_level(each.level), *halves])
     widths = [max(display_width(row[place]) for row in rows) for place in range(len(header))]
     lines = [
         " ".join(pad(cell, widths[place], right=place > 1) for place, cell in enumerate(row))
         for row in rows
     ]
     by = explained[0].segmentation
-    note = "one group of all users, so the mix is 0" if by is None else f"mix: by {clean(by)}"
-    return "\n".join([*(line.rstrip() for line in lines), note])
+    lines.append(
+        "one group of all users, so the mix is 0" if by is None else f"mix: by {clean(by)}"
+    )
+    reasons = dict.fromkeys(each.unknown for each in explained if each.unknown)
+    lines += [f"no limits: {clean(each)}" for each in reasons]
+    if any(each.errors is not None for each in explained):
+        lines.append("±: as if both runs had drawn their users; users of both make it too wide")
+    return "\n".join(line.rstrip() for line in lines)

@@ -1,29 +1,57 @@
 """What moved the numbers between two finished runs, whose truths may differ."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from evalkit.errors import DataError, RequestError, nearest
 from evalkit.exact import ExactSum
+from evalkit.history.compare import differences_of_truth
 from evalkit.looks.parts import PART_SCHEMA, read_sum
-from evalkit.metrics import parse_metrics
-from evalkit.report import Report
+from evalkit.metrics import load_metric_files, parse_metrics
+from evalkit.report import Estimate, Report
 from evalkit.statistics.change import Cell, Change, explain_change
+from evalkit.statistics.change_errors import ChangeErrors, Spread, change_errors
+from evalkit.statistics.distributions import t_quantile
 
 _ALWAYS = ("model", "metric", "relevant", "is_ranked", "n_users", "sum")
+_PAIRED = "both runs have the same users: evalkit compare RUN RUN pairs them"
 Named = tuple[str, Report]  # what a person calls the run, and its report
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """The change of one metric of one model; `segmentation` None: all users are one segment."""
+    """The change of one metric of one model; `segmentation` None: all users are one segment.
+
+    Args:
+        level: of the limits.
+        reach: how many standard errors they lie away.
+        errors: None where they cannot be known, for the reason that is `unknown`.
+    """
 
     model: str
     metric: str
     segmentation: str | None
     change: Change
+    level: float = 0.95
+    reach: float = math.nan
+    errors: ChangeErrors | None = None
+    unknown: str = ""
+
+    def limits(self, part: str, segment: str | None = None) -> tuple[float, float] | None:
+        """Those of `delta`, or of mix, truth, coverage, within; of all users or of a segment."""
+        if self.errors is None:
+            return None
+        if part == "delta":
+            size, error = self.change.parts.total, self.errors.total
+        else:
+            own, errors = self.change.parts, self.errors.parts
+            if segment is not None:
+                own, errors = self.change.segments[segment], self.errors.segments[segment]
+            size, error = getattr(own, part), getattr(errors, part)
+        return size - self.reach * error, size + self.reach * error
 
 
 def explain_runs(
@@ -50,17 +78,97 @@ def explain_runs(
     asked = [each for each in metrics if each not in given]
     parsed = [request.label for request in parse_metrics(asked)] if asked else []
     labels = [*given, *parsed] if metrics else None
+    reports = before[1], after[1]
+    level = reports[1].statistics.level if reports[1].statistics else 0.95
+    is_paired = not differences_of_truth(*reports)
+    bounds = {name: each.bounds for name, each in load_metric_files((), reports[0].kind).items()}
     found = []
     for model in _chosen(models, [each["model"] for each in parts], "model", "unknown-model"):
         listed = [each.filter(model=model)["metric"] for each in parts]
         for metric in _chosen(labels or (), listed, "metric", "metric-not-in-report"):
             try:
-                cells = [_cells(each, model, metric, segmentation) for each in parts]
-                change = explain_change(*cells)
+                old, new = (_cells(each, model, metric, segmentation) for each in parts)
+                change = explain_change(old, new)
             except (ValueError, ArithmeticError) as error:
                 raise _damaged(" or ".join((before[0], after[0])), str(error)) from error
-            found.append(Explained(model, metric, segmentation, change))
+            explained = Explained(model, metric, segmentation, change, level)
+            if is_paired:
+                explained = replace(explained, unknown=_PAIRED)
+            else:
+                explained = _with_errors(explained, reports, (old, new), bounds)
+            found.append(explained)
     return found
+
+
+def _with_errors(
+    explained: Explained,
+    reports: tuple[Report, Report],
+    cells: tuple[Mapping[Cell, ExactSum], Mapping[Cell, ExactSum]],
+    bounds: Mapping[str, tuple[float, float]],
+) -> Explained:
+    """The same with errors, or with why there are none."""
+    try:
+        old, new = (
+            _spread(report, explained, each, bounds)
+            for report, each in zip(reports, cells, strict=True)
+        )
+    except _UnknownError as error:
+        return replace(explained, unknown=str(error))
+    errors = change_errors(cells, (old, new))
+    if errors is None:
+        return replace(explained, unknown="a run has fewer than two users")
+    df = min(sum(each.count for each in run.values()) for run in cells) - 1
+    return replace(explained, errors=errors, reach=t_quantile(0.5 + explained.level / 2.0, df))
+
+
+class _UnknownError(Exception):
+    """Why a run does not say how far its users lie apart."""
+
+
+def _spread(
+    report: Report,
+    explained: Explained,
+    cells: Mapping[Cell, ExactSum],
+    bounds: Mapping[str, tuple[float, float]],
+) -> Spread:
+    """How far the users of a run lie apart: by its standard errors, of segments if it has them.
+
+    Raises:
+        _UnknownError: they are not those of the users in the cells.
+    """
+    users: dict[str | None, ExactSum] = {}
+    for cell, each in cells.items():
+        for segment in (None, cell.segment):
+            users[segment] = users.get(segment, ExactSum()).merge(each)
+    squares: dict[str | None, float | None] = {}
+    name = ""
+    for segment, total in users.items():
+        of = None if segment is None or explained.segmentation is None else explained.segmentation
+        found = report.estimate(explained.model, explained.metric, of, of and segment)
+        squares[segment] = _squares(found, total)
+        if found is not None:
+            name = found.name
+            if found.n_clusters is not None:
+                raise _UnknownError("errors over clusters are not those of single users")
+    whole = squares.pop(None, None)
+    if whole is None:
+        raise _UnknownError(f"{report.run_id} has no standard error of these users")
+    known = {key: each for key, each in squares.items() if each is not None}
+    low, high = bounds.get(name, (-math.inf, math.inf))
+    return Spread(
+        known if len(known) == len(squares) else {None: whole},
+        (min(low, 0.0), max(high, 0.0)),  # whom a run counts with 0 may lie beyond them
+    )
+
+
+def _squares(found: Estimate | None, total: ExactSum) -> float | None:
+    """The sum of squared distances from the mean; None where the number is of other users."""
+    n = total.count
+    if found is None or found.n_users != n or not math.isclose(found.value, total.mean):
+        return None
+    if n < 2:
+        return 0.0
+    return None if found.std_error is None else n * (n - 1) * found.std_error**2
 
 
 def _parts_of(name: str, report: Report) -> pl.DataFrame:

@@ -177,6 +177,15 @@ def test_simulations_of_rows_print_how_often_intervals_hold(tmp_path):
     assert all(0 <= each["held"] <= 100 for each in record["coverage"])
 
 
+def test_simulations_of_nights_print_how_often_limits_hold(tmp_path):
+    done = run_script("simulate_nights", tmp_path, "--sizes", "30", "--draws", "2")
+
+    assert done.returncode == 0, done.stderr
+    record = read_record(tmp_path, "simulate_nights")
+    assert {each["values"] for each in record["coverage"]} == {"hits", "graded"}
+    assert all(0 <= each["held"]["mix"] <= 100 for each in record["coverage"])
+
+
 def test_labels_are_checked_and_held_against_the_floor(tmp_path):
     done = run_script("labels", tmp_path, "--rows", "3e4", "--rounds", "1")
 

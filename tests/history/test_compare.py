@@ -220,6 +220,11 @@ def test_the_parts_of_a_change_add_up(folder, capsys):
         assert sum(parts) == pytest.approx(each["after"] - each["before"], abs=1e-15)
         assert parts[1] != 0  # relevant items were taken away
         assert parts[2] == 0  # everybody is ranked in both
+        limits = each["limits"]
+        assert each["model"] == "b" or limits["truth"][1] < 0  # down, whoever the users were
+        assert limits["coverage"] == [0, 0]
+        assert sum(limits["delta"]) / 2 == pytest.approx(each["delta"], abs=1e-15)
+        assert set(each["segments"][0]["limits"]) == {"mix", "truth", "coverage", "within"}
     values = {
         (each["model"], each["metric"]): each["value"]
         for each in json.loads(said(capsys, "report", "last", "--format", "json"))["metrics"]
@@ -234,10 +239,37 @@ def test_the_same_run_twice_has_nothing_to_explain(folder, capsys):
 
     out = said(capsys, "why", "last~1", "last", "--quiet")
 
-    rows = [line.split() for line in out.splitlines()[1:-1]]
+    rows = [line.split() for line in out.splitlines()[1:-2]]
     assert len(rows) == 4
+    assert out.splitlines()[-1].startswith("no limits: both runs have the same users")
     assert all(row[4:] == ["+0.0000"] * 5 for row in rows)
     assert all(len(line) <= 80 for line in out.splitlines())
+
+
+def test_text_and_json_have_the_same_limits(folder, capsys):
+    said(capsys, "run", "job.toml", "--quiet")
+    said(capsys, "run", "job.toml", "--quiet", "--set", "truth.where=item > 9")
+
+    (found, _) = json.loads(said(capsys, "why", "last~1", "last", "--json", "--model", "a"))
+    out = said(capsys, "why", "last~1", "last", "--quiet", "--model", "a").splitlines()
+
+    halves = [found["limits"][name] for name in ("delta", "mix", "truth", "coverage", "within")]
+    shown = [f"±{(high - low) / 2:.4f}" for low, high in halves]
+    assert out[2].split() == ["95%", *shown]
+    assert all(len(line) <= 80 for line in out)
+
+
+def test_runs_over_clusters_have_no_limits(folder, capsys):
+    for where in ("item > 0", "item > 9"):
+        settings = ("--set", 'statistics={cluster = "country"}', "--set", f"truth.where={where}")
+        said(capsys, "run", "job.toml", "--quiet", *settings)
+
+    found = json.loads(said(capsys, "why", "last~1", "last", "--json"))
+
+    assert all(each["limits"]["delta"] is None for each in found)
+    assert {each["no_limits_because"] for each in found} == {
+        "errors over clusters are not those of single users"
+    }
 
 
 @pytest.mark.parametrize(
