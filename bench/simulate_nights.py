@@ -6,6 +6,9 @@
 `why`: limits of the parts of a change between two nights whose users, and kinds of users, differ;
 `shared` is how many users of the one night are in the other, with the same segment and, of hits,
 the same luck. A share of 2,000 draws that should be 95.0 is within 1.3 of it 99 times in 100.
+
+`chart`: signals of a metric's history of 40 nights, where nothing happened or the level shifted at
+the twenty-first; `spread` is how far nights lie apart, in standard errors.
 """
 
 from collections.abc import Mapping
@@ -17,6 +20,7 @@ import numpy.typing as npt
 from evalkit.exact import SCALE_BITS, ExactSum
 from evalkit.statistics.change import Cell, explain_change
 from evalkit.statistics.change_errors import Spread, change_errors
+from evalkit.statistics.control import OUTSIDE, SHIFT, TREND, TWO_OF_THREE, expect_nights
 from evalkit.statistics.distributions import t_quantile
 from harness import Machine, count, describe_machine, make_parser, write
 
@@ -30,6 +34,7 @@ SHARES = np.array([[0.3, 0.65, 0.05], [0.4, 0.55, 0.05]])  # of the segments, ni
 KINDS = np.array([[0.5, 0.3, 0.2], [0.4, 0.35, 0.25]])  # of numbers of relevant items
 RANKED = np.array([0.9, 0.95])
 HITS = np.array([0.1, 0.2, 0.3])[:, None] + np.array([0.0, 0.05, 0.1])  # by segment and kind
+NIGHTS, SHIFTED = 40, 20
 BETTER = np.array([1.0, 1.1])
 
 
@@ -45,11 +50,28 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
+class Chart:
+    """How often nights had each signal, in percent; and histories any, and a shift since it came.
+
+    Args:
+        shift: of the level, in deviations of nights.
+    """
+
+    spread: float
+    shift: float
+    draws: int
+    signals: Mapping[str, float]
+    any_signal: float
+    shift_found: float
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """All that was simulated."""
 
     machine: Machine
     coverage: list[Coverage] = field(default_factory=list)
+    charts: list[Chart] = field(default_factory=list)
 
 
 def measure_parts(values: str, n: int, shared: float, draws: int, seed: int) -> Coverage:
@@ -129,6 +151,23 @@ def spread_of(cells: npt.NDArray[np.int64], values: Floats) -> Spread:
     return Spread(squares, (0.0, 1.0))
 
 
+def measure_chart(spread: float, shift: float, draws: int, seed: int) -> Chart:
+    """Signals of histories whose nights have unlike errors."""
+    rng = np.random.default_rng([seed, round(10 * spread), round(10 * shift)])
+    counts = dict.fromkeys((OUTSIDE, TWO_OF_THREE, SHIFT, TREND), 0)
+    n_any = n_found = 0
+    for _ in range(draws):
+        errors = 0.01 * np.exp(rng.normal(0.0, 0.2, NIGHTS))
+        moved = rng.normal(0.0, 1.0, NIGHTS) + shift * (np.arange(NIGHTS) >= SHIFTED)
+        nights = expect_nights((0.3 + moved * spread * errors).tolist(), errors.tolist())
+        for name in counts:
+            counts[name] += sum(name in each.signals for each in nights)
+        n_any += any(each.signals for each in nights)
+        n_found += any(SHIFT in each.signals for each in nights[SHIFTED:])
+    shares = {name: 100.0 * each / draws / NIGHTS for name, each in counts.items()}
+    return Chart(spread, shift, draws, shares, 100.0 * n_any / draws, 100.0 * n_found / draws)
+
+
 def show(record: Record) -> str:
     """The tables."""
     names = (*PARTS, "delta")
@@ -140,6 +179,16 @@ def show(record: Record) -> str:
     for each in record.coverage:
         held = " | ".join(f"{each.held[name]:.1f}" for name in names)
         lines.append(f"| {each.values} | {each.n_users:,} | {each.shared:.0%} | {held} |")
+    lines += ["", "Signals of 100 nights; histories with any, and with a shift found, of 100:", ""]
+    signals = list(record.charts[0].signals)
+    lines += [
+        "| spread | shift | " + " | ".join(signals) + " | any | shift found |",
+        "| ---: |" + " ---: |" * (len(signals) + 3),
+    ]
+    for chart in record.charts:
+        shares = " | ".join(f"{chart.signals[name]:.2f}" for name in signals)
+        ends = f"{chart.any_signal:.1f} | {chart.shift_found:.1f}"
+        lines.append(f"| {chart.spread:g} | {chart.shift:g} | {shares} | {ends} |")
     return "\n".join(lines) + f"\n\nCommit {record.machine.commit}, {record.machine.when[:10]}.\n"
 
 
@@ -155,6 +204,9 @@ def main() -> None:
         for n in sizes:
             for shared in (0.0, 0.5):
                 record.coverage.append(measure_parts(values, n, shared, asked.draws, asked.seed))
+    for spread in (1.0, 3.0):
+        for shift in (0.0, 1.0, 2.0, 3.0):
+            record.charts.append(measure_chart(spread, shift, asked.draws, asked.seed))
     stamp = record.machine.when.replace(":", "").replace("-", "")
     write(asked.out, f"simulate_nights-{stamp}", record, show(record))
 

@@ -187,6 +187,7 @@ def show(
         console.say_json([asdict(each) for each in trends])
         return
     from evalkit.report.text import show_values, sparkline
+    from evalkit.report.trend import tell_signals
 
     rows = []
     for trend in trends:
@@ -195,11 +196,14 @@ def show(
         change = f"{values[-1] - values[-2]:+.6f}" if len(values) > 1 else ""
         line = sparkline(values)
         where = f"{trend.segmentation}={trend.segment}" if trend.segment is not None else ""
-        rows.append(
-            (trend.job, trend.model, where, line, last, change, least, most, str(len(values)))
-        )
-    head = ("job", "model", "segment", clean(trends[0].metric), "last", "change", "least", "most")
-    console.say(_table((*head, "runs"), rows, right={4, 5, 6, 7, 8}))
+        limits = trend.points[-1].expected_low, trend.points[-1].expected_high
+        expected = "" if None in limits else " … ".join(show_values([e or 0.0 for e in limits]))
+        ends = (last, change, expected, least, most, str(len(values)))
+        rows.append((trend.job, trend.model, where, line, *ends))
+    head = ("job", "model", "segment", clean(trends[0].metric), "last", "change", "expected")
+    console.say(_table((*head, "least", "most", "runs"), rows, right={4, 5, 6, 7, 8, 9}))
+    for line in (each for trend in trends for each in tell_signals(trend)):
+        console.say(clean(line))
 
 
 @history.command("query")

@@ -1,13 +1,18 @@
 """One metric over the runs of a job."""
 
 import json
+import math
 import os
 import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from evalkit.errors import RequestError, nearest
 from evalkit.history._index import open_index
+from evalkit.metrics import KINDS, load_metric_files
 from evalkit.report.trend import Point, Trend, order_of
+from evalkit.statistics.control import expect_nights
 
 
 def read_trends(
@@ -39,7 +44,7 @@ def read_trends(
         rows = connection.execute(
             """
             SELECT runs.name, model, runs.run_id, runs.started, value, low, high, n_users, is_fine,
-                   variables
+                   variables, std_error, metrics.name
             FROM metrics JOIN runs USING (run_id)
             WHERE metric = ? AND segmentation IS ? AND segment IS ? AND value IS NOT NULL
               AND (? IS NULL OR runs.name = ?) AND (? IS NULL OR model = ?)
@@ -52,7 +57,9 @@ def read_trends(
             tags.setdefault(run_id, []).append(tag)
         asked_of = (label, rule, part)
         found: dict[tuple[str, str], dict[str, Point]] = {}
-        for job, of, run_id, started, value, low, high, n_users, is_fine, variables in rows:
+        metric_name = ""
+        for job, of, run_id, started, value, low, high, n_users, is_fine, *others in rows:
+            variables, std_error, metric_name = others
             at = started if by is None else json.loads(variables).get(by)
             if at is None:
                 continue
@@ -61,6 +68,7 @@ def read_trends(
             point = Point(
                 *(run_id, started, value, low, high, n_users, bool(is_fine), known, at),
                 page=os.path.relpath(page, beside) if page and page.is_file() else None,
+                std_error=std_error,
             )
             points = found.setdefault((job, of), {})
             place = run_id if by is None else at
@@ -70,9 +78,9 @@ def read_trends(
         for (job, of), points in found.items():
             listed = sorted(points.values(), key=lambda each: (order_of(each.at), each.run_id))
             latest = max(each.run_id for each in listed)
-            bounds = _bounds(connection, latest, of, asked_of)
-            taken = tuple(listed[-limit:])
-            trends.append(Trend(job, label, of, rule, part, taken, by or "started", bounds))
+            gated = _bounds(connection, latest, of, asked_of)
+            taken = tuple(_judged(listed, bounds_of(metric_name))[-limit:])
+            trends.append(Trend(job, label, of, rule, part, taken, by or "started", gated))
     if not found:
         asked = {"job": name, "model": model, "segment": segment, "variable": by}
         said = ", ".join(f"{key} {value!r}" for key, value in asked.items() if value is not None)
@@ -83,6 +91,28 @@ def read_trends(
             hint=f"evalkit history list --out {folder} shows the runs",
         )
     return trends, damaged
+
+
+def _judged(points: Sequence[Point], bounds: tuple[float, float]) -> list[Point]:
+    """The same with what the points before each one say of it."""
+    expected = expect_nights([each.value for each in points], [each.std_error for each in points])
+    return [
+        replace(
+            point,
+            level=each.level,
+            expected_low=None if each.low is None else max(each.low, bounds[0]),
+            expected_high=None if each.high is None else min(each.high, bounds[1]),
+            signals=each.signals,
+            shifted=None if each.shifted is None else points[each.shifted].run_id,
+        )
+        for point, each in zip(points, expected, strict=True)
+    ]
+
+
+def bounds_of(metric: str) -> tuple[float, float]:
+    """What a metric of any kind can be, by its name; infinite where nobody knows."""
+    known = (load_metric_files((), kind).get(metric) for kind in KINDS)
+    return next((each.bounds for each in known if each is not None), (-math.inf, math.inf))
 
 
 def _bounds(

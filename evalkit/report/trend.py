@@ -4,12 +4,19 @@ import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from evalkit.report.text import show_values
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
     """One run's value; `started` in UTC, ISO 8601; `at` is what the run stands at on an axis.
 
-    `page` is the way to the run's own page, where it has one.
+    Args:
+        page: the way to the run's own page, where it has one.
+        level: the mean of earlier runs since the level last shifted.
+        expected_low, expected_high: where this run was expected by that and by its standard error.
+        signals: `outside` of these, `two of three`, `shift`, `trend` (docs/statistics.md).
+        shifted: the run with which the level shifted, where this one shows it.
     """
 
     run_id: str
@@ -22,6 +29,12 @@ class Point:
     tags: tuple[str, ...] = ()
     at: str = ""
     page: str | None = None
+    std_error: float | None = None
+    level: float | None = None
+    expected_low: float | None = None
+    expected_high: float | None = None
+    signals: tuple[str, ...] = ()
+    shifted: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +69,25 @@ class PastRun:
     value: float | None
     tags: tuple[str, ...]
     page: str | None
+
+
+def tell_signals(trend: Trend) -> list[str]:
+    """A line for each run that is out of order, the oldest first."""
+    found = []
+    for point in trend.points:
+        at = point.at[:19].replace("T", " ") or point.run_id
+        for signal in point.signals:
+            said = f"{trend.model}, {at}: {signal}"
+            if signal == "outside":
+                numbers = point.value, point.expected_low or 0.0, point.expected_high or 0.0
+                value, low, high = show_values(numbers)
+                said += f", {value} where {low} … {high} was expected"
+            elif signal == "shift":
+                said += f" of the level since run {point.shifted}"
+            found.append(said)
+    if len(trend.points) > 2 and all(not point.std_error for point in trend.points):
+        found.append(f"{trend.model}: no standard errors, so nothing is expected of a run")
+    return found
 
 
 def order_of(at: str) -> tuple[float, str]:

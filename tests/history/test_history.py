@@ -1,13 +1,15 @@
 """Past runs are found, indexed, tagged and pruned; the directories are the truth."""
 
+import json
 import os
 import sqlite3
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from example_runs import report
 
 from evalkit import history
+from evalkit.cli.app import run_command
 from evalkit.errors import BusyError, RequestError
 from evalkit.report import Gate
 from evalkit.report.html import render_trends
@@ -268,3 +270,70 @@ def test_prune_waits_for_nobody(folder):
         history.prune(folder, keep=1, dry=False)
 
     assert index_of(folder) == (["a", "b", "c", "w"], 0)
+
+
+def nightly_runs(folder, values, errors=None):
+    """Runs n00, n01, ... of a model; those whose value is None lack the metric."""
+    (estimate,) = report().estimates
+    errors = errors or [0.02] * len(values)
+    for number, (value, error) in enumerate(zip(values, errors, strict=True)):
+        name = "nDCG@10" if value is not None else "RR"
+        found = replace(estimate, metric=name, value=value or 0.0, std_error=error, n_users=900)
+        meta = replace(report().meta, started=f"2026-10-{number + 1:02d}T03:00:00Z")
+        publish(report(f"n{number:02d}", estimates=(found,), meta=meta), folder, formats=())
+
+
+STEADY = [0.50, 0.52, 0.48, 0.51, 0.49, 0.50, 0.53, 0.47, 0.50, 0.51]
+
+
+def test_what_was_expected_of_a_run_does_not_depend_on_how_many_are_shown(tmp_path):
+    nightly_runs(tmp_path, [*STEADY[:4], None, *STEADY[4:], 0.2])
+
+    (whole,), _ = history.read_trends(tmp_path, "nDCG@10")
+    (part,), _ = history.read_trends(tmp_path, "nDCG@10", limit=2)
+
+    assert part.points == whole.points[-2:]
+    last = whole.points[-1]
+    assert (last.run_id, last.signals) == ("n11", ("outside",))
+    assert last.value < last.expected_low < last.level < last.expected_high
+    assert "n04" not in [each.run_id for each in whole.points]
+
+
+def test_all_forms_of_a_trend_tell_the_same(tmp_path, capsys):
+    nightly_runs(tmp_path, [*STEADY, *[0.45, 0.46] * 5])
+    (trend,), _ = history.read_trends(tmp_path, "nDCG@10")
+    (night,) = [each for each in trend.points if each.signals]
+
+    text, document = said(capsys, tmp_path), json.loads(said(capsys, tmp_path, "--json"))
+    page = render_trends([trend])
+
+    assert (night.run_id, night.signals, night.shifted) == ("n18", ("shift",), "n10")
+    assert text.splitlines()[2:] == ["als, 2026-10-19 03:00:00: shift of the level since run n10"]
+    assert document[0]["points"] == [
+        asdict(each) | {"signals": [*each.signals], "tags": []} for each in trend.points
+    ]
+    assert page.count('class="unclear">shift<') == page.count('class="flag"') == 1
+
+
+def test_limits_do_not_leave_what_a_metric_can_be(tmp_path):
+    nightly_runs(tmp_path, [0.02, 0.01, 0.03, 0.02])
+
+    (trend,), _ = history.read_trends(tmp_path, "nDCG@10")
+
+    assert [(each.expected_low, each.expected_high) for each in trend.points[:3]] == [
+        *((None, None), (None, None), (0.0, 1.0)),
+    ]
+
+
+def test_runs_without_standard_errors_are_told(tmp_path, capsys):
+    nightly_runs(tmp_path, STEADY, [None, 0.0] * 5)
+
+    out = said(capsys, tmp_path)
+
+    assert out.splitlines()[-1] == "als: no standard errors, so nothing is expected of a run"
+
+
+def said(capsys, folder, *options):
+    capsys.readouterr()
+    run_command(["history", "show", "nDCG@10", "--out", str(folder), *options])
+    return capsys.readouterr().out

@@ -5,7 +5,7 @@ Marks of one model are one path, so that a plot of hundreds of intervals stays s
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import TypeGuard
 
@@ -41,7 +41,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One curve: points by x, limits of either where known."""
+    """One curve: points by x, limits of either where known.
+
+    Args:
+        expected: where a point was expected: dashed lines; None where that is not drawn.
+        flagged: whether a point is ringed.
+    """
 
     name: str
     series: int
@@ -51,6 +56,9 @@ class Line:
     high: tuple[float | None, ...]
     x_low: tuple[float | None, ...] = ()
     x_high: tuple[float | None, ...] = ()
+    _: KW_ONLY
+    expected: tuple[tuple[float, float] | None, ...] = ()
+    flagged: tuple[bool, ...] = ()
 
 
 def _svg(width: float, height: float, title: str, description: str, *inside: Html) -> Html:
@@ -219,7 +227,7 @@ def curve_plot(
     values = [
         value
         for line in lines
-        for each in (line.values, line.low, line.high)
+        for each in (line.values, line.low, line.high, *filter(None, line.expected))
         for value in each
         if value is not None
     ]
@@ -292,6 +300,13 @@ def _curve(line: Line, x: Scale, y: Scale, *, with_band: bool) -> list[Html]:
         marks.append(_path(across, f"bar thin c{color}"))
         shapes = [_shape(color, x(line.xs[at]), y(line.values[at]), 2.8) for at in known]
         marks.append(_path("".join(shapes), _drawn(color, small=True)))
+    steps = [(x(at), each) for at, each in zip(line.xs, line.expected, strict=False) if each]
+    for side in (0, 1) if len(steps) > 1 else ():
+        ends = "L".join(f"{number(at)} {number(y(each[side]))}" for at, each in steps)
+        marks.append(_path(f"M{ends}", f"expected c{color}"))
+    for at, value, flagged in zip(line.xs, line.values, line.flagged, strict=False):
+        if flagged and math.isfinite(value):
+            marks.append(el("circle", cx=number(x(at)), cy=number(y(value)), r=5, class_="flag"))
     return marks
 
 

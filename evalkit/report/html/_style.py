@@ -81,6 +81,8 @@ svg .small{stroke-width:5.5}svg .square.small{stroke-width:4.6}
 svg .bar{stroke-width:1.6;fill:none}
 svg .bar.thin{stroke-width:.8}
 svg .curve{stroke-width:1.8;fill:none;stroke-linejoin:round}
+svg .expected{stroke-width:1;fill:none;stroke-dasharray:4 3;opacity:.7}
+svg .flag{stroke:var(--fail);stroke-width:1.4;fill:none}
 svg .band{stroke:none;opacity:.16}
 svg .area{stroke-width:1;fill-opacity:.35}
 svg .tag{fill:var(--ink)}

@@ -10,7 +10,7 @@ from evalkit.report.html._plots import Line, curve_plot, swatch
 from evalkit.report.html._scale import show
 from evalkit.report.html._tables import number_cell, table, text_cell
 from evalkit.report.text import decimals_for, shorten
-from evalkit.report.trend import PastRun, Trend, days_of, order_of
+from evalkit.report.trend import PastRun, Point, Trend, days_of, order_of
 
 WIDTH = 1080.0
 
@@ -39,6 +39,8 @@ def _job(job: str, trends: Sequence[Trend]) -> Html:
             tuple(point.value for point in trend.points),
             tuple(point.low for point in trend.points),
             tuple(point.high for point in trend.points),
+            expected=_drawn(trend),
+            flagged=tuple(bool(point.signals) for point in trend.points),
         )
         for series, trend in enumerate(trends)
     ]
@@ -58,12 +60,7 @@ def _job(job: str, trends: Sequence[Trend]) -> Html:
         points = [known.get((trend.model, run_id)) for trend in trends]
         said = next(point for point in points if point is not None)
         named = run_id if said.page is None else el("a", run_id, href=quote(said.page))
-        cells = []
-        for point in points:
-            limits = None
-            if point is not None and point.low is not None and point.high is not None:
-                limits = el("i", f"{show(point.low, digits)}–{show(point.high, digits)}")
-            cells.append(el("td", show(None if point is None else point.value, digits), limits))
+        cells = [el("td") if point is None else _cell(point, digits) for point in points]
         rows.append(
             [
                 el("th", named, scope="row"),
@@ -90,6 +87,34 @@ def _job(job: str, trends: Sequence[Trend]) -> Html:
             ),
         ),
         table(head, rows),
+    )
+
+
+def _cell(point: Point, digits: int) -> Html:
+    """A value with its limits, where it was expected, and what is out of order."""
+    found: list[Html | str] = [show(point.value, digits)]
+    if point.low is not None and point.high is not None:
+        found.append(el("i", f"{show(point.low, digits)}–{show(point.high, digits)}"))
+    if point.expected_low is not None and point.expected_high is not None:
+        low, high = show(point.expected_low, digits), show(point.expected_high, digits)
+        found.append(el("i", f"expected {low}–{high}"))
+    if point.signals:
+        found.append(el("i", el("b", ", ".join(point.signals), class_="unclear")))
+    return el("td", *found)
+
+
+def _drawn(trend: Trend) -> tuple[tuple[float, float] | None, ...]:
+    """Where each point was expected; None where that is so wide that it would flatten the rest."""
+    seen = [
+        each
+        for point in trend.points
+        for each in (point.value, point.low, point.high)
+        if each is not None
+    ]
+    widest = 3.0 * (max(seen) - min(seen))
+    return tuple(
+        (low, high) if low is not None and high is not None and high - low <= widest else None
+        for low, high in ((each.expected_low, each.expected_high) for each in trend.points)
     )
 
 
