@@ -29,7 +29,7 @@ class Place(NamedTuple):
     """What of `Given` a table stands for: one of it, or those of these numbers or names."""
 
     section: str
-    keys: tuple[int | str, ...] = ()
+    keys: tuple[int | str | tuple[int, int], ...] = ()
 
     def of(self, given: Given) -> Any:
         """What is given there."""
@@ -89,13 +89,22 @@ def _parts_of_rankings(tables: Tables) -> list[Part]:
     sources = [*tables.segments, *beside]
     own = [each.table for each in sources if _is_own(each) and each.table is not None]
     parts = [Part(Place("truth"), tables.truth, _together([tables.truth, *own]))]
+    if tables.config.is_truthless:
+        parts = []
     if tables.config.log is not None:
         (_, shown), *_ = tables.rankings
         parts = [Part(Place("truth"), tables.truth, _together([tables.truth, shown, *own]))]
     else:
         parts += _listed([table for _, table in tables.rankings])
-    if tables.train is not None:
-        parts.append(Part(Place("train"), tables.train, tables.train.used))
+    for section in ("train", "users", "reference", "items"):
+        table = getattr(tables, section)
+        if table is not None:
+            parts.append(Part(Place(section), table, table.used, section == "items"))
+    parts += [
+        Part(Place("earlier", ((place, number),)), table, table.used)
+        for place, before in enumerate(tables.earlier)
+        for number, table in enumerate(before)
+    ]
     parts += _parts_of_segments(tables.segments)
     for each in beside:
         if each.table is not None and not _is_own(each):
@@ -162,9 +171,18 @@ def assign_slots(names: Sequence[str], types: Mapping[str, str]) -> dict[str, st
     return slots
 
 
+def type_of_ids(dtype: pl.DataType) -> str:
+    """A type of Spark that holds ids of all tables."""
+    if isinstance(dtype, pl.Datetime):
+        return "timestamp_ntz" if dtype.time_zone is None else "timestamp"
+    if dtype in (pl.UInt64, pl.Int128):
+        return "decimal(38,0)"
+    return {pl.Int64: "bigint", pl.Date: "date", pl.Binary: "binary"}.get(type(dtype), "string")
+
+
 def given_of(kept: Sequence[Kept], rows: pl.DataFrame | None) -> Given:
     """The tables again, of the rows that hold all of them; None: they have no rows."""
-    found: dict[str, Any] = {"rankings": [], "segments": {}}
+    found: dict[str, Any] = {"rankings": [], "segments": {}, "earlier": {}}
     for number, each in enumerate(kept):
         if each.whole is not None:
             frame = each.whole
@@ -176,8 +194,8 @@ def given_of(kept: Sequence[Kept], rows: pl.DataFrame | None) -> Given:
         named = Named(frame, each.at)
         if each.place.section == "rankings":
             found["rankings"].append(named)
-        elif each.place.section == "segments":
-            found["segments"] |= dict.fromkeys(each.place.keys, named)
+        elif each.place.section in ("segments", "earlier"):
+            found[each.place.section] |= dict.fromkeys(each.place.keys, named)
         else:
             found[each.place.section] = named
     return Given(**found, is_share=True)

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from evalkit.config import Config
 from evalkit.engines._layout import Read
 from evalkit.errors import EvalkitError, RequestError, raise_all
-from evalkit.metrics import needs_of
 from evalkit.planning.work import Work
 from evalkit.values.gather import rules_of
 
+MOST_WHOLE = 5_000_000  # items that every share takes
 HERE = 'leave it out, or measure in this process: kind = "local" under [engine]'
 
 
@@ -30,6 +30,23 @@ def check_tables(read: Read) -> None:
     raise_all([_refusal(what, at) for what, at in (*_of_parts(read), *_of_lists(read))])
 
 
+def refuse_large(n_rows: int, what: str, at: str) -> None:
+    """Refuse a table that every share would take whole.
+
+    Args:
+        what: has so many rows, `items has`.
+    Raises:
+        RequestError: they are too many [not-on-spark].
+    """
+    if n_rows > MOST_WHOLE:
+        raise RequestError(
+            f"{what} more than {MOST_WHOLE:,} items, and every share needs all",
+            code="not-on-spark",
+            at=at,
+            hint='give it fewer items, or measure in this process: kind = "local" under [engine]',
+        )
+
+
 def _refusal(what: str, at: str) -> EvalkitError:
     return RequestError(f"{what}, which Spark cannot do", code="not-on-spark", at=at, hint=HERE)
 
@@ -46,24 +63,12 @@ def _of_request(config: Config, work: Work) -> Iterator[tuple[str, str]]:
 
 
 def _of_rankings(config: Config) -> Iterator[tuple[str, str]]:
-    if config.is_truthless:
-        yield "lists are looked at without right answers", config.at("rankings")
-    for section in ("items", "users"):
-        if getattr(config, section) is not None:
-            yield f"[{section}] is read", config.at(section)
     for place, table in enumerate(config.rankings):
         if table.builtin is not None:
             yield "a baseline is made of all of train", config.at("rankings", place, "builtin")
-        if table.earlier:
-            yield "lists are held against earlier ones", config.at("rankings", place, "earlier")
-    if config.metrics.reference is not None:
-        yield "lists are held against others", config.at("metrics", "reference")
     for request in config.requests:
-        if request.metric.lists is not None or "train" in needs_of(request):
-            yield f"{request.label} looks at the lists of all users", config.at("metrics", "names")
-    for name, rule in config.segments.named.items():
-        if rule.quantiles is not None and rule.item is None:
-            yield "quantiles are those of all users", config.at("segments", name, "quantiles")
+        if dict(request.parameters).get("head") == "first":
+            yield f"{request.label} looks at the order of train", config.at("metrics", "names")
     if config.policies.truth_duplicates == "last":
         what = "the last row of a pair of the truth stays"
         yield what, config.at("policies", "truth_duplicates")
@@ -82,9 +87,9 @@ def _of_parts(read: Read) -> Iterator[tuple[str, str]]:
                 yield f"{name} has nanoseconds in {column}", table.at
         if not part.is_whole and not {*table.user_names} <= {*part.used}:
             yield f"the users of {name} are made by SQL", table.at
-    for table in read.logs:
-        if "model" in table.frame.collect_schema():
-            yield "a column names the models", table.at
+        by_name = table.role == "rankings" or read.config.log is not None
+        if "model" in table.frame.collect_schema() and not by_name:
+            yield f"a column of {name} names the models", table.at
 
 
 def _of_lists(read: Read) -> Iterator[tuple[str, str]]:

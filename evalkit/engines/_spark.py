@@ -15,8 +15,9 @@ from typing import Any
 import polars as pl
 
 from evalkit.config import Config, EngineSection
-from evalkit.engines._layout import PART, Kept, Part, Read, assign_slots, read_of
-from evalkit.engines._refusals import check_request, check_tables
+from evalkit.engines._known import find_known
+from evalkit.engines._layout import PART, Kept, Part, Read, assign_slots, read_of, type_of_ids
+from evalkit.engines._refusals import MOST_WHOLE, check_request, check_tables, refuse_large
 from evalkit.engines._task import ROW, Task, measure_rows, merge_rows
 from evalkit.errors import (
     DataError,
@@ -29,7 +30,7 @@ from evalkit.ids import IdPlan
 from evalkit.kinds import kind_named
 from evalkit.partials import open_partials
 from evalkit.planning.leakage import check_splits
-from evalkit.planning.tables import Given
+from evalkit.planning.tables import Given, Tables
 from evalkit.planning.work import Left, Work
 from evalkit.report import Report
 from evalkit.sources import Named, is_spark
@@ -37,7 +38,6 @@ from evalkit.sources import Named, is_spark
 ROWS_OF_PARTITION = 1_500_000
 PARTITIONS_OF_CORE = 3
 MOST_COLLECTED = 64  # partials that the driver merges by itself
-MOST_WHOLE = 5_000_000  # rows of a table that every share takes whole
 OF_SESSION = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.ui.enabled": "false",
@@ -69,6 +69,8 @@ def run_on_spark(config: Config, work: Work) -> Report:
     check_tables(read)
     with _session(config.engine, work.given) as session, TemporaryDirectory() as folder:
         task, rows, n_partitions = _plan(session, read, work)
+        if isinstance(opened, Tables):
+            task = replace(task, known=find_known(opened, task, rows))
         own = task.measure(n_partitions + 1, None)  # nobody's: what the others must agree with
         own.write(Path(folder, "driver"))
         for number, content in enumerate(_measured(rows, task, read.parts, n_partitions)):
@@ -92,9 +94,7 @@ def _stand_ins(given: Given) -> Given:
                 at=role,
                 hint="give a DataFrame of Spark, or the path of Parquet files",
             )
-        from pyspark.sql.pandas.types import to_arrow_schema
-
-        empty = pl.from_arrow(to_arrow_schema(table.schema).empty_table())
+        empty = pl.from_arrow(table.limit(0).toArrow())
         assert isinstance(empty, pl.DataFrame)
         return Named(empty, f"{role} (pyspark DataFrame)")
 
@@ -105,6 +105,9 @@ def _stand_ins(given: Given) -> Given:
         train=stand_in(given.train, "train"),
         segments={name: stand_in(each, "segments") for name, each in given.segments.items()},
         weight=stand_in(given.weight, "weight"),
+        items=stand_in(given.items, "items"),
+        users=stand_in(given.users, "users"),
+        reference=stand_in(given.reference, "reference"),
     )
 
 
@@ -125,6 +128,7 @@ def _session(engine: EngineSection, given: Given) -> Iterator[Any]:
             hint=install_hint("spark"),
         ) from error
     tables = [given.truth, given.train, given.weight, *given.rankings, *given.segments.values()]
+    tables += [given.items, given.users, given.reference]
     (running, *_) = [*(each.sparkSession for each in tables if each is not None), None]  # type: ignore[attr-defined]
     running = running or SparkSession.getActiveSession()
     session = running
@@ -242,7 +246,7 @@ def _keys(keys: Sequence[tuple[int, list[str]]], users: IdPlan) -> list[Any]:
         if len(slots) == 1:
             found.append(_column(next(iter(slots))))
             continue
-        kind = _type_of_keys(dtype)
+        kind = type_of_ids(dtype)
         parts = [
             when(_column(PART).isin(numbers), _column(slot).cast(kind))
             for slot, numbers in slots.items()
@@ -251,30 +255,11 @@ def _keys(keys: Sequence[tuple[int, list[str]]], users: IdPlan) -> list[Any]:
     return found
 
 
-def _type_of_keys(dtype: pl.DataType) -> str:
-    """A type of Spark that holds ids of all tables."""
-    if isinstance(dtype, pl.Datetime):
-        return "timestamp_ntz" if dtype.time_zone is None else "timestamp"
-    if dtype in (pl.UInt64, pl.Int128):
-        return "decimal(38,0)"
-    return {pl.Int64: "bigint", pl.Date: "date", pl.Binary: "binary"}.get(type(dtype), "string")
-
-
 def _whole(part: Part, frame: Any) -> pl.DataFrame:
-    """A table that every share takes whole.
-
-    Raises:
-        RequestError: it has too many rows [not-on-spark].
-    """
+    """A table that every share takes whole."""
     rows = pl.from_arrow(frame.limit(MOST_WHOLE + 1).toArrow())
     assert isinstance(rows, pl.DataFrame)
-    if rows.height > MOST_WHOLE:
-        raise RequestError(
-            f"{part.table.role} has more than {MOST_WHOLE:,} rows, and every share needs all",
-            code="not-on-spark",
-            at=part.table.at,
-            hint='give it fewer items, or measure in this process: kind = "local" under [engine]',
-        )
+    refuse_large(rows.height, f"{part.table.role} has", part.table.at)
     return rows.select([pl.col(name).cast(dtype) for name, dtype in part.used.items()])
 
 

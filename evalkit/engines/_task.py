@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from evalkit.config import Config
     from evalkit.engines._layout import Kept
     from evalkit.partials import Partial
+    from evalkit.planning.work import Known, Work
 
 THREADS = (
     *("POLARS_MAX_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "ARROW_NUM_THREADS"),
@@ -32,7 +33,7 @@ class Task:
         config: with the columns that are read.
         kept: how the tables lie among the rows.
         n_shares: of the users; the last one has none, and is the driver's.
-        sample, keep_users, keep_parts: as `planning.work.Work` takes them.
+        sample, keep_users, keep_parts, known: as `planning.work.Work` takes them.
     """
 
     config: "Config"
@@ -41,6 +42,22 @@ class Task:
     sample: float | None
     keep_users: bool | Sequence[str]
     keep_parts: bool
+    known: "Known | None" = None
+
+    def work(self, number: int, rows: "pl.DataFrame | None") -> "Work":
+        """How a share is measured, whose rows these are."""
+        from evalkit.engines._layout import given_of
+        from evalkit.planning.work import Work
+
+        return Work(
+            given_of(self.kept, rows),
+            threads=1,
+            sample=self.sample,
+            keep_users=self.keep_users,
+            keep_parts=self.keep_parts,
+            share=(number, self.n_shares),
+            known=self.known,
+        )
 
     def measure(self, number: int, rows: "pl.DataFrame | None") -> "Partial[Any]":
         """What a share leaves behind.
@@ -50,19 +67,10 @@ class Task:
             rows: of all tables; None where there is none.
         """
         from evalkit.config import speaking
-        from evalkit.engines._layout import given_of
         from evalkit.kinds import kind_named
         from evalkit.partials import Header, Partial
-        from evalkit.planning.work import Work
 
-        work = Work(
-            given_of(self.kept, rows),
-            threads=1,
-            sample=self.sample,
-            keep_users=self.keep_users,
-            keep_parts=self.keep_parts,
-            share=(number, self.n_shares),
-        )
+        work = self.work(number, rows)
         with speaking(self.config.door):
             left = kind_named(self.config.kind).measure(self.config, work)
         header = Header.of(left, work)
@@ -90,22 +98,10 @@ def measure_rows(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "Iterato
         packed: a `Task`.
         batches: the rows of a partition.
     """
-    for name in THREADS:  # as many processes as cores measure side by side
-        os.environ[name] = "1"
-    import polars as pl
-    import pyarrow as pa
-    from pyspark import TaskContext
-
+    task, number, rows = _begin(packed, batches)
     from evalkit.engines._layout import PART
     from evalkit.errors import EvalkitError
 
-    context = TaskContext.get()
-    assert context is not None
-    number, held = context.partitionId(), list(batches)
-    rows = pl.from_arrow(pa.Table.from_batches(held)) if held else None
-    del held
-    assert rows is None or isinstance(rows, pl.DataFrame)
-    task: Task = pickle.loads(packed)  # noqa: S301  # from our own driver
     try:
         content = task.measure(number + 1, rows).to_bytes()
         is_error = False
@@ -115,6 +111,47 @@ def measure_rows(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "Iterato
     for place, n_there in [] if rows is None else rows[PART].value_counts().rows():
         n_rows[place] = n_there
     yield _row(number, is_error, n_rows, content)
+
+
+def _begin(
+    packed: bytes, batches: "Iterable[pa.RecordBatch]"
+) -> "tuple[Task, int, pl.DataFrame | None]":
+    """What is to be done with a partition, its number, and its rows."""
+    for name in THREADS:  # as many processes as cores measure side by side
+        os.environ[name] = "1"
+    import polars as pl
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    held = list(batches)
+    rows = pl.from_arrow(pa.Table.from_batches(held)) if held else None
+    assert rows is None or isinstance(rows, pl.DataFrame)
+    task: Task = pickle.loads(packed)  # noqa: S301  # from our own driver
+    return task, context.partitionId(), rows
+
+
+def note_rows(
+    packed: bytes, types: "pa.Schema", batches: "Iterable[pa.RecordBatch]"
+) -> "Iterator[pa.RecordBatch]":
+    """What the users of a partition add to what is known of all; nothing where data is wrong.
+
+    Args:
+        packed: a `Task`.
+        types: of the columns that are noted.
+    """
+    task, number, rows = _begin(packed, batches)
+    from evalkit.config import speaking
+    from evalkit.errors import EvalkitError
+    from evalkit.rankings import note_share, open_job
+
+    try:
+        with speaking(task.config.door):
+            noted = note_share(open_job(task.config, task.work(number + 1, rows)))
+    except EvalkitError:  # the partition tells it when it is measured
+        return
+    yield from noted.to_arrow().cast(types).to_batches()
 
 
 def merge_rows(kind: str, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":

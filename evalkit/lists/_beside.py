@@ -78,6 +78,18 @@ class ListWork:
             work.first_rows = find_first_rows(train, work.codes)
         return work
 
+    def take_counts(self, train: pl.DataFrame, n_users: int) -> None:
+        """Take what was counted of the training log elsewhere.
+
+        Args:
+            train: `item`, and how many `users` and `rows` have it.
+            n_users: with a row.
+        """
+        codes = self.codes.codes_of_rows(train.select(self.codes.plan.select(ITEM_KEY)))
+        users, rows = np.zeros((2, self.codes.n), dtype=np.int64)
+        users[codes], rows[codes] = train["users"].to_numpy(), train["rows"].to_numpy()
+        self.popularity = Popularity(users, rows, n_users)
+
     def popularity_counter(self) -> PopularityCounter | None:
         """What is shown the training log while it is read a first time, where somebody asks."""
         asks = self.popularity is None and self.needs & {"train", "history"}

@@ -265,7 +265,7 @@ class Counted:
         np.cumsum(records[items, 1 : 1 + n], axis=1, out=counts[:, :n])
         if n_ranks:
             ranks = records[items, 1 + n :].reshape(items.size, n_ranks, n, 2).cumsum(axis=2)
-            counts[:, n : n + 2 * n * n_ranks] = ranks.reshape(items.size, -1)
+            counts[:, n : n + 2 * n * n_ranks] = ranks.reshape(items.size, 2 * n * n_ranks)
         del records, room
         for way in range(n_lengths):  # a column at a time: of many items, this is what is held
             for column, cutoff in enumerate(columns.cutoffs):

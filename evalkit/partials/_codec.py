@@ -59,7 +59,6 @@ class Codec(NamedTuple):
     decode: Callable[[Any, BlockReader], Any]
 
 
-@cache
 def codec_of(hint: Any) -> Codec:
     """What writes and reads values of a type.
 
@@ -67,6 +66,12 @@ def codec_of(hint: Any) -> Codec:
     `of_state(cls, state)`; and which types its hints name that its module does not load:
     `late_types()`.
     """
+    return _codec_of(hint, repr(hint))
+
+
+@cache
+def _codec_of(hint: Any, spelled: str) -> Codec:
+    """`spelled` tells hints apart that are equal, as `int | str` and `str | int` are."""
     if hint in _SIMPLE:
         return _SIMPLE[hint]
     if hint is None:

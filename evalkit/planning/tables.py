@@ -40,6 +40,7 @@ class Given:
     """Tables that are in memory already, in place of the config's paths.
 
     Args:
+        earlier: lists before, by the places of their rankings and of their path.
         unnamed: models whose names a column gives instead, where a table has one.
         is_share: the tables hold all rows of one share of the users, and no others.
     """
@@ -53,6 +54,7 @@ class Given:
     items: object | None = None
     users: object | None = None
     reference: object | None = None
+    earlier: Mapping[tuple[int, int], object] = field(default_factory=dict)
     is_share: bool = False
 
     def guessing(self, config: Config) -> Guessing:
@@ -217,8 +219,9 @@ def _open_logs(
             if table.builtin is None:
                 attempt(f"rankings[{place}]", partial(open_rankings, table, held))
             opened[f"earlier of {place}"] = []
-            for path in table.earlier:
-                before = partial(_open_lists, "earlier", table, path, None)
+            for number, path in enumerate(table.earlier):
+                held = given.earlier.get((place, number))
+                before = partial(_open_lists, "earlier", table, path, held)
                 attempt(f"rankings[{place}]", before, f"earlier of {place}")
     if config.is_truthless and opened["rankings"]:
         opened["truth"] = [_empty_truth(opened["rankings"][0])]

@@ -1,10 +1,12 @@
 """How a config is to be measured, and what each kind of evaluation does with it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
+
+import polars as pl
 
 from evalkit.config import Config
 from evalkit.errors import MachineError, RequestError
@@ -22,6 +24,23 @@ Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What no share of the users knows by itself, found over all of them beforehand.
+
+    Args:
+        edges: of quantiles, by segmentation.
+        train: `item`, and how many `users` and `rows` of the training log have it.
+        n_train_users: with a row there.
+        models: of tables of rankings whose rows name them, by the table's number.
+    """
+
+    edges: Mapping[str, Sequence[float]]
+    train: pl.DataFrame
+    n_train_users: int
+    models: Mapping[int, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
     """How a config is to be measured; `street.run_config` says what each of it means.
 
@@ -30,6 +49,7 @@ class Work:
         keep_users: keep the values of every user: of all metrics, or of those named.
         keep_parts: keep the sums that explain a change.
         share: which one of several shares is measured here, from 1, and how many there are.
+        known: what this share cannot know by itself, where its tables hold no other users.
     """
 
     given: Given = field(default_factory=Given)
@@ -42,6 +62,7 @@ class Work:
     progress: Callable[[Progress], None] | None = None
     opened: Callable[[Sequence[Table]], None] | None = None
     share: tuple[int, int] = (1, 1)
+    known: Known | None = None
 
     @property
     def useful_threads(self) -> int:

@@ -3,9 +3,21 @@
 from evalkit.planning.tables import open_tables
 from evalkit.planning.work import Kind
 from evalkit.rankings._conclude import inputs_of
-from evalkit.rankings._run import conclude_rankings, measure_rankings, run_rankings
+from evalkit.rankings._job import RankingTask
+from evalkit.rankings._known import NOTED, known_of, note_share, unknown_to_shares
+from evalkit.rankings._run import conclude_rankings, measure_rankings, open_job, run_rankings
 from evalkit.rankings._sums import RankingSums
 
-__all__ = ["RANKINGS", "RankingSums", "inputs_of"]
+__all__ = [
+    "NOTED",
+    "RANKINGS",
+    "RankingSums",
+    "RankingTask",
+    "inputs_of",
+    "known_of",
+    "note_share",
+    "open_job",
+    "unknown_to_shares",
+]
 
 RANKINGS = Kind(RankingSums, open_tables, run_rankings, measure_rankings, conclude_rankings)

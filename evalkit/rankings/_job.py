@@ -18,7 +18,7 @@ from evalkit.planning.ledger import Clock
 from evalkit.planning.list_room import AskedOfLists
 from evalkit.planning.passes import Asked
 from evalkit.planning.tables import Tables, plan_ids_of
-from evalkit.planning.work import places_kept
+from evalkit.planning.work import Known, places_kept
 from evalkit.ranks import are_held_whole
 from evalkit.report import UserWriter
 from evalkit.segments import most_cells
@@ -105,6 +105,12 @@ class RankingTask:
         return [name for name, rule in named.items() if rule.item is not None]
 
     @property
+    def has_quantiles(self) -> bool:
+        """Whether segments of users are quantiles, whose edges are those of all users."""
+        rules = self.config.segments.named.values()
+        return any(rule.quantiles is not None and rule.item is None for rule in rules)
+
+    @property
     def curve_requests(self) -> list[Request]:
         """What is measured for curves, where the config asks for them."""
         if not self.config.statistics.curves:
@@ -135,6 +141,7 @@ class RankingJob(RankingTask):
         shares: which one of several shares is measured here, from 0, and how many there are; the
             others are measured elsewhere.
         is_laid_out: the tables hold the users of this share alone.
+        known: what they cannot tell then.
         n_passes_over_all: over the users of all shares, where what they have must be known.
         plans: how ids of users and of items become keys.
         writer: of the values of users.
@@ -144,6 +151,7 @@ class RankingJob(RankingTask):
     tables: Tables = field(kw_only=True)
     share: tuple[int, int] = (0, 1)
     is_laid_out: bool = False
+    known: Known | None = None
     n_passes_over_all: int = 1
     plans: tuple[IdPlan, IdPlan] = field(init=False)
     writer: UserWriter | None = None
@@ -169,6 +177,8 @@ class RankingJob(RankingTask):
                 train=tables.train,
                 items=items,
             )
+            if self.known is not None:
+                self.lists.take_counts(self.known.train, self.known.n_train_users)
         if self.folder is not None:
             labels = [self.requests[place].label for place in self.kept]
             self.writer = UserWriter(self.folder, self.tables.truth.user_names, labels)
@@ -297,12 +307,6 @@ class RankingJob(RankingTask):
         from evalkit.lists import ListCollector
 
         return ListCollector(self.lists.codes, truth.n_users, self.lists.depth)
-
-    @property
-    def has_quantiles(self) -> bool:
-        """Whether segments of users are quantiles, whose edges are those of all users."""
-        rules = self.config.segments.named.values()
-        return any(rule.quantiles is not None and rule.item is None for rule in rules)
 
     @property
     def id_types(self) -> dict[str, tuple[str, ...]]:

@@ -13,7 +13,6 @@ from evalkit.rankings._steps import GAINS, RANKINGS, TRAIN, TRUTH, VALUES
 from evalkit.rankings._sums import Origin, RankingSums
 from evalkit.rankings._values import Probed, add_values
 from evalkit.ranks import RankScan, scan_alike
-from evalkit.sources import Table
 from evalkit.truth import TRUTH_CODES, Train, Truth, build_train, count_in_train
 from evalkit.values.gather import RankSets
 
@@ -58,10 +57,10 @@ def _measure_share(job: RankingJob, share: Share | None, edges: Edges, sums: Ran
     held: dict[str, Probed] = {}
     with faults.step(RANKINGS):
         pass
-    for number, (model, table) in enumerate(job.tables.rankings):
+    for number, (_, table) in enumerate(job.tables.rankings):
         sums.note_warnings(check_columns(job, table))
         try:
-            probed = _probe(job, table, model, truth, train, share)
+            probed = _probe(job, number, truth, train, share)
         except EvalkitError as error:
             faults.note(error, (RANKINGS,), number)
             continue
@@ -112,13 +111,13 @@ def _train_of(
 
 def _probe(
     job: RankingJob,
-    table: Table,
-    model: str | None,
+    number: int,
     truth: Truth,
     train: Train | None,
     share: Share | None,
 ) -> dict[str, Probed]:
-    """The ranks of every model of one table, by name."""
+    """The ranks of every model of one table of the rankings, by name."""
+    model, table = job.tables.rankings[number]
     policies, rules = job.config.policies, job.rules_of(table)
     scans = [
         RankScan(
@@ -134,6 +133,7 @@ def _probe(
             progress=job.clock.line.advance,
             detailed=rule.detailed,
             collector=job.collector(table, rule, truth),
+            known_models=() if job.known is None else job.known.models.get(number, ()),
         )
         for rule in rules
     ]

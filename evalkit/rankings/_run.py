@@ -18,9 +18,29 @@ from evalkit.rankings._sums import Origin, RankingSums
 from evalkit.report import Report, Warning_
 
 
+def open_job(config: Config, work: Work) -> RankingJob:
+    """A config's tables, opened and looked at."""
+    tables = open_tables(config, work.given)
+    if work.opened is not None:
+        work.opened(tables.all)
+    if not work.given.is_share:  # whoever made shares has looked
+        check_splits(tables.logs, tables.config)
+    return RankingJob(
+        tables.config,
+        work.useful_threads,
+        work.clock(tables.logs),
+        work.sample,
+        work.keep_users,
+        work.per_user_folder,
+        work.keep_parts,
+        tables=tables,
+        known=work.known,
+    )
+
+
 def run_rankings(config: Config, work: Work) -> Report:
     """The report of all users at once."""
-    job = _open(config, work)
+    job = open_job(config, work)
     sums = _measure(job, work.memory_limit)
     return conclude(job, sums, inputs_of(job.tables), job.writer)
 
@@ -30,7 +50,7 @@ def measure_rankings(config: Config, work: Work) -> Left:
     (number, n_shares), laid_out = work.share, is_laid_out(config)
     if laid_out:
         _refuse_train_in_parts(config)
-    job = _open(of_share(config, number) if laid_out else config, work)
+    job = open_job(of_share(config, number) if laid_out else config, work)
     job.share, job.is_laid_out = (number - 1, n_shares), laid_out or work.given.is_share
     sums = _measure(job, work.memory_limit)
     read = with_paths(job.config, config)
@@ -71,25 +91,6 @@ def conclude_rankings(
     if not work.keep_parts:
         left.sums.parts = None
     return conclude(task, left.sums, left.inputs, told=told)
-
-
-def _open(config: Config, work: Work) -> RankingJob:
-    """A config's tables, opened and looked at."""
-    tables = open_tables(config, work.given)
-    if work.opened is not None:
-        work.opened(tables.all)
-    if not work.given.is_share:  # whoever made shares has looked
-        check_splits(tables.logs, tables.config)
-    return RankingJob(
-        tables.config,
-        work.useful_threads,
-        work.clock(tables.logs),
-        work.sample,
-        work.keep_users,
-        work.per_user_folder,
-        work.keep_parts,
-        tables=tables,
-    )
 
 
 def _measure(job: RankingJob, memory_limit: int | None) -> RankingSums:

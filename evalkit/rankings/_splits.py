@@ -1,6 +1,6 @@
 """How the users of a share are split: segments, cells, parts of the items, weights, clusters."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from evalkit.config import Config
 from evalkit.errors import EvalkitError, Faults, FaultyShareError, RequestError
+from evalkit.ids import Share
 from evalkit.rankings._job import RankingJob
 from evalkit.rankings._steps import SEGMENTS, TRUTH
 from evalkit.rankings._sums import RankingSums
@@ -16,6 +17,7 @@ from evalkit.segments import (
     CellSet,
     ItemPart,
     Segment,
+    SegmentTable,
     UserSegments,
     cross_segments,
     make_cells,
@@ -119,18 +121,16 @@ def _segments_of(
     return listed + [cross_segments(found[one], found[two]) for one, two in segments.cross]
 
 
-def find_edges(job: RankingJob) -> dict[str, list[float]]:
+def find_edges(job: RankingJob) -> Edges:
     """Edges of the quantiles over all users, where no share of them knows: 8 bytes a user.
 
     Raises:
         RequestError: the users of other shares are not there to be read [quantiles-laid-out].
         EvalkitError: what is wrong with the truth of any share.
     """
-    sources = [
-        each
-        for each in job.tables.segments
-        if not each.of_items and any(rule.quantiles is not None for rule in each.rules)
-    ]
+    if job.known is not None:
+        return job.known.edges
+    sources = _sources_of_quantiles(job)
     if not sources or not job.is_cut:
         return {}
     if job.is_laid_out:
@@ -140,9 +140,33 @@ def find_edges(job: RankingJob) -> dict[str, list[float]]:
             at=job.config.at("segments", sources[0].names[0]),
             hint="write edges = [...] instead of quantiles",
         )
-    numbers: dict[str, list[npt.NDArray[np.float64]]] = {}
     faults = Faults()
-    for share in job.passes_over_all:
+    numbers = numbers_of_users(job, job.passes_over_all, faults)
+    if not job.is_shared:  # otherwise told when all shares are there
+        faults.tell()
+    rules = job.config.segments.named
+    return {name: quantile_edges(own, rules[name].quantiles or 1) for name, own in numbers.items()}
+
+
+def _sources_of_quantiles(job: RankingJob) -> list[SegmentTable]:
+    return [
+        each
+        for each in job.tables.segments
+        if not each.of_items and any(rule.quantiles is not None for rule in each.rules)
+    ]
+
+
+def numbers_of_users(
+    job: RankingJob, shares: Iterable[Share | None], faults: Faults
+) -> dict[str, npt.NDArray[np.float64]]:
+    """The numbers of the users of shares that quantiles are made of, by segmentation.
+
+    Args:
+        faults: is told what is wrong with the truth; what is with segments a share finds again.
+    """
+    numbers: dict[str, list[npt.NDArray[np.float64]]] = {}
+    sources = _sources_of_quantiles(job)
+    for share in shares:
         with suppress(FaultyShareError), faults.step(TRUTH, codes=TRUTH_CODES):
             truth = job.truth_of(share)
         for source in () if faults else sources:
@@ -150,10 +174,4 @@ def find_edges(job: RankingJob) -> dict[str, list[float]]:
                 counted = counted_users(truth, job.config)
                 for name, known in numbers_of(source, truth, counted).items():
                     numbers.setdefault(name, []).append(known)
-    if not job.is_shared:  # otherwise told when all shares are there
-        faults.tell()
-    rules = job.config.segments.named
-    return {
-        name: quantile_edges(np.concatenate(parts), rules[name].quantiles or 1)
-        for name, parts in numbers.items()
-    }
+    return {name: np.concatenate(parts) for name, parts in numbers.items()}

@@ -27,8 +27,8 @@ def scan_alike(scans: Sequence[RankScan]) -> list[dict[str, ModelProbe]]:
         if not scan.needs_whole_lists:
             _scan_hits(scan)
     for scan in scans:
-        if scan.model is not None:
-            scan.probe_of(scan.model)
+        for name in scan.known_models if scan.model is None else [scan.model]:
+            scan.probe_of(name)
         for probe in scan.probes.values():
             finish(scan, probe)
     found: dict[tuple[str, str], EvalkitError] = {}

@@ -2,7 +2,7 @@
 
 # Long: one scan, whose steps share its state.
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
@@ -110,6 +110,7 @@ class RankScan:
     progress: Callable[[int], None] | None = None
     detailed: bool = False  # somebody asks for `Ranks.rows`
     collector: "ListCollector | None" = None  # somebody asks for `Ranks.lists`
+    known_models: Sequence[str] = ()  # that other shares have rows of
     columns: tuple[str, ...] = field(init=False)
     probes: dict[str, ModelProbe] = field(default_factory=dict)
     checksums: npt.NDArray[np.uint64] = field(default_factory=lambda: make_checksums(4096))

@@ -1,6 +1,7 @@
 """Spark gives the bytes of one process, says what is wrong in its words, and refuses the rest."""
 
 import json
+import re
 
 import numpy as np
 import polars as pl
@@ -247,8 +248,7 @@ REFUSED = {
     'ties = "input"': "[policies]",
     'duplicates = "first"': "[policies]",
     'truth_duplicates = "last"': "[policies]",
-    'names = ["item_coverage@5"]': "[metrics]",
-    "quantiles": "[segments]",
+    "names = [\"tail_share(head='first')@5\"]": "[metrics]",
 }
 
 
@@ -257,9 +257,7 @@ def test_what_does_not_work_is_refused_by_name(tmp_path, what):
     make_logs(tmp_path)
     text = PLAIN
     if what.startswith("names"):
-        text = text.replace('"RR"]', '"item_coverage@5"]') + '\n[items]\npath = "items.parquet"\n'
-    elif what == "quantiles":
-        text += '[segments]\nn = { by = "n_relevant", quantiles = 3 }\n'
+        text = re.sub("names = .*", what, text) + '\n[train]\npath = "train.parquet"\n'
     else:
         text += f"{REFUSED[what]}\n{what}\n"
     if "ties" in what:

@@ -234,3 +234,14 @@ def test_an_empty_list_is_like_no_list_not_even_itself():
     # of three pairs one is alike
     for each in report.estimates:
         assert (each.value, each.n_users) == (pytest.approx(2 / 3), 3)
+
+
+def test_exposure_is_undefined_where_nobody_has_a_list():
+    truth = pl.DataFrame({"user": [1], "item": ["a"]})
+    lists = pl.DataFrame({"user": [1], "item": ["a"], "rank": [1]}).clear()
+    asked = {"metrics": ["gini_exposure@5"], "items": truth.select("item")}
+    asked["policies"] = {"empty_input": "warn", "no_common_user": "warn"}
+
+    report = evaluate(truth, {"m": lists}, **asked)
+
+    assert math.isnan(report.value("gini_exposure@5"))

@@ -345,3 +345,11 @@ def test_sign_flips_come_back_and_can_be_merged(n_users):
     found.merge(round_trip(flips, SignFlips))
     flips.merge(flips)
     assert found.test(1) == flips.test(1)
+
+
+def test_types_that_are_equal_in_another_order_keep_their_own():
+    codec_of(dict[str, str | bool])
+
+    written = codec_of(dict[str, bool | str]).encode({"a": True, "b": "x"}, [])
+
+    assert written == [["a", [0, True]], ["b", [1, "x"]]]

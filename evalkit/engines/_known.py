@@ -1,0 +1,51 @@
+"""A small job first, for what no partition knows: quantiles, popular items, names of models."""
+
+import pickle
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from evalkit.engines._layout import PART, type_of_ids
+from evalkit.engines._refusals import refuse_large
+from evalkit.engines._task import Task, note_rows
+from evalkit.ids import ITEM
+from evalkit.planning.tables import Tables, plan_ids_of
+from evalkit.planning.work import Known, Work
+from evalkit.rankings import NOTED, RankingTask, known_of, unknown_to_shares
+
+TYPES = {pl.String: "string", pl.Float64: "double", pl.Int64: "bigint"}
+ADDED = ["users", "rows"]
+
+
+def find_known(tables: Tables, task: Task, rows: Any) -> Known | None:
+    """What is known of the users of all partitions; None where nobody asks.
+
+    Args:
+        rows: of all tables, users together.
+    Raises:
+        RequestError: train has too many items [not-on-spark].
+    """
+    from pyspark.sql.functions import col, sum
+
+    asked = unknown_to_shares(RankingTask(task.config, 1, Work().clock()), tables)
+    if not asked:
+        return None
+    sections = frozenset[str]().union(*asked.values())
+    parts = [number for number, each in enumerate(task.kept) if each.place.section in sections]
+    _, items = plan_ids_of(tables, 1)
+    (item,) = items.dtypes
+    columns = {name: TYPES[dtype] for name, dtype in NOTED.items()} | {ITEM: type_of_ids(item)}
+    schema = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+    types = rows.sparkSession.createDataFrame([], schema).toArrow().schema
+    noting = partial(note_rows, pickle.dumps(task), types)
+    noted = rows.filter(col(PART).isin(parts)).mapInArrow(noting, schema)
+    keys = [name for name in columns if name not in ADDED]
+    added = noted.groupBy(*keys).agg(*(sum(name).alias(name) for name in ADDED))
+    found = pl.from_arrow(added.toArrow())
+    assert isinstance(found, pl.DataFrame)
+    read_as: dict[Any, Any] = {**NOTED, ITEM: item}
+    known = known_of(task.config, found.cast(read_as))
+    if tables.train is not None:
+        refuse_large(known.train.height, "train has", tables.train.at)
+    return known

@@ -1,0 +1,111 @@
+"""What no share of the users knows by itself: counted over all of them before any is measured.
+
+Each share notes rows that add up: rows that are equal but for `users` and `rows` are one.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from evalkit.config import Config
+from evalkit.errors import Faults
+from evalkit.ids import ITEM
+from evalkit.metrics import needs_of
+from evalkit.planning.tables import Tables
+from evalkit.planning.work import Known, try_seeds
+from evalkit.rankings._job import RankingJob, RankingTask
+from evalkit.rankings._splits import numbers_of_users
+from evalkit.segments import quantile_edges
+from evalkit.sources import reading
+
+NOTED = {  # what is noted, of which table or segmentation, and which value of it
+    "what": pl.String,
+    "name": pl.String,
+    "number": pl.Float64,
+    "users": pl.Int64,
+    "rows": pl.Int64,
+}
+EDGES, ITEMS, OWNERS, MODELS = "edges", "items", "owners", "models"
+
+
+def unknown_to_shares(task: RankingTask, tables: Tables) -> dict[str, frozenset[str]]:
+    """What must be known of all users, and the sections of `Given` that it is read of."""
+    found: dict[str, frozenset[str]] = {}
+    if task.has_quantiles:
+        asks_others = task.of_lists or task.config.policies.unknown_users == "count"
+        others = {"rankings", "train", "users"} if asks_others else set()
+        found[EDGES] = frozenset({"truth", "segments", *others})
+    if any({"train", "history"} & {*needs_of(each)} for each in task.of_lists):
+        found[ITEMS] = frozenset({"train"})
+    if any("model" in table.frame.collect_schema() for _, table in tables.rankings):
+        found[MODELS] = frozenset({"truth" if task.config.log is not None else "rankings"})
+    return found
+
+
+def note_share(job: RankingJob) -> pl.DataFrame:
+    """What the users of one share add: `NOTED` and, beside it, the item, as keys are made of it.
+
+    What is wrong with the data is passed over: the share finds it again when it is measured.
+    """
+
+    def note(seed: int) -> pl.DataFrame:
+        job.begin(seed)
+        item = job.plans[1].dtypes[0]
+        empty = pl.DataFrame(schema={**NOTED, ITEM: item})
+        return pl.concat([empty, *_notes(job)], how="diagonal")
+
+    return try_seeds(note)
+
+
+def _notes(job: RankingJob) -> Iterator[pl.DataFrame]:
+    asked = unknown_to_shares(job, job.tables)
+    if EDGES in asked:
+        for name, numbers in numbers_of_users(job, [None], Faults()).items():
+            known = pl.DataFrame({"number": numbers}).drop_nans()
+            counted = known.group_by("number").agg(users=pl.len().cast(pl.Int64))
+            yield counted.with_columns(what=pl.lit(EDGES), name=pl.lit(name))
+    if ITEMS in asked:
+        yield from _items(job)
+    if MODELS in asked:
+        for number, (_, table) in enumerate(job.tables.rankings):
+            if "model" in table.frame.collect_schema():
+                names = pl.col("model").cast(pl.String).unique().alias("name")
+                with reading(table):
+                    found = table.frame.select(names).drop_nulls().collect(engine="streaming")
+                where = pl.lit(float(number))
+                yield found.with_columns(what=pl.lit(MODELS), number=where)
+
+
+def _items(job: RankingJob) -> Iterator[pl.DataFrame]:
+    """How many users of the training log have each item."""
+    table, (users, items) = job.tables.train, job.plans
+    assert table is not None
+    owner = pl.struct(users.canonical()) if len(users.columns) > 1 else users.canonical()[0]
+    rows = table.frame.drop_nulls([*users.columns, *items.columns])
+    with reading(table):
+        kept = rows.select(owner.alias("owner"), *items.canonical()).collect(engine="streaming")
+    of_item = pl.col("owner").n_unique().cast(pl.Int64), pl.len().cast(pl.Int64)
+    counted = kept.group_by(ITEM).agg(users=of_item[0], rows=of_item[1])
+    yield counted.with_columns(what=pl.lit(ITEMS))
+    n_users = kept["owner"].n_unique()
+    yield pl.DataFrame({"what": [OWNERS], "users": [n_users]}, schema_overrides=NOTED)
+
+
+def known_of(config: Config, noted: pl.DataFrame) -> Known:
+    """What is known of all users, from what all shares noted, added up."""
+    parts = noted.partition_by("what", as_dict=True)
+    nothing = noted.clear()
+    edges, models = parts.get((EDGES,), nothing), parts.get((MODELS,), nothing)
+    found = {}
+    for name, rule in config.segments.named.items():
+        if rule.quantiles is not None and rule.item is None:
+            own = edges.filter(pl.col("name") == name)
+            numbers = np.repeat(own["number"].to_numpy(), own["users"].to_numpy())
+            found[name] = quantile_edges(numbers, rule.quantiles)
+    names: dict[int, list[str]] = {}
+    for number, name in models.select("number", "name").sort("number", "name").rows():
+        names.setdefault(int(number), []).append(name)
+    n_users = parts.get((OWNERS,), nothing)["users"].sum()
+    items = parts.get((ITEMS,), nothing).select(ITEM, "users", "rows")
+    return Known(found, items, int(n_users), names)

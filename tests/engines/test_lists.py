@@ -1,0 +1,176 @@
+"""What no partition knows by itself: popular items, quantiles, lists of others, names of models."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+pytest.importorskip("pyspark", reason="Spark is not installed: pip install evalkit-recsys[spark]")
+
+from on_spark import TYPES, check
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
+
+TABLES = """
+[truth]
+path = "truth.parquet"
+[[rankings]]
+model = "a"
+path = "a.parquet"
+[[rankings]]
+model = "b"
+path = "b.parquet"
+"""
+BESIDE = """
+[train]
+path = "train.parquet"
+[items]
+path = "items.parquet"
+separator = "|"
+now = "2026-01-31"
+columns = { item = "item", genres = "genres", published = "published", vector = "vector" }
+"""
+ON_TRAIN = ["nDCG@5", "novelty@5", "avg_popularity@5", "gini@5", "item_coverage@5", "entropy@5"]
+NAMES = """age alpha_ndcg avg_popularity calibration category_count EFD effective_items eild entropy
+err_ia evenness expected_popularity_complement fresh_share genre_entropy gini gini_exposure hhi ild
+ils item_coverage jaccard kendall_tau list_fill list_length list_surprisal nerr_ia novelty
+novelty_of_rows overlap personalization pop_reo pop_rsp popularity_lift popularity_quantile
+prediction_coverage rbo serendipity subtopic_recall tail_count tail_share temporal_diversity
+temporal_novelty unexpectedness unrepeated unseen_share user_count user_coverage"""
+GROUPED = "awrf bias_disparity exposure_equity exposure_parity item_mad reo rsp"
+LABELS = [
+    *(name + "@5" * (name != "prediction_coverage") for name in NAMES.split()),
+    *(f"{name}(by='genres')@5" for name in GROUPED.split()),
+    "mad(by='age')@5",
+    "nDCG@5",
+]
+WITHOUT_TRUTH = ["item_coverage@5", "gini@5", "novelty@5", "ild@5", "list_length@5"]
+QUANTILES = """
+[segments]
+n = { by = "n_relevant", quantiles = 3 }
+age = { path = "users.parquet", by = "age / 2", user = "who", quantiles = 4 }
+"""
+
+
+def make_lists(folder, user=lambda ids: pl.Series(ids), item=lambda ids: pl.Series(ids)):
+    """Truth, train, two models, their lists of other days, items and users."""
+    rng = np.random.default_rng(11)
+
+    def write(name, **columns):
+        frame = pl.DataFrame(columns)
+        for key, make in {"user": user, "who": user, "item": item}.items():
+            if key in columns:
+                frame = frame.with_columns(make(frame[key].to_numpy()).alias(key))
+        frame.sample(fraction=1.0, shuffle=True, seed=1).write_parquet(folder / f"{name}.parquet")
+
+    n, n_items = 90, 50
+    users = np.repeat(np.arange(n), 5)
+    write(
+        "truth", user=users, item=np.concatenate([rng.permutation(n_items)[:5] for _ in range(n)])
+    )
+    write("train", user=rng.integers(5, n + 20, 900), item=rng.zipf(1.5, 900) % n_items)
+    for name in ("a", "b", "before", "other"):
+        lists = [rng.permutation(n_items + 3)[:8] for _ in range(n)]
+        ranks = np.tile(np.arange(1, 9), n)
+        write(name, user=np.repeat(np.arange(8, n + 8), 8), item=np.concatenate(lists), rank=ranks)
+    vectors = rng.normal(size=(n_items, 3)).tolist()
+    genres = [f"g{k % 3}|g{k % 4}" for k in range(n_items)]
+    days = [f"2026-01-{1 + k % 28:02}" for k in range(n_items)]
+    write("items", item=np.arange(n_items), genres=genres, published=days, vector=vectors)
+    write("users", who=np.arange(n - 5), age=rng.integers(18, 80, n - 5))
+    write("wanted", user=np.arange(20, 60))
+
+
+def spell(names):
+    return f"\n[metrics]\nnames = {json.dumps(names)}\n"
+
+
+KINDS = ["int32", "uint64", "text", "category", "date", "ms", "zone"]
+
+
+@pytest.mark.parametrize("item", KINDS)
+@pytest.mark.parametrize("user", ["int32", "text"])
+def test_popular_items_and_quantiles_of_ids_of_every_type(session, tmp_path, user, item):
+    make_lists(tmp_path, TYPES[user], TYPES[item])
+
+    check(TABLES + BESIDE + spell(ON_TRAIN) + QUANTILES, tmp_path)
+
+
+@pytest.mark.parametrize("partitions", [1, 70])
+def test_every_metric_of_lists(session, tmp_path, partitions):
+    make_lists(tmp_path)
+    tables = TABLES
+    for model in "ab":
+        own = f'path = "{model}.parquet"\n'
+        tables = tables.replace(own, own + 'earlier = ["before.parquet", "other.parquet"]\n')
+    names = spell(LABELS).replace("names", 'reference = "other.parquet"\nnames')
+    users = '[users]\npath = "wanted.parquet"\n'
+
+    check(tables + BESIDE + users + names + QUANTILES, tmp_path, partitions=partitions)
+
+
+def test_models_are_compared_by_lists(session, tmp_path):
+    make_lists(tmp_path)
+    drawn = '\n[statistics]\nbaseline = "a"\nmethod = "bootstrap"\nreplicates = 100\n'
+    names = ["nDCG@5", "gini@5", "item_coverage@5", "novelty@5"]
+
+    check(TABLES + BESIDE + spell(names) + QUANTILES + drawn, tmp_path, partitions=5)
+
+
+def test_lists_without_right_answers(session, tmp_path):
+    make_lists(tmp_path)
+    tables = TABLES.replace('[truth]\npath = "truth.parquet"\n', "")
+
+    check(tables + BESIDE + spell(WITHOUT_TRUTH), tmp_path)
+
+
+@pytest.mark.parametrize("who", ["count", "skip"])
+@pytest.mark.parametrize("list_users", ["list", "relevant", "train", "all"])
+def test_users_whom_the_truth_lacks(session, tmp_path, who, list_users):
+    make_lists(tmp_path)
+    policies = f'[policies]\nunknown_users = "{who}"\nlist_users = "{list_users}"\n'
+
+    check(TABLES + BESIDE + spell(ON_TRAIN) + policies + QUANTILES, tmp_path)
+
+
+def test_samples_and_copies_in_train(session, tmp_path):
+    make_lists(tmp_path)
+
+    check(
+        TABLES + BESIDE + spell([*ON_TRAIN, "novelty_of_rows@5"]) + QUANTILES, tmp_path, sample=0.5
+    )
+
+
+@pytest.mark.parametrize("beside", ["", QUANTILES])
+def test_a_column_names_the_models(session, tmp_path, beside):
+    make_lists(tmp_path)
+    both = [pl.read_parquet(tmp_path / f"{m}.parquet").with_columns(who=pl.lit(m)) for m in "ab"]
+    rare = both[1].filter(pl.col("rank") == 1).head(3).with_columns(who=pl.lit("rare"))
+    pl.concat([*both, rare]).write_parquet(tmp_path / "both.parquet")
+    tables = '[truth]\npath = "truth.parquet"\n[[rankings]]\npath = "both.parquet"\n'
+    tables += 'columns = { model = "upper(who)", rank = "rank" }\n'
+    compared = '\n[statistics]\nbaseline = "A"\n'
+
+    check(tables + spell(["nDCG@5", "RR"]) + beside + compared, tmp_path, partitions=30)
+
+
+FAULTS = {
+    "item-twice": ("items", (pl.col("item") // 2).alias("item")),
+    "null-train": ("train", pl.when(pl.col("item") > 3).then("item").alias("item")),
+    "null-truth": ("truth", pl.when(pl.col("item") > 3).then("item").alias("item")),
+    "text-age": ("users", pl.col("age").cast(pl.String) + "x"),
+    "two-ages": ("users", (pl.col("who") // 2).alias("who")),
+    "unlisted": ("items", (pl.col("item") + 20).alias("item")),
+    "bad-date": ("items", pl.lit("never").alias("published")),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults_are_those_of_one_process(session, tmp_path, name):
+    make_lists(tmp_path)
+    table, column = FAULTS[name]
+    path = tmp_path / f"{table}.parquet"
+    pl.read_parquet(path).with_columns(column).write_parquet(path)
+
+    check(TABLES + BESIDE + spell([*ON_TRAIN, "age@5"]) + QUANTILES, tmp_path, status=None)
