@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evalkit.config import Config, refuse_layout, speaking
+from evalkit.config import Config, reads_catalogs, refuse_layout, speaking
 from evalkit.credentials import storing
 from evalkit.errors import RequestError
 from evalkit.kinds import kind_named
@@ -171,6 +171,8 @@ def key_of_run(config: Config, *, sample: float | None = None) -> str | None:
     Raises:
         RequestError, DataError: as `run_config` does for what can be seen without reading rows.
     """
+    if config.engine.kind == "spark" and reads_catalogs(config):
+        return None  # a catalog tells no fingerprint
     with storing(config.storage):
         opened = kind_named(config.kind).open(config, Given())
     fingerprints = [table.fingerprint() for table in opened.all]

@@ -40,9 +40,10 @@ from evalkit.config._selection import (
     Confirmation,
     SelectionSection,
 )
-from evalkit.config._shares import is_laid_out, of_share, refuse_layout, with_paths
+from evalkit.config._shares import is_laid_out, of_share, reads_catalogs, refuse_layout, with_paths
 from evalkit.config._split import Core, SplitSection, bytes_of
 from evalkit.config._tables import (
+    CATALOG,
     Builtin,
     ItemsTable,
     LabelsTable,
@@ -57,10 +58,12 @@ from evalkit.config._tables import (
     TruthColumns,
     TruthTable,
     UsersTable,
+    is_in_catalog,
 )
 from evalkit.config._variables import parse_variables
 
 __all__ = [
+    "CATALOG",
     "MAX_BYTES",
     "SELECTED",
     "SPLIT_FILE",
@@ -104,6 +107,7 @@ __all__ = [
     "config_schema",
     "evaluate_config",
     "find_entry",
+    "is_in_catalog",
     "is_laid_out",
     "is_split_alone",
     "key_lines",
@@ -114,6 +118,7 @@ __all__ = [
     "parse_variables",
     "policies_of",
     "read_split",
+    "reads_catalogs",
     "refuse_layout",
     "speaking",
     "spell",

@@ -21,7 +21,7 @@ from evalkit.config._complaints import translate
 from evalkit.config._doors import Door, speaking
 from evalkit.config._fields import annotation_at, takes_text
 from evalkit.config._gates import check_form, check_gates
-from evalkit.config._parts import fill_parts
+from evalkit.config._parts import fill_parts, fill_tables
 from evalkit.config._places import Key, Places, spell
 from evalkit.config._problems import Problems
 from evalkit.config._profiles import follow_profile
@@ -94,6 +94,7 @@ def _build(
             tree[section] = [tree[section]]
             places.make_list(section)
     with_defaults(tree)
+    fill_tables(tree, problems)
     fill_variables(tree, variables, problems)
     resolve_paths(tree, base)
     fill_parts(tree, problems)

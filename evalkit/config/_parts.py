@@ -8,7 +8,8 @@ from typing import Any
 
 from evalkit.config._places import Key
 from evalkit.config._problems import Problems
-from evalkit.config._tables import Record, TrainColumns, TruthColumns
+from evalkit.config._tables import CATALOG, Record, TrainColumns, TruthColumns
+from evalkit.config._variables import tables_of
 from evalkit.errors import DataError, EvalkitError, RequestError
 
 SPLIT_FILE = "split.json"
@@ -64,6 +65,18 @@ def find_entry(
         at=at,
         hint=f"it has {names}" + (f" in {n_folds} folds" if n_folds > 1 else ""),
     )
+
+
+def fill_tables(tree: Mapping[str, object], problems: Problems) -> None:
+    """Write the paths of tables that are named as a catalog of Spark has them."""
+    for key, table in tables_of(tree):
+        name = table.get("table")
+        if key[0] == "split" or not isinstance(name, str):
+            continue
+        if "path" in table:
+            problems.add((*key, "table"), "conflicting-keys", "path and table exclude each other")
+        table["path"] = [CATALOG + name]
+        del table["table"]
 
 
 def fill_parts(tree: Mapping[str, object], problems: Problems) -> None:

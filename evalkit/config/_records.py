@@ -18,6 +18,7 @@ from evalkit.config._selection import SelectionSection
 from evalkit.config._split import SplitSection
 from evalkit.config._tables import (
     _FORMAT,
+    _TABLE,
     _WHERE,
     ItemsTable,
     LabelsTable,
@@ -49,6 +50,7 @@ class Segmentation(Record):
     """One way to split users, or relevant items, into segments."""
 
     path: Texts | None = key(None, "Table of users or items; without one, the truth's own columns.")
+    table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
     where: str | None = key(None, _WHERE)
     user: Texts | None = key(

@@ -1,13 +1,14 @@
 """Logs laid out by user: `{share}` and `{share0}` in paths, which each share fills for itself."""
 
 from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from evalkit.config._places import Key
 from evalkit.config._problems import Problems
 from evalkit.config._records import (
     Config,
 )
+from evalkit.config._tables import is_in_catalog
 from evalkit.config._variables import SECTIONS, SHARE_PLACE, tables_of
 from evalkit.errors import RequestError
 
@@ -69,11 +70,24 @@ def _with_path(branch: Table, written: Table) -> Table:
     return branch.model_copy(update=own)  # type: ignore[attr-defined,no-any-return]
 
 
-def is_laid_out(config: Config) -> bool:
-    """Whether each share of the users has files of its own."""
+def _tables(config: Config) -> list[Any]:
+    """The tables of all sections."""
     tables = [getattr(config, name) for name in SECTIONS]
     listed = [one for each in tables for one in (each if isinstance(each, tuple) else (each,))]
-    return any(SHARE_PLACE.search(path) for one in listed if one for path in one.path)
+    return [each for each in listed if each is not None]
+
+
+def is_laid_out(config: Config) -> bool:
+    """Whether each share of the users has files of its own."""
+    return any(SHARE_PLACE.search(path) for each in _tables(config) for path in each.path)
+
+
+def reads_catalogs(config: Config) -> bool:
+    """Whether a catalog of Spark names any of the tables."""
+    tables = [*_tables(config), *config.segments.named.values(), config.statistics.weight]
+    paths = [path for each in tables if each is not None for path in each.path or ()]
+    paths += [path for each in config.rankings for path in each.earlier]
+    return is_in_catalog([*paths, config.metrics.reference or ""])
 
 
 def refuse_layout(config: Config) -> None:

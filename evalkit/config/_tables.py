@@ -1,5 +1,6 @@
 """Tables of a config: where they lie, and which of their columns is which."""
 
+from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Any, Literal
 
@@ -18,6 +19,8 @@ _TEXT_OR_TEXTS = {
 Texts = Annotated[tuple[str, ...], BeforeValidator(_tuple_of_texts), WithJsonSchema(_TEXT_OR_TEXTS)]
 Threshold = Annotated[float, Field(allow_inf_nan=False)]
 _PATH = "File, glob, directory, URL, or a list of them; relative to the config file."
+CATALOG = "table://"  # begins the path of a table that a catalog of Spark names
+_TABLE = 'Instead of path: a table of Spark, catalog.db.name; the same as path = "table://...".'
 _COLUMNS = "What is read, and nothing else; without any, columns are guessed from their names."
 _FORMAT = "Format where the name does not tell: parquet, ipc, csv, ndjson, trec."
 _WHERE = "SQL predicate; rows in are the rows after it."
@@ -26,6 +29,11 @@ _WHERE = "SQL predicate; rows in are the rows after it."
 def is_none(value: object) -> bool:
     """Whether a key is left out of what a run keeps of its config, as one that nobody wrote."""
     return value in (None, (), {})
+
+
+def is_in_catalog(paths: Sequence[str] | None) -> bool:
+    """Whether a catalog of Spark names the table."""
+    return any(path.startswith(CATALOG) for path in paths or ())
 
 
 def tuple_of_list(value: object) -> object:
@@ -112,6 +120,7 @@ class TruthTable(Record):
     """Held-out interactions: the right answers."""
 
     path: Texts = key(..., _PATH)
+    table: str | None = key(None, _TABLE, exclude_if=is_none)
     split: str | None = key(None, _SPLIT, exclude_if=is_none)
     part: str | None = key(None, _PART, exclude_if=is_none)
     fold: int | None = key(None, _FOLD, ge=1, exclude_if=is_none)
@@ -129,6 +138,7 @@ class RankingsTable(Record):
 
     model: str | None = key(None, "Name of the model; or name columns.model.")
     path: Texts = key((), _PATH)
+    table: str | None = key(None, _TABLE, exclude_if=is_none)
     builtin: Builtin | None = key(
         None, "Instead of path: a baseline that is made of train.", exclude_if=is_none
     )
@@ -169,6 +179,7 @@ class LogTable(Record):
 
     model: str | None = key(None, "Name of the model; or name columns.model.")
     path: Texts = key(..., _PATH)
+    table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
     columns: LogColumns = Field(default_factory=LogColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
@@ -179,6 +190,7 @@ class TrainTable(Record):
     """What the models had seen: ranked items found here are counted."""
 
     path: Texts = key(..., _PATH)
+    table: str | None = key(None, _TABLE, exclude_if=is_none)
     split: str | None = key(None, _SPLIT, exclude_if=is_none)
     part: str | None = key(None, _PART, exclude_if=is_none)
     fold: int | None = key(None, _FOLD, ge=1, exclude_if=is_none)
@@ -192,6 +204,7 @@ class ItemsTable(Record):
     """All items that there are, and what is known of them; metrics name further columns."""
 
     path: Texts = key(..., _PATH)
+    table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
     columns: ItemsColumns = Field(default_factory=ItemsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
@@ -205,6 +218,7 @@ class UsersTable(Record):
     """Who should have got a list."""
 
     path: Texts = key(..., _PATH)
+    table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
     columns: UsersColumns = Field(default_factory=UsersColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
@@ -253,6 +267,7 @@ class RatingsTable(Record):
 
     model: str | None = key(None, "Name of the model; or name columns.model.")
     path: Texts = key(..., _PATH)
+    table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
     columns: RatingsColumns = Field(default_factory=RatingsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
@@ -263,6 +278,7 @@ class PredictionsTable(Record):
 
     model: str | None = key(None, "Name of the model; or name columns.model.")
     path: Texts = key(..., _PATH)
+    table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
     columns: PredictionsColumns = Field(default_factory=PredictionsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
@@ -273,6 +289,7 @@ class LabelsTable(Record):
 
     model: str | None = key(None, "Name of the model; or name columns.model.")
     path: Texts = key(..., _PATH)
+    table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
     columns: LabelsColumns = Field(default_factory=LabelsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)

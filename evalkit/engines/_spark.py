@@ -4,7 +4,7 @@ import os
 import pickle
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial, reduce
 from math import ceil, isqrt
@@ -14,7 +14,8 @@ from typing import Any
 
 import polars as pl
 
-from evalkit.config import Config, EngineSection
+from evalkit.config import Config, EngineSection, reads_catalogs
+from evalkit.engines._catalog import fill_from_catalog
 from evalkit.engines._known import find_known
 from evalkit.engines._layout import PART, Kept, Part, Read, assign_slots, read_of, type_of_ids
 from evalkit.engines._refusals import MOST_WHOLE, check_request, check_tables, refuse_large
@@ -31,7 +32,7 @@ from evalkit.kinds import kind_named
 from evalkit.partials import open_partials
 from evalkit.planning.leakage import check_splits
 from evalkit.planning.tables import Given, Tables
-from evalkit.planning.work import Left, Work
+from evalkit.planning.work import Left, Opened, Work
 from evalkit.report import Report
 from evalkit.sources import Named, is_spark
 
@@ -60,29 +61,44 @@ def run_on_spark(config: Config, work: Work) -> Report:
     check_request(config, work)
     clock = work.clock()
     clock.start()
-    kind = kind_named(config.kind)
-    opened = kind.open(config, _stand_ins(work.given))
-    if work.opened is not None:
-        work.opened(opened.all)
-    read = read_of(opened)
-    check_splits(read.logs, read.config)
-    check_tables(read)
-    with _session(config.engine, work.given) as session, TemporaryDirectory() as folder:
-        task, rows, n_partitions = _plan(session, read, work)
-        if isinstance(opened, Tables):
-            task = replace(task, known=find_known(opened, task, rows))
+    kind, given = kind_named(config.kind), work.given
+    with ExitStack() as stack:
+        session, paths = None, dict[int, str]()
+        if reads_catalogs(config):
+            session = stack.enter_context(_session(config.engine, given))
+            given, paths = fill_from_catalog(session, config, given)
+        opened = kind.open(config, _stand_ins(given, paths))
+        if work.opened is not None:
+            work.opened(opened.all)
+        read = read_of(opened)
+        check_splits(read.logs, read.config)
+        check_tables(read)
+        session = session or stack.enter_context(_session(config.engine, given))
+        left = _left(session, opened, read, replace(work, given=given))
+    return kind.conclude(left, replace(work, given=Given(), opened=None), (), clock)
+
+
+def _left(session: Any, opened: Opened, read: Read, work: Work) -> Left:
+    """What all users leave behind."""
+    task, rows, n_partitions = _plan(session, read, work)
+    if isinstance(opened, Tables):
+        task = replace(task, known=find_known(opened, task, rows))
+    with TemporaryDirectory() as folder:
         own = task.measure(n_partitions + 1, None)  # nobody's: what the others must agree with
         own.write(Path(folder, "driver"))
         for number, content in enumerate(_measured(rows, task, read.parts, n_partitions)):
             Path(folder, str(number)).write_bytes(content)
-        sums = _merged(Path(folder), kind.sums)
-    left = Left(read.config, own.header.ids, read.inputs, sums, work.keep_parts)
-    here = replace(work, given=Given(), opened=None)
-    return kind.conclude(left, here, (), clock)
+        sums = _merged(Path(folder), kind_named(read.config.kind).sums)
+    return Left(read.config, own.header.ids, read.inputs, sums, work.keep_parts)
 
 
-def _stand_ins(given: Given) -> Given:
-    """What is given with frames of no rows for DataFrames of Spark."""
+def _stand_ins(given: Given, paths: Mapping[int, str]) -> Given:
+    """What is given with frames of no rows for DataFrames of Spark.
+
+    Args:
+        paths: of those of a catalog, by the identity of the DataFrame.
+    """
+    stood: dict[int, Named] = {}  # segments that share a table are read from it together
 
     def stand_in(table: Any, role: str) -> Any:
         if table is None:
@@ -94,9 +110,13 @@ def _stand_ins(given: Given) -> Given:
                 at=role,
                 hint="give a DataFrame of Spark, or the path of Parquet files",
             )
-        empty = pl.from_arrow(table.limit(0).toArrow())
-        assert isinstance(empty, pl.DataFrame)
-        return Named(empty, f"{role} (pyspark DataFrame)")
+        if id(table) not in stood:
+            empty = pl.from_arrow(table.limit(0).toArrow())
+            assert isinstance(empty, pl.DataFrame)
+            path = paths.get(id(table))
+            at = f"{role} (pyspark DataFrame)" if path is None else path
+            stood[id(table)] = Named(empty, at, () if path is None else (path,))
+        return stood[id(table)]
 
     return replace(
         given,
@@ -108,6 +128,7 @@ def _stand_ins(given: Given) -> Given:
         items=stand_in(given.items, "items"),
         users=stand_in(given.users, "users"),
         reference=stand_in(given.reference, "reference"),
+        earlier={place: stand_in(each, "earlier") for place, each in given.earlier.items()},
     )
 
 

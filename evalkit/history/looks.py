@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from evalkit.config import Config, TruthColumns, TruthTable
+from evalkit.config import Config, TruthColumns, TruthTable, is_in_catalog
 from evalkit.credentials import storing
 from evalkit.errors import GATE_FAILED, EvalkitError
 from evalkit.report import Input, Report, Warning_
@@ -109,6 +109,8 @@ def look_ahead(config: Config, folder: Path, *, again: bool) -> Ahead:
         LookedError: a selection that it confirmed allows no more looks [looks-used-up].
     """
     for at, truth in _truths(config):
+        if is_in_catalog(truth.path):
+            continue
         parts = known_parts(folder, truth.path)
         lacking = suppress(EvalkitError) if at in ROWS else nullcontext()  # rows may have no item
         part = None

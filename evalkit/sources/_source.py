@@ -9,7 +9,7 @@ import polars as pl
 
 from evalkit.sources.failures import mapped
 from evalkit.sources.guess import Guessing
-from evalkit.sources.memory import describe_given, open_given
+from evalkit.sources.memory import Named, describe_given, open_given
 from evalkit.sources.paths import File, find_files
 from evalkit.sources.scan import FileScan, Use, open_files
 from evalkit.sources.trec import Kind
@@ -91,7 +91,7 @@ def open_source(
     at = describe_given(given, role)
     with mapped(at, lambda error: None):
         names = tuple(frame.collect_schema().names())
-    return Source(at, names, None, frame, n_rows, ())
+    return Source(at, names, None, frame, n_rows, given.paths if isinstance(given, Named) else ())
 
 
 def _spell_paths(paths: Sequence[str], limit: int = 3) -> str:

@@ -13,10 +13,11 @@ _NAMES = "a path, Polars, pandas or Arrow data, or a DuckDB relation"
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Rows of a table that lies elsewhere, and how errors name it."""
+    """Rows of a table that lies elsewhere, how errors name it, and its paths."""
 
     frame: pl.DataFrame
     at: str
+    paths: tuple[str, ...] = ()
 
 
 def describe_given(given: object, role: str) -> str:

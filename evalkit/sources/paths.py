@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
-from evalkit.errors import DataError, EvalkitError, nearest, raise_all
+from evalkit.config import is_in_catalog
+from evalkit.errors import DataError, EvalkitError, RequestError, nearest, raise_all
 from evalkit.sources.guess import Guessing
 from evalkit.sources.trec import Kind, kind_of_lines
 from evalkit.sources.versions import Version, delta_version, iceberg_version, is_delta, is_iceberg
@@ -100,12 +101,20 @@ def find_files(
         guessing: who asks, for hints.
 
     Raises:
+        RequestError: a catalog of Spark names the table [table-of-spark].
         DataError: nothing stands at a path [path-not-found], a directory or glob holds no data
             [no-files], or the name does not tell the format [unknown-format].
     """
     wanted = None if format is None else known_format(format, at=f"{role}: format")
     if not paths:
         raise DataError(f"{role} has no path", code="no-files", at=role, hint="write path = ...")
+    if is_in_catalog(paths):
+        raise RequestError(
+            f"{role} is a table of Spark, which is read there alone",
+            code="table-of-spark",
+            at=", ".join(paths),
+            hint='kind = "spark" under [engine], and one table a path; evalkit run --engine spark',
+        )
     found = _Found(kind, guessing)
     for path in paths:
         _find(path, wanted, found)

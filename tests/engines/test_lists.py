@@ -1,37 +1,15 @@
 """What no partition knows by itself: popular items, quantiles, lists of others, names of models."""
 
-import json
-
-import numpy as np
 import polars as pl
 import pytest
 
 pytest.importorskip("pyspark", reason="Spark is not installed: pip install evalkit-recsys[spark]")
 
 from on_spark import TYPES, check
+from spark_logs import BESIDE, ON_TRAIN, QUANTILES, TABLES, make_lists, spell
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 
-TABLES = """
-[truth]
-path = "truth.parquet"
-[[rankings]]
-model = "a"
-path = "a.parquet"
-[[rankings]]
-model = "b"
-path = "b.parquet"
-"""
-BESIDE = """
-[train]
-path = "train.parquet"
-[items]
-path = "items.parquet"
-separator = "|"
-now = "2026-01-31"
-columns = { item = "item", genres = "genres", published = "published", vector = "vector" }
-"""
-ON_TRAIN = ["nDCG@5", "novelty@5", "avg_popularity@5", "gini@5", "item_coverage@5", "entropy@5"]
 NAMES = """age alpha_ndcg avg_popularity calibration category_count EFD effective_items eild entropy
 err_ia evenness expected_popularity_complement fresh_share genre_entropy gini gini_exposure hhi ild
 ils item_coverage jaccard kendall_tau list_fill list_length list_surprisal nerr_ia novelty
@@ -46,46 +24,6 @@ LABELS = [
     "nDCG@5",
 ]
 WITHOUT_TRUTH = ["item_coverage@5", "gini@5", "novelty@5", "ild@5", "list_length@5"]
-QUANTILES = """
-[segments]
-n = { by = "n_relevant", quantiles = 3 }
-age = { path = "users.parquet", by = "age / 2", user = "who", quantiles = 4 }
-"""
-
-
-def make_lists(folder, user=lambda ids: pl.Series(ids), item=lambda ids: pl.Series(ids)):
-    """Truth, train, two models, their lists of other days, items and users."""
-    rng = np.random.default_rng(11)
-
-    def write(name, **columns):
-        frame = pl.DataFrame(columns)
-        for key, make in {"user": user, "who": user, "item": item}.items():
-            if key in columns:
-                frame = frame.with_columns(make(frame[key].to_numpy()).alias(key))
-        frame.sample(fraction=1.0, shuffle=True, seed=1).write_parquet(folder / f"{name}.parquet")
-
-    n, n_items = 90, 50
-    users = np.repeat(np.arange(n), 5)
-    write(
-        "truth", user=users, item=np.concatenate([rng.permutation(n_items)[:5] for _ in range(n)])
-    )
-    write("train", user=rng.integers(5, n + 20, 900), item=rng.zipf(1.5, 900) % n_items)
-    for name in ("a", "b", "before", "other"):
-        lists = [rng.permutation(n_items + 3)[:8] for _ in range(n)]
-        ranks = np.tile(np.arange(1, 9), n)
-        write(name, user=np.repeat(np.arange(8, n + 8), 8), item=np.concatenate(lists), rank=ranks)
-    vectors = rng.normal(size=(n_items, 3)).tolist()
-    genres = [f"g{k % 3}|g{k % 4}" for k in range(n_items)]
-    days = [f"2026-01-{1 + k % 28:02}" for k in range(n_items)]
-    write("items", item=np.arange(n_items), genres=genres, published=days, vector=vectors)
-    write("users", who=np.arange(n - 5), age=rng.integers(18, 80, n - 5))
-    write("wanted", user=np.arange(20, 60))
-
-
-def spell(names):
-    return f"\n[metrics]\nnames = {json.dumps(names)}\n"
-
-
 KINDS = ["int32", "uint64", "text", "category", "date", "ms", "zone"]
 
 

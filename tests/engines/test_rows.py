@@ -2,21 +2,16 @@
 
 import re
 
-import numpy as np
 import polars as pl
 import pytest
 
 pytest.importorskip("pyspark", reason="Spark is not installed: pip install evalkit-recsys[spark]")
 
 from on_spark import TYPES, check
+from spark_logs import LABELS, USERS, make_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 
-USERS = """
-[segments]
-country = { by = "country" }
-age = { path = "users.parquet", by = "age", user = "who", quantiles = 3 }
-"""
 TOGETHER = """
 [[ratings]]
 model = "a"
@@ -43,45 +38,6 @@ names = ["RMSE", "MAE(over='users')"]
 [statistics]
 baseline = "a"
 """
-LABELS = """
-[[labels]]
-model = "a"
-path = "a.parquet"
-[[labels]]
-model = "b"
-path = "b.parquet"
-columns = { score = "score / 2", item = "item", time = "at" }
-where = "item <> 3"
-[policies]
-duplicates = "count"
-[metrics]
-names = ["AUC", "GAUC", "AUC(over='users')", "log-loss", "F1(threshold=0.3)", "ECE"]
-[statistics]
-baseline = "a"
-"""
-
-
-def make_rows(folder, user=lambda ids: pl.Series(ids), n_users=60):
-    """A table of ratings, two with predictions, scores and labels, and one of users."""
-    rng = np.random.default_rng(5)
-    pairs = pl.DataFrame({"user": np.repeat(np.arange(n_users), 9), "item": np.tile(range(9), 60)})
-    n_rows = pairs.height
-    rated = pairs.with_columns(rating=pl.Series(rng.integers(1, 6, n_rows) * 1.0))
-    frames = {"ratings": rated}
-    for model in "ab":
-        frames[model] = rated.with_columns(
-            country=pl.Series(["de", "fr", None]).gather(pl.Series(pairs["user"] % 3)),
-            prediction=pl.col("rating") + pl.Series(rng.normal(size=n_rows)).round(1),
-            score=pl.Series(rng.random(n_rows).round(2)),
-            label=pl.Series(rng.integers(0, 2, n_rows)),
-            at=pl.Series(rng.integers(1, 10**6, n_rows)),
-        )
-    for seed, (name, frame) in enumerate(frames.items()):
-        frame = frame.sample(fraction=0.95, shuffle=True, seed=seed)
-        frame = frame.with_columns(user(frame["user"].to_numpy()).alias("user"))
-        frame.write_parquet(folder / f"{name}.parquet")
-    people = pl.DataFrame({"who": user(np.arange(50)), "age": rng.integers(18, 80, 50)})
-    people.write_parquet(folder / "users.parquet")
 
 
 @pytest.mark.parametrize("partitions", [1, 4, 70])
