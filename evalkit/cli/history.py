@@ -18,7 +18,7 @@ Name = Annotated[
 RUNS = Path("runs")
 
 history = typer.Typer(
-    help="Past runs: list, show, html, query, export, tag, prune, rebuild.",
+    help="Past runs: list, show, nights, html, query, export, tag, prune, rebuild.",
     no_args_is_help=False,
     invoke_without_command=True,
     rich_markup_mode=None,
@@ -206,6 +206,48 @@ def show(
         console.say(clean(line))
 
 
+@history.command("nights")
+def compare_nights(
+    run: Annotated[
+        str, Argument(metavar="RUN", help="The last night: last, a tag, an id or a path.")
+    ] = "last",
+    metric: Annotated[
+        list[str] | None,
+        Option("--metric", "-m", metavar="METRIC", help="Default: the primary ones, or the first."),
+    ] = None,
+    users: Annotated[
+        Literal["overlapping", "disjoint"] | None,
+        Option("--users", help="Whether nights may share users. Default: as the run's config."),
+    ] = None,
+    out: RunsFolder = RUNS,
+    name: Name = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    log_format: LogFormat = "text",
+) -> None:
+    """Compare models over all nights of a job, valid however often somebody looks."""
+    from evalkit.history import load_named
+    from evalkit.history.nights import compare_over_nights, users_of
+    from evalkit.report.nights import tell_nights
+
+    report = load_named(out, run, name=name)
+    compared = compare_over_nights(report, out, users or users_of(report), metrics=metric or ())
+    if not compared:
+        raise RequestError(
+            f"run {report.run_id} compares no two models by such a metric",
+            code="nothing-in-common",
+            at=str(out),
+            hint="write baseline = MODEL under [statistics]",
+        )
+    if json:
+        from evalkit.report.json_ import dump_line
+
+        console.say("[\n" + ",\n".join(f"  {dump_line(each)}" for each in compared) + "\n]")
+        return
+    for told in tell_nights(compared):
+        console.say(clean(told))
+
+
 @history.command("query")
 def query_runs(
     sql: Annotated[str, Argument(metavar="SQL", help="One SELECT.")],
@@ -216,7 +258,7 @@ def query_runs(
     quiet: Quiet = False,
     log_format: LogFormat = "text",
 ) -> None:
-    """Read the index by SQL: tables runs, metrics, gates, counts, tags."""
+    """Read the index by SQL: tables runs, metrics, comparisons, gates, counts, tags."""
     from evalkit.history import query
 
     found = query(out, sql)

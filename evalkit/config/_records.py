@@ -124,6 +124,11 @@ class StatisticsSection(Record):
         None, "A difference that does not matter.", gt=0, allow_inf_nan=False
     )
     power: float = key(0.8, "Of the smallest difference that would be seen.", gt=0.5, lt=1)
+    over_nights: Literal["overlapping", "disjoint"] | None = key(
+        None,
+        "Compare over all nights of the job, however often somebody looks; whether nights may "
+        "share users.",
+    )
     search: bool = key(False, "Look for the segments that lose or gain most.")
     cluster: str | None = key(
         None,

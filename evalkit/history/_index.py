@@ -11,12 +11,13 @@ from typing import TypeAlias
 
 from evalkit.errors import DataError, EvalkitError, RequestError
 from evalkit.history._find import read_tags
+from evalkit.history._truths import name_measure, name_truth
 from evalkit.report import Report
 from evalkit.report.record import finite, readable
 from evalkit.runs import finished, load_numbers, set_aside
 
 INDEX = "history.sqlite"
-VERSION = 2
+VERSION = 3
 WAIT_SECONDS = 30.0
 
 Value: TypeAlias = str | int | float | bytes | None
@@ -24,11 +25,15 @@ Value: TypeAlias = str | int | float | bytes | None
 _TABLES = """
 CREATE TABLE runs (run_id TEXT PRIMARY KEY, name TEXT, run_key TEXT, started TEXT, seconds REAL,
     cpu_seconds REAL, peak_bytes INTEGER, rows_per_second REAL, profile TEXT, evalkit TEXT,
-    is_fine INTEGER, n_warnings INTEGER, variables TEXT);
+    is_fine INTEGER, n_warnings INTEGER, variables TEXT, truth TEXT, measured TEXT);
 CREATE TABLE metrics (run_id TEXT, model TEXT, metric TEXT, name TEXT, cutoff INTEGER,
     segmentation TEXT, segment TEXT, value REAL, low REAL, high REAL, std_error REAL,
     n_users INTEGER, n_undefined INTEGER);
 CREATE INDEX metrics_of_run ON metrics (run_id);
+CREATE TABLE comparisons (run_id TEXT, baseline TEXT, candidate TEXT, metric TEXT, delta REAL,
+    std_error REAL, low REAL, high REAL, p_value REAL, p_adjusted REAL, n_users INTEGER,
+    verdict TEXT);
+CREATE INDEX comparisons_of_run ON comparisons (run_id);
 CREATE TABLE gates (run_id TEXT, metric TEXT, model TEXT, segmentation TEXT, segment TEXT,
     kind TEXT, bound REAL, value REAL, delta REAL, low REAL, high REAL, baseline TEXT,
     baseline_run TEXT, judged_by TEXT, n_users INTEGER, outcome TEXT, fails INTEGER, message TEXT);
@@ -38,8 +43,8 @@ CREATE INDEX counts_of_run ON counts (run_id);
 CREATE TABLE tags (tag TEXT PRIMARY KEY, run_id TEXT);
 """
 _SCHEMA = {each.strip() for each in _TABLES.split(";") if each.strip()}
-TABLES = ("runs", "metrics", "gates", "counts", "tags")
-_OF_A_RUN = ("runs", "metrics", "gates", "counts")
+TABLES = ("runs", "metrics", "comparisons", "gates", "counts", "tags")
+_OF_A_RUN = TABLES[:-1]
 _READING = {
     sqlite3.SQLITE_SELECT,
     sqlite3.SQLITE_READ,
@@ -170,7 +175,7 @@ def _add(connection: sqlite3.Connection, report: Report, *, is_fine: bool) -> No
     given = (report.config or {}).get("variables")
     filled = given.items() if isinstance(given, dict) else ()
     variables = json.dumps({key: value for key, value in filled if isinstance(value, str)})
-    end = (int(is_fine), len(report.warnings), variables)
+    end = (int(is_fine), len(report.warnings), variables, name_truth(report), name_measure(report))
     _insert(connection, "runs", [(run_id, *described, *cost, *end)])
     _insert(
         connection,
@@ -183,6 +188,20 @@ def _add(connection: sqlite3.Connection, report: Report, *, is_fine: bool) -> No
                 *(each.n_users, each.n_undefined),
             )
             for each in report.estimates
+        ],
+    )
+    _insert(
+        connection,
+        "comparisons",
+        [
+            (
+                *(run_id, each.baseline, each.candidate, each.metric),
+                *map(finite, (each.delta, each.std_error, each.low, each.high)),
+                *map(finite, (each.p_value, each.p_adjusted)),
+                *(each.n_users, each.verdict),
+            )
+            for each in report.comparisons
+            if each.segment is None
         ],
     )
     _insert(
@@ -233,7 +252,7 @@ def _storable(value: Value) -> Value:
 
 
 def query(folder: Path, sql: str) -> Rows:
-    """What one SELECT finds in the tables runs, metrics, gates, counts and tags.
+    """What one SELECT finds in the `TABLES`.
 
     It can change nothing and open nothing else.
 
@@ -252,7 +271,7 @@ def query(folder: Path, sql: str) -> Rows:
                 f"the query cannot run: {error}",
                 code="bad-sql",
                 at=sql,
-                hint="one SELECT over runs, metrics, gates, counts, tags; "
+                hint="one SELECT over runs, metrics, comparisons, gates, counts, tags; "
                 "such as: SELECT * FROM runs",
             ) from error
         return Rows(tuple(each[0] for each in cursor.description or ()), rows)

@@ -11,6 +11,7 @@ import polars as pl
 from evalkit.conclusions.inference import Inference
 from evalkit.config import Config, StatisticsSection, build_config
 from evalkit.errors import DataError, RequestError
+from evalkit.history._truths import differences_of_truth
 from evalkit.ids import USER_KEY, plan_ids, stable_hashes
 from evalkit.looks.resampling import Resampling
 from evalkit.metrics import load_metric_files, parse_metrics
@@ -102,43 +103,6 @@ def _check_truths(runs: Sequence[Named]) -> None:
                 code="different-truth",
                 hint=f"evalkit why {first_name} {name} splits such a change into its parts",
             )
-
-
-def differences_of_truth(one: Report, other: Report) -> list[str]:
-    """In what the truths of two runs differ; nothing where they are the same."""
-    differs = []
-    for field in ("rows", "users", "pairs", "users_without_relevant"):
-        before, after = getattr(one.counts.truth, field), getattr(other.counts.truth, field)
-        if before != after:
-            differs.append(f"{before:,} and {after:,} {field.replace('_', ' ')}")
-    prints = [
-        next((each.fingerprint for each in run.inputs if each.role == "truth"), None)
-        for run in (one, other)
-    ]
-    if None not in prints and prints[0] != prints[1] and not differs:
-        differs.append("the files differ")
-    settings = [_truth_settings(run.config) for run in (one, other)]
-    differs += [
-        f"{key} is {settings[0].get(key)!r} and {settings[1].get(key)!r}"
-        for key in dict.fromkeys([*settings[0], *settings[1]])
-        if settings[0].get(key) != settings[1].get(key)
-    ]
-    return differs
-
-
-def _truth_settings(config: Mapping[str, object] | None) -> dict[str, object]:
-    """What of a config decides which items are relevant."""
-    if config is None:
-        return {}
-    found: dict[str, object] = {}
-    table = config.get("truth") or config.get("log")
-    if isinstance(table, dict):
-        found |= {key: table.get(key) for key in ("where", "threshold")}
-    policies = config.get("policies")
-    if isinstance(policies, dict):
-        names = ("truth_duplicates", "negative_relevance", "no_relevant", "missing_ranking")
-        found |= {name: policies.get(name) for name in names}
-    return found
 
 
 def _of_all_lists(runs: Sequence[Named], metric_files: Sequence[str]) -> list[str]:

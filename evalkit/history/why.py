@@ -8,7 +8,7 @@ import polars as pl
 
 from evalkit.errors import DataError, RequestError, nearest
 from evalkit.exact import ExactSum
-from evalkit.history.compare import differences_of_truth
+from evalkit.history._truths import differences_of_truth
 from evalkit.looks.parts import PART_SCHEMA, read_sum
 from evalkit.metrics import load_metric_files, parse_metrics
 from evalkit.report import Estimate, Report

@@ -13,9 +13,10 @@ from evalkit import gates, history, runs, street
 from evalkit.config import Config
 from evalkit.errors import EvalkitError, MachineError
 from evalkit.history.looks import NO_LOOK, Ahead, look_ahead, look_by_files, note_look
+from evalkit.history.nights import compare_over_nights
 from evalkit.planning.ledger import Progress
 from evalkit.planning.tables import Given
-from evalkit.report import PerUser, Report
+from evalkit.report import PerUser, Report, Warning_
 from evalkit.sources import Table
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class Job:
             report = ahead.warned(self._measure(config, values), config.statistics.level)
             baselines = self._with_late(baselines, report)
             report = self._judged(replace(report, run_id=run_id), baselines)
+            report = self._over_nights(report)
             path = None
             if self.folder is not None:
                 job = job or stack.enter_context(self._hold(self.folder))
@@ -198,6 +200,17 @@ class Job:
         found = gates.judge(self.config.gates, report, baselines, level=level)
         return replace(report, gates=found)
 
+    def _over_nights(self, report: Report) -> Report:
+        """With comparisons over all nights, where the config asks for them."""
+        users = self.config.statistics.over_nights
+        if users is None:
+            return report
+        found = compare_over_nights(report, self._runs, users, fetch=self.fetch)
+        if found:
+            return replace(report, nights=found)
+        said = "statistics.over_nights compares models, and this run compares none by its metrics"
+        return replace(report, warnings=(*report.warnings, Warning_("nothing-over-nights", said)))
+
     def _values_to_keep(
         self, report: Report, baselines: gates.Baselines, scratch: Path | None
     ) -> PerUser | None:
@@ -284,7 +297,8 @@ def run_in_store(job: Job, store: runs.StoreFolder) -> Done:
                 if not runs.verify(path):
                     url = f"{store.url}/{manifest.run_id}"
                     return Done(runs.load_run(path), url, is_new=False)
-        if any(gate.baseline is not None for gate in config.gates):
+        looks_back = any(gate.baseline is not None for gate in config.gates)
+        if looks_back or config.statistics.over_nights is not None:
             store.mirror(folder, name=config.name)
         store.sweep()
         done = local.run()

@@ -319,6 +319,56 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
+class Night:
+    """What the nights up to one say of a mean difference.
+
+    Args:
+        delta, std_error, n_users: of this night alone.
+        mean: over the users of all nights so far; `low`, `high` are its limits, which hold
+            together with those of all other nights.
+        p_value: the smallest so far, corrected, of no difference on any night.
+    """
+
+    run_id: str
+    started: str
+    delta: float
+    std_error: float
+    n_users: int
+    mean: float
+    low: float | None
+    high: float | None
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class OverNights:
+    """Two models compared over all nights of a job, as often as somebody looks.
+
+    Args:
+        users: overlapping: nights may share users; disjoint: none does.
+        level: of all comparisons together; single limits are at 1 - (1 - level) / `n_tests`.
+        n_left_out: earlier runs that measured otherwise.
+        n_shared: users of the run before who came again, where nights were to share none and both
+            runs keep their users; where there are any, nights are overlapping.
+        nights: the last one is the run's own.
+        verdict: better, worse, cannot tell; different, where neither way is better.
+        found: the first run that could tell.
+    """
+
+    baseline: str
+    candidate: str
+    metric: str
+    users: str
+    level: float
+    n_tests: int
+    n_left_out: int
+    nights: tuple[Night, ...]
+    verdict: str = "cannot tell"
+    found: str | None = None
+    n_shared: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Meta:
     """What the run cost and what it ran on; differs from run to run."""
 

@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from operator import attrgetter
 from types import MappingProxyType, NoneType
 from typing import Any, cast
@@ -31,6 +31,7 @@ from evalkit.report.entries import (
     Macro,
     Meta,
     ModelCounts,
+    OverNights,
     Standing,
     StatisticsUsed,
     TruthCounts,
@@ -50,6 +51,8 @@ def render_json(report: Report) -> str:
     models = _block([(name, _line(_counts(each))) for name, each in counts.models.items()], 4)
     ties = {name: each.ties for name, each in counts.models.items()}
     lists = {name: _records(getattr(report, name)) for name in _LISTS}
+    if not report.nights:
+        lists.pop("nights")
     used = report.statistics
     parts = [
         ("schema_version", _line(report.schema_version)),
@@ -119,6 +122,8 @@ def _plain(value: object) -> object:
         return int(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
+    if is_dataclass(value):
+        return _plain(_fields(value))
     if hasattr(value, "__index__"):  # numpy's integers
         return int(value.__index__())
     return str(value)  # paths, dates
@@ -301,6 +306,7 @@ _LISTS: dict[str, type] = {  # fields of the report, in their order in the docum
     "curves": Curve,
     "distributions": Distribution,
     "graphs": Graph,
+    "nights": OverNights,
     "gates": Gate,
     "warnings": Warning_,
 }

@@ -25,6 +25,7 @@ from evalkit.report.entries import (
     Input,
     Macro,
     Meta,
+    OverNights,
     Standing,
     StatisticsUsed,
     Warning_,
@@ -162,6 +163,7 @@ class Report:
     meta: Meta
     comparisons: tuple[Comparison, ...] = ()
     gates: tuple[Gate, ...] = ()
+    nights: tuple[OverNights, ...] = ()
     warnings: tuple[Warning_, ...] = ()
     statistics: StatisticsUsed | None = None
     standings: tuple[Standing, ...] = ()

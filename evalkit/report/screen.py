@@ -9,6 +9,7 @@ from evalkit.report.answer import Answer, answer_of
 from evalkit.report.comparisons import how_corrected, show_p
 from evalkit.report.entries import Comparison
 from evalkit.report.findings import NOTHING, searches, standing_out
+from evalkit.report.nights import tell_nights
 from evalkit.report.record import Report
 from evalkit.report.segmented import worst_segments
 from evalkit.report.shown import definitions
@@ -76,6 +77,7 @@ def render_screen(report: Report, *, width: int, color: bool) -> str:
             lines += ["", *_primary_lines(report, overall, answer_of(report, metric), width)]
         lines += _other_lines(overall, answer, primary, width=width, color=color)
         lines += _said("; ".join(map(clean, definitions(report))), width)
+    lines += [line for each in tell_nights(report.nights) for line in _said(clean(each), width)]
     lines += _segment_lines(report, answer, width)
     lines += ["", *_data_lines(report, width)]
     lines += warning_lines(report, width=width, color=color)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from evalkit.errors import clean
 from evalkit.report.comparisons import comparison_lines, finding_lines
 from evalkit.report.findings import searches
+from evalkit.report.nights import tell_nights
 from evalkit.report.record import Report
 from evalkit.report.shown import definitions
 from evalkit.report.text import (
@@ -52,6 +53,8 @@ def render_table(report: Report, *, width: int, color: bool) -> str:
     for each in definitions(report):
         lines += wrap(clean(each).split(), first="", width=width, separator="")
     lines += comparison_lines(report, width=width)
+    for each in tell_nights(report.nights):
+        lines += wrap(clean(each).split(), first="", width=width, separator="")
     lines += finding_lines(report, width=width) if searches(report) else []
     lines += ["", *count_lines(report, width)]
     lines += warning_lines(report, width=width, color=color)

@@ -14,6 +14,7 @@ from evalkit.report.findings import (
     found_by_pair,
     searches,
 )
+from evalkit.report.nights import tell_nights
 from evalkit.report.record import Report
 from evalkit.report.shown import definitions
 from evalkit.report.text import (
@@ -43,6 +44,8 @@ def render_markdown(report: Report) -> str:
     defined = [f"- {escape(each)}" for each in definitions(report)]
     lines += [*defined, ""] if defined else []
     lines += _comparison_lines(report)
+    told = [f"- {escape(each)}" for each in tell_nights(report.nights)]
+    lines += [*told, ""] if told else []
     lines += _finding_lines(report) if searches(report) else []
     lines += ["## Counts", "", "| log | counts |", "| :-- | :-- |"]
     words = count_words(report)

@@ -29,6 +29,7 @@ from evalkit.report.html._tables import (
     table,
     text_cell,
 )
+from evalkit.report.nights import tell_nights
 from evalkit.report.record import Report
 from evalkit.report.shown import definitions
 from evalkit.report.text import Group, count_noun, decimals_for, groups, half_widths, show_level
@@ -57,7 +58,9 @@ def verdict_section(report: Report) -> Html:
     if report.warnings:
         notes.append(f"{count_noun(len(report.warnings), 'warning')}.")
     line = el("p", said, el("small", " ".join(notes)), class_=f"verdict {kind}".strip())
-    return join(line, _tiles(report), _gate_table(report.gates) if report.gates else None)
+    over_nights = [el("p", each) for each in tell_nights(report.nights)]
+    gates = _gate_table(report.gates) if report.gates else None
+    return join(line, _tiles(report), *over_nights, gates)
 
 
 _KINDS = {"better": "pass", "worse": "fail", "undecided": "unclear"}
