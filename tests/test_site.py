@@ -93,7 +93,9 @@ def test_commands_of_a_job_run(folder: Path, capsys: pytest.CaptureFixture[str])
         'columns = { user = "customer_id", item = "sku", relevance = "stars" }\n'
         '[[rankings]]\nmodel = "als"\npath = "logs/day={day}/als.parquet"\n'
         'columns = { user = "customerId", item = "recs" }\n'
-        '[metrics]\nnames = ["nDCG@10", "RR"]\n'
+        '[[rankings]]\nmodel = "prod"\npath = "prod.csv"\n'
+        'columns = { user = "customer_id", item = "sku", rank = "position" }\n'
+        '[metrics]\nnames = ["nDCG@10", "RR"]\n[statistics]\nbaseline = "prod"\n'
     )
     for _ in range(2):
         assert run_command(["run", "nightly.toml", "--var", "day=20", "--quiet"]) == 0
@@ -108,7 +110,7 @@ def test_commands_of_a_job_run(folder: Path, capsys: pytest.CaptureFixture[str])
     assert run_command(["merge", *files, *shlex.split(merge)[3:]]) == 0, capsys.readouterr()
     names: dict[str, object] = {"evalkit": evalkit}
     exec(blocks("partials", "python")[0], names)
-    assert names["report"].value("RR") > 0  # type: ignore[attr-defined]
+    assert names["report"].value("RR", model="als") > 0  # type: ignore[attr-defined]
 
 
 def test_commands_from_a_log_to_lists_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ Name = Annotated[
 RUNS = Path("runs")
 
 history = typer.Typer(
-    help="Past runs: list, show, nights, html, query, export, tag, prune, rebuild.",
+    help="Past runs: list, show, nights, query, export, tag, prune.",
     no_args_is_help=False,
     invoke_without_command=True,
     rich_markup_mode=None,

@@ -16,7 +16,7 @@ def differences_of_truth(one: Report, other: Report) -> list[str]:
         before, after = getattr(one.counts.truth, field), getattr(other.counts.truth, field)
         if before != after:
             differs.append(f"{before:,} and {after:,} {field.replace('_', ' ')}")
-    prints = [_print_of(run) for run in (one, other)]
+    prints = [_print_of(run, ("truth",)) for run in (one, other)]  # rows of others hold scores, too
     if None not in prints and prints[0] != prints[1] and not differs:
         differs.append("the files differ")
     settings = [_settings(run.config) for run in (one, other)]
@@ -30,7 +30,7 @@ def differences_of_truth(one: Report, other: Report) -> list[str]:
 
 def name_truth(report: Report) -> str:
     """What two runs share that are of the same users and right answers; else the run's own id."""
-    print_ = _print_of(report)
+    print_ = _print_of(report, ("truth", "ratings", "labels"))
     if print_ is None:
         return report.run_id
     sizes = [getattr(report.counts.truth, field) for field in _SIZES]
@@ -52,8 +52,7 @@ def name_measure(report: Report) -> str:
     return json.dumps(found, default=str, sort_keys=True)
 
 
-def _print_of(report: Report) -> str | None:
-    roles = ("truth", "ratings", "labels")
+def _print_of(report: Report, roles: tuple[str, ...]) -> str | None:
     return next((each.fingerprint for each in report.inputs if each.role in roles), None)
 
 

@@ -64,6 +64,13 @@ def change_errors(
         Deville 1999, Survey Methodology 25(2), 193-203 (linearisation of what is a function of
         sums); Bhatia and Davis 2000, American Mathematical Monthly 107(4), 353-357 (the largest
         variance within bounds).
+    Example:
+        >>> from evalkit.exact import SCALE_BITS
+        >>> users, half = Cell("all", "1", True), Spread({None: 1.0})
+        >>> two_of_four = {users: ExactSum(4, 2 << SCALE_BITS)}  # values 0, 0, 1 and 1
+        >>> errors = change_errors((two_of_four, two_of_four), (half, half))
+        >>> round(errors.total**2, 4), errors.parts.mix
+        (0.1667, 0.0)
     """
     cells = sorted({cell for run in runs for cell, each in run.items() if each.count})
     sides = [_Side(cells, run, each) for run, each in zip(runs, spreads, strict=True)]

@@ -56,7 +56,7 @@ def expect_nights(values: Sequence[float], errors: Sequence[float | None]) -> li
     Example:
         >>> found = expect_nights([0.5, 0.5, 0.5, 0.8], [0.01] * 4)
         >>> round(found[3].low, 4), round(found[3].high, 4), found[3].signals
-        (0.278, 0.722, ('outside',))
+        (0.2782, 0.7218, ('outside',))
     """
     chart = _Chart()
     return [
