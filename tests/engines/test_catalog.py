@@ -34,8 +34,7 @@ def told(text, folder):
     return {key: each for key, each in document.items() if key not in OF_ITS_OWN}, document
 
 
-@pytest.mark.parametrize("way", ["table", "path"])
-@pytest.mark.parametrize("kind", ["lists", "labels"])
+@pytest.mark.parametrize(("kind", "way"), [("lists", "table"), ("labels", "path")])
 def test_tables_of_a_catalog_are_read_as_files_are(session, tmp_path, kind, way):
     if kind == "lists":
         make_lists(tmp_path)

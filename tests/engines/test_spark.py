@@ -84,7 +84,7 @@ def make_logs(folder, *, user=None, item=None, as_lists=False, n_users=120):
 OF_ITS_OWN = ("meta", "run_id", "run_key", "inputs")
 
 
-@pytest.mark.parametrize("partitions", [1, 4, 70])
+@pytest.mark.parametrize("partitions", [1, 30])
 def test_segments_crosses_curves_and_comparisons(session, tmp_path, partitions):
     make_logs(tmp_path)
 
@@ -93,8 +93,7 @@ def test_segments_crosses_curves_and_comparisons(session, tmp_path, partitions):
     assert json.loads(found.said)["comparisons"]
 
 
-@pytest.mark.parametrize("of_items", ["int32", "text"])
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize(("kind", "of_items"), zip(TYPES, 5 * ("int32", "text"), strict=False))
 def test_ids_of_every_type(session, tmp_path, kind, of_items):
     make_logs(tmp_path, user=TYPES[kind], item=TYPES[of_items])
 
