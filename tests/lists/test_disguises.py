@@ -12,16 +12,18 @@ from evalkit import evaluate
 from evalkit.config import build_config
 from evalkit.lists import _popularity
 from evalkit.looks import shown
+from evalkit.metrics import registry_of
 from evalkit.rankings import _run as run
 from evalkit.ranks import _scan
 from evalkit.street import run_config
 
-OF_EVERY_KIND = [
-    "nDCG@3", "novelty@3", "gini@2", "entropy@4", "personalization@4", "gini_exposure@4",
-    "exposure_parity(by='provider')@4", "ild@4", "ild(distance='jaccard')@4", "genre_entropy@4",
-    "calibration@4", "alpha_ndcg@4", "unseen_share@4", "rbo@4", "pop_rsp@4",
-    "item_mad@4",
-]  # fmt: skip
+WRITTEN = {  # metrics whose defaults ask for what no table here has, or that have no cutoff
+    "bias_disparity": "bias_disparity(group='p1')@4",
+    "mad": "mad(of='novelty')@4",
+    "prediction_coverage": "prediction_coverage",
+}
+OF_EVERY_KIND = ["nDCG@3", "ild(distance='jaccard')@4", "gini@2"]
+OF_EVERY_KIND += [WRITTEN.get(name, f"{name}@4") for name in registry_of("lists")]
 IDS = {"user": "user_id", "item": "item_id"}
 FORMS = ("rank", "scattered rank", "score", "scattered score", "order", "list")
 
@@ -51,12 +53,15 @@ def write(folder, form="rank", *, files=1, as_text=False, last_item_first=False)
         genres=pl.Series([f"g{k % 5}|g{k % 3}" for k in range(n)]),
         provider=pl.Series([f"p{k % 4}" for k in range(n)]),
         vector=pl.Series(rng.normal(size=(n, 3)).tolist()),
+        published=pl.date(2026, 1, 1) + pl.duration(days=pl.int_range(n)),
     )
     if last_item_first:
         tables["items"] = tables["items"].reverse()
     if "scattered" not in form:
         tables["train"] = tables["train"].sort("user_id", maintain_order=True)
-    for name in "ab":
+    tables |= {"monday": tables["b"], "tuesday": tables["a"].filter(pl.col("rank") > 1)}
+    tables["tuesday"] = tables["tuesday"].with_columns(pl.col("rank") - 1)
+    for name in ("a", "b", "monday", "tuesday"):
         tables[name], columns = in_form(tables[name], form)
     folder.mkdir()
     for name, table in tables.items():
@@ -71,10 +76,12 @@ def write(folder, form="rank", *, files=1, as_text=False, last_item_first=False)
             part.write_parquet(own / f"{number}.parquet")
     tree = tree_of(folder, OF_EVERY_KIND)
     tree["metrics"]["reference"] = "a"
-    tree["items"] |= {"separator": "|"}
-    tree["items"]["columns"] |= {"genres": "genres", "vector": "vector"}
+    tree["items"] |= {"separator": "|", "now": "2026-06-01"}
+    tree["items"]["columns"] |= {name: name for name in ("genres", "vector", "published")}
+    tree["users"] = {"path": str(folder / "users.parquet"), "columns": {"user": "user_id"}}
     for each in tree["rankings"]:
         each["columns"] = {**IDS, **columns}
+        each["earlier"] = [str(folder / f"{day}.parquet") for day in ("monday", "tuesday")]
     return build_config(tree, name="lists")
 
 

@@ -31,6 +31,6 @@ def list_surprisal(shown, items, values):
     bits = -log2_of(counts / total)
     length = total / shown.n_users
     steps = log_steps(counts) - log2_of(counts)  # of one list less, as entropy has them
-    of_counts = shares.sum() / total / math.log(2.0) - shares / counts * steps
+    of_counts = math.fsum(shares.tolist()) / total / math.log(2.0) - shares / counts * steps
     slopes[seen] = (bits + length * of_counts) / shown.n_users
     return math.fsum((shares * bits).tolist()) / shown.n_users, slopes
