@@ -196,6 +196,9 @@ def _failed(told: str) -> EvalkitError:
         return MachineError(
             "executors have no evalkit", code="spark-failed", at="[engine]", hint=hint
         )
+    if "PACKAGE_NOT_INSTALLED" in told:
+        hint = 'remote needs more: pip install "pyspark[connect]"'
+        return RequestError(lines[0], code="no-spark", at="[engine]", hint=hint)
     if "JAVA_" in told:
         hint = "install Java 17 or newer, and let JAVA_HOME name it"
         return MachineError("Java did not start", code="spark-failed", at="[engine]", hint=hint)

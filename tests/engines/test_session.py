@@ -1,0 +1,38 @@
+"""Why a session did not begin or a job ended, in a user's words."""
+
+import pytest
+
+from evalkit.engines._spark import _failed
+from evalkit.errors import MachineError, RequestError
+
+
+@pytest.mark.parametrize(
+    ("told", "kind", "code", "hint"),
+    [
+        (
+            "[PACKAGE_NOT_INSTALLED] grpcio >= 1.67.0 must be installed",
+            RequestError,
+            "no-spark",
+            "connect",
+        ),
+        (
+            "[JAVA_GATEWAY_EXITED] Java gateway process exited",
+            MachineError,
+            "spark-failed",
+            "JAVA_HOME",
+        ),
+        (
+            "ModuleNotFoundError: No module named 'evalkit'",
+            MachineError,
+            "spark-failed",
+            "--archives",
+        ),
+        ("", MachineError, "spark-failed", "partitions"),
+    ],
+)
+def test_why_spark_ended(told, kind, code, hint):
+    error = _failed(told)
+
+    assert type(error) is kind
+    assert error.code == code
+    assert hint in error.hint
