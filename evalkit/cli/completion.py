@@ -88,16 +88,9 @@ def _columns_of(given: str) -> Iterator[str]:
     path = given if os.path.exists(given) else given.partition("=")[2] or given
     pattern = os.path.join(glob.escape(path), "**", "*") if os.path.isdir(path) else path
     file = next(filter(os.path.isfile, sorted(glob.glob(pattern, recursive=True))))
-    import polars as pl
+    from evalkit.sources import read_schema
 
-    ending = Path(file).suffix.lower()
-    if ending in (".csv", ".tsv"):
-        frame = pl.scan_csv(file, separator="\t" if ending == ".tsv" else ",")
-        yield from frame.collect_schema()
-    elif ending in (".ndjson", ".jsonl"):
-        yield from pl.scan_ndjson(file, infer_schema_length=1).collect_schema()
-    else:
-        yield from (pl.read_ipc_schema if ending == ".arrow" else pl.read_parquet_schema)(file)
+    yield from read_schema([glob.escape(file)], role="truth")
 
 
 def _quiet(find: Callable[[Context, str], Iterable[str]]) -> Completer:

@@ -38,17 +38,13 @@ def begin(context: typer.Context, out: RunsFolder = RUNS) -> None:
 
 
 def _latest_runs(out: Path, name: str | None, limit: int) -> list[tuple[Any, ...]]:
-    """What the index holds of each of the last runs; `first` is a model and a metric."""
+    """What the index holds of each of the last runs; `first` is the best model and its metric."""
     from evalkit.history import open_index
 
     sql = """
         SELECT run_id, name, is_fine, n_warnings, seconds,
                (SELECT group_concat(tag, ' ') FROM tags WHERE tags.run_id = runs.run_id),
-               (SELECT model || ' ' || metric FROM metrics WHERE metrics.run_id = runs.run_id
-                ORDER BY rowid LIMIT 1),
-               (SELECT value FROM metrics WHERE metrics.run_id = runs.run_id
-                ORDER BY rowid LIMIT 1),
-               started
+               best_model || ' ' || best_metric, best_value, answer, started
         FROM runs WHERE ? IS NULL OR name = ? ORDER BY run_id DESC LIMIT ?
     """
     with open_index(out) as (connection, damaged):
@@ -83,14 +79,14 @@ def write_index(
             started=started,
             is_fine=bool(is_fine),
             n_warnings=n_warnings,
-            first=first or "",
+            answer=answer,
+            best=best or "",
             value=value,
             tags=tuple((tags or "").split()),
             page=os.path.relpath(found, page.parent) if found.is_file() else None,
         )
-        for run_id, job, is_fine, n_warnings, _, tags, first, value, started in _latest_runs(
-            out, name, limit
-        )
+        for row in _latest_runs(out, name, limit)
+        for run_id, job, is_fine, n_warnings, _, tags, best, value, answer, started in (row,)
         for found in (out / run_id / "report.html",)
     ]
     with replacing(page) as target:
@@ -107,9 +103,19 @@ def list_runs(
     quiet: Quiet = False,
     log_format: LogFormat = "text",
 ) -> None:
-    """List runs, the latest first: verdict, first metric of the first model, tags."""
+    """List runs, the latest first: verdict, the best model by the metric that decides, tags."""
     rows = _latest_runs(out, name, limit)
-    keys = ("run_id", "name", "is_fine", "n_warnings", "seconds", "tags", "first", "value")
+    keys = (
+        "run_id",
+        "name",
+        "is_fine",
+        "n_warnings",
+        "seconds",
+        "tags",
+        "first",
+        "value",
+        "answer",
+    )
     if json:
         console.say_json(
             [
@@ -124,7 +130,7 @@ def list_runs(
     values = show_values([row[7] if row[7] is not None else float("nan") for row in rows])
     console.say(
         _table(
-            ("run", "job", "verdict", "warnings", "seconds", "first metric", "", "tags"),
+            ("run", "job", "verdict", "warnings", "seconds", "best", "", "tags"),
             [
                 (
                     *(row[0], row[1], "fine" if row[2] else "failed", str(row[3])),

@@ -13,11 +13,13 @@ from evalkit.errors import DataError, EvalkitError, RequestError
 from evalkit.history._find import read_tags
 from evalkit.history._truths import name_measure, name_truth
 from evalkit.report import Report
+from evalkit.report.answer import answer_of
 from evalkit.report.record import finite, readable
+from evalkit.report.shown import as_shown
 from evalkit.runs import finished, load_numbers, set_aside
 
 INDEX = "history.sqlite"
-VERSION = 3
+VERSION = 4
 WAIT_SECONDS = 30.0
 
 Value: TypeAlias = str | int | float | bytes | None
@@ -25,7 +27,8 @@ Value: TypeAlias = str | int | float | bytes | None
 _TABLES = """
 CREATE TABLE runs (run_id TEXT PRIMARY KEY, name TEXT, run_key TEXT, started TEXT, seconds REAL,
     cpu_seconds REAL, peak_bytes INTEGER, rows_per_second REAL, profile TEXT, evalkit TEXT,
-    is_fine INTEGER, n_warnings INTEGER, variables TEXT, truth TEXT, measured TEXT);
+    is_fine INTEGER, n_warnings INTEGER, variables TEXT, truth TEXT, measured TEXT,
+    best_model TEXT, best_metric TEXT, best_value REAL, answer TEXT);
 CREATE TABLE metrics (run_id TEXT, model TEXT, metric TEXT, name TEXT, cutoff INTEGER,
     segmentation TEXT, segment TEXT, value REAL, low REAL, high REAL, std_error REAL,
     n_users INTEGER, n_undefined INTEGER);
@@ -176,7 +179,7 @@ def _add(connection: sqlite3.Connection, report: Report, *, is_fine: bool) -> No
     filled = given.items() if isinstance(given, dict) else ()
     variables = json.dumps({key: value for key, value in filled if isinstance(value, str)})
     end = (int(is_fine), len(report.warnings), variables, name_truth(report), name_measure(report))
-    _insert(connection, "runs", [(run_id, *described, *cost, *end)])
+    _insert(connection, "runs", [(run_id, *described, *cost, *end, *_best(report))])
     _insert(
         connection,
         "metrics",
@@ -218,6 +221,15 @@ def _add(connection: sqlite3.Connection, report: Report, *, is_fine: bool) -> No
         ],
     )
     _insert(connection, "counts", list(_counts(report)))
+
+
+def _best(report: Report) -> tuple[Value, ...]:
+    """The best model by the metric that decides, that metric, its value, and the sentence."""
+    shown = as_shown(report)
+    answer = answer_of(shown)
+    model = next(iter(answer.models), None)
+    found = shown.estimate(model, answer.metric, None, None) if model is not None else None
+    return model, answer.metric, finite(found.value) if found else None, answer.sentence
 
 
 _MODEL_COUNTS = (

@@ -65,7 +65,8 @@ class PastRun:
     started: str
     is_fine: bool
     n_warnings: int
-    first: str  # the first model and metric, which have `value`
+    answer: str  # which model is better, in a sentence
+    best: str  # the best model and the metric that decides, which have `value`
     value: float | None
     tags: tuple[str, ...]
     page: str | None

@@ -60,6 +60,7 @@ FILES = "evalkit evaluate --truth truth.parquet --rankings good=good.parquet"
         ("evalkit why 2", ["20261120-010000-000-aaaaaa"]),
         ("evalkit report --out elsewhere p", ["prod"]),
         (f"{FILES} --relevance ra", ["rating", "rank"]),
+        ("evalkit evaluate --truth half.csv --user u", ["user"]),
         ("evalkit evaluate --truth none.parquet --user u", []),
         ("evalkit compare --config none.toml g", []),
     ],
@@ -72,6 +73,7 @@ def test_what_an_option_takes_is_completed(evalkit, logs, words, found):
     (runs / "2 a\nb" / "manifest.json").write_text("{}")
     elsewhere.mkdir(parents=True, exist_ok=True)
     (elsewhere / "prod").write_text("")
+    (logs / "half.csv").write_text("item;user\n1;2\n")
     place = str(len(words.split()) - 1)
 
     outcome = evalkit(_EVALKIT_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=place)

@@ -34,6 +34,22 @@ def test_history_lists_runs(evalkit, runs):
     ]
 
 
+def test_past_runs_lead_with_the_metric_that_decides_and_its_best_model(evalkit, logs, runs):
+    primary = 'metrics.primary=["recall@1"]'
+    models = 'rankings=[{model="bad", path="bad.parquet"}, {model="good", path="good.parquet"}]'
+    done = evalkit("run", "job.toml", "--set", primary, "--set", models)
+
+    listed = evalkit("history", "list", "--json").document[0]
+    page = logs / evalkit("history", "html").out.strip()
+    (row,) = evalkit("history", "query", "SELECT * FROM runs LIMIT 1", "--format", "json").document
+
+    assert done.status == 0, done.err
+    assert (listed["first"], listed["value"]) == ("good recall@1", 0.75)
+    assert listed["answer"].startswith(done.out.splitlines()[0].removeprefix("job: "))
+    assert all(each in page.read_text() for each in (listed["answer"], "good recall@1"))
+    assert (row["best_model"], row["best_metric"]) == ("good", "nDCG@2")
+
+
 def test_history_knows_the_folder_before_and_behind_its_command(evalkit, runs, logs):
     (logs / "runs").rename(logs / "kept")
 

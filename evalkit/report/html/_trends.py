@@ -140,7 +140,8 @@ def index_body(runs: Sequence[PastRun]) -> Html:
             [
                 el("th", _linked(each), scope="row"),
                 el("td", _verdict(each.is_fine), class_="text"),
-                text_cell(each.first),
+                text_cell(each.answer, wrap=True),
+                text_cell(each.best),
                 el("td", show(each.value, digits)),
                 number_cell(f"{each.n_warnings:,}"),
                 text_cell(" ".join(each.tags)),
@@ -148,7 +149,7 @@ def index_body(runs: Sequence[PastRun]) -> Html:
             ]
             for each in of
         ]
-        texts = ("verdict", "first metric"), ("tags", "run")
+        texts = ("verdict", "what was found", "best"), ("tags", "run")
         first, last = (
             [el("th", each, scope="col", class_="text") for each in some] for some in texts
         )
