@@ -57,7 +57,7 @@ th:first-child,td:first-child{text-align:left;padding-left:0}
 tbody th{font-weight:500}
 td.text,th.text{text-align:left}
 td.wrap{white-space:normal;min-width:14rem;text-align:left}
-td i{display:block;font-style:normal;font-size:.74rem;color:var(--soft);line-height:1.2}
+td i,th i{display:block;font-style:normal;font-size:.74rem;color:var(--soft);line-height:1.2}
 td.best{font-weight:700}td.best i{font-weight:400}
 thead tr:not(:last-child) th{border-bottom:0}
 .data thead th{white-space:normal;max-width:6.5rem}
@@ -104,9 +104,9 @@ button.sort{all:unset;cursor:pointer}button.sort:focus-visible{outline:2px solid
 th[aria-sort=ascending] button::after{content:" ↑"}
 th[aria-sort=descending] button::after{content:" ↓"}
 @media(max-width:38rem){td.wrap{min-width:6rem}
-.stack thead{display:none}.stack,.stack tbody,.stack tr,.stack td{
-display:block}.stack tr{border-bottom:1px solid var(--line);padding:.4rem 0}.stack td{border:0;
-padding:0;white-space:normal;text-align:left;min-width:0}}
+.stack thead{display:none}.stack,.stack tbody,.stack tr,.stack :is(th,td){
+display:block}.stack tr{border-bottom:1px solid var(--line);padding:.4rem 0}.stack :is(th,td){
+border:0;padding:0;white-space:normal;text-align:left;min-width:0}}
 @media print{:root{color-scheme:light;--ink:#000;--soft:#444;--line:#ccc;--wash:#f4f4f4;
 --paper:#fff;--pass:#1a7f4b;--fail:#b3261e;--unclear:#8a6100;--c0:#0067a5;--c1:#c2500a;
 --c2:#1b8a5a;--c3:#8e44a3;--c4:#b08300;--c5:#b3446c;--c6:#3d8eb9;--c7:#6b7280;--c8:#7a4a1e;

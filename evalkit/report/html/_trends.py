@@ -9,7 +9,7 @@ from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import Line, curve_plot, swatch
 from evalkit.report.html._scale import show
 from evalkit.report.html._tables import number_cell, table, text_cell
-from evalkit.report.text import decimals_for, shorten
+from evalkit.report.text import count_noun, decimals_for, shorten
 from evalkit.report.trend import PastRun, Point, Trend, days_of, order_of
 
 WIDTH = 1080.0
@@ -138,22 +138,21 @@ def index_body(runs: Sequence[PastRun]) -> Html:
         digits = decimals_for([], known)
         rows = [
             [
-                el("th", _linked(each), scope="row"),
+                el("th", _linked(each), el("i", each.run_id), scope="row"),
                 el("td", _verdict(each.is_fine), class_="text"),
+                el("td", show(each.value, digits), el("i", each.best)),
                 text_cell(each.answer, wrap=True),
-                text_cell(each.best),
-                el("td", show(each.value, digits)),
-                number_cell(f"{each.n_warnings:,}"),
+                number_cell(count_noun(each.n_warnings, "warning") if each.n_warnings else ""),
                 text_cell(" ".join(each.tags)),
-                text_cell(each.run_id),
             ]
             for each in of
         ]
-        texts = ("verdict", "what was found", "best"), ("tags", "run")
-        first, last = (
-            [el("th", each, scope="col", class_="text") for each in some] for some in texts
+        verdict, found, tags = (
+            el("th", each, scope="col", class_="text")
+            for each in ("verdict", "what was found", "tags")
         )
-        parts += [el("h2", job), table(["started", *first, "value", "warnings", *last], rows)]
+        head = ["started", verdict, "best", found, "warnings", tags]
+        parts += [el("h2", job), table(head, rows, class_="stack")]
     return join(parts) if parts else el("p", "There are no runs.")
 
 
