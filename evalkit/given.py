@@ -7,7 +7,15 @@ from typing import TypeAlias, cast
 
 from evalkit.errors import EvalkitError, RequestError
 from evalkit.metrics import parse_metrics
-from evalkit.sources import Ids, frame_of, is_one_ranking, is_spark, open_given
+from evalkit.sources import (
+    Ids,
+    Named,
+    describe_given,
+    frame_of,
+    is_one_ranking,
+    is_spark,
+    open_given,
+)
 
 Columns: TypeAlias = Mapping[str, str | Sequence[str]]
 TableColumns: TypeAlias = Columns | Mapping[str, Columns] | None
@@ -97,7 +105,9 @@ def taken_over(table: object, role: str) -> object | None:
     if is_spark(table):
         return table
     frame, n_rows = open_given(table, role)
-    return frame if n_rows is None else frame.collect()
+    if n_rows is None:
+        return frame
+    return Named(frame.collect(), describe_given(table, role))
 
 
 @dataclass(frozen=True, slots=True)

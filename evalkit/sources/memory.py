@@ -25,7 +25,11 @@ def describe_given(given: object, role: str) -> str:
     if isinstance(given, Named):
         return given.at
     kind = type(given)
-    return f"{role} ({kind.__module__.split('.')[0].lstrip('_')} {kind.__name__})"
+    package = kind.__module__.split(".")[0].lstrip("_")
+    index = getattr(given, "index", None) if package == "pandas" else None
+    names = ", ".join(str(name) for name in getattr(index, "names", ()) if name is not None)
+    left_out = f" without its index {names}" if names else ""
+    return f"{role} ({package} {kind.__name__}{left_out})"
 
 
 def is_spark(given: object) -> bool:

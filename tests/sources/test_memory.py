@@ -7,7 +7,9 @@ import pyarrow as pa
 import pyarrow.dataset
 import pytest
 
+from evalkit import evaluate
 from evalkit.config import RankingsColumns, RankingsTable, TruthColumns, TruthTable
+from evalkit.errors import DataError
 from evalkit.sources import Table, open_rankings, open_truth, reading
 
 ROWS = pl.DataFrame({"user": ["b", "a"], "item": [2, 1], "relevance": [1.5, 0.0]})
@@ -92,6 +94,16 @@ def test_an_empty_pandas_frame_has_columns_without_type():
 
 def test_errors_name_the_role_and_kind_of_data():
     assert truth_of(ROWS).at == "truth (polars DataFrame)"
+
+
+def test_errors_of_a_pandas_frame_name_the_index_that_is_left_out():
+    truth = pd.DataFrame({"user": [1], "item": [2]})
+
+    with pytest.raises(DataError) as raised:
+        evaluate(truth, truth.set_index("user"), metrics=["RR"])
+
+    assert raised.value.code == "missing-column"
+    assert raised.value.at == "rankings (pandas DataFrame without its index user)"
 
 
 def test_list_columns_are_not_exploded():
