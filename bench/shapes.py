@@ -8,17 +8,21 @@ Bias: evalkit's authors wrote this and chose the shapes. All logs come from eval
 from one seed, so that one relevant row in twenty is ranked, most of them near the top; the user
 with very many rows is added to it. Each shape has a floor of its own, Polars summing the columns
 of that very log, since texts and lists cost more to decode. Every log has two waiting processes;
-one round warms up, the others are interleaved, medians are shown.
+one round warms up, the others are interleaved, medians are shown. The forms that people have are
+also measured as whole processes, `evalkit run` in turn with a script of hand-written DuckDB, which
+gives the means alone and checks nothing.
 
 No time is shown before rank, score, list, text ids and scattered rows have given the same report
 byte for byte, each model of ten the same numbers as alone, and the numbers of the logs that are
-grouped by user agree to 1e-9 with the hand-written Polars query.
+grouped by user agree to 1e-9 with the hand-written Polars query. Those of whole processes agree
+with it, too.
 """
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from statistics import median
 
 from contestants import METRICS
@@ -51,6 +55,8 @@ FIRST = "rank"
 N_MODELS = 10
 PARTS = "parts"
 PAIR, SPLIT = "pair", "segments"
+WHOLE = ("rank", "string", "list", "score", "scattered", "scattered-score")
+COMMAND, DUCKDB = "evalkit_command", "duckdb_process"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,22 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
+class Whole:
+    """Whole processes on one form: medians, and the rounds behind them."""
+
+    name: str
+    title: str
+    wall: float
+    cpu: float
+    peak_mib: int
+    duckdb_wall: float
+    duckdb_cpu: float
+    duckdb_peak_mib: int
+    rounds: list[Round]
+    duckdb_rounds: list[Round]
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """All shapes."""
 
@@ -100,6 +122,7 @@ class Record:
     rounds: int
     versions: dict[str, str]
     results: list[Result]
+    wholes: list[Whole]
 
 
 def main() -> int:
@@ -126,10 +149,27 @@ def main() -> int:
         name: Task(name, form.title, form.contestant, logs[name].path, LABELS, given.threads)
         for name, form in forms.items()
     }
-    with start([*tasks.values(), *floors.values()]) as entries:
+    processes = {
+        (name, contestant): Task(
+            contestant, form.title, contestant, logs[name].path, LABELS, given.threads
+        )
+        for name, form in forms.items()
+        if name in WHOLE
+        for contestant in (COMMAND, DUCKDB)
+    }
+    with start([*tasks.values(), *floors.values(), *processes.values()]) as entries:
         found = dict(zip(tasks, entries, strict=False))
-        of_floors = dict(zip(floors, entries[len(tasks) :], strict=True))
-        play_rounds(entries, given.rounds, lambda: disagreements(forms, found, references))
+        of_floors = dict(zip(floors, entries[len(tasks) :], strict=False))
+        wholes = dict(zip(processes, entries[len(tasks) + len(floors) :], strict=True))
+        running = [entry for entry in entries if not entry.skipped]
+        play_rounds(
+            running,
+            given.rounds,
+            lambda: chain(
+                disagreements(forms, found, references),
+                strangers(wholes, references[FIRST]),
+            ),
+        )
     results = []
     for name, form in forms.items():
         results.append(summarize(name, form, logs[name], found[name], of_floors[form.shape]))
@@ -140,8 +180,13 @@ def main() -> int:
         given.seed,
         given.threads,
         given.rounds,
-        list_versions(entries),
+        list_versions(running),
         results,
+        [
+            compare_whole(name, forms[name].title, entry, wholes[name, DUCKDB])
+            for (name, contestant), entry in wholes.items()
+            if contestant == COMMAND and not wholes[name, DUCKDB].skipped
+        ],
     )
     stem = f"shapes-{given.users}x{given.depth}-{machine.commit}"
     write(given.out, stem, record, render(record))
@@ -182,6 +227,7 @@ def list_forms(given: Namespace) -> dict[str, Form]:
         "list": Form("list columns", shape(form="list")),
         "score": Form("scores alone", shape(form="score")),
         "scattered": Form("scattered rows", shape(order="scattered")),
+        "scattered-score": Form("scattered scores", shape(order="scattered", form="score")),
         "models": Form(f"{N_MODELS} models, one truth", models, False),
         PARTS: Form("the same, one by one", models, False, "evalkit_parts"),
         PAIR: Form("two models", pair, False),
@@ -212,6 +258,28 @@ def disagreements(
         if one in found and other in found:
             left, right = found[one], found[other]
             yield from differences(left.task.title, left.values, right.task.title, right.values, 0)
+
+
+def strangers(
+    wholes: Mapping[tuple[str, str], Entry], reference: Mapping[str, float]
+) -> Iterator[str]:
+    """Where a whole process, of a form that is like the first, gives other numbers."""
+    for (_, contestant), entry in wholes.items():
+        if not entry.skipped:
+            whose = f"{contestant} of {entry.task.title}"
+            yield from differences("the Polars query", reference, whose, entry.values)
+
+
+def compare_whole(name: str, title: str, ours: Entry, theirs: Entry) -> Whole:
+    """Medians of evalkit and of DuckDB on one form."""
+    return Whole(
+        name,
+        title,
+        *(ours.wall, ours.cpu, ours.peak_mib),
+        *(theirs.wall, theirs.cpu, theirs.peak_mib),
+        ours.rounds,
+        theirs.rounds,
+    )
 
 
 def summarize(name: str, form: Form, log: Log, entry: Entry, floor: Entry) -> Result:
@@ -268,6 +336,7 @@ def render(record: Record) -> str:
         "",
         table(header, rows, sizes),
         "",
+        *render_wholes(record.wholes),
         *render_pairs(results),
         *(
             f"- {each.title}: {spell_stages(each.stages)} s."
@@ -282,6 +351,24 @@ def render(record: Record) -> str:
         f"{record.machine}.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def render_wholes(wholes: Sequence[Whole]) -> Iterator[str]:
+    """Whole processes beside DuckDB's; bars show the ratio of wall times."""
+    if not wholes:
+        return
+    header = ["whole processes", "wall s", "DuckDB", "ratio", "CPU s", "DuckDB", "ratio"]
+    header += ["peak MiB", "DuckDB"]
+    rows = [
+        [
+            each.title,
+            *(f"{each.wall:.2f}", f"{each.duckdb_wall:.2f}", f"{each.wall / each.duckdb_wall:.2f}"),
+            *(f"{each.cpu:.2f}", f"{each.duckdb_cpu:.2f}", f"{each.cpu / each.duckdb_cpu:.2f}"),
+            *(f"{each.peak_mib:,}", f"{each.duckdb_peak_mib:,}"),
+        ]
+        for each in wholes
+    ]
+    yield from (table(header, rows, [each.wall / each.duckdb_wall for each in wholes]), "")
 
 
 def render_pairs(results: Mapping[str, Result]) -> Iterator[str]:

@@ -37,6 +37,7 @@ CONTESTANTS = {
     "evalkit_labels": Contestant("evalkit, labels", ("evalkit",)),
     "evalkit_command": Contestant("evalkit, whole command", ("evalkit",)),
     "duckdb_query": Contestant("hand-written DuckDB", ("duckdb",)),
+    "duckdb_process": Contestant("hand-written DuckDB, whole process", ("duckdb",)),
     "polars_query": Contestant("hand-written Polars", ("polars",)),
     "rectools_metrics": Contestant(
         "RecTools",

@@ -2,9 +2,14 @@
 
 Of eleven forms that were tried (windows or lists for the ideal and for the average precision,
 FILTER or CASE, one grouping or two, counting equal relevances) this one was the fastest, or within
-noise of it. F1 is written 2h / (k + n): hits h, cutoff k, relevant items n.
+noise of it. F1 is written 2h / (k + n): hits h, cutoff k, relevant items n. Lists are unnested, and
+their places are the ranks; where there are scores alone, a window makes ranks of them.
+
+    python bench/contestants/duckdb_query.py LOG LABELS THREADS    # a whole process; labels as JSON
 """
 
+import json
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -19,7 +24,9 @@ def prepare(log: Path, labels: Sequence[str], threads: int) -> Call:
     connection.execute(f"SET threads = {threads}; SET preserve_insertion_order = false")
     for view, folder in (("truth", "truth"), ("rankings", "rankings/model-1")):
         files = str(log / folder / "*.parquet").replace("'", "''")
-        connection.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet('{files}')")
+        table = f"read_parquet('{files}')"
+        columns = {row[0] for row in connection.execute(f"DESCRIBE FROM {table}").fetchall()}
+        connection.execute(f"CREATE VIEW {view} AS SELECT {spell_rows(columns)} FROM {table}")
     query = compose(cutoffs_of(labels))
 
     def call() -> Answer:
@@ -29,6 +36,16 @@ def prepare(log: Path, labels: Sequence[str], threads: int) -> Call:
         return Answer({name[0]: row[place] for place, name in enumerate(found.description)})
 
     return call
+
+
+def spell_rows(columns: set[str]) -> str:
+    """What makes rows of user, item and rank of rankings in any form; a truth is one already."""
+    if "items" in columns:
+        return "user, unnest(items) AS item, generate_subscripts(items, 1) AS rank"
+    if "score" in columns and "rank" not in columns:
+        best_first = "PARTITION BY user ORDER BY score DESC, item"
+        return f"user, item, row_number() OVER ({best_first}) AS rank"
+    return "*"
 
 
 def compose(cutoffs: Sequence[int]) -> str:
@@ -88,3 +105,8 @@ SELECT
     }
 FROM ideal LEFT JOIN found USING (user)
 """
+
+
+if __name__ == "__main__":
+    log, labels, threads = sys.argv[1:]
+    print(json.dumps(prepare(Path(log), json.loads(labels), int(threads))().values))
