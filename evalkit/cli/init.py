@@ -124,10 +124,14 @@ def _config_lines(
         if section == "items" and beside[section]:
             yield _default("separator", '"|"', "between an item's genres, where they are text")
             yield _default("now", '"2026-01-31"', "when the lists were made, for ages")
-    yield from _metric_lines(bool(truth or log or split), beside, folder)
+    names = [*(METRICS if truth or log or split else ())]
+    names += [metric for section, metric in OF_LISTS.items() if beside[section]]
+    yield from _metric_lines(names, beside, folder)
     yield from _segment_lines(beside["users"], folder)
-    yield from _comparison_lines(rankings, "popular" if split else None)
-    yield from _judging_lines()
+    baseline, candidate = _compared(rankings, is_split=split is not None)
+    yield from _comparison_lines(baseline)
+    yield from _gate_lines(names[0].replace("{5,10,20}", "10"), baseline, candidate)
+    yield from _policy_lines()
 
 
 def _log_lines(
@@ -186,12 +190,10 @@ def _models_lines(rankings: Sequence[str], folder: Path) -> Iterator[str]:
 
 
 def _metric_lines(
-    has_truth: bool, beside: Mapping[str, Sequence[str]], folder: Path
+    names: Sequence[str], beside: Mapping[str, Sequence[str]], folder: Path
 ) -> Iterator[str]:
     yield ""
     yield "[metrics]"
-    names = [*(METRICS if has_truth else ())]
-    names += [metric for section, metric in OF_LISTS.items() if beside[section]]
     yield f"names = [{', '.join(map(_text, names))}]"
     yield _default(
         "primary",
@@ -207,16 +209,32 @@ def _metric_lines(
     yield _default("files", "[]", "Python files with metrics of your own")
 
 
-def _judging_lines() -> Iterator[str]:
-    """Gates, policies and what is written, all commented."""
-    from evalkit.config import OutputSection, Policies
+def _compared(rankings: Sequence[str], *, is_split: bool) -> tuple[str | None, str | None]:
+    """The baseline and the model that may replace it, where both were named."""
+    named = [model for model, _ in name_rankings(rankings)] if all(map(is_named, rankings)) else []
+    models = ["popular", *named, "random"] if is_split else named
+    return (models[0], models[1]) if len(models) > 1 else (None, None)
 
+
+def _gate_lines(metric: str, baseline: str | None, candidate: str | None) -> Iterator[str]:
+    """A commented gate: the candidate against the baseline, or a night against those before."""
     yield ""
     yield _default("[[gates]]", "", "what must hold, or the run ends with status 1")
-    yield _default("metric", '"nDCG@10"', "or data: a count, such as users_without_ranking")
+    yield _default("metric", _text(metric), "or data: a count, such as users_without_ranking")
+    if candidate is not None:
+        yield _default("model", _text(candidate), "default: every model")
     yield _default("max_drop", "0.002", "below the baseline; or min, or max, without one")
-    yield _default("baseline", '"last-passed"', "or last, last~1, a tag, a run, a model")
+    if baseline is not None:
+        yield _default("baseline", _text(baseline), "or last-passed, last, last~1, a tag, a run")
+    else:
+        yield _default("baseline", '"last-passed"', "or last, last~1, a tag, a run, a model")
     yield _default("unclear", '"fail"', "what a gate does that cannot tell; or pass")
+
+
+def _policy_lines() -> Iterator[str]:
+    """Policies and what is written, all commented."""
+    from evalkit.config import OutputSection, Policies
+
     for section, record in (("policies", Policies), ("output", OutputSection)):
         yield ""
         yield f"[{section}]"
@@ -251,11 +269,9 @@ def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
 
 
-def _comparison_lines(rankings: Sequence[str], baseline: str | None) -> Iterator[str]:
-    """The statistics: live where a baseline is known, or several models were named."""
+def _comparison_lines(baseline: str | None) -> Iterator[str]:
+    """The statistics: live where a baseline is known."""
     yield ""
-    if baseline is None and len(rankings) > 1 and all(map(is_named, rankings)):
-        baseline, _ = name_rankings(rankings[:1])[0]
     if baseline is not None:
         yield "[statistics]"
         yield f"baseline = {_text(baseline)}"

@@ -451,6 +451,28 @@ def test_init_finds_numbers_of_users_in_text_files_too(evalkit, logs):
     assert f'# kind = {of_users}"kind" }}' in outcome.out
 
 
+def test_the_gate_that_init_suggests_judges_the_models_and_metrics_of_the_files(evalkit, logs):
+    named = ["--truth", "truth.parquet", "prod=bad.parquet", "new=good.parquet"]
+    pl.DataFrame({"item_id": [10, 11]}).write_parquet(logs / "items.parquet")
+    lists = ["--items", "items.parquet", "new=good.parquet"]
+
+    for arguments, gate in (
+        (named, {"metric": "nDCG@10", "model": "new", "baseline": "prod"}),
+        (lists, {"metric": "item_coverage@10", "baseline": "last-passed"}),
+    ):
+        text = evalkit("init", *arguments, "-o", "-").out
+        start = text.index("# [[gates]]")
+        lines = text[start : text.index("[policies]")].splitlines()
+        whole = text[:start] + "\n".join(line.removeprefix("# ") for line in lines)
+        (logs / "gated.toml").write_text(whole)
+        outcome = evalkit("run", "gated.toml", "--json", "-q")
+
+        (found,) = tomllib.loads(whole)["gates"]
+        assert found == {**gate, "max_drop": 0.002, "unclear": "fail"}
+        assert outcome.status == 1, outcome.err  # two users, and no run before, cannot tell
+        assert outcome.codes == ["gate-failed"]
+
+
 def test_init_cuts_no_choice_in_two(evalkit, logs):
     evalkit("init", "--truth", "truth.parquet", "--rankings", "good.parquet", "-o", "new.toml")
 
