@@ -14,7 +14,7 @@ from evalkit.version import VERSION
 GIB = 1 << 30
 EXTRAS = {
     **{"s3": "obstore", "delta": "deltalake", "iceberg": "pyiceberg"},
-    **{"mlflow": "mlflow", "wandb": "wandb"},
+    **{"mlflow": "mlflow", "wandb": "wandb", "spark": "pyspark"},
 }
 LIBRARIES = ("polars", "numba", "llvmlite", "numpy", "pyarrow", "pydantic", "typer")
 
