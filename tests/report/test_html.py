@@ -342,6 +342,10 @@ def test_the_page_shows_the_largest_of_many_segments_and_says_where_the_others_a
     )
 
 
+def test_one_metric_that_is_left_out_is_one():
+    assert "1 more metric by segment: see " in render_html(page_report(2, 3, 2))
+
+
 def test_many_segments_take_time_in_proportion():
     import time
 

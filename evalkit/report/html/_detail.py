@@ -17,7 +17,7 @@ from evalkit.report.html._tables import (
     table,
 )
 from evalkit.report.record import Report
-from evalkit.report.text import Group, decimals_for, groups, half_widths
+from evalkit.report.text import Group, count_noun, decimals_for, groups, half_widths
 from evalkit.report.turning import against, turned
 
 MOST_CELLS = 1_000  # of segment tables: about 100 kB
@@ -64,7 +64,11 @@ def curves_section(report: Report) -> Html | None:
         plot = curve_plot(lines, f"{metric} by cutoff", "cutoff")
         figures.append(behind(plot, _curve_table(of), metric))
     left_out = len(by_metric) - len(figures)
-    note = f"{left_out} more metrics by cutoff are in report.json." if left_out > 0 else None
+    note = (
+        f"{count_noun(left_out, 'more metric')} by cutoff: see report.json."
+        if left_out > 0
+        else None
+    )
     return join(
         el("h2", "By cutoff", id="cutoffs"),
         el("p", note, class_="soft") if note else None,
@@ -275,7 +279,9 @@ def segments_section(report: Report) -> Html | None:
             f"{n_drawn} of {n_all} segments, those with the most users; the others are in {FILES}. "
         )
     if len(report.labels) > len(shown):
-        note += f"{len(report.labels) - len(shown)} more metrics by segment are in {FILES}."
+        note += (
+            f"{count_noun(len(report.labels) - len(shown), 'more metric')} by segment: see {FILES}."
+        )
     return join(
         el("h2", "By segment", id="segments"),
         color_key(report),
