@@ -148,10 +148,12 @@ def _key_hint(key: Key) -> str:
         for home, fields in reversed(_known_tables(Config, ()))
         for field in fields
     }
+    here = f"{spell(key[:-1]) or 'a config'} has {', '.join(known)}" if known else ""
     if close := nearest(name, elsewhere):
         if len(difflib.get_close_matches(name.lower(), [close.lower()], cutoff=0.8)) == 1:
-            return f"did you mean {close!r} under {elsewhere[close]}?"
-    return f"{spell(key[:-1]) or 'a config'} has {', '.join(known)}" if known else ""
+            meant = f"did you mean {close!r} under {elsewhere[close]}?"
+            return f"{meant} {here}" if key[:-1] else meant
+    return here
 
 
 def _known_tables(record: type[Record], at: Key) -> list[tuple[Key, list[str]]]:

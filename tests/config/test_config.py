@@ -725,3 +725,11 @@ def test_primary_metrics_are_among_the_names(primary, code, at, hint):
 
     assert (raised.value.code, raised.value.at) == (code, at)
     assert hint in raised.value.hint
+
+
+def test_a_key_that_is_like_one_elsewhere_is_told_the_keys_that_stand_here_too():
+    segments = '[segments]\nc = { path = "users.parquet", column = "country" }\n'
+
+    (told,) = (each for each in errors_of(SMALL + segments) if each.code == "unknown-key")
+
+    assert told.hint.startswith("did you mean 'columns' under truth? segments.c has path,")
