@@ -299,15 +299,27 @@ def smallest(
     hashes: Keys, segments: Mapping[str, tuple[tuple[str, ...], npt.NDArray[np.int32]]]
 ) -> Users:
     """The places of the users of the smallest hashes, of all and of each segment, in order."""
-    order = np.argsort(hashes, kind="stable")
     kept = np.zeros(hashes.size, dtype=np.bool_)
-    kept[order[:SAMPLED]] = True
+    kept[_smallest_of(hashes, np.arange(hashes.size))] = True
     if hashes.size > SAMPLED:
         for labels, codes in segments.values():
-            by_label = order[np.argsort(codes[order], kind="stable")]
-            begins = np.searchsorted(codes[by_label], np.arange(len(labels)))
-            kept[by_label[np.arange(order.size) - begins[codes[by_label]] < SAMPLED]] = True
-    return order[kept[order]]
+            ends = np.cumsum(np.bincount(codes, minlength=len(labels)))
+            for members in np.split(np.argsort(codes, kind="stable"), ends[:-1]):
+                kept[_smallest_of(hashes, members)] = True
+    return _in_order(hashes, np.flatnonzero(kept))
+
+
+def _smallest_of(hashes: Keys, users: Users) -> Users:
+    """Of some users those of the smallest hashes; of equal ones the first."""
+    if users.size <= SAMPLED:
+        return users
+    most = np.partition(hashes[users], SAMPLED - 1)[SAMPLED - 1]  # few need be put in order
+    return _in_order(hashes, users[hashes[users] <= most])[:SAMPLED]
+
+
+def _in_order(hashes: Keys, users: Users) -> Users:
+    ordered: Users = users[np.argsort(hashes[users], kind="stable")]
+    return ordered
 
 
 def _shown_to(users: Users, share: Shares, name: str, values: Floats, columns: Columns) -> Sampled:
