@@ -182,7 +182,18 @@ def _statistics_tree(
 
 
 def _named(config: Config) -> Config:
-    """The config with the name of the winner where its baseline is `selected`."""
+    """The config with the name of the winner where its baseline is `selected`.
+
+    Raises:
+        RequestError: it asks for earlier nights, and nothing here has a folder of runs [bad-value].
+    """
+    if config.statistics.over_nights is not None:
+        raise RequestError(
+            "over_nights compares with earlier runs, and no run is written here",
+            code="bad-value",
+            at=config.at("statistics", "over_nights"),
+            hint="write it under [statistics] of a config: evalkit run CONFIG",
+        )
     if config.statistics.baseline != SELECTED:
         return config
     from evalkit.history import name_selected
@@ -469,7 +480,7 @@ def _evaluate_rows(
             tables.append({**each.section(), **(extra or {})})
         tree[section] = tables
     return run_config(
-        build_config(tree, name=name, unnamed=unnamed, door="python"),
+        _named(build_config(tree, name=name, unnamed=unnamed, door="python")),
         given=Given(rankings=held, segments=segment_tables, unnamed=unnamed),
         threads=threads,
         memory_limit=memory_limit,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from evalkit.report import Report
 
 _SIZES = ("rows", "users", "pairs", "users_without_relevant")
+_MEASURES = ("where", "threshold", "session_every")
 _POLICIES = ("truth_duplicates", "negative_relevance", "no_relevant", "missing_ranking")
 
 
@@ -29,12 +30,20 @@ def differences_of_truth(one: Report, other: Report) -> list[str]:
 
 
 def name_truth(report: Report) -> str:
-    """What two runs share that are of the same users and right answers; else the run's own id."""
-    print_ = _print_of(report, ("truth", "ratings", "labels"))
-    if print_ is None:
-        return report.run_id
+    """What two runs share that are of the same users and right answers.
+
+    Files that hold scores beside right answers are others for each model, and URLs have no
+    fingerprint: there as many rows, users and pairs are taken for the same.
+    """
+    is_apart = any(each.role == "predictions" for each in report.inputs)
+    is_log = bool((report.config or {}).get("log"))
+    roles = ("ratings",) if is_apart else () if is_log else ("truth",)
+    print_ = _print_of(report, roles)
+    if print_ is not None:
+        return json.dumps([print_, _settings(report.config).get("where")], default=str)
     sizes = [getattr(report.counts.truth, field) for field in _SIZES]
-    return json.dumps([print_, *sizes, _settings(report.config).get("where")], default=str)
+    wheres = [each.get("where") for each in _tables(report.config)]
+    return json.dumps([*sizes, *dict.fromkeys(map(str, wheres))], default=str)
 
 
 def name_measure(report: Report) -> str:
@@ -43,13 +52,34 @@ def name_measure(report: Report) -> str:
     What a variable fills into `where` is the night's own.
     """
     config = report.config or {}
-    settings, policies = _settings(config), config.get("policies")
-    where, variables = settings.get("where"), config.get("variables")
-    if isinstance(where, str) and isinstance(variables, dict):
-        for name, value in sorted(variables.items(), key=lambda each: -len(str(each[1]))):
-            where = where.replace(str(value), f"{{{name}}}") if value else where
-    found = {"profile": report.profile, **settings, "where": where, "policies": policies}
+    policies, variables = config.get("policies"), config.get("variables")
+    tables = [{key: each.get(key) for key in _MEASURES} for each in _tables(config)]
+    for table in tables:
+        where = table["where"]
+        if isinstance(where, str) and isinstance(variables, dict):
+            for name, value in sorted(variables.items(), key=lambda each: -len(str(each[1]))):
+                where = where.replace(str(value), f"{{{name}}}") if value else where
+            table["where"] = where
+    statistics = config.get("statistics")
+    weight = statistics.get("weight") if isinstance(statistics, dict) else None
+    found = {
+        "profile": report.profile,
+        "tables": list(dict.fromkeys(json.dumps(each, sort_keys=True) for each in tables)),
+        "policies": policies,
+        "weight": weight.get("by") if isinstance(weight, dict) else None,
+        "sample": [each.message for each in report.warnings if each.code == "sample"],
+    }
     return json.dumps(found, default=str, sort_keys=True)
+
+
+def _tables(config: Mapping[str, object] | None) -> list[Mapping[str, object]]:
+    """Those that hold right answers."""
+    found: list[Mapping[str, object]] = []
+    for section in ("truth", "log", "ratings", "labels"):
+        tables = (config or {}).get(section)
+        listed = tables if isinstance(tables, list | tuple) else [tables]
+        found += [each for each in listed if isinstance(each, dict)]
+    return found
 
 
 def _print_of(report: Report, roles: tuple[str, ...]) -> str | None:

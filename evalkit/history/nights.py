@@ -12,6 +12,7 @@ from evalkit.errors import DataError
 from evalkit.history._index import open_index
 from evalkit.history._truths import name_measure, name_truth
 from evalkit.report import Comparison, Night, OverNights, Report
+from evalkit.report.record import readable
 from evalkit.runs import finished, load_run
 from evalkit.statistics.sequences import follow_nights
 
@@ -31,12 +32,13 @@ def compare_over_nights(
     Nights are the runs of the job before this one, in the order in which they were made, that
     compared the two by this metric over all users and measured as this one does; of several runs
     over one truth the last counts. All that is asked for is one family, by Bonferroni.
+    Nights are taken as overlapping where a user is on two of them, as far as they keep values of
+    users, and with clusters, and items that are drawn.
 
     Args:
         report: of the last night; the folder may hold it already.
         folder: of runs; where there is none, this night is the first.
-        users: whether nights may share users. They do where a user of the run before is here
-            again, as far as both keep values of users; so do clusters, and items that are drawn.
+        users: whether nights may share users.
         metrics: in any spelling; by default the primary ones, or the one that leads.
         fetch: called with the id of a run before its files are read.
     Returns:
@@ -51,25 +53,47 @@ def compare_over_nights(
         if each.segment is None and each.metric in wanted and each.std_error is not None
     ]
     earlier = [*_earlier(report, folder, fetch)] if own else []
-    others = [run_id for run_id, *_, truth, _ in earlier if truth != name_truth(report)]
+    chosen = [_nights_of(report, each, earlier) for each in own]
     n_shared = None
-    if users == "disjoint" and others:
-        n_shared = _count_shared(report, folder / others[-1])
+    if users == "disjoint":
+        ids = dict.fromkeys(
+            row[0] for nights in chosen for row in nights if row[0] != report.run_id
+        )
+        n_shared = _count_shared(report, [folder / each for each in ids])
     used: Users = "overlapping" if n_shared else users
-    found = [_over_nights(report, each, earlier, used, len(own)) for each in own]
-    return tuple(replace(each, n_shared=n_shared) for each in found)
+    return tuple(
+        _over_nights(report, each, nights, earlier, used, n_shared, len(own))
+        for each, nights in zip(own, chosen, strict=True)
+    )
 
 
-def _count_shared(report: Report, path: Path) -> int | None:
-    """The users of a run who are in an earlier one, where the config has both keep them."""
-    with suppress(DataError, pl.exceptions.PolarsError, OSError):
-        values = [each.per_user_values for each in (report, load_run(path))]
-        output = (report.config or {}).get("output")
-        if isinstance(output, dict) and output.get("per_user") and None not in values:
-            now, before = (
-                each.table().select(each.user_columns).unique() for each in values if each
+def _count_shared(report: Report, earlier: Sequence[Path]) -> int | None:
+    """The users of several nights; None where none is known and a night does not keep its users."""
+    nights = [_users_of_run(report), *map(_users_of_run, earlier)]
+    known = [each for each in nights if each is not None]
+    n_shared = 0
+    with suppress(pl.exceptions.PolarsError, OSError):
+        widths = {each.collect_schema().len() for each in known}
+        if len(widths) == 1:
+            users = pl.concat(known).group_by(pl.all()).len()
+            n_shared = (
+                users.filter(pl.col("len") > 1).select(pl.len()).collect(engine="streaming").item()
             )
-            return int(now.join(before, on=now.collect_schema().names()).collect().height)
+            return int(n_shared) if n_shared or len(known) == len(nights) else None
+    return None
+
+
+def _users_of_run(run: Report | Path) -> pl.LazyFrame | None:
+    """Each user once, as text, where the config has them kept."""
+    with suppress(DataError, pl.exceptions.PolarsError, OSError):
+        report = load_run(run) if isinstance(run, Path) else run
+        output, kept = (report.config or {}).get("output"), report.per_user_values
+        if isinstance(output, dict) and output.get("per_user") and kept is not None:
+            columns = [
+                pl.col(name).cast(pl.String).alias(f"user_{place}")
+                for place, name in enumerate(kept.user_columns)
+            ]
+            return kept.table().select(columns).unique()
     return None
 
 
@@ -105,20 +129,31 @@ def _earlier(report: Report, folder: Path, fetch: Callable[[str], object] | None
         yield run_id, started, (of[0], of[1], of[2]), delta, error, n_users, truth, measured
 
 
-def _over_nights(
-    report: Report, last: Comparison, earlier: Sequence[Row], users: Users, n_tests: int
-) -> OverNights:
-    """One comparison over its nights."""
-    of = last.baseline, last.candidate, last.metric
-    truth, measured = name_truth(report), name_measure(report)
+def _nights_of(report: Report, last: Comparison, earlier: Sequence[Row]) -> list[Row]:
+    """Those of one comparison, in order; of several runs over one truth the last."""
+    of = tuple(map(readable, (last.baseline, last.candidate, last.metric)))
     assert last.std_error is not None
     now: Row = (
-        *(report.run_id, report.meta.started, of, last.delta, last.std_error, last.n_users),
-        *(truth, measured),
+        *(report.run_id, report.meta.started, (of[0], of[1], of[2])),
+        *(last.delta, last.std_error, last.n_users, name_truth(report), name_measure(report)),
     )
-    same = [each for each in earlier if each[2] == of]
-    alike = {each[6]: each for each in (*same, now) if each[7] == measured}  # the last of a truth
-    nights = sorted(alike.values())
+    alike = (each for each in (*earlier, now) if (each[2], each[7]) == (of, now[7]))
+    return sorted({each[6]: each for each in alike}.values())
+
+
+def _over_nights(
+    report: Report,
+    last: Comparison,
+    nights: Sequence[Row],
+    earlier: Sequence[Row],
+    users: Users,
+    n_shared: int | None,
+    n_tests: int,
+) -> OverNights:
+    """One comparison over its nights."""
+    of, measured = nights[-1][2], nights[-1][7]
+    n_otherwise = sum(each[2] == of and each[7] != measured for each in earlier)
+    n_alike = 1 + sum(each[2] == of and each[7] == measured for each in earlier)
     used: Users = users if last.n_clusters is None else "overlapping"
     level = report.statistics.level if report.statistics else 0.95
     found = follow_nights(
@@ -135,8 +170,11 @@ def _over_nights(
         )
         for (run_id, started, _, delta, error, n_users, *_), each in zip(nights, found, strict=True)
     )
-    left_out = sum(each[7] != measured for each in same)
-    compared = OverNights(*of, used, level, n_tests, left_out, known)
+    compared = OverNights(
+        *(last.baseline, last.candidate, last.metric, used, level, n_tests, n_otherwise, known),
+        n_shared=n_shared,
+        n_again=n_alike - len(nights),
+    )
     estimate = report.estimate(last.candidate, last.metric, None, None)
     return _judged(compared, None if estimate is None else estimate.higher_is_better)
 

@@ -348,11 +348,12 @@ class OverNights:
         users: overlapping: nights may share users; disjoint: none does.
         level: of all comparisons together; single limits are at 1 - (1 - level) / `n_tests`.
         n_left_out: earlier runs that measured otherwise.
-        n_shared: users of the run before who came again, where nights were to share none and both
-            runs keep their users; where there are any, nights are overlapping.
+        n_shared: users who are on several nights, where these were to share none; where there are
+            any, nights are overlapping. None where nobody can tell: a night kept no users.
         nights: the last one is the run's own.
         verdict: better, worse, cannot tell; different, where neither way is better.
         found: the first run that could tell.
+        n_again: earlier runs over the truth of a later one, which counts in their place.
     """
 
     baseline: str
@@ -366,6 +367,7 @@ class OverNights:
     verdict: str = "cannot tell"
     found: str | None = None
     n_shared: int | None = None
+    n_again: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,11 @@ def tell_nights(compared: Sequence[OverNights]) -> list[str]:
     """A sentence for each, and one on how they are meant."""
     said = [_tell(each) for each in compared]
     for first in compared[:1]:
-        shared = "may share users" if first.users == "overlapping" else "share no users"
+        shared = "may share users"
+        if first.users == "disjoint":
+            shared = "are said to share no users" if first.n_shared is None else "share no users"
         if first.n_shared:
-            shared = f"share users ({first.n_shared:,} of the run before came again)"
+            shared = f"share users ({count_noun(first.n_shared, 'user')} came again)"
         said.append(
             f"{show_level(first.level)} limits over nights hold together, however often they are "
             f"looked at; nights {shared}"
@@ -31,6 +33,7 @@ def _tell(each: OverNights) -> str:
     verdict = how.get(each.verdict, f"is {each.verdict} than")
     found = f", as run {each.found} found" if each.found is not None else ""
     left = f"; {count_noun(each.n_left_out, 'run')} measured otherwise" * bool(each.n_left_out)
+    left += f"; {count_noun(each.n_again, 'run')} over the same truth" * bool(each.n_again)
     return (
         f"over {count_noun(len(each.nights), 'night')}, by {each.metric}, {each.candidate} "
         f"{verdict} {each.baseline}: {last.mean:+.{digits}f} ({limits}){found}{left}"

@@ -4,10 +4,12 @@ import json
 import math
 from dataclasses import replace
 
+import polars as pl
 import pytest
 from example_runs import report
 from segmented_logs import make_logs
 
+import evalkit
 from evalkit.cli.app import run_command
 from evalkit.errors import EvalkitError
 from evalkit.history.nights import compare_over_nights
@@ -226,6 +228,89 @@ def test_users_who_came_again_are_told_of(folder, capsys):
     assert found[0]["n_shared"] > 200
     assert json.loads(said(capsys, "history", "nights", "--json")) == found
     assert "came again" in said(capsys, "history", "nights")
+
+
+def test_users_who_come_back_after_a_night_are_found(folder, capsys):
+    """Two halves of the users in turn: no two nights in a row share a user."""
+    users = "cast(substr(cast(user as string), length(cast(user as string)), 1) as bigint)"
+    text = (folder / "job.toml").read_text()
+    (folder / "job.toml").write_text(
+        text.replace(
+            "item > cast({least} as bigint)", f"{users} % 2 = cast({{least}} as bigint) % 2"
+        )
+    )
+    found = [
+        run(capsys, least, "--set", "output.per_user=true")["nights"][0]
+        for least in (70, 71, 70, 71)
+    ]
+    assert [each["n_shared"] for each in found] == [0] * 4
+    assert [len(each["nights"]) for each in found] == [1, 2, 2, 2]  # of one truth the last
+
+    copy = (folder / "truth.parquet").read_bytes()
+    pl.read_parquet(copy).reverse().write_parquet(folder / "truth.parquet")
+    found = run(capsys, 70, "--set", "output.per_user=true")["nights"][0]
+
+    assert (found["users"], len(found["nights"])) == ("overlapping", 3)
+    assert found["n_shared"] > 50
+    assert "came again" in said(capsys, "history", "nights")
+
+
+def test_nobody_says_that_users_differ_who_were_not_kept(folder, capsys):
+    found = [run(capsys, least)["nights"][0] for least in (0, 1)]
+
+    assert [(each["users"], each["n_shared"]) for each in found] == [("disjoint", None)] * 2
+    assert "are said to share no users" in said(capsys, "history", "nights")
+
+
+def test_a_sample_is_measured_otherwise(folder, capsys):
+    run(capsys, 0, "--sample", "0.5")
+
+    (found, _) = run(capsys, 0)["nights"]
+
+    assert (len(found["nights"]), found["n_left_out"]) == (1, 1)
+
+
+LABELS = """
+name = "clicks"
+[[labels]]
+path = "{table}.parquet"
+columns = {{ model = "model" }}
+[metrics]
+names = ["log-loss(over='users')"]
+[statistics]
+baseline = "a"
+over_nights = "overlapping"
+"""
+
+
+def test_labels_measured_again_with_other_scores_are_one_night(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = pl.DataFrame({"user": range(60), "label": [0, 1] * 30}).join(
+        pl.DataFrame({"model": ["a", "b"]}), how="cross"
+    )
+    score = (pl.col("user") * 37 % 50 + pl.col("model").replace_strict({"a": 1, "b": 3})) / 60
+    rows.with_columns(score=score).write_parquet("one.parquet")
+    rows.with_columns(score=1 - score).write_parquet("again.parquet")
+    rows.filter(pl.col("user") > 4).with_columns(score=score).write_parquet("two.parquet")
+    for table in ("one", "again", "two"):
+        (tmp_path / "job.toml").write_text(LABELS.format(table=table))
+        said(capsys, "run", "job.toml", "--quiet")
+
+    (found,) = json.loads(said(capsys, "history", "nights", "--json"))
+
+    assert (len(found["nights"]), found["n_again"]) == (2, 1)
+    assert "1 run over the same truth" in said(capsys, "history", "nights")
+
+
+def test_python_has_no_nights_before(folder):
+    with pytest.raises(EvalkitError) as caught:
+        evalkit.evaluate(
+            "truth.parquet",
+            {"a": "a.parquet", "b": "b.parquet"},
+            metrics=["RR"],
+            statistics={"baseline": "a", "over_nights": "disjoint"},
+        )
+    assert caught.value.code == "bad-value"
 
 
 def test_a_run_that_compares_no_models_is_told_so(folder, capsys):
