@@ -6,7 +6,7 @@
 Users' values are drawn as metrics have them: 0 for most users, and for a share of them the value
 of one hit at a random rank. The true mean is known; an interval either holds it or not. `report`
 is what a report shows: Wilson's interval of hits and where nobody has any, of all else Student's
-moved halfway to Hall's; `warned` how often it warns (`few-users`) that this may be too narrow.
+moved towards Hall's; `warned` how often it warns (`few-users`) that this may be too narrow.
 `difference` is a candidate's nDCG less the baseline's, in three of five users better. A share
 of 4,000 draws that should be 95.0 is within 1.0 of it 99.6 times in 100.
 

@@ -2,24 +2,29 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from evalkit.config import Policies, policies_of
-from evalkit.exact import ExactSums
+from evalkit.exact import SCALE_BITS, ExactSums
 from evalkit.metrics import BOUNDS, TIED, Request
-from evalkit.report import Estimate, Warning_
-from evalkit.segments import ALL, SMALL, Segment
+from evalkit.report import Comparison, Estimate, Warning_
+from evalkit.segments import ALL, SMALL
 from evalkit.statistics.means import is_share
 from evalkit.sums import GrandTotals
 from evalkit.values.checks import with_ties
 from evalkit.values.gather import parts_of
 
+from .comparisons import Spread
+
 # below and beyond these, intervals held the true value too seldom (docs/statistics.md)
 FEWEST_USERS = 50
 MOST_SKEWED = 0.35  # skewness / sqrt(users), the k of Hall's correction
+MOST_SKEWED_DIFFERENCES = 0.2  # the same of differences, whose limits are Student's
+FEWEST_APART = 5  # users with the rarer of two values, below whom Wilson's limits are short
 FEWEST_NONZERO = 200  # where no skewness is known, and the interval is Student's
 FEWEST_OF_ROWS = 100  # of numbers over rows (docs/labels.md)
 FEWEST_CLUSTERS = 50
+_HELD = "95 % limits held {} to {} times in 100 there"
 
 
 def of_small_segments(totals: GrandTotals) -> Iterator[Warning_]:
@@ -74,28 +79,55 @@ def of_few_values(
         if parts_of(request) is None
         and (why := too_narrow(totals.models[segment, model], column, request.metric.bounds))
     ]
+    yield from _few_users(found)
+
+
+def of_skewed_differences(compared: Iterable[tuple[Comparison, Spread]]) -> Iterator[Warning_]:
+    """One warning where limits of differences, which are Student's, may hold less than they say."""
+    found = [
+        f"differences of {each.metric} between {each.baseline!r} and {each.candidate!r}"
+        f"{_among((each.segmentation, each.segment))} have a skewness of {spread.skewness:.1f}, "
+        f"much for {spread.n:,} users: 95 % limits held 72 to 94 times in 100 there"
+        for each, spread in compared
+        if spread.table is None
+        and not spread.is_clustered
+        and each.std_error
+        and abs(spread.skewness) > MOST_SKEWED_DIFFERENCES * math.sqrt(spread.n)
+    ]
+    yield from _few_users(found)
+
+
+def _few_users(found: Sequence[str]) -> Iterator[Warning_]:
     if found:
         more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
         yield Warning_("few-users", f"intervals may be too narrow: {found[0]}{more}")
 
 
-def _among(segment: Segment) -> str:
-    return "" if segment == ALL else f" among {segment[0]}={segment[1]}"
+def _among(segment: tuple[str | None, str | None]) -> str:
+    return f" among {segment[0]}={segment[1]}" if segment[0] else ""
 
 
 def too_narrow(sums: ExactSums, column: int, bounds: tuple[float, float]) -> str:
     """Why an interval of such values held the true mean too seldom; empty where it did not."""
     total = sums.sum_of(column)
     n, skewness = total.count, sums.skewness_of(column)
-    if n < 2 or is_share(total, bounds):
+    if n < 2:
         return ""
+    if is_share(total, bounds):
+        n_ones = total.scaled >> SCALE_BITS
+        rarer = min(n_ones, n - n_ones)
+        value = 1 if rarer == n_ones else 0
+        few = 0 < rarer < FEWEST_APART
+        return f"is {value} for {rarer} users alone: {_HELD.format(84, 97)}" if few else ""
     if n < FEWEST_USERS:
-        return f"stands on {n:,} users"
+        return f"stands on {n:,} users: {_HELD.format(91, 100)}"
     if math.isnan(skewness) and sums.largest_of(column) > 1.0:
         n_nonzero = n - sums.n_zero(column)
-        return f"is not 0 for {n_nonzero:,} users alone" if n_nonzero < FEWEST_NONZERO else ""
+        few = n_nonzero < FEWEST_NONZERO
+        return f"is not 0 for {n_nonzero:,} users alone: {_HELD.format(84, 94)}" if few else ""
     if abs(skewness) > MOST_SKEWED * math.sqrt(n):
-        return f"has values of a skewness of {skewness:.1f}, much for {n:,} users"
+        held = _HELD.format(91 if n < 2 * FEWEST_USERS else 94, 100)
+        return f"has values of a skewness of {skewness:.1f}, much for {n:,} users: {held}"
     return ""
 
 

@@ -191,9 +191,14 @@ def _differing(found: PairTotal, bounds: tuple[float, float]) -> tuple[int, int,
     n_differ, more = found.delta.squares >> 2 * SCALE_BITS, found.delta.scaled >> SCALE_BITS
     gained = (n_differ + more) // 2
     both = (found.candidate.scaled >> SCALE_BITS) - gained
-    if n_differ >= FEWEST_DIFFERING or found.delta.count < 2:
+    return counts_differing(both, gained, n_differ - gained, found.delta.count)
+
+
+def counts_differing(both: int, gained: int, lost: int, n: int) -> tuple[int, int, int, int] | None:
+    """Of `n` users of 0 and 1 the counts that `Spread.table` has; None where many differ."""
+    if gained + lost >= FEWEST_DIFFERING or n < 2:
         return None
-    return both, gained, n_differ - gained, found.delta.count - both - n_differ
+    return both, gained, lost, n - both - gained - lost
 
 
 def _effect_size(

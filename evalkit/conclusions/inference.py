@@ -8,6 +8,7 @@ from evalkit.conclusions.cautions import (
     of_few_clusters,
     of_few_users,
     of_few_values,
+    of_skewed_differences,
     of_small_segments,
     of_ties,
 )
@@ -96,6 +97,7 @@ class Inference:
             *of_small_segments(totals),
             *of_few_clusters(estimates, "users or items" if chosen.two_way else "clusters"),
             *(of_few_users(estimates) if known else of_few_values(totals, requests, models)),
+            *of_skewed_differences(compared),
             *(() if known else of_ties(config.policies, estimates, totals, measured)),
             *(() if shown is None else shown.warnings(models)),
         )

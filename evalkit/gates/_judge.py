@@ -183,10 +183,7 @@ class _Judge:
 
             found, why = paired_difference((self.report, model), (old_run, old_model), now.metric)
             if found is not None:
-                interval = mean_interval(
-                    found.mean, found.std_error, found.n_users, level=self.level
-                )
-                return found.mean, interval, found.n_users, "paired", ""
+                return found.mean, found.limits(self.level), found.n_users, "paired", ""
         delta = now.value - before.value
         errors = (now.std_error, before.std_error)
         joint = math.hypot(*(error for error in errors if error is not None))

@@ -3,21 +3,42 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
+from evalkit.conclusions.comparisons import Spread, counts_differing
 from evalkit.errors import DataError
-from evalkit.report import PerUser, Report
+from evalkit.history.compare import beyond_users, settled_as_measured
+from evalkit.metrics import load_metric_files
+from evalkit.report import Report
+from evalkit.statistics.intervals import Interval
 
+_BESIDE = {
+    "weight": "users have weights in the numbers",
+    "cluster": "errors stand on clusters in the numbers",
+    "two_way": "errors stand on items, too, in the numbers",
+}
 COMMON_SHARE = 0.95  # of the users of either; below it the difference is one of other people
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Mean of candidate less baseline over the users of both, its standard error, their number."""
+    """Mean of candidate less baseline over the users of both, its standard error, their number.
+
+    Args:
+        table: of values that are 0 or 1, where few users differ, as `Spread` has it.
+    """
 
     mean: float
     std_error: float | None
     n_users: int
+    table: tuple[int, int, int, int] | None = None
+
+    def limits(self, level: float) -> Interval:
+        """Those that a comparison in one run has."""
+        spread = Spread(self.n_users, self.n_users - 1.0, math.nan, table=self.table)
+        return spread.limits(self.mean, self.std_error, level=level)
 
 
 def paired_difference(
@@ -29,11 +50,13 @@ def paired_difference(
     """
     values = []
     for report, model in (candidate, baseline):
+        if beside := beyond_users(report):
+            return None, f"{_BESIDE[beside]} of run {report.run_id}"
         kept = report.per_user_values
         if kept is None or metric not in kept.metrics:
             return None, f"run {report.run_id} kept no values of users"
         try:
-            values.append(_values(kept, model, metric))
+            values.append(_values(report, model, metric))
         except DataError:
             return None, f"the values of users of run {report.run_id} cannot be read"
     new, old = values
@@ -53,21 +76,37 @@ def paired_difference(
     if n_common < COMMON_SHARE * max(new.height, old.height):
         share = n_common / max(new.height, old.height, 1)
         return None, f"the runs share {share:.0%} of their users"
-    deltas = (both[new.columns[-1]] - both[f"{new.columns[-1]}_old"]).to_list()
-    return _difference(deltas), ""
+    name = next(each.name for each in candidate[0].estimates if each.metric == metric)
+    known = load_metric_files(()).get(name)
+    return _difference(
+        both[new.columns[-1]].to_numpy(),
+        both[f"{new.columns[-1]}_old"].to_numpy(),
+        may_be_shares=known is not None and known.bounds == (0.0, 1.0),
+    ), ""
 
 
-def _values(kept: PerUser, model: str, metric: str) -> pl.DataFrame:
-    frame = kept.read(model, [metric]).rename({metric: "__value"})
-    return frame.filter(pl.col("__value").is_not_nan() & pl.col("__value").is_not_null())
+def _values(report: Report, model: str, metric: str) -> pl.DataFrame:
+    """Users and their values; those without one, and those that their mean leaves out, are not."""
+    assert report.per_user_values is not None
+    frame = report.per_user_values.read(model, [metric]).rename({metric: "__value"})
+    column = frame["__value"].cast(pl.Float64).fill_null(math.nan).to_numpy()
+    counted = settled_as_measured(report, [metric], column.reshape(-1, 1))[:, 0]
+    return frame.with_columns(pl.Series("__value", counted)).filter(pl.Series(~np.isnan(counted)))
 
 
-def _difference(deltas: list[float]) -> Difference:
-    n_users = len(deltas)
+def _difference(
+    new: npt.NDArray[np.float64], old: npt.NDArray[np.float64], *, may_be_shares: bool
+) -> Difference:
+    n_users = len(new)
     if not n_users:
         return Difference(math.nan, None, 0)
+    deltas = (new - old).tolist()
     mean = math.fsum(deltas) / n_users
     if n_users < 2:
         return Difference(mean, None, n_users)
     squares = math.fsum((delta - mean) ** 2 for delta in deltas)
-    return Difference(mean, math.sqrt(squares / (n_users - 1) / n_users), n_users)
+    table = None
+    if may_be_shares and np.isin(new, (0.0, 1.0)).all() and np.isin(old, (0.0, 1.0)).all():
+        both, gained = int((new * old).sum()), int((new > old).sum())
+        table = counts_differing(both, gained, int((old > new).sum()), n_users)
+    return Difference(mean, math.sqrt(squares / (n_users - 1) / n_users), n_users, table)

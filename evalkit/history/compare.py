@@ -47,10 +47,13 @@ def compare_runs(
     Raises:
         DataError: the truths differ [different-truth], a run kept no values [per-user-off], or
             what it kept of its config cannot be read [run-damaged].
-        RequestError: nothing to compare [nothing-in-common, ambiguous-model, not-of-users], or a
-            metric of a file that is not given [metric-file-needed].
+        RequestError: nothing to compare [nothing-in-common, ambiguous-model, not-of-users], a
+            metric of a file that is not given [metric-file-needed], or users of a run count
+            differently [weighted-run].
     """
     _check_truths(runs)
+    unlike = [(name, beyond_users(report)) for name, report in runs]
+    _check_weights(unlike)
     left_out = _of_all_lists(runs, metric_files)
     labels = _common_labels(runs, metrics, metric_files, left_out)
     config = _config_of(runs[-1], labels, chosen, metric_files)
@@ -86,7 +89,11 @@ def compare_runs(
         curves=(),
         distributions=(),
         gates=(),
-        warnings=(*inference.warnings, *([] if metrics else _told(left_out))),
+        warnings=(
+            *inference.warnings,
+            *([] if metrics else _told(left_out)),
+            *(_over_users_alone(*each) for each in unlike if each[1]),
+        ),
         counts=replace(report.counts, models={}),
         per_user_values=None,
     )
@@ -103,6 +110,29 @@ def _check_truths(runs: Sequence[Named]) -> None:
                 code="different-truth",
                 hint=f"evalkit why {first_name} {name} splits such a change into its parts",
             )
+
+
+def beyond_users(report: Report) -> str:
+    """What means or errors of a run stand on beside users, each counting alike; else nothing."""
+    statistics = (report.config or {}).get("statistics")
+    known = statistics if isinstance(statistics, dict) else {}
+    return next((name for name in ("weight", "cluster", "two_way") if known.get(name)), "")
+
+
+def _check_weights(unlike: Sequence[tuple[str, str]]) -> None:
+    for name, beside in unlike:
+        if beside == "weight":
+            raise RequestError(
+                f"users of {name} have weights, which it did not keep beside their values",
+                code="weighted-run",
+                hint="evalkit compare --config CONFIG BASELINE CANDIDATE weighs them",
+            )
+
+
+def _over_users_alone(name: str, beside: str) -> Warning_:
+    what = "clusters of users" if beside == "cluster" else "users and items"
+    message = f"errors of {name} stand on {what}; here they stand on users, and may be too small"
+    return Warning_("over-users-alone", message)
 
 
 def _of_all_lists(runs: Sequence[Named], metric_files: Sequence[str]) -> list[str]:
@@ -258,15 +288,15 @@ def _joined(runs: Sequence[Named], labels: Sequence[str]) -> tuple[pl.DataFrame,
                 )
             label = model if counted.count(model) == 1 else f"{model} ({name})"
             own = frame.select(labels).to_numpy()
-            if _kind_of(report) == "rankings":
-                own = _as_measured(report, labels, own)
-            values[label] = own
+            values[label] = settled_as_measured(report, labels, own)
     assert users is not None
     return users, values
 
 
-def _as_measured(report: Report, labels: Sequence[str], values: Values) -> Values:
-    """The values of users as the means of their run were made of them."""
+def settled_as_measured(report: Report, labels: Sequence[str], values: Values) -> Values:
+    """The kept values of users, a column a label, as the means of their run were made of them."""
+    if _kind_of(report) != "rankings":
+        return values
     policies = {each.metric: each.policies for each in report.estimates}
     columns = [
         as_measured(values[:, place], str(policies[label].get("zeros", "count")))

@@ -88,7 +88,7 @@ def mean_interval(
         (0.297739, 0.502261)
         >>> limits = mean_interval(0.4, 0.05, 30, level=0.95, skewness=2.0)
         >>> round(limits.low, 6), round(limits.high, 6)
-        (0.307952, 0.530506)
+        (0.307952, 0.552588)
     """
     check_level(level)
     if n < 2 or std_error is None:

@@ -2,9 +2,10 @@
 
 Where few values are large, mean and variance go wrong together, and t leans. Hall turns it by a
 cubic that takes the lean away. The sample's skewness is uncertain itself: half of the correction
-was nearest to the level for means of users' values (docs/statistics.md). For tests against a margin
-and for clusters all of it is made, but where it would bring a limit nearer: most users differ by 0,
-the others to both sides, and their skewness may be chance alone.
+was nearest to the level for means of users' values (docs/statistics.md). A limit that it moves away
+from the mean has more of it where few values make the mean: the larger ones were not drawn yet. For
+tests against a margin and for clusters all of it is made, but where it would bring a limit nearer:
+most users differ by 0, the others to both sides, and their skewness may be chance alone.
 
 Source:
     Hall 1992, On the Removal of Skewness by Transformation, JRSS B 54(1), 221-228.
@@ -15,6 +16,7 @@ import math
 from .distributions import t_sf
 
 LEAST = 1e-9  # skewness / sqrt(n) below which Student's t stands as it is
+MORE_FROM, MORE_BY, MOST = 0.3, 6.0, 1.5  # more than half of it beyond that skewness / sqrt(n)
 
 
 def reach(t: float, skewness: float, n: int, *, only_wider: bool = False) -> float:
@@ -36,7 +38,11 @@ def reach(t: float, skewness: float, n: int, *, only_wider: bool = False) -> flo
     near = turn > -0.5  # where the difference of cubic roots would lose digits
     root = math.expm1(math.log1p(turn) / 3.0) if near else math.cbrt(1.0 + turn) - 1.0
     hall = 3.0 / k * root
-    return max(t, hall) if only_wider else 0.5 * (t + hall)
+    if only_wider:
+        return max(t, hall)
+    if k >= -MORE_FROM:
+        return 0.5 * (t + hall)
+    return t + min(0.5 + MORE_BY * (-k - MORE_FROM), MOST) * (hall - t)
 
 
 def quantile_of(reached: float, skewness: float, n: int) -> float:

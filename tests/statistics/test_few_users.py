@@ -22,6 +22,9 @@ def reason(values, bounds=(0.0, 1.0)):
         ([0.25, 0.75] * 25, ""),
         ([0.0, 1.0] * 5, ""),  # Wilson's, of however few
         ([0.0] * 20, ""),
+        ([0.0] * 96 + [1.0] * 4, "is 1 for 4 users alone"),
+        ([1.0] * 999 + [0.0], "is 0 for 1 users alone"),
+        ([0.0] * 95 + [1.0] * 5, ""),
         ([0.5] * 100, ""),  # nothing varies
         ([0.0] * 990 + [0.5] * 10, ""),  # 9.8, which is 0.31 x sqrt(1,000)
         ([0.0] * 9_900 + [0.5] * 100, ""),
@@ -51,5 +54,28 @@ def test_hundreds_of_users_are_not_few():
     assert not [each for each in report.warnings if each.code == "few-users"]
     (warning,) = [each for each in few.warnings if each.code == "few-users"]
     assert warning.message == (
-        "intervals may be too narrow: nDCG@3 of 'model' stands on 30 users, and 1 more"
+        "intervals may be too narrow: nDCG@3 of 'model' stands on 30 users: "
+        "95 % limits held 91 to 100 times in 100 there, and 1 more"
     )
+
+
+def test_differences_that_few_users_make_are_told():
+    users, items = np.repeat(np.arange(400), 3), np.tile([1, 2, 3], 400)
+    truth = pl.DataFrame({"user": np.arange(400), "item": np.arange(400) % 3 + 1})
+    before = pl.DataFrame({"user": users, "item": items, "rank": items})
+    swapped = np.where((users < 12) & (items < 3), 3 - items, items)  # 1 and 2 change places
+    one_way = np.where((users % 3 == 0) & (users < 36) & (items == 1), 9, items)
+
+    def told(items):
+        models = {"before": before, "after": before.with_columns(item=pl.Series(items))}
+        report = evalkit.evaluate(
+            truth, models, metrics=["nDCG@3", "hit@3"], statistics={"baseline": "before"}
+        )
+        found = [each.message for each in report.warnings if each.code == "few-users"]
+        return [message for message in found if "differences" in message]
+
+    assert told(swapped) == []
+    (message,) = told(one_way)
+    assert "differences of nDCG@3 between 'before' and 'after' have a skewness of -5.5" in message
+    assert "72 to 94 times in 100" in message
+    assert "more" not in message  # hit@3 has the limits of pairs of 0 and 1
