@@ -10,6 +10,8 @@ moved towards Hall's; `warned` how often it warns (`few-users`) that this may be
 `difference` is a candidate's nDCG less the baseline's, in three of five users better. A share
 of 4,000 draws that should be 95.0 is within 1.0 of it 99.6 times in 100.
 
+`difference, ...`: of 300 users few differ, and lean to one side; in draws where somebody does.
+
 `clusters`: users of as many clusters as stand under `users`, equal ones of 20 users, or from 5 to
 50; shares of users with a hit that differ by cluster, or skewed effects of clusters. `items`: 1,000
 users of as many items as stand under `users`, which add to a difference as much as users do: all
@@ -29,7 +31,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.conclusions.cautions import too_narrow
+from evalkit.conclusions.cautions import MOST_SKEWED_DIFFERENCES, too_narrow
 from evalkit.exact import ExactSums
 from evalkit.statistics.bootstrap import Resamples
 from evalkit.statistics.corrections import adjust
@@ -189,6 +191,35 @@ def measure_coverage(
         Coverage(name, n, share, kind, len(each), 100.0 * sum(each) / len(each))
         for kind, each in held.items()
     ]
+
+
+def measure_leaning(n_differ: int, draws: int, seed: int, n: int = 300) -> list[Coverage]:
+    """Limits of differences of few users, which lean, and how often they are warned of."""
+    rng = np.random.default_rng([seed, n_differ])
+    leaning: Mapping[str, tuple[Callable[[], Values], float]] = {
+        "symmetric": (
+            lambda: DISCOUNTS[rng.integers(0, DEPTH, n)] * rng.choice([1.0, -1.0], n),
+            0.0,
+        ),
+        "a fifth lose": (lambda: rng.choice([-0.8, 0.2], n, p=[0.2, 0.8]), 0.0),
+        "a sixth lose": (lambda: rng.choice([-0.5, 0.1], n, p=[1 / 6, 5 / 6]), 0.0),
+        "one way": (lambda: 1.0 / rng.integers(1, DEPTH + 1, n), VALUES["RR"][1]),
+    }
+    found = []
+    for name, (draw, size) in leaning.items():
+        held: dict[str, list[bool]] = {"Student": [], WARNED: []}
+        for _ in range(draws):
+            sums = sums_of(draw_hit(rng, n, n_differ / n) * draw())
+            total, k = sums.sum_of(0), sums.skewness_of(0) / math.sqrt(n)
+            limits = mean_interval(total.mean, total.std_error, n, level=LEVEL)
+            if total.std_error:
+                held["Student"].append(limits.holds(size * n_differ / n))
+                held[WARNED].append(abs(k) > MOST_SKEWED_DIFFERENCES)
+        found += [
+            Coverage(f"difference, {name}", n, n_differ / n, kind, len(each), 100.0 * sum(each) / len(each))
+            for kind, each in held.items()
+        ]
+    return found
 
 
 def measure_clusters(n_clusters: int, draws: int, seed: int) -> list[Coverage]:
@@ -428,6 +459,8 @@ def main() -> None:
             measure_families(n, asked.resampled_draws, asked.replicates, asked.seed)
         )
         record.levels.extend(measure_margins(n, asked.draws, asked.seed))
+    for n_differ in (2, 5, 10, 15, 20, 30, 60, 100):
+        record.coverage.extend(measure_leaning(n_differ, asked.draws, asked.seed))
     for n_clusters in (20, 50, 100):
         record.coverage.extend(measure_clusters(n_clusters, asked.draws, asked.seed))
     for n_items in (20, 50, 100, 500):
