@@ -216,7 +216,14 @@ def measure_leaning(n_differ: int, draws: int, seed: int, n: int = 300) -> list[
                 held["Student"].append(limits.holds(size * n_differ / n))
                 held[WARNED].append(abs(k) > MOST_SKEWED_DIFFERENCES)
         found += [
-            Coverage(f"difference, {name}", n, n_differ / n, kind, len(each), 100.0 * sum(each) / len(each))
+            Coverage(
+                f"difference, {name}",
+                n,
+                n_differ / n,
+                kind,
+                len(each),
+                100.0 * sum(each) / len(each),
+            )
             for kind, each in held.items()
         ]
     return found
