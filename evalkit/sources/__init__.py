@@ -11,7 +11,7 @@ from evalkit.sources.suggestions import (
     guess_table,
     read_groups,
     read_splitters,
-    read_time_form,
+    read_time,
 )
 from evalkit.sources.table import Made, Table, reading, spell_guesses
 from evalkit.sources.tables import (
@@ -70,7 +70,7 @@ __all__ = [
     "read_groups",
     "read_schema",
     "read_splitters",
-    "read_time_form",
+    "read_time",
     "reading",
     "settle",
     "spell_guesses",

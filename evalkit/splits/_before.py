@@ -1,4 +1,4 @@
-"""What leaves before the cut: little relevance, repeats, small users and items."""
+"""What leaves before the cut: repeats, little relevance, small users and items."""
 
 # mypy: disable-error-code="no-untyped-def"
 
@@ -17,21 +17,33 @@ Codes = npt.NDArray[np.int32]
 
 
 def leave_before(feed: Feed, rule: SplitSection, room: Room) -> int:
-    """Drop what a threshold, repeats and small users and items leave out; rounds of the core.
+    """Drop what repeats, a threshold and small users and items leave out; rounds of the core.
 
     Where the rows do not fit into the room, repeats are looked for among some users at a time,
     and each round of the core reads the log again.
     """
-    if isinstance(feed, Rows) and rule.threshold is not None and rule.threshold_in == "all":
-        feed.keep(feed.relevance >= rule.threshold, "threshold")
     if rule.dedupe != "none":
         feed.leave(_without_repeats(feed, rule, rule.dedupe, room), "dedupe")
+    if rule.threshold is not None and rule.threshold_in == "all":
+        if isinstance(feed, Rows) or not leaves_as_read(rule):
+            feed.leave(_of_relevance(feed, rule.threshold), "threshold")
     if rule.core is None:
         return 0
     counted = None
     if rule.core.count == "pairs" and rule.dedupe == "none":
         counted = _without_repeats(feed, rule, "any", room)
     return _keep_core(feed, rule, rule.core, counted, room)
+
+
+def leaves_as_read(rule: SplitSection) -> bool:
+    """Whether rows of little relevance leave as a log is read: unless repeats leave before."""
+    return rule.threshold is not None and rule.threshold_in == "all" and rule.dedupe == "none"
+
+
+def _of_relevance(feed: Feed, least: float) -> Mask:
+    """Which rows of the log are worth that much."""
+    found = [rows.spread(rows.relevance >= least) for rows in feed.batches()]
+    return np.concatenate([np.zeros(0, dtype=np.bool_), *found])
 
 
 def _without_repeats(feed: Feed, rule: SplitSection, which: str, room: Room) -> Mask:

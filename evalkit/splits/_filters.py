@@ -178,10 +178,10 @@ def pairs_of(rows: Rows) -> npt.NDArray[np.int64]:
 
 
 def one_of_each_pair(rows: Rows, which: str) -> Mask:
-    """One of a user's rows of an item: the first or the last by time, the best, or any."""
+    """One of a user's rows of an item: the first or the last by time, the best (its latest), or any."""
     keys: list[npt.NDArray[Any]] = [rows.times] if rows.times.size and which != "any" else []
     if which == "max":
-        keys = [*keys, rows.relevance]
+        keys = [*keys, np.nan_to_num(rows.relevance, nan=-np.inf)]  # what is null is worth nothing
     pairs = pairs_of(rows)
     order = np.lexsort([*keys, pairs])  # stable: of equal ones, as they stand
     sorted_pairs = pairs[order]

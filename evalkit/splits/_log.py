@@ -13,6 +13,7 @@ from evalkit.config import SplitSection
 from evalkit.errors import BusyError, DataError, warn
 from evalkit.ids import as_array, plan_ids
 from evalkit.sources import Extent, Table, reading
+from evalkit.splits._before import leaves_as_read
 from evalkit.splits._codes import Coder, FootersDifferError, codes_between
 from evalkit.splits._feed import ALL
 from evalkit.splits._filters import COLUMNS, Mask, Rows
@@ -155,7 +156,7 @@ class LogFeed:
     def _take_extent(self) -> bool:
         """Rows, first and last time by footers, where no row is dropped and the unit is plain."""
         rule = self.rule
-        drops = self.kept is not None or (rule.threshold is not None and rule.threshold_in == "all")
+        drops = self.kept is not None or leaves_as_read(rule)
         if drops or not self.has_times or not self.log.trusts_footers:
             return False
         self._told = self.log.table.extents("time")
@@ -302,11 +303,8 @@ class LogFeed:
         kept, places, dropped = _without_nulls(batch, self, begin)
         none = np.zeros(0, dtype=np.int64)
         times = as_array(as_ticks(kept["time"])) if "time" in batch.columns else none
-        relevance, hashes, user_hashes, ranks = (
-            none.astype(float),
-            *[none.view(np.uint64)] * 2,
-            none,
-        )
+        relevance, ranks = none.astype(float), none
+        hashes = user_hashes = none.view(np.uint64)
         if "relevance" in batch.columns:
             values = kept["relevance"].cast(pl.Float64).fill_null(float("nan"))
             relevance = as_array(values)
@@ -338,7 +336,7 @@ class LogFeed:
             begin=begin,
             height=batch.height,
         )
-        if self.rule.threshold is not None and self.rule.threshold_in == "all":
+        if leaves_as_read(self.rule):
             rows.keep(rows.relevance >= self.rule.threshold, "threshold")
         if self.kept is not None:
             rows.keep(rows.own(self.kept), "left")

@@ -390,3 +390,31 @@ def test_footers_tell_times_and_are_held_against_the_rows(log, tmp_path, monkeyp
         assert quick.manifest == each.manifest
         assert quick.leakage == each.leakage
         assert quick.assignment[0].to_list() == each.assignment[0].to_list()
+
+
+def test_repeats_leave_before_little_relevance(tmp_path):
+    columns = ["user", "item", "time", "relevance"]
+    rows = [(1, 7, 1, 5.0), (1, 7, 2, 2.0), (1, 8, 3, None), (1, 8, 4, 4.0), (1, 9, 5, 3.0)]
+    table = pl.DataFrame(rows, schema=columns, orient="row")
+    rule = {"by": "user", "test": 1, "time_unit": "s", "threshold": 3.0}
+
+    last = evalkit.split(table, dedupe="last", **rule)
+    best = evalkit.split(table, dedupe="max", **rule)
+
+    assert last.assignment[0].to_list() == [0, 0, 0, 1, 3]  # the last word on 7 was a 2
+    assert last.manifest["dropped"] == {"dedupe": 2, "threshold": 1}
+    assert best.assignment[0].to_list() == [1, 0, 0, 1, 3]  # what is null is worth nothing
+
+
+def test_times_of_text_are_guessed_as_what_they_are(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    lines = ["user,item,timestamp"]
+    lines += [f"{n % 3},{n},2026-01-{1 + n:02}T10:00:00.5" for n in range(20)]
+    (tmp_path / "log.csv").write_text("\n".join(lines))
+
+    assert run_command(["split", "log.csv", "--test", "3d", "--out", "s"]) == 0
+    assert "%Y-%m-%dT%H:%M:%S%.f" in capsys.readouterr().err
+    told = json.loads((tmp_path / "s" / "split.json").read_text())
+    assert [each["rows"] for each in told["parts"]] == [17, 3]
+    baseline = ["baseline", "recent", "--train", "s/train", "--users", "s/test", "--out", "r.csv"]
+    assert run_command([*baseline, "--k", "2"]) == 0
