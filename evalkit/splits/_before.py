@@ -25,7 +25,7 @@ def leave_before(feed: Feed, rule: SplitSection, room: Room) -> int:
     if rule.dedupe != "none":
         feed.leave(_without_repeats(feed, rule, rule.dedupe, room), "dedupe")
     if rule.threshold is not None and rule.threshold_in == "all":
-        if isinstance(feed, Rows) or not leaves_as_read(rule):
+        if isinstance(feed, Rows) or least_as_read(rule) is None:
             feed.leave(_of_relevance(feed, rule.threshold), "threshold")
     if rule.core is None:
         return 0
@@ -35,9 +35,9 @@ def leave_before(feed: Feed, rule: SplitSection, room: Room) -> int:
     return _keep_core(feed, rule, rule.core, counted, room)
 
 
-def leaves_as_read(rule: SplitSection) -> bool:
-    """Whether rows of little relevance leave as a log is read: unless repeats leave before."""
-    return rule.threshold is not None and rule.threshold_in == "all" and rule.dedupe == "none"
+def least_as_read(rule: SplitSection) -> float | None:
+    """From which relevance on rows of a log are read; None: all are, also where repeats leave."""
+    return rule.threshold if rule.threshold_in == "all" and rule.dedupe == "none" else None
 
 
 def _of_relevance(feed: Feed, least: float) -> Mask:

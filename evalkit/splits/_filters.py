@@ -178,7 +178,7 @@ def pairs_of(rows: Rows) -> npt.NDArray[np.int64]:
 
 
 def one_of_each_pair(rows: Rows, which: str) -> Mask:
-    """One of a user's rows of an item: the first or the last by time, the best (its latest), or any."""
+    """One of a user's rows of an item: the first or last by time, the best (its last), or any."""
     keys: list[npt.NDArray[Any]] = [rows.times] if rows.times.size and which != "any" else []
     if which == "max":
         keys = [*keys, np.nan_to_num(rows.relevance, nan=-np.inf)]  # what is null is worth nothing

@@ -13,7 +13,7 @@ from evalkit.config import SplitSection
 from evalkit.errors import BusyError, DataError, warn
 from evalkit.ids import as_array, plan_ids
 from evalkit.sources import Extent, Table, reading
-from evalkit.splits._before import leaves_as_read
+from evalkit.splits._before import least_as_read
 from evalkit.splits._codes import Coder, FootersDifferError, codes_between
 from evalkit.splits._feed import ALL
 from evalkit.splits._filters import COLUMNS, Mask, Rows
@@ -156,7 +156,7 @@ class LogFeed:
     def _take_extent(self) -> bool:
         """Rows, first and last time by footers, where no row is dropped and the unit is plain."""
         rule = self.rule
-        drops = self.kept is not None or leaves_as_read(rule)
+        drops = self.kept is not None or least_as_read(rule) is not None
         if drops or not self.has_times or not self.log.trusts_footers:
             return False
         self._told = self.log.table.extents("time")
@@ -336,8 +336,8 @@ class LogFeed:
             begin=begin,
             height=batch.height,
         )
-        if leaves_as_read(self.rule):
-            rows.keep(rows.relevance >= self.rule.threshold, "threshold")
+        if (least := least_as_read(self.rule)) is not None:
+            rows.keep(rows.relevance >= least, "threshold")
         if self.kept is not None:
             rows.keep(rows.own(self.kept), "left")
         return rows

@@ -1,5 +1,6 @@
 """One of many trials: what is chosen, what it will be worth, and what is refused."""
 
+import contextlib
 import json
 
 import numpy as np
@@ -7,6 +8,7 @@ import polars as pl
 import pytest
 from program import run_program
 
+import evalkit
 from evalkit.config import load_config
 from evalkit.errors import EvalkitError, MachineError
 from evalkit.history.looks import find_looks, known_parts
@@ -374,7 +376,12 @@ def test_a_merge_of_partials_is_a_look_as_a_run_is(folder):
     refused = run_program(["merge", *files], folder)
     again = run_program(["merge", *files, "--again", "--json"], folder)
     (folder / "runs" / second.document["run_id"]).rename(folder / "aside")
+    notes = (folder / "runs" / "looks.jsonl").read_text().splitlines(keepends=True)
+    (folder / "runs" / "looks.jsonl").write_text("".join(notes[::2]))  # as if it had not been
     run = run_program(["run", "run.toml", "--again", "--json"], folder)
+    pruned = run_program(["history", "looks", "--json"], folder)
+    (folder / "runs" / run.document["run_id"]).rename(folder / "aside-too")
+    after = run_program(["history", "looks", "--json"], folder)
 
     assert second.status == 0, second.err
     assert "look 2 at this test part: intervals are of 97.50%" in second.err
@@ -382,6 +389,9 @@ def test_a_merge_of_partials_is_a_look_as_a_run_is(folder):
     assert "look 3 at this test part" in again.err
     told = [{**each.document, "meta": 0, "run_id": 0} for each in (again, run)]
     assert told[0] == told[1]
+    assert [len(each.document[0]["looks"]) for each in (pruned, after)] == [3, 3]
+    with pytest.raises(EvalkitError, match="looks = 2"), contextlib.chdir(folder):
+        evalkit.merge([folder / name for name in files])
 
 
 ROWS = """
@@ -417,6 +427,40 @@ def test_runs_of_ratings_and_labels_are_looks(folder):
     assert "look 3 at this test part" in third.out
     assert (refused.status, refused.codes) == (1, ["looks-used-up"])
     assert [len(each["looks"]) for each in listed.document] == [3]
+
+
+def test_frames_and_joined_logs_are_looks_wherever_a_folder_of_runs_is_known(folder):
+    select(folder, written(folder, 'confirm = { path = "test.parquet" }\nlooks = 7'))
+    rows = pl.read_parquet(folder / "test.parquet")
+    lists = pl.read_parquet(folder / "list-1.parquet")
+    scored = rows.with_columns(rating=4.0, prediction=pl.col("user") * 0.1)
+    pairs = rows.select("user", "item").with_columns(label=1)
+    joined = pl.concat([pairs, pairs.with_columns(pl.col("item") + 999, label=pl.lit(0))])
+    both = [joined.with_columns(score=pl.col("label") * 0.5, model=pl.lit(name)) for name in "ab"]
+    pl.concat(both).write_parquet(folder / "joined.parquet")
+    log = '[log]\npath = "joined.parquet"\ncolumns.model = "model"\n[metrics]\nnames = ["RR"]\n'
+    (folder / "log.toml").write_text(log)
+
+    with contextlib.chdir(folder):
+        reports = [
+            evalkit.evaluate(rows, {"a": lists}, metrics=["RR"]),
+            evalkit.evaluate("test.parquet", {"a": lists}, metrics=["RR"]),
+            evalkit.compare(rows[::-1], {"a": lists, "b": lists}, metrics=["RR"]),
+            evalkit.evaluate_ratings({"a": scored}, metrics=["RMSE"]),
+        ]
+        reports[0].write("runs")  # which is the same look
+        log = run_program(["run", "log.toml"], folder)
+        evalkit.evaluate(rows[1:], {"a": lists}, metrics=["RR"])  # other rows
+        evalkit.evaluate(rows, {"a": lists}, metrics=["RR"])
+        with pytest.raises(EvalkitError) as error:
+            evalkit.evaluate(rows, {"a": lists}, metrics=["RR"])
+        evalkit.evaluate(rows, {"a": lists}, metrics=["RR"], again=True)
+
+    looked = [[each.code for each in report.warnings].count("looked-before") for report in reports]
+    assert looked == [1, 1, 1, 1]
+    assert "look 6 at this test part" in log.out, log.err
+    assert (error.value.code, error.value.exit_status) == ("looks-used-up", 1)
+    assert "again=True" in error.value.hint
 
 
 def test_the_winner_is_a_baseline(folder):
