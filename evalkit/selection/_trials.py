@@ -1,4 +1,4 @@
-"""Trials from a table, as Optuna, MLflow and Ray export it, or from the [[rankings]]."""
+"""Trials from a table, as Optuna, MLflow and Ray export it, and from the [[rankings]]."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -57,10 +57,9 @@ def read_trials(config: Config) -> list[Tried]:
     """
     section = config.selection
     assert section is not None
-    if section.trials is None:
-        found = [_of_config(each, section.confirm) for each in config.rankings]
-    else:
-        found = _of_table(config)
+    found = [_of_config(each, section.confirm) for each in config.rankings]
+    if section.trials is not None:
+        found += _of_table(config)
     seen: set[str] = set()
     for each in found:
         if each.model in seen:
@@ -99,9 +98,9 @@ def _of_config(table: RankingsTable, confirm: object) -> Tried:
             at="rankings",
             hint="give each trial a table of its own, or list them: trials = 'trials.csv'",
         )
-    pattern = getattr(confirm, "rankings", None)
+    pattern = getattr(confirm, "rankings", None) or ""
     other = None
-    if pattern is not None and table.builtin is None:
+    if "{model}" in pattern and table.builtin is None:
         path = pattern.replace("{model}", table.model)
         other = table.model_copy(update={"path": (path,)})
     return Tried(table.model, "measured", table, other)

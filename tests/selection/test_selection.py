@@ -179,6 +179,7 @@ def test_the_winner_is_confirmed_on_test_and_named_for_gates(folder):
         ('rule = "simplest-within"', "missing-key"),
         ('rule = "simplest-within"\ncost = "rats"', "missing-column"),
         ("screen = { users = [0.5, 0.2] }", "out-of-range"),
+        ('confirm = { path = "test.parquet", rankings = "one.parquet" }', "conflicting-keys"),
         ('columns = { user = "user", item = "nothing" }', "missing-column"),
     ],
 )
@@ -191,6 +192,26 @@ def test_bad_selections_are_refused(folder, more, code):
 
     assert code in str(error.value)
     assert not (folder / "selections").exists()
+
+
+def test_rankings_beside_a_table_are_trials_as_a_baseline_has_to_be(folder):
+    before = pl.DataFrame({"user": range(0, 80, 2), "item": [n % 7 + 20 for n in range(40)]})
+    before.write_parquet(folder / "train.parquet")
+    beside = """confirm = { path = "test.parquet" }
+[[rankings]]
+model = "popular"
+builtin = "popular"
+k = 5
+[train]
+path = "train.parquet"
+[statistics]
+baseline = "popular"
+"""
+
+    found, _ = select(folder, written(folder, beside))
+
+    assert (found.winner, found.n_tried, found.n_measured) == ("trial-3", 7, 5)
+    assert found.confirmed.baseline == "popular"
 
 
 def test_bad_tables_of_trials_are_refused(folder):
