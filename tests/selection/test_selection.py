@@ -214,8 +214,25 @@ baseline = "popular"
     assert found.confirmed.baseline == "popular"
 
 
+def test_a_changed_test_part_and_train_as_test_are_refused_before_anything_is_measured(folder):
+    log = pl.DataFrame({"user": [1, 1, 2, 2] * 9, "item": range(36), "time": range(36)})
+    evalkit.split(log, by="user", test=1, time_unit="s", out=folder / "s")
+    confirm = 'confirm = { split = "s", part = "%s" }\n[train]\nsplit = "s"'
+
+    with pytest.raises(EvalkitError) as as_train:
+        written(folder, confirm % "train")
+    part = folder / "s" / "test" / "part-0.parquet"
+    pl.read_parquet(part)[1:].write_parquet(part)
+    with pytest.raises(EvalkitError) as changed:
+        find_test(written(folder, confirm % "test"), folder / "runs", again=False)
+
+    assert (as_train.value.code, changed.value.code) == ("conflicting-keys", "split-changed")
+
+
 def test_bad_tables_of_trials_are_refused(folder):
     table = pl.read_csv(folder / "trials.csv")
+    with pytest.raises(EvalkitError, match="no such file or directory"):
+        chosen(folder, "", CONFIG.replace("trials.csv", "trails.csv"))
     cases = {
         "duplicate-model": table.with_columns(name=pl.lit("same")),
         "path-not-found": table.with_columns(number=pl.col("number") + 1),
