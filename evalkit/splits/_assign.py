@@ -454,7 +454,7 @@ def _asked(rule: SplitSection) -> str:
     return ", ".join(
         f"{name} = {list(each) if name == 'ratios' else each!r}"
         for name, each in sizes.items()
-        if each
+        if each or (name == "test" and each is not None)
     )
 
 

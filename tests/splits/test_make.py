@@ -418,3 +418,31 @@ def test_times_of_text_are_guessed_as_what_they_are(tmp_path, monkeypatch, capsy
     assert [each["rows"] for each in told["parts"]] == [17, 3]
     baseline = ["baseline", "recent", "--train", "s/train", "--users", "s/test", "--out", "r.csv"]
     assert run_command([*baseline, "--k", "2"]) == 0
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"by": "blocks", "folds": 2, "validation": 0.1},
+        {"by": "round-robin", "folds": 2, "test": 1},
+        {"by": "rows", "folds": 2, "validation": 0.1},
+        {"by": "users", "folds": 2, "test": 0.1},
+        {"by": "user", "test": 0.2, "folds": 2},
+        {"by": "user", "ratios": [0.8, 0.2], "validation": 1},
+        {"by": "time", "test": 0.2, "folds": 2},
+        {"by": "time", "test": "7d", "fold_in": 0.5},
+        {"by": "user", "test": 1, "train": "sliding"},
+        {"by": "user", "test": 1, "boundary": "after"},
+        {"by": "time-quantile", "test": 0.1, "validation": 3},
+    ],
+)
+def test_keys_that_a_rule_would_pass_over_are_refused(log, rule):
+    with pytest.raises(RequestError) as error:
+        evalkit.split(log, **rule)
+
+    assert error.value.code == "bad-split"
+
+
+def test_a_folder_that_takes_no_files_is_told_at_once(log):
+    with pytest.raises(MachineError):
+        evalkit.split(log, by="user", test=1, out="/proc/split")
