@@ -445,7 +445,11 @@ def _tell_copies_apart(rows: Rows) -> None:
     same = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
     if same.size:
         begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-        copy = np.arange(ordered.size) - np.repeat(begins, np.diff([*begins, ordered.size]))
+        sizes = np.diff([*begins, ordered.size])
+        copy = np.arange(ordered.size) - np.repeat(begins, sizes)
+        groups = np.where(sizes > 1, np.arange(1, sizes.size + 1), 0)
+        rows.copies = np.empty(ordered.size, dtype=np.int64)
+        rows.copies[order] = np.repeat(groups, sizes)
         rows.hashes[order[same]] += copy[same].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
 
 

@@ -446,3 +446,29 @@ def test_keys_that_a_rule_would_pass_over_are_refused(log, rule):
 def test_a_folder_that_takes_no_files_is_told_at_once(log):
     with pytest.raises(MachineError):
         evalkit.split(log, by="user", test=1, out="/proc/split")
+
+
+@pytest.mark.parametrize(
+    ("rule", "kind"),
+    [
+        ({"by": "rows", "test": 4}, "users_that_hang_on_row_order"),
+        ({"by": "user", "test": 1, "order": "hash"}, "users_that_hang_on_row_order"),
+        (
+            {"by": "user", "test": 1, "ties": "item", "dedupe": "last"},
+            "users_whose_repeats_hang_on_row_order",
+        ),
+    ],
+)
+def test_users_whose_rows_only_their_order_tells_apart_are_counted(rule, kind):
+    alike = [(user, 7, 5, float(rating)) for user in range(4) for rating in (1, 2, 3)]
+    apart = [(user, item, item, 1.0) for user in range(4, 9) for item in range(3)]
+    columns = ["user", "item", "time", "relevance"]
+    log = pl.DataFrame(alike + apart, schema=columns, orient="row")
+
+    for table in (log, log[::-1]):
+        made = evalkit.split(table, empty="keep", time_unit="s", **rule)
+        letters = made.assignment[0]
+        mixed = table.with_columns(letters).filter(pl.col("user") < 4).group_by("user")
+        n = mixed.agg(pl.col("part").n_unique() > 1)["part"].sum()
+        assert made.manifest["ties"][kind] == n > 0
+        assert sum(made.manifest["ties"].values()) == n
