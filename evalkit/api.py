@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -61,6 +62,7 @@ def evaluate(
     threads: int | None = None,
     memory_limit: int | None = None,
     engine: Mapping[str, object] | None = None,
+    again: bool = False,
     name: str = "evaluate",
 ) -> Report:
     """Metrics of rankings over held-out interactions.
@@ -102,10 +104,12 @@ def evaluate(
         threads: usable cores by default.
         memory_limit: bytes that the run may take; above it users are split into passes.
         engine: where it is measured, as under `[engine]` of a config.
+        again: look at a test part however often that was done, as the folder `runs` knows.
         name: of the job, in reports and run folders.
     Raises:
         RequestError: the request is wrong [unknown-metric, bad-value, ...].
         DataError: the data is wrong [missing-column, duplicate-item, no-common-user, ...].
+        EvalkitError: the truth is a test part that is used up [looks-used-up].
     Example:
         >>> import polars as pl
         >>> truth = pl.DataFrame({"user": [1, 1, 2], "item": [10, 11, 12]})
@@ -161,14 +165,25 @@ def evaluate(
         unnamed=unnamed_of(listed),
         **beside,
     )
-    return run_config(
-        _named(build_config(tree, name=name, unnamed=given.unnamed, door="python")),
-        given=given,
-        threads=threads,
-        memory_limit=memory_limit,
-        sample=sample,
-        per_user=per_user,
-    )
+    config = _named(build_config(tree, name=name, unnamed=given.unnamed, door="python"))
+    how = {"threads": threads, "memory_limit": memory_limit, "sample": sample, "per_user": per_user}
+    return _looked(config, given, [given.truth], again, how)
+
+
+def _looked(
+    config: Config, given: Given, truths: Sequence[object | None], again: bool, how: dict[str, Any]
+) -> Report:
+    """The report; a look, where the folder `runs` or a split knows the truth as a test part.
+
+    Args:
+        truths: tables in memory that say what is right, in the order of the config.
+        how: as `street.run_config` takes it.
+    """
+    from evalkit.history.looks import look_ahead, measure_as_look
+
+    folder = Path(config.output.path)
+    ahead = look_ahead(config, folder, again=again, given=truths)
+    return measure_as_look(config, folder, ahead, partial(run_config, given=given, **how))
 
 
 def _statistics_tree(
@@ -222,6 +237,7 @@ def compare(
     per_user: bool = False,
     threads: int | None = None,
     memory_limit: int | None = None,
+    again: bool = False,
 ) -> Report:
     """Models compared user by user over the same truth: `report.comparisons`.
 
@@ -232,7 +248,7 @@ def compare(
         baseline: every other model is compared with it; the first one by default. `selected` is
             the winner of the last selection of the folder `runs`.
         statistics: test, correction, level, margin and so on, as under `[statistics]`.
-        per_user, threads, memory_limit: as `evaluate`.
+        per_user, threads, memory_limit, again: as `evaluate`.
     Raises:
         RequestError: fewer than two models [nothing-to-compare], and as `evaluate`.
         DataError: as `evaluate`.
@@ -274,6 +290,7 @@ def compare(
         per_user=per_user,
         threads=threads,
         memory_limit=memory_limit,
+        again=again,
         name="compare",
     )
 
@@ -336,6 +353,7 @@ def evaluate_ratings(
     sample: float | None = None,
     threads: int | None = None,
     memory_limit: int | None = None,
+    again: bool = False,
     name: str = "ratings",
 ) -> Report:
     """Errors of predicted ratings.
@@ -356,7 +374,7 @@ def evaluate_ratings(
         sample: share of the users to look at, drawn by a hash of their ids.
         threads: usable cores by default.
         memory_limit: bytes that the run may take; above it rows are read in several passes.
-        name: of the job, in reports and run folders.
+        again, name: as `evaluate`.
     Raises:
         RequestError: the request is wrong [unknown-metric, bad-policy, ...].
         DataError: the data is wrong [missing-column, duplicate-pair, bad-score, ...].
@@ -378,7 +396,8 @@ def evaluate_ratings(
             "predictions": listed_of(predictions, ("user", "item", "prediction", "model"), named),
         }
     tree = _rows_tree(metrics, primary, profile, policies, statistics)
-    return _evaluate_rows(sections, tree, segments, per_user, sample, threads, memory_limit, name)
+    how = {"threads": threads, "memory_limit": memory_limit, "sample": sample, "per_user": per_user}
+    return _evaluate_rows(sections, tree, segments, name, again, how)
 
 
 def evaluate_labels(
@@ -397,6 +416,7 @@ def evaluate_labels(
     sample: float | None = None,
     threads: int | None = None,
     memory_limit: int | None = None,
+    again: bool = False,
     name: str = "labels",
 ) -> Report:
     """Classification, calibration and ranking of scored rows with labels.
@@ -418,7 +438,7 @@ def evaluate_labels(
         sample: share of the users to look at, drawn by a hash of their ids.
         threads: usable cores by default.
         memory_limit: bytes that the run may take; above it rows are read in several passes.
-        name: of the job, in reports and run folders.
+        again, name: as `evaluate`.
     Raises:
         RequestError: the request is wrong [unknown-metric, bad-policy, ...].
         DataError: the data is wrong [missing-column, bad-label, not-a-probability, ...].
@@ -435,9 +455,8 @@ def evaluate_labels(
     own = {"threshold": threshold, "session_every": session_every}
     extra = {name: value for name, value in own.items() if value is not None}
     tree = _rows_tree(metrics, primary, profile, policies, statistics)
-    return _evaluate_rows(
-        sections, tree, segments, per_user, sample, threads, memory_limit, name, extra=extra
-    )
+    how = {"threads": threads, "memory_limit": memory_limit, "sample": sample, "per_user": per_user}
+    return _evaluate_rows(sections, tree, segments, name, again, how, extra)
 
 
 def _rows_tree(
@@ -459,12 +478,9 @@ def _evaluate_rows(
     sections: Mapping[str, Sequence[Listed]],
     tree: dict[str, object],
     segments: Mapping[str, object] | None,
-    per_user: bool,
-    sample: float | None,
-    threads: int | None,
-    memory_limit: int | None,
     name: str,
-    *,
+    again: bool,
+    how: dict[str, Any],
     extra: Mapping[str, object] | None = None,
 ) -> Report:
     held: list[object | None] = []
@@ -479,11 +495,6 @@ def _evaluate_rows(
             held.append(taken_over(each.table, section))
             tables.append({**each.section(), **(extra or {})})
         tree[section] = tables
-    return run_config(
-        _named(build_config(tree, name=name, unnamed=unnamed, door="python")),
-        given=Given(rankings=held, segments=segment_tables, unnamed=unnamed),
-        threads=threads,
-        memory_limit=memory_limit,
-        sample=sample,
-        per_user=per_user,
-    )
+    config = _named(build_config(tree, name=name, unnamed=unnamed, door="python"))
+    given = Given(rankings=held, segments=segment_tables, unnamed=unnamed)
+    return _looked(config, given, held, again, how)

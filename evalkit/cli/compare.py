@@ -295,16 +295,15 @@ def _measured(
     limit: int,
 ) -> "Report":
     from evalkit.cli.guess import tell_columns
-    from evalkit.history.looks import look_ahead, note_look
+    from evalkit.history.looks import look_ahead, measure_as_look
     from evalkit.street import run_config
 
-    ahead = look_ahead(request, runs, again=again)
-    request = ahead.corrected(request)
-    report = run_config(
-        request, given=given, threads=threads, memory_limit=limit, opened=tell_columns
-    )
-    note_look(runs, ahead, report)
-    return ahead.warned(report, request.statistics.level)
+    def measure(config: "Config") -> "Report":
+        return run_config(
+            config, given=given, threads=threads, memory_limit=limit, opened=tell_columns
+        )
+
+    return measure_as_look(request, runs, look_ahead(request, runs, again=again), measure)
 
 
 def _with_all_crosses(request: "Config") -> "Config":

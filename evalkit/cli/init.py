@@ -296,15 +296,13 @@ def _model_lines(text: str, model: str, path: str, role: str, folder: Path) -> I
 
 
 def _table_lines(paths: Sequence[str], role: str, folder: Path) -> Iterator[str]:
-    from evalkit.sources import BLANK, guess_table, read_time_form
+    from evalkit.sources import BLANK, guess_table, read_time
 
     columns, format_, _ = guess_table(paths, role)
     if role == "split":
         time = columns.setdefault("time", BLANK)
-        form = None if time == BLANK else read_time_form(paths, format_, role=role, column=time)
-        if form is not None:
-            name = time if time.isidentifier() else f'"{time}"'
-            columns["time"] = f"strptime({name}, '{form}')"
+        if time != BLANK:
+            columns["time"] = read_time(paths, format_, role=role, column=time) or time
     yield from _lines_of(paths, role, folder, columns, format_)
 
 

@@ -41,9 +41,8 @@ def in_words_of(door: Door, hint: str) -> str:
     turned = _SETTING.sub(lambda found: _turned(door, found), hint)
     if door != "python":
         return turned
-    turned = re.sub(r"--sample (\S+)", r"sample=\1", turned).replace(
-        "--memory-limit", "memory_limit"
-    )
+    turned = re.sub(r"--sample (\S+)", r"sample=\1", turned)
+    turned = turned.replace("--memory-limit", "memory_limit").replace("--again", "again=True")
     return re.sub(r"\bwrite (?=\w+=)", "pass ", turned)
 
 

@@ -115,6 +115,13 @@ def fill_parts(tree: Mapping[str, object], problems: Problems) -> None:
         except EvalkitError as error:
             problems.add_error((section, "split"), error)
             table.setdefault("path", [table["split"]])
+    match tree:
+        case {"selection": {"confirm": {"split": str() as folder, **others}}}:
+            part = str(others.get("part", "test"))
+            if seen.get((os.path.abspath(folder), part, others.get("fold") or 1)) == "train":
+                message = f"{part!r} is read as test and as train at once"
+                hint = 'part = "test" under confirm'
+                problems.add(("selection", "confirm"), "conflicting-keys", message, hint=hint)
 
 
 def _with_own_split(error: DataError, tree: Mapping[str, object], folder: str) -> DataError:

@@ -1,5 +1,6 @@
 """The section [selection]: which trials are held against one another, and how one is chosen."""
 
+import re
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Annotated, Literal
@@ -48,8 +49,8 @@ class SelectionSection(Record):
 
     trials: str | None = key(
         None,
-        "Table of trials, CSV or Parquet, as Optuna, MLflow and Ray export it; "
-        "default: the [[rankings]].",
+        "Table of trials, CSV or Parquet, as Optuna, MLflow and Ray export it, beside the "
+        "[[rankings]], which are trials, too.",
     )
     path: str | None = key(
         None,
@@ -86,13 +87,19 @@ def check_selection(tree: Mapping[str, object], problems: Problems) -> None:
     def refuse(name: str, message: str, hint: str, code: str = "conflicting-keys") -> None:
         problems.add((*key, name), code, message, hint=hint)
 
-    if "trials" in section and tree.get("rankings"):
-        hint = "keep one; [[rankings]] without trials are the trials themselves"
-        refuse("trials", "trials and [[rankings]] exclude each other", hint)
     for name in ("path", "cost", "columns"):
         if name in section and "trials" not in section:
             message = f"{name} is of a table of trials, and there is none"
             refuse(name, message, 'trials = "trials.csv" under [selection]', "missing-key")
+    confirm = section.get("confirm")
+    others = confirm.get("rankings") if isinstance(confirm, dict) else None
+    for name, place, value in (
+        ("path", "path", section.get("path")),
+        ("confirm", "rankings", others),
+    ):
+        if isinstance(value, str) and not re.search(r"\{[^{}]+\}", value):
+            message = f"{place} = {value!r} is one file for all trials"
+            refuse(name, message, 'a column in braces: "lists/{model}.parquet"')
     if section.get("rule") == "simplest-within" and "cost" not in section:
         message = "simplest-within needs to know what a trial costs"
         refuse("rule", message, 'cost = "parameters", a column of trials', "missing-key")
@@ -105,7 +112,6 @@ def check_selection(tree: Mapping[str, object], problems: Problems) -> None:
                 "the constraint has no bound" if "min" not in each else "two bounds are two",
                 hint='{ metric = "recall@10", min = 0.2 }',
             )
-    confirm = section.get("confirm")
     if isinstance(confirm, dict) and ("path" in confirm) == ("split" in confirm):
         both = "path" in confirm
         message = "path and split exclude each other" if both else "there is no test part"

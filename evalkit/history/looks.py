@@ -2,24 +2,34 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from evalkit.config import Config, TruthColumns, TruthTable, is_in_catalog
+import polars as pl
+
+from evalkit.config import (
+    Config,
+    LabelsTable,
+    LogTable,
+    RatingsTable,
+    TruthColumns,
+    TruthTable,
+    is_in_catalog,
+    speaking,
+)
 from evalkit.credentials import storing
 from evalkit.errors import GATE_FAILED, EvalkitError
 from evalkit.report import Input, Report, Warning_
-from evalkit.runs import finished, load_run, machine_errors
-from evalkit.sources import Guessing, Table, open_truth
-from evalkit.splits.content import content_of
+from evalkit.runs import StoreFolder, finished, load_run, machine_errors, store_errors
+from evalkit.sources import Guessing, Table, open_log, open_truth
+from evalkit.splits.content import Content, content_of
 
 SPLIT, SELECTIONS, SELECTION = "split.json", "selections", "selection.json"
 ROWS = ("ratings", "labels")  # sections whose tables hold truth and models side by side
-NOTED = "looks.jsonl"  # in the folder of runs: looks of what wrote no run
+NOTED = "looks.jsonl"  # in the folder of runs: looks, also of what wrote no run
 
 
 class LookedError(EvalkitError):
@@ -37,6 +47,27 @@ class Look:
     started: str
     models: tuple[str, ...]
     fingerprint: str | None = None  # of the files of a run's truth
+
+
+@dataclass(frozen=True, slots=True)
+class _Truth:
+    """A table that says what is right, by its section; in memory, where it is no file."""
+
+    section: str
+    table: TruthTable | RatingsTable | LabelsTable | LogTable
+    given: object | None = None
+
+    def open(self, guessing: Guessing) -> Table:
+        """Its rows without `where`: of a joined log those that are relevant."""
+        if isinstance(self.table, TruthTable):
+            return open_whole(self.table, guessing, self.given)
+        if not isinstance(self.table, LogTable):
+            return open_whole(_as_truth(self.table), guessing, self.given)
+        log, _ = open_log(self.table.model_copy(update={"where": None}), None, guessing)
+        least = self.table.threshold
+        label = pl.col("relevance").cast(pl.Float64)
+        relevant = label > 0 if least is None else label >= least
+        return replace(log, frame=log.frame.filter(relevant))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +89,8 @@ class Part:
     @classmethod
     def of(cls, table: Table) -> "Part":
         """The part that a truth without `where` is."""
-        return cls(content_of_table(table), ", ".join(table.paths), table.fingerprint())
+        content = content_of_table(table).fingerprint
+        return cls(content, ", ".join(table.paths), table.fingerprint())
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,26 +131,47 @@ class Ahead:
 NO_LOOK = Ahead()
 
 
-def look_ahead(config: Config, folder: Path, *, again: bool) -> Ahead:
+def look_ahead(
+    config: Config, folder: Path, *, again: bool, given: Sequence[object | None] = ()
+) -> Ahead:
     """Whether the truth is a test part that is known, and how often it was looked at.
 
     Args:
         folder: of runs; splits and selections beside it say what a test part is.
         again: look however often that was.
+        given: tables in memory: the truth, or those of ratings or labels, in their order.
     Raises:
         LookedError: a selection that it confirmed allows no more looks [looks-used-up].
     """
-    for at, truth in _truths(config):
-        if is_in_catalog(truth.path):
+    for truth in _truths(config, given):
+        if is_in_catalog(truth.table.path):
             continue
-        parts = known_parts(folder, truth.path)
-        lacking = suppress(EvalkitError) if at in ROWS else nullcontext()  # rows may have no item
+        parts = known_parts(folder, truth.table.path)
+        is_truth = truth.section == "truth"  # others may have no item, and are read by the run
+        lacking = nullcontext() if is_truth else suppress(EvalkitError)
         part = None
         with storing(config.storage), lacking:
             part = _part_among(parts, truth, Guessing(config.door))
         if part is not None:
-            return count_look(part, folder, again=again, at=config.at(at))
+            with speaking(config.door):
+                return count_look(part, folder, again=again, at=config.at(truth.section))
     return NO_LOOK
+
+
+def measure_as_look(
+    config: Config, folder: Path, ahead: Ahead, measure: Callable[[Config], Report]
+) -> Report:
+    """A report of which no run tells: noted, and corrected for earlier looks at a test part.
+
+    Args:
+        folder: of runs.
+        ahead: the look that it is.
+        measure: the report of a config, at the level that this one has.
+    """
+    config = ahead.corrected(config)
+    report = measure(config)
+    note_look(folder, ahead, report)
+    return ahead.warned(report, config.statistics.level)
 
 
 def look_by_files(inputs: Sequence[Input], folder: Path, *, again: bool, at: str) -> Ahead:
@@ -154,30 +207,45 @@ def _splits_beside(folder: Path) -> list[Path]:
     return sorted((folder.parent / "splits").glob(f"*/{SPLIT}"))
 
 
-def _truths(config: Config) -> Iterator[tuple[str, TruthTable]]:
+def _truths(config: Config, given: Sequence[object | None]) -> Iterator[_Truth]:
     """The tables that say what is right, where users and items do: those of rows, too."""
+    held = iter(given)
     if config.truth is not None and config.truth.path:
-        yield "truth", config.truth
+        yield _Truth("truth", config.truth, next(held, None))
+    if config.log is not None:
+        yield _Truth("log", config.log)
     for section in ROWS:
         for table in getattr(config, section):
-            named = table.columns.model_dump(include={"user", "item"}, exclude_unset=True)
-            columns = TruthColumns.model_validate(
-                {key: each for key, each in named.items() if each is not None}
-            )
-            yield section, TruthTable(path=table.path, format=table.format, columns=columns)
+            yield _Truth(section, table, next(held, None))
 
 
-def _part_among(parts: Sequence[Part], truth: TruthTable, guessing: Guessing) -> Part | None:
-    """The known part that a truth is, however its files are called."""
+def _as_truth(table: RatingsTable | LabelsTable) -> TruthTable:
+    """The users and items of a table that holds more."""
+    named = table.columns.model_dump(include={"user", "item"}, exclude_unset=True)
+    given = {key: each for key, each in named.items() if each is not None}
+    columns = TruthColumns.model_validate(given)
+    return TruthTable(path=table.path, format=table.format, columns=columns)
+
+
+def _part_among(parts: Sequence[Part], truth: _Truth, guessing: Guessing) -> Part | None:
+    """The known part that a truth is, however its files are called, once for each model."""
     if not parts:
         return None
-    table = open_whole(truth, guessing)
+    table = truth.open(guessing)
     n_rows = table.n_rows_hint()
-    if n_rows is not None and not any(each.content.endswith(f"-{n_rows}") for each in parts):
+    sizes = [int(each.content.rpartition("-")[2]) for each in parts]
+    if n_rows is not None and not any(_may_be(n_rows, size, truth.section) for size in sizes):
         return None
-    part = Part.of(table)
-    known = next((each for each in parts if each.content == part.content), None)
-    return None if known is None else replace(part, most=known.most)
+    content = content_of_table(table)
+    known = next((each for each in parts if content.is_repeated(each.content)), None)
+    return None if known is None else replace(known, fingerprint=table.fingerprint())
+
+
+def _may_be(n_rows: int, size: int, section: str) -> bool:
+    """Whether a table of so many rows may hold a part of that size."""
+    if section == "truth":
+        return n_rows == size
+    return n_rows >= size if section == "log" else size > 0 and n_rows % size == 0
 
 
 def count_look(part: Part, folder: Path, *, again: bool, at: str) -> Ahead:
@@ -189,7 +257,7 @@ def count_look(part: Part, folder: Path, *, again: bool, at: str) -> Ahead:
     number = len(find_looks(folder, part)) + 1
     if part.most is not None and number > part.most and not again:
         raise LookedError(
-            f"{number - 1:,} looks at this test part are known here, and looks = {part.most}",
+            f"of looks at this test part, {number - 1:,} are known here, and looks = {part.most}",
             code="looks-used-up",
             at=at,
             hint="evalkit history looks lists them; --again looks once more",
@@ -197,60 +265,87 @@ def count_look(part: Part, folder: Path, *, again: bool, at: str) -> Ahead:
     return Ahead(part.content, number)
 
 
-def open_whole(truth: TruthTable, guessing: Guessing) -> Table:
+def open_whole(truth: TruthTable, guessing: Guessing, given: object | None = None) -> Table:
     """A truth without its `where`: a look at some of it is a look at all."""
-    return open_truth(truth.model_copy(update={"where": None}), None, guessing)
+    return open_truth(truth.model_copy(update={"where": None}), given, guessing)
 
 
 def note_look(folder: Path, ahead: Ahead, report: Report) -> None:
-    """Keep a look of which no run tells, in a folder of runs that is there."""
+    """Keep a look in a folder of runs that is there, whatever becomes of its run."""
     if not ahead.number or not folder.is_dir():
         return
-    started = datetime.now(UTC).isoformat(timespec="seconds")
-    look = {"content": ahead.content, **asdict(Look("", report.name, started, (*report.models,)))}
+    look = asdict(Look(report.run_id, report.name, report.meta.started, (*report.models,)))
     with machine_errors(folder):
         descriptor = os.open(folder / NOTED, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         try:
-            os.write(descriptor, (json.dumps(look) + "\n").encode())
+            os.write(descriptor, (json.dumps({"content": ahead.content, **look}) + "\n").encode())
         finally:
             os.close(descriptor)
 
 
-def content_of_table(table: Table) -> str:
-    """The content fingerprint of a table's users and items."""
+def fetch_notes(store: StoreFolder, folder: Path) -> int:
+    """Put what a store knows of looks into a local folder; the bytes of it."""
+    with store_errors(store.url):
+        found = store.objects.get(store.at(NOTED))
+    if found is not None:
+        (folder / NOTED).write_bytes(found[0])
+    return 0 if found is None else len(found[0])
+
+
+def send_notes(store: StoreFolder, folder: Path, known: int) -> None:
+    """Add what a local folder noted behind the known bytes to a store, whoever else does so."""
+    noted = folder / NOTED
+    new = noted.read_bytes()[known:] if noted.exists() else b""
+    path, is_there = store.at(NOTED), not new
+    with store_errors(store.url):
+        while not is_there:
+            found = store.objects.get(path)
+            if found is None:
+                is_there = store.objects.create(path, new) is not None
+            else:
+                is_there = store.objects.replace(path, found[0] + new, found[1]) is not None
+
+
+def content_of_table(table: Table) -> Content:
+    """What a table's users and items are."""
     users = [name for name in table.frame.collect_schema() if name.startswith("user_")]
-    return content_of(table.frame, [*users, "item"]).fingerprint
+    return content_of(table.frame, [*users, "item"])
 
 
 def find_looks(folder: Path, part: Part) -> list[Look]:
     """What looked at a part, or at some of it by `where`, the first one first.
 
-    Runs whose files are the part's are looks; of others the content is compared where their files
-    are still there and have as many rows. Nobody can know of other folders and machines.
+    Looks are noted; runs that came here otherwise are looks where their files are the part's, or
+    are still there and hold the same. Nobody can know of other folders and machines.
     """
     known: dict[tuple[str, ...], bool] = {}
-    found = _noted(folder, part)
+    noted = _noted(folder, part)
+    found = []
     for path, _ in finished(folder):
         with suppress(EvalkitError):
             report = load_run(path)
             truths = [each for each in report.inputs if each.role in ("truth", *ROWS)]
             of = next((each for each in truths if _is_of(each, part, known)), None)
-            if of is not None:
+            if of is not None or report.run_id in noted:
                 names, started = (*report.models,), report.meta.started
-                found.append(Look(report.run_id, report.name, started, names, of.fingerprint))
+                fingerprint = None if of is None else of.fingerprint
+                found.append(Look(report.run_id, report.name, started, names, fingerprint))
+                noted.pop(report.run_id, None)
+    found += [replace(each, run_id="") for each in noted.values()]  # there is no such run now
     return sorted(found, key=lambda each: each.started)
 
 
-def _noted(folder: Path, part: Part) -> list[Look]:
-    """Looks of what wrote no run."""
-    found = []
+def _noted(folder: Path, part: Part) -> dict[str, Look]:
+    """Looks that are kept, by their runs' ids; also of what wrote no run."""
+    found: dict[str, Look] = {}
     with suppress(OSError):
         for line in (folder / NOTED).read_bytes().splitlines():
             with suppress(ValueError, TypeError, LookupError):  # what is torn tells nothing
                 look = json.loads(line)
                 if look["content"] == part.content:
                     names = tuple(map(str, look["models"]))
-                    found.append(Look("", str(look["job"]), str(look["started"]), names))
+                    run_id = str(look["run_id"]) or f"without one {len(found)}"
+                    found[run_id] = Look(run_id, str(look["job"]), str(look["started"]), names)
     return found
 
 
@@ -273,7 +368,7 @@ def _holds(truth: Input, part: Part) -> bool:
         n_rows = table.n_rows_hint()
         if n_rows is not None and not part.content.endswith(f"-{n_rows}"):
             return False
-        return content_of_table(table) == part.content
+        return content_of_table(table).fingerprint == part.content
     return False
 
 

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 from evalkit import gates, history, runs, street
 from evalkit.config import Config
 from evalkit.errors import EvalkitError, MachineError
-from evalkit.history.looks import NO_LOOK, Ahead, look_ahead, look_by_files, note_look
+from evalkit.history.looks import (
+    NO_LOOK,
+    Ahead,
+    fetch_notes,
+    look_ahead,
+    look_by_files,
+    note_look,
+    send_notes,
+)
 from evalkit.history.nights import compare_over_nights
 from evalkit.planning.ledger import Progress
 from evalkit.planning.tables import Given
@@ -108,8 +116,7 @@ class Job:
                 )
                 with suppress(EvalkitError):  # whoever reads the index next brings it up to date
                     history.refresh(self.folder, report)
-            else:
-                note_look(self._runs, ahead, report)
+            note_look(self._runs, ahead, report)
             if self.per_user is not None:
                 _copy_values(report, self.per_user, path)
         return Done(report, path, ahead=ahead)
@@ -132,11 +139,8 @@ class Job:
     def _measure(self, config: Config, values: Path | None) -> Report:
         """The report; values of users go into the folder, if there is one."""
         if self.partials is not None:
-            header = self.partials.header
-            asked = {"statistics": config.statistics}
-            at_level = header.config.model_copy(update=asked)
             return street.conclude_partials(
-                replace(self.partials, header=replace(header, config=at_level)),
+                self.partials.at_level(config),
                 threads=self.threads,
                 per_user_folder=values,
                 keep_parts=self.folder is not None,
@@ -301,9 +305,11 @@ def run_in_store(job: Job, store: runs.StoreFolder) -> Done:
         if looks_back or config.statistics.over_nights is not None:
             store.mirror(folder, name=config.name)
         store.sweep()
+        known = fetch_notes(store, folder)
         done = local.run()
         if done.path is None:
             raise AssertionError("a job with a folder writes a run")
+        send_notes(store, folder, known)
         return replace(done, path=store.publish(Path(done.path)))
 
 

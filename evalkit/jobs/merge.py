@@ -7,8 +7,9 @@ from pathlib import Path
 from shlex import quote
 
 from evalkit import runs
-from evalkit.config import Config, OutputSection
+from evalkit.config import Config, OutputSection, speaking
 from evalkit.errors import DataError, RequestError
+from evalkit.history.looks import look_by_files, measure_as_look
 from evalkit.jobs.job import Job, run_in_store
 from evalkit.partials import PartialFiles, definitions_of, open_partials
 from evalkit.report import Report
@@ -64,6 +65,7 @@ def merge(
     allow_missing: bool = False,
     metric_files: Sequence[str] = (),
     threads: int | None = None,
+    again: bool = False,
 ) -> Report:
     """The report of all shares of one config, as `evalkit merge` makes it.
 
@@ -74,6 +76,7 @@ def merge(
         allow_missing: merge what is there; the report warns of what is not.
         metric_files: Python files of your own metrics, where the config has any.
         threads: usable cores by default.
+        again: look at a test part however often that was done, as the folder of runs knows.
     Raises:
         RequestError: there is nothing to merge [nothing-to-merge].
         DataError: a file is no partial, is damaged, was made of something else, or stands twice;
@@ -100,12 +103,26 @@ def merge(
         [Path(each) for each in files], allow_missing=allow_missing, metric_files=metric_files
     )
     if out is None:
-        keeps = partials.header.keeps_users
-        return conclude_partials(partials, threads=threads, per_user=keeps, keep_parts=False)
-    job = Job(config, None, threads=threads, partials=partials)
+        return _as_look(config, partials, threads, again=again)
+    job = Job(config, None, threads=threads, partials=partials, again=again)
     if runs.is_store(os.fspath(out)):
         return run_in_store(job, runs.open_store(os.fspath(out), config.storage)).report
     done = replace(job, folder=Path(out)).run()
     if done.path is None:
         raise AssertionError("a job with a folder writes a run")
     return runs.load_run(done.path)
+
+
+def _as_look(config: Config, partials: PartialFiles, threads: int | None, *, again: bool) -> Report:
+    """The report alone, which is a look as a run is."""
+
+    def measure(config: Config) -> Report:
+        keeps = partials.header.keeps_users
+        return conclude_partials(
+            partials.at_level(config), threads=threads, per_user=keeps, keep_parts=False
+        )
+
+    folder = Path(config.output.path)
+    with speaking("python"):
+        ahead = look_by_files(partials.header.whole_inputs, folder, again=again, at="partials")
+    return measure_as_look(config, folder, ahead, measure)

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import polars as pl
 
+from evalkit.config import Config
 from evalkit.errors import DataError, EvalkitError, RequestError, note, raise_all
 from evalkit.partials._container import pieces_of_file, read_body, read_header, write_file
 from evalkit.partials._header import MOST_NAMED, Header, check_headers
@@ -75,6 +76,12 @@ class PartialFiles:
 
     header: Header
     digests: dict[Path, bytes]
+
+    def at_level(self, config: Config) -> "PartialFiles":
+        """The same, to be concluded at the level of another config."""
+        asked = {"statistics": config.statistics}
+        own = self.header.config.model_copy(update=asked)
+        return replace(self, header=replace(self.header, config=own))
 
     def merged(self, kind: type[Body]) -> "Partial[Body]":
         """All files as one partial, two of them in memory at a time.

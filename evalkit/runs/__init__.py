@@ -15,6 +15,7 @@ from evalkit.runs._manifest import (
     set_aside,
     verify,
 )
+from evalkit.runs._outages import store_errors
 from evalkit.runs._private import abandon, private_folder, replacing
 from evalkit.runs._publish import publish
 from evalkit.runs._store import StoreFolder, is_store, open_store
@@ -42,5 +43,6 @@ __all__ = [
     "replacing",
     "run_key",
     "set_aside",
+    "store_errors",
     "verify",
 ]

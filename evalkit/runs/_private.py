@@ -4,6 +4,7 @@ Each is locked by the process that makes it. What nobody holds was left by a kil
 comes next removes it. A file system without locks keeps such leftovers.
 """
 
+import errno
 import fcntl
 import os
 import re
@@ -19,6 +20,7 @@ from evalkit.runs._files import DIRECTORY, NEW_FILE, OLD_FILE, machine_errors
 
 _NAME = re.compile(r"\.evalkit-[0-9a-f]{16}")
 _DEVICES = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
+MOST_TRIES = 100
 _unfinished: set[Path] = set()
 
 
@@ -77,15 +79,20 @@ def _new_folder(path: Path) -> int:
 
 def _new(folder: Path, make: Callable[[Path], int]) -> tuple[Path, int]:
     """What `make` makes under a new name, and the descriptor that holds it locked."""
-    while True:
+    for n_left in reversed(range(MOST_TRIES)):
         path = folder / f".evalkit-{secrets.token_hex(8)}"
-        with suppress(FileExistsError, FileNotFoundError):  # the latter: swept before it was locked
+        try:
             descriptor = make(path)
-            with suppress(OSError):  # a file system without locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if _is_at(path, descriptor):
-                return path, descriptor
-            os.close(descriptor)
+        except (FileExistsError, FileNotFoundError):  # the latter: swept before it was locked
+            if not n_left:  # or there is no such place, as in /proc
+                raise
+            continue
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if _is_at(path, descriptor):
+            return path, descriptor
+        os.close(descriptor)
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
 
 
 def _is_at(path: Path, descriptor: int) -> bool:

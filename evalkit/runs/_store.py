@@ -153,7 +153,7 @@ class StoreFolder:
         Raises:
             BusyError: another process holds it [run-locked], or took it over [lock-lost].
         """
-        path = self._at(f".lock-{hash_name(name)}")
+        path = self.at(f".lock-{hash_name(name)}")
         with store_errors(self.url):
             lease = _take(self.objects, path, name, wait_seconds, self.url)
         renewing = threading.Thread(target=lease.keep, name="lease", daemon=True)
@@ -183,21 +183,21 @@ class StoreFolder:
         """
         run_id, url = run.name, f"{self.url}/{run.name}"
         manifest = (run / MANIFEST).read_bytes()
-        mark = self._at(self._marks(parse_manifest(manifest).name), run_id)
+        mark = self.at(self._marks(parse_manifest(manifest).name), run_id)
         put = [mark]
         is_tried = False
         try:
             with store_errors(self.url):
-                if self.objects.get(self._at(run_id, MANIFEST)) is not None:
+                if self.objects.get(self.at(run_id, MANIFEST)) is not None:
                     raise self._exists(run_id)
                 self.objects.put(mark, b"")
                 for path in sorted(path for path in run.rglob("*") if path.is_file()):
                     name = path.relative_to(run).as_posix()
                     if name != MANIFEST:
-                        put.insert(0, self._at(run_id, name))
+                        put.insert(0, self.at(run_id, name))
                         self.objects.put(put[0], path)
                 is_tried = True
-                if self.objects.create(self._at(run_id, MANIFEST), manifest) is None:
+                if self.objects.create(self.at(run_id, MANIFEST), manifest) is None:
                     raise self._exists(run_id)
         except BaseException as error:
             is_there = self._is_there(run_id, manifest) if is_tried else False
@@ -216,7 +216,7 @@ class StoreFolder:
         self._written = url
         try:
             with store_errors(self.url):
-                self.objects.put(self._at(LATEST), f"{run_id}\n".encode())
+                self.objects.put(self.at(LATEST), f"{run_id}\n".encode())
         except EvalkitError as error:
             raise MachineError(
                 f"the run is written, but {LATEST!r} does not name it: {error.message}",
@@ -247,7 +247,7 @@ class StoreFolder:
         except Exception:  # the lock is held, as far as anybody knows
             return
         if not is_marked:
-            self._delete([self._at(run_id, MANIFEST)])
+            self._delete([self.at(run_id, MANIFEST)])
             raise BusyError(
                 "another process took the lock and removed what this one had written",
                 code="lock-lost",
@@ -260,17 +260,17 @@ class StoreFolder:
 
         The mark goes first: a job that lost its lock and goes on sees that it is gone.
         """
-        for mark in self.objects.names(self._at(self._marks(name))):
+        for mark in self.objects.names(self.at(self._marks(name))):
             run_id = mark.rpartition("/")[2]
             self.objects.delete(mark)
-            if self.objects.get(self._at(run_id, MANIFEST)) is None:
-                for path in self.objects.names(self._at(run_id)):
+            if self.objects.get(self.at(run_id, MANIFEST)) is None:
+                for path in self.objects.names(self.at(run_id)):
                     self.objects.delete(path)
 
     def _is_there(self, run_id: str, manifest: bytes) -> bool | None:
         """Whether a put whose answer was lost has come to pass; None when nobody knows."""
         try:
-            found = self.objects.get(self._at(run_id, MANIFEST))
+            found = self.objects.get(self.at(run_id, MANIFEST))
         except Exception:
             return None
         return found is not None and found[0] == manifest
@@ -300,8 +300,8 @@ class StoreFolder:
             for run_id in self._run_ids():
                 if run_id[:8] >= time.strftime("%Y%m%d", time.gmtime(time.time() - 86_400)):
                     continue
-                if self.objects.get(self._at(run_id, MANIFEST)) is None:
-                    for path in self.objects.names(self._at(run_id)):
+                if self.objects.get(self.at(run_id, MANIFEST)) is None:
+                    for path in self.objects.names(self.at(run_id)):
                         self.objects.delete(path)
 
     def manifests(self) -> Iterator[Manifest]:
@@ -327,7 +327,7 @@ class StoreFolder:
         """
         if run_id not in self._known and RUN_ID.fullmatch(run_id):
             with store_errors(self.url):
-                found = self.objects.get(self._at(run_id, MANIFEST))
+                found = self.objects.get(self.at(run_id, MANIFEST))
             if found is not None:
                 manifest = parse_manifest(found[0])
                 check_place(manifest, run_id)
@@ -353,7 +353,7 @@ class StoreFolder:
         target.mkdir(exist_ok=True)
         for name in manifest.files:
             with store_errors(self.url):
-                content = self.objects.get(self._at(run_id, name))
+                content = self.objects.get(self.at(run_id, name))
             if content is not None:
                 (target / name).parent.mkdir(exist_ok=True)
                 (target / name).write_bytes(content[0])
@@ -363,7 +363,7 @@ class StoreFolder:
     def latest(self) -> str | None:
         """The id of the run that was published last."""
         with store_errors(self.url):
-            found = self.objects.get(self._at(LATEST))
+            found = self.objects.get(self.at(LATEST))
         run_id = "" if found is None else found[0][:200].decode("ascii", "replace").strip()
         return run_id if RUN_ID.fullmatch(run_id) else None
 
@@ -372,7 +372,8 @@ class StoreFolder:
             names = self.objects.folders(self.prefix)
         return sorted((name for name in names if RUN_ID.fullmatch(name)), reverse=True)
 
-    def _at(self, *parts: str) -> str:
+    def at(self, *parts: str) -> str:
+        """Where an object of this folder lies in the store."""
         return "/".join(part for part in (self.prefix, *parts) if part)
 
 

@@ -13,8 +13,6 @@ from evalkit.config import (
     RankingsTable,
     TruthColumns,
     TruthTable,
-    find_entry,
-    read_split,
 )
 from evalkit.credentials import storing
 from evalkit.errors import RequestError
@@ -36,6 +34,7 @@ from evalkit.runs import machine_errors, private_folder
 from evalkit.selection._choose import Choice, choose_trial
 from evalkit.selection._measure import How
 from evalkit.sources import Table
+from evalkit.splits.manifest import find_part
 
 FILE, PAGE = "selection.json", "selection.html"
 
@@ -86,11 +85,10 @@ def _test_truth(config: Config, truth: TruthTable, confirm: Confirmation) -> Tru
     kept = truth.model_dump(exclude_unset=True, exclude={"split", "part", "fold"})
     own: dict[str, object] = {**kept, "path": confirm.path, "where": confirm.where}
     if confirm.split is not None:
-        found = read_split(confirm.split)
         at = config.at("selection", "confirm")
-        files = find_entry(found, confirm.part, confirm.fold, at=at)["files"]
-        columns = {k: v for k, v in found["columns"].items() if k in TruthColumns.model_fields}
-        own["path"] = [os.path.join(confirm.split, str(each["path"])) for each in files]
+        part = find_part(Path(confirm.split), confirm.part, confirm.fold, at=at)
+        columns = {k: v for k, v in part.columns.items() if k in TruthColumns.model_fields}
+        own["path"] = [str(each) for each in part.files]
         own["columns"] = {**columns, **kept.get("columns", {})}
         own |= {"split": confirm.split, "part": confirm.part, "fold": confirm.fold}
     return TruthTable.model_validate({key: each for key, each in own.items() if each is not None})

@@ -1,4 +1,4 @@
-"""Trials from a table, as Optuna, MLflow and Ray export it, or from the [[rankings]]."""
+"""Trials from a table, as Optuna, MLflow and Ray export it, and from the [[rankings]]."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ import polars as pl
 
 from evalkit.config import Config, RankingsColumns, RankingsTable
 from evalkit.errors import DataError, EvalkitError, RequestError, nearest, raise_all
-from evalkit.sources import reading
+from evalkit.sources import reading, refuse_absent
 
 Scalar = str | float | None
 
@@ -26,6 +26,7 @@ _NO_PARAMETER = re.compile(
     r"start_time|end_time|artifact_uri|experiment_id|timestamp|date|pid|hostname|node_ip|logdir|"
     r"time_(this_iter|total|since).*|iterations_since_restore|training_iteration|Unnamed: \d+|"
 )
+_NO_NUMBERS = ("nan", "NaN", "None")  # as they are printed where a table has none
 _PLACE = re.compile(r"\{([^{}]+)\}")
 
 
@@ -57,10 +58,9 @@ def read_trials(config: Config) -> list[Tried]:
     """
     section = config.selection
     assert section is not None
-    if section.trials is None:
-        found = [_of_config(each, section.confirm) for each in config.rankings]
-    else:
-        found = _of_table(config)
+    found = [_of_config(each, section.confirm) for each in config.rankings]
+    if section.trials is not None:
+        found += _of_table(config)
     seen: set[str] = set()
     for each in found:
         if each.model in seen:
@@ -99,9 +99,9 @@ def _of_config(table: RankingsTable, confirm: object) -> Tried:
             at="rankings",
             hint="give each trial a table of its own, or list them: trials = 'trials.csv'",
         )
-    pattern = getattr(confirm, "rankings", None)
+    pattern = getattr(confirm, "rankings", None) or ""
     other = None
-    if pattern is not None and table.builtin is None:
+    if "{model}" in pattern and table.builtin is None:
         path = pattern.replace("{model}", table.model)
         other = table.model_copy(update={"path": (path,)})
     return Tried(table.model, "measured", table, other)
@@ -121,7 +121,8 @@ def _of_table(config: Config) -> list[Tried]:
             f"no column of the trials says where their rankings are: {', '.join(rows.columns)}",
             code="missing-column",
             at=at,
-            hint='path = "lists/{number}.parquet" under [selection], with a column in braces',
+            hint=f'path = "lists/{{{name or "model"}}}.parquet" under [selection]: the column in '
+            "braces names the file",
         )
     used = {name, path, state}
     parameters = _parameters_of([each for each in rows.columns if each not in used])
@@ -170,10 +171,11 @@ def _table(model: str, path: str, columns: Mapping[str, RankingsColumns]) -> Ran
 
 
 def _read(path: str) -> pl.DataFrame:
+    refuse_absent(path)
     with reading(path):
         if path.lower().endswith((".parquet", ".pq")):
             return pl.read_parquet(path)
-        return pl.read_csv(path, infer_schema_length=None)
+        return pl.read_csv(path, infer_schema_length=None, null_values=list(_NO_NUMBERS))
 
 
 def _column_of(

@@ -4,14 +4,14 @@ from evalkit.sources.extents import Extent
 from evalkit.sources.given import Ids, frame_of, is_one_ranking
 from evalkit.sources.guess import Chosen, Guessing, Order, guess_columns
 from evalkit.sources.memory import Named, describe_given, is_spark, open_given
-from evalkit.sources.paths import FORMATS
+from evalkit.sources.paths import FORMATS, refuse_absent
 from evalkit.sources.splits import HELD_OUT, NEVER_TRAIN, TRAIN, Splitter, flag_part, parts_of_files
 from evalkit.sources.suggestions import (
     BLANK,
     guess_table,
     read_groups,
     read_splitters,
-    read_time_form,
+    read_time,
 )
 from evalkit.sources.table import Made, Table, reading, spell_guesses
 from evalkit.sources.tables import (
@@ -70,8 +70,9 @@ __all__ = [
     "read_groups",
     "read_schema",
     "read_splitters",
-    "read_time_form",
+    "read_time",
     "reading",
+    "refuse_absent",
     "settle",
     "spell_guesses",
 ]

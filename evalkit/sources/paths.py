@@ -318,6 +318,16 @@ def _not_found(path: str, given: str) -> DataError:
     return DataError("no such file or directory", code="path-not-found", at=given, hint=hint)
 
 
+def refuse_absent(path: str) -> None:
+    """Look whether a local file is there.
+
+    Raises:
+        DataError: it is not [path-not-found].
+    """
+    if not _URL.match(path) and not os.path.exists(path):
+        raise _not_found(path, path)
+
+
 def partitions_of(path: str) -> tuple[tuple[str, str | None], ...]:
     """The `key=value` folders of a path, as hive writes them; None is hive's null."""
     pairs: dict[str, str | None] = {}

@@ -84,22 +84,27 @@ def read_groups(
     return groups
 
 
-def read_time_form(
+def read_time(
     paths: Sequence[str], format: str | None = None, *, role: str, column: str
 ) -> str | None:
-    """The form in which a column of text has its times; None of numbers, or where none fits.
+    """The SQL that makes times of a column of text; None of other columns, or where none fits.
 
     Raises:
         DataError: as `read_schema`.
     """
-    source = _open(paths, format, role)
+    return time_of_text(_open(paths, format, role), column)
+
+
+def time_of_text(source: Source, column: str) -> str | None:
+    """As `read_time`, of a table that is open."""
     frame = source.having(column).frame({column: "any"}).select(pl.col(column).alias("time"))
     if frame.collect_schema()["time"] != pl.String:
         return None
     texts = frame.drop_nulls().head(LOOKED_AT).collect(engine="streaming")["time"]
     for form in TIME_FORMS:
         if texts.len() and not texts.str.to_datetime(form, strict=False).has_nulls():
-            return form
+            name = column if column.isidentifier() else f'"{column}"'
+            return f"strptime({name}, '{form}')"
     return None
 
 

@@ -40,6 +40,7 @@ from evalkit.sources.guess import (
 )
 from evalkit.sources.scan import Use
 from evalkit.sources.splits import Splitter, find_splitters
+from evalkit.sources.suggestions import time_of_text
 from evalkit.sources.table import Table
 from evalkit.sources.trec import Kind
 
@@ -324,7 +325,7 @@ def _choose(
 ) -> Chosen:
     is_written = guessing.door != "file" or "columns" in table.model_fields_set
     model = getattr(table, "model", None)
-    return choose_columns(
+    chosen = choose_columns(
         role,
         table.columns if is_written else None,
         source.names,
@@ -333,6 +334,9 @@ def _choose(
         has_model=model is not None and model not in guessing.unnamed,
         at=source.at,
     )
+    if "time" in chosen.guessed and (sql := time_of_text(source, str(chosen.columns["time"]))):
+        chosen = replace(chosen, columns={**chosen.columns, "time": sql})
+    return chosen
 
 
 def _groups(name: str, texts: Sequence[str]) -> list[Wanted]:

@@ -22,6 +22,7 @@ from evalkit.splits._filters import (
     VALIDATION_FOLD_IN,
     Letters,
     Rows,
+    hang_on_order,
     lay_rows,
 )
 from evalkit.splits._groups import of_groups
@@ -328,8 +329,12 @@ def _by_users(feed: Feed, rule: SplitSection, room: Room) -> Assigned:
 
 def _by_rows(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
     """by = rows: each row by the hash of its user, item, time and how many such were before."""
-    hashes = feed.gather().hashes
-    return Assigned(_laid(_draw(hashes, np.ones(hashes.size, dtype=np.bool_), rule)))
+    rows = feed.gather()
+    folds = _draw(rows.hashes, np.ones(rows.n, dtype=np.bool_), rule)
+    here = np.flatnonzero(rows.copies)
+    users, copies = rows.users[here], rows.copies[here]
+    n_hanging = max(hang_on_order(users, copies, letters[here]) for letters in folds)
+    return Assigned(_laid(folds), crossed=lambda: (0, n_hanging))
 
 
 def _draw(
@@ -454,7 +459,7 @@ def _asked(rule: SplitSection) -> str:
     return ", ".join(
         f"{name} = {list(each) if name == 'ratios' else each!r}"
         for name, each in sizes.items()
-        if each
+        if each or (name == "test" and each is not None)
     )
 
 

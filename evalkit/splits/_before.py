@@ -1,4 +1,4 @@
-"""What leaves before the cut: little relevance, repeats, small users and items."""
+"""What leaves before the cut: repeats, little relevance, small users and items."""
 
 # mypy: disable-error-code="no-untyped-def"
 
@@ -16,33 +16,52 @@ from evalkit.splits._room import OF_CODES, OF_ROW, Room
 Codes = npt.NDArray[np.int32]
 
 
-def leave_before(feed: Feed, rule: SplitSection, room: Room) -> int:
-    """Drop what a threshold, repeats and small users and items leave out; rounds of the core.
+def leave_before(feed: Feed, rule: SplitSection, room: Room) -> tuple[int, int]:
+    """Drop what repeats, a threshold and small users and items leave out.
 
     Where the rows do not fit into the room, repeats are looked for among some users at a time,
     and each round of the core reads the log again.
+
+    Returns:
+        Rounds of the core, and users of whose repeats row order says which one stays.
     """
-    if isinstance(feed, Rows) and rule.threshold is not None and rule.threshold_in == "all":
-        feed.keep(feed.relevance >= rule.threshold, "threshold")
+    n_hanging = 0
     if rule.dedupe != "none":
-        feed.leave(_without_repeats(feed, rule, rule.dedupe, room), "dedupe")
+        kept, n_hanging = _without_repeats(feed, rule, rule.dedupe, room)
+        feed.leave(kept, "dedupe")
+    if rule.threshold is not None and rule.threshold_in == "all":
+        if isinstance(feed, Rows) or least_as_read(rule) is None:
+            feed.leave(_of_relevance(feed, rule.threshold), "threshold")
     if rule.core is None:
-        return 0
+        return 0, n_hanging
     counted = None
     if rule.core.count == "pairs" and rule.dedupe == "none":
-        counted = _without_repeats(feed, rule, "any", room)
-    return _keep_core(feed, rule, rule.core, counted, room)
+        counted, _ = _without_repeats(feed, rule, "any", room)
+    return _keep_core(feed, rule, rule.core, counted, room), n_hanging
 
 
-def _without_repeats(feed: Feed, rule: SplitSection, which: str, room: Room) -> Mask:
-    """Which rows of the log stay where a user has each item once."""
-    kept = np.zeros(0, dtype=np.bool_)
+def least_as_read(rule: SplitSection) -> float | None:
+    """From which relevance on rows of a log are read; None: all are, also where repeats leave."""
+    return rule.threshold if rule.threshold_in == "all" and rule.dedupe == "none" else None
+
+
+def _of_relevance(feed: Feed, least: float) -> Mask:
+    """Which rows of the log are worth that much."""
+    found = [rows.spread(rows.relevance >= least) for rows in feed.batches()]
+    return np.concatenate([np.zeros(0, dtype=np.bool_), *found])
+
+
+def _without_repeats(feed: Feed, rule: SplitSection, which: str, room: Room) -> tuple[Mask, int]:
+    """Which rows of the log stay where a user has each item once; and as `one_of_each_pair`."""
+    kept, n_hanging = np.zeros(0, dtype=np.bool_), 0
     for low, high in _shares(feed, rule, room):
         rows = feed.gather(low, high)
         if not kept.size:
             kept = np.zeros(feed.n_rows, dtype=np.bool_)
-        kept |= rows.spread(one_of_each_pair(rows, which))
-    return kept
+        stay, n = one_of_each_pair(rows, which)
+        kept |= rows.spread(stay)
+        n_hanging += n
+    return kept, n_hanging
 
 
 def _shares(feed: Feed, rule: SplitSection, room: Room) -> Iterator[tuple[int, int]]:

@@ -124,12 +124,14 @@ class Cut:
     Args:
         dropped: rows that left before the cut, by reason.
         rounds: that the core took.
+        n_hanging: users of whose repeats row order says which one stays.
     """
 
     folds: list[Fold]
     assigned: Assigned
     dropped: dict[str, int]
     rounds: int = 0
+    n_hanging: int = 0
 
 
 def cut_rows(feed: Feed, rule: SplitSection, unit: str | None, at: str, room: Room = FREE) -> Cut:
@@ -145,7 +147,7 @@ def cut_rows(feed: Feed, rule: SplitSection, unit: str | None, at: str, room: Ro
         MachineError: it does not fit into the room [memory-limit].
     """
     room.refuse(feed, rule, at)
-    rounds = leave_before(feed, rule, room)
+    rounds, n_hanging = leave_before(feed, rule, room)
     if rule.by not in COUNTING:  # which read the log themselves
         unit = unit or feed.unit
         _refuse_none(feed, at)
@@ -164,7 +166,7 @@ def cut_rows(feed: Feed, rule: SplitSection, unit: str | None, at: str, room: Ro
         refuse_empty({n: fold.n_rows for n, fold in enumerate(folds)}, rule, span, at)
     for fold in folds:
         fold.end()
-    return Cut(folds, assigned, feed.dropped, rounds)
+    return Cut(folds, assigned, feed.dropped, rounds, n_hanging)
 
 
 def _decided(feed: Feed, rule: SplitSection, assigned: Assigned, unit: str, at: str) -> list[Fold]:

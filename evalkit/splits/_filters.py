@@ -17,7 +17,7 @@ PARTS = {
     "fold_in": FOLD_IN,
     "validation_fold_in": VALIDATION_FOLD_IN,
 }
-COLUMNS = ("users", "items", "times", "relevance", "hashes", "user_hashes", "ranks")
+COLUMNS = ("users", "items", "times", "relevance", "hashes", "user_hashes", "ranks", "copies")
 Letters = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
 Spread = TypeVar("Spread", Letters, Mask)
@@ -33,6 +33,8 @@ class Rows:
         relevance: float64; empty without.
         hashes: uint64 of user, item and time, and of the user alone; empty unless drawn by.
         ranks: int64 that orders items by id; empty unless ties are by item.
+        copies: int64, one number for rows that nothing drawn by tells apart, and 0 for others;
+            empty unless all rows are gathered to be drawn.
         places: int64, where each row stands behind `begin`; empty where no row in between is left
             out.
         dropped: rows that left, by reason.
@@ -50,6 +52,7 @@ class Rows:
     places: npt.NDArray[np.int64]
     n_users: int
     n_items: int
+    copies: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     dropped: dict[str, int] = field(default_factory=dict)
     begin: int = 0
     height: int = -1
@@ -177,11 +180,15 @@ def pairs_of(rows: Rows) -> npt.NDArray[np.int64]:
     return rows.users.astype(np.int64) * max(rows.n_items, 1) + rows.items
 
 
-def one_of_each_pair(rows: Rows, which: str) -> Mask:
-    """One of a user's rows of an item: the first or the last by time, the best, or any."""
+def one_of_each_pair(rows: Rows, which: str) -> tuple[Mask, int]:
+    """One of a user's rows of an item: the first or last by time, the best (its last), or any.
+
+    Returns:
+        Which rows stay, and of how many users row order decided that.
+    """
     keys: list[npt.NDArray[Any]] = [rows.times] if rows.times.size and which != "any" else []
     if which == "max":
-        keys = [*keys, rows.relevance]
+        keys = [*keys, np.nan_to_num(rows.relevance, nan=-np.inf)]  # what is null is worth nothing
     pairs = pairs_of(rows)
     order = np.lexsort([*keys, pairs])  # stable: of equal ones, as they stand
     sorted_pairs = pairs[order]
@@ -192,7 +199,26 @@ def one_of_each_pair(rows: Rows, which: str) -> Mask:
         edge[:-1] = sorted_pairs[1:] != sorted_pairs[:-1]
     kept = np.zeros(rows.n, dtype=np.bool_)
     kept[order[edge]] = True
-    return kept
+    alike = sorted_pairs[1:] == sorted_pairs[:-1]
+    for values in keys:
+        alike &= values[order[1:]] == values[order[:-1]]
+    tied = alike & (edge[:-1] if which == "first" else edge[1:])
+    return kept, count_users(rows.users[order[1:][tied]])
+
+
+def count_users(users: npt.NDArray[np.int32]) -> int:
+    """How many there are, each once."""
+    return int(np.unique(users).size)
+
+
+def hang_on_order(
+    users: npt.NDArray[np.int32], copies: npt.NDArray[np.int64], letters: Letters
+) -> int:
+    """Users of whose rows some are in several parts that only row order tells apart."""
+    order = np.lexsort((letters, copies))
+    copies, letters = copies[order], letters[order]
+    apart = (copies[1:] == copies[:-1]) & (copies[1:] > 0) & (letters[1:] != letters[:-1])
+    return count_users(users[order[1:]][apart])
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from evalkit.config import SplitSection
 from evalkit.errors import BusyError, DataError, warn
 from evalkit.ids import as_array, plan_ids
 from evalkit.sources import Extent, Table, reading
+from evalkit.splits._before import least_as_read
 from evalkit.splits._codes import Coder, FootersDifferError, codes_between
 from evalkit.splits._feed import ALL
 from evalkit.splits._filters import COLUMNS, Mask, Rows
@@ -155,7 +156,7 @@ class LogFeed:
     def _take_extent(self) -> bool:
         """Rows, first and last time by footers, where no row is dropped and the unit is plain."""
         rule = self.rule
-        drops = self.kept is not None or (rule.threshold is not None and rule.threshold_in == "all")
+        drops = self.kept is not None or least_as_read(rule) is not None
         if drops or not self.has_times or not self.log.trusts_footers:
             return False
         self._told = self.log.table.extents("time")
@@ -302,11 +303,8 @@ class LogFeed:
         kept, places, dropped = _without_nulls(batch, self, begin)
         none = np.zeros(0, dtype=np.int64)
         times = as_array(as_ticks(kept["time"])) if "time" in batch.columns else none
-        relevance, hashes, user_hashes, ranks = (
-            none.astype(float),
-            *[none.view(np.uint64)] * 2,
-            none,
-        )
+        relevance, ranks = none.astype(float), none
+        hashes = user_hashes = none.view(np.uint64)
         if "relevance" in batch.columns:
             values = kept["relevance"].cast(pl.Float64).fill_null(float("nan"))
             relevance = as_array(values)
@@ -338,8 +336,8 @@ class LogFeed:
             begin=begin,
             height=batch.height,
         )
-        if self.rule.threshold is not None and self.rule.threshold_in == "all":
-            rows.keep(rows.relevance >= self.rule.threshold, "threshold")
+        if (least := least_as_read(self.rule)) is not None:
+            rows.keep(rows.relevance >= least, "threshold")
         if self.kept is not None:
             rows.keep(rows.own(self.kept), "left")
         return rows
@@ -447,7 +445,11 @@ def _tell_copies_apart(rows: Rows) -> None:
     same = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
     if same.size:
         begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-        copy = np.arange(ordered.size) - np.repeat(begins, np.diff([*begins, ordered.size]))
+        sizes = np.diff([*begins, ordered.size])
+        copy = np.arange(ordered.size) - np.repeat(begins, sizes)
+        groups = np.where(sizes > 1, np.arange(1, sizes.size + 1), 0)
+        rows.copies = np.empty(ordered.size, dtype=np.int64)
+        rows.copies[order] = np.repeat(groups, sizes)
         rows.hashes[order[same]] += copy[same].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
 
 

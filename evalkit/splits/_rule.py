@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -116,12 +117,49 @@ def _is_zone(name: str) -> bool:
         return False
 
 
+_SIZED = (
+    *("time", "time-ratio", "time-quantile", "window", "user-span"),
+    *("user", "item", "users", "rows"),
+)
+_FOLLOWED_BY = {  # rules that follow a key which others would pass over
+    "folds": ("window", "user", "item", "users", "rows", "round-robin", "blocks"),
+    "test": (*_SIZED, "new-users"),
+    "validation": _SIZED,
+    "ratios": ("time-ratio", "percentile-user", "user", "item", "users", "rows"),
+    "fold_in": ("users",),
+    "left_out": ("user", "item"),
+    "train": ("window",),
+    "end": ("window",),
+    "boundary": ("time", "window"),
+    "min_rows": ("user", "item"),
+}
+
+
+def _refuse_unfollowed(rule: SplitSection, refuse: Callable[[str, str], None]) -> None:
+    """Refuse keys that say nothing of such a split, and would be passed over."""
+    for name, rules in _FOLLOWED_BY.items():
+        value = getattr(rule, name)
+        if value != SplitSection.model_fields[name].get_default() and rule.by not in rules:
+            refuse(f"by = {rule.by!r} has no {name}", f"leave {name} out")
+    drawn = rule.by in ("users", "rows") and rule.folds
+    for name in ("test", "validation"):
+        if getattr(rule, name) is not None and (drawn or rule.ratios):
+            other = "ratios" if rule.ratios else "folds"
+            refuse(f"{other} say what is held out, and {name} says otherwise", f"leave {name} out")
+    if rule.folds and rule.folds > 1 and rule.by in ("user", "item"):
+        if rule.ratios or not isinstance(rule.test, int):
+            refuse("folds of a share of rows would all be one", "test = 1, rows for each fold")
+    if rule.by == "time-quantile" and not isinstance(rule.validation, float | None):
+        refuse("by = 'time-quantile' takes shares", "validation = 0.1")
+
+
 def _check(rule: SplitSection, at: str) -> None:
     """Refuse what cannot be a split."""
 
     def refuse(message: str, hint: str) -> None:
         raise RequestError(message, code="bad-split", at=at, hint=hint)
 
+    _refuse_unfollowed(rule, refuse)
     sizes = [each for each in (rule.test, rule.validation) if isinstance(each, float)]
     if any(not 0 <= each < 1 for each in sizes) or sum(sizes) >= 1:
         refuse(

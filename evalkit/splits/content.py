@@ -49,6 +49,15 @@ class Content:
         """32 hex digits and the number of rows."""
         return f"{self.sums[0]:016x}{self.sums[1]:016x}-{self.n_rows}"
 
+    def is_repeated(self, fingerprint: str) -> bool:
+        """Whether these rows are those of a fingerprint, each of them as often as any other."""
+        sums, _, size = fingerprint.rpartition("-")
+        times, rest = divmod(self.n_rows, max(1, int(size)))
+        one, two = (
+            times * int(each, 16) & 0xFFFF_FFFF_FFFF_FFFF for each in (sums[:16], sums[16:])
+        )
+        return times > 0 and not rest and (one, two) == self.sums
+
 
 def content_of(rows: pl.LazyFrame | pl.DataFrame, columns: Sequence[str] | None = None) -> Content:
     """What the columns of all rows hold; columns in the order given, by default all of them.

@@ -248,6 +248,7 @@ def _told(
         "ties": {
             "users_with_boundary_in_equal_times": crossed,
             "users_that_hang_on_row_order": by_order,
+            "users_whose_repeats_hang_on_row_order": cut.n_hanging,
         },
         "users_with_fewer_test_rows": cut.assigned.fewer,
         "rows_looked_at": log.n_rows - sum(feed.dropped.get(each, 0) for each in NULLS),

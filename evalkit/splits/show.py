@@ -158,4 +158,6 @@ def summary(told: dict[str, Any]) -> list[str]:
             f"{ties['users_that_hang_on_row_order']:,} users hang on row order: their boundary "
             'goes through equal times (ties = "item" settles them by item)'
         )
+    if n := ties.get("users_whose_repeats_hang_on_row_order"):
+        rows.append(f"{n:,} users hang on row order: of their repeats with one time, one stays")
     return rows

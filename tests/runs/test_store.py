@@ -18,8 +18,10 @@ from example_runs import report
 from evalkit import runs
 from evalkit.config import build_config
 from evalkit.errors import BusyError, EvalkitError, MachineError, RequestError
+from evalkit.jobs.job import Job, run_in_store
 from evalkit.runs import StoreFolder, open_store, publish, verify
 from evalkit.runs import _store as store_module
+from evalkit.splits.api import split
 
 obstore = pytest.importorskip("obstore", reason='pip install "evalkit-recsys[s3]"')
 
@@ -144,6 +146,27 @@ def test_latest_names_the_last_run(tmp_path):
 
     assert folder.latest() == "second"
     assert [each.run_id for each in folder.manifests()] == ["second", "first"]
+
+
+def test_looks_at_a_test_part_are_counted_in_a_store(tmp_path):
+    rows = [(user, item, item) for user in range(20) for item in range(4)]
+    log = pl.DataFrame(rows, schema=["user", "item", "time"], orient="row")
+    split(log, by="user", test=1, time_unit="s", out=tmp_path / "splits" / "s")
+    log.with_columns(rank=pl.col("time") + 1).write_parquet(tmp_path / "list.parquet")
+    tree = {
+        "truth": {"path": str(tmp_path / "splits" / "s" / "test" / "*.parquet")},
+        "rankings": [{"model": "a", "path": str(tmp_path / "list.parquet")}],
+        "metrics": {"names": ["RR"]},
+    }
+    objects, dones = Faulty(), []
+    for name in ("one", "two"):
+        job = Job(build_config(json.loads(json.dumps(tree)), name=name), tmp_path / "runs")
+        dones.append(run_in_store(job, StoreFolder("memory", objects, "runs")))
+
+    warned = [[each.code for each in done.report.warnings] for done in dones]
+    assert [codes.count("looked-before") for codes in warned] == [0, 1]
+    notes = objects.get("runs/looks.jsonl")[0].decode().splitlines()
+    assert [json.loads(each)["run_id"] for each in notes] == [each.report.run_id for each in dones]
 
 
 def test_run_is_put_once(tmp_path):

@@ -1,5 +1,6 @@
 """One of many trials: what is chosen, what it will be worth, and what is refused."""
 
+import contextlib
 import json
 
 import numpy as np
@@ -7,6 +8,7 @@ import polars as pl
 import pytest
 from program import run_program
 
+import evalkit
 from evalkit.config import load_config
 from evalkit.errors import EvalkitError, MachineError
 from evalkit.history.looks import find_looks, known_parts
@@ -177,6 +179,7 @@ def test_the_winner_is_confirmed_on_test_and_named_for_gates(folder):
         ('rule = "simplest-within"', "missing-key"),
         ('rule = "simplest-within"\ncost = "rats"', "missing-column"),
         ("screen = { users = [0.5, 0.2] }", "out-of-range"),
+        ('confirm = { path = "test.parquet", rankings = "one.parquet" }', "conflicting-keys"),
         ('columns = { user = "user", item = "nothing" }', "missing-column"),
     ],
 )
@@ -191,8 +194,45 @@ def test_bad_selections_are_refused(folder, more, code):
     assert not (folder / "selections").exists()
 
 
+def test_rankings_beside_a_table_are_trials_as_a_baseline_has_to_be(folder):
+    before = pl.DataFrame({"user": range(0, 80, 2), "item": [n % 7 + 20 for n in range(40)]})
+    before.write_parquet(folder / "train.parquet")
+    beside = """confirm = { path = "test.parquet" }
+[[rankings]]
+model = "popular"
+builtin = "popular"
+k = 5
+[train]
+path = "train.parquet"
+[statistics]
+baseline = "popular"
+"""
+
+    found, _ = select(folder, written(folder, beside))
+
+    assert (found.winner, found.n_tried, found.n_measured) == ("trial-3", 7, 5)
+    assert found.confirmed.baseline == "popular"
+
+
+def test_a_changed_test_part_and_train_as_test_are_refused_before_anything_is_measured(folder):
+    log = pl.DataFrame({"user": [1, 1, 2, 2] * 9, "item": range(36), "time": range(36)})
+    evalkit.split(log, by="user", test=1, time_unit="s", out=folder / "s")
+    confirm = 'confirm = { split = "s", part = "%s" }\n[train]\nsplit = "s"'
+
+    with pytest.raises(EvalkitError) as as_train:
+        written(folder, confirm % "train")
+    part = folder / "s" / "test" / "part-0.parquet"
+    pl.read_parquet(part)[1:].write_parquet(part)
+    with pytest.raises(EvalkitError) as changed:
+        find_test(written(folder, confirm % "test"), folder / "runs", again=False)
+
+    assert (as_train.value.code, changed.value.code) == ("conflicting-keys", "split-changed")
+
+
 def test_bad_tables_of_trials_are_refused(folder):
     table = pl.read_csv(folder / "trials.csv")
+    with pytest.raises(EvalkitError, match="no such file or directory"):
+        chosen(folder, "", CONFIG.replace("trials.csv", "trails.csv"))
     cases = {
         "duplicate-model": table.with_columns(name=pl.lit("same")),
         "path-not-found": table.with_columns(number=pl.col("number") + 1),
@@ -374,7 +414,12 @@ def test_a_merge_of_partials_is_a_look_as_a_run_is(folder):
     refused = run_program(["merge", *files], folder)
     again = run_program(["merge", *files, "--again", "--json"], folder)
     (folder / "runs" / second.document["run_id"]).rename(folder / "aside")
+    notes = (folder / "runs" / "looks.jsonl").read_text().splitlines(keepends=True)
+    (folder / "runs" / "looks.jsonl").write_text("".join(notes[::2]))  # as if it had not been
     run = run_program(["run", "run.toml", "--again", "--json"], folder)
+    pruned = run_program(["history", "looks", "--json"], folder)
+    (folder / "runs" / run.document["run_id"]).rename(folder / "aside-too")
+    after = run_program(["history", "looks", "--json"], folder)
 
     assert second.status == 0, second.err
     assert "look 2 at this test part: intervals are of 97.50%" in second.err
@@ -382,6 +427,9 @@ def test_a_merge_of_partials_is_a_look_as_a_run_is(folder):
     assert "look 3 at this test part" in again.err
     told = [{**each.document, "meta": 0, "run_id": 0} for each in (again, run)]
     assert told[0] == told[1]
+    assert [len(each.document[0]["looks"]) for each in (pruned, after)] == [3, 3]
+    with pytest.raises(EvalkitError, match="looks = 2"), contextlib.chdir(folder):
+        evalkit.merge([folder / name for name in files])
 
 
 ROWS = """
@@ -417,6 +465,40 @@ def test_runs_of_ratings_and_labels_are_looks(folder):
     assert "look 3 at this test part" in third.out
     assert (refused.status, refused.codes) == (1, ["looks-used-up"])
     assert [len(each["looks"]) for each in listed.document] == [3]
+
+
+def test_frames_and_joined_logs_are_looks_wherever_a_folder_of_runs_is_known(folder):
+    select(folder, written(folder, 'confirm = { path = "test.parquet" }\nlooks = 7'))
+    rows = pl.read_parquet(folder / "test.parquet")
+    lists = pl.read_parquet(folder / "list-1.parquet")
+    scored = rows.with_columns(rating=4.0, prediction=pl.col("user") * 0.1)
+    pairs = rows.select("user", "item").with_columns(label=1)
+    joined = pl.concat([pairs, pairs.with_columns(pl.col("item") + 999, label=pl.lit(0))])
+    both = [joined.with_columns(score=pl.col("label") * 0.5, model=pl.lit(name)) for name in "ab"]
+    pl.concat(both).write_parquet(folder / "joined.parquet")
+    log = '[log]\npath = "joined.parquet"\ncolumns.model = "model"\n[metrics]\nnames = ["RR"]\n'
+    (folder / "log.toml").write_text(log)
+
+    with contextlib.chdir(folder):
+        reports = [
+            evalkit.evaluate(rows, {"a": lists}, metrics=["RR"]),
+            evalkit.evaluate("test.parquet", {"a": lists}, metrics=["RR"]),
+            evalkit.compare(rows[::-1], {"a": lists, "b": lists}, metrics=["RR"]),
+            evalkit.evaluate_ratings({"a": scored}, metrics=["RMSE"]),
+        ]
+        reports[0].write("runs")  # which is the same look
+        log = run_program(["run", "log.toml"], folder)
+        evalkit.evaluate(rows[1:], {"a": lists}, metrics=["RR"])  # other rows
+        evalkit.evaluate(rows, {"a": lists}, metrics=["RR"])
+        with pytest.raises(EvalkitError) as error:
+            evalkit.evaluate(rows, {"a": lists}, metrics=["RR"])
+        evalkit.evaluate(rows, {"a": lists}, metrics=["RR"], again=True)
+
+    looked = [[each.code for each in report.warnings].count("looked-before") for report in reports]
+    assert looked == [1, 1, 1, 1]
+    assert "look 6 at this test part" in log.out, log.err
+    assert (error.value.code, error.value.exit_status) == ("looks-used-up", 1)
+    assert "again=True" in error.value.hint
 
 
 def test_the_winner_is_a_baseline(folder):

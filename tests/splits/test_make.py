@@ -390,3 +390,85 @@ def test_footers_tell_times_and_are_held_against_the_rows(log, tmp_path, monkeyp
         assert quick.manifest == each.manifest
         assert quick.leakage == each.leakage
         assert quick.assignment[0].to_list() == each.assignment[0].to_list()
+
+
+def test_repeats_leave_before_little_relevance(tmp_path):
+    columns = ["user", "item", "time", "relevance"]
+    rows = [(1, 7, 1, 5.0), (1, 7, 2, 2.0), (1, 8, 3, None), (1, 8, 4, 4.0), (1, 9, 5, 3.0)]
+    table = pl.DataFrame(rows, schema=columns, orient="row")
+    rule = {"by": "user", "test": 1, "time_unit": "s", "threshold": 3.0}
+
+    last = evalkit.split(table, dedupe="last", **rule)
+    best = evalkit.split(table, dedupe="max", **rule)
+
+    assert last.assignment[0].to_list() == [0, 0, 0, 1, 3]  # the last word on 7 was a 2
+    assert last.manifest["dropped"] == {"dedupe": 2, "threshold": 1}
+    assert best.assignment[0].to_list() == [1, 0, 0, 1, 3]  # what is null is worth nothing
+
+
+def test_times_of_text_are_guessed_as_what_they_are(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    lines = ["user,item,timestamp"]
+    lines += [f"{n % 3},{n},2026-01-{1 + n:02}T10:00:00.5" for n in range(20)]
+    (tmp_path / "log.csv").write_text("\n".join(lines))
+
+    assert run_command(["split", "log.csv", "--test", "3d", "--out", "s"]) == 0
+    assert "%Y-%m-%dT%H:%M:%S%.f" in capsys.readouterr().err
+    told = json.loads((tmp_path / "s" / "split.json").read_text())
+    assert [each["rows"] for each in told["parts"]] == [17, 3]
+    baseline = ["baseline", "recent", "--train", "s/train", "--users", "s/test", "--out", "r.csv"]
+    assert run_command([*baseline, "--k", "2"]) == 0
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"by": "blocks", "folds": 2, "validation": 0.1},
+        {"by": "round-robin", "folds": 2, "test": 1},
+        {"by": "rows", "folds": 2, "validation": 0.1},
+        {"by": "users", "folds": 2, "test": 0.1},
+        {"by": "user", "test": 0.2, "folds": 2},
+        {"by": "user", "ratios": [0.8, 0.2], "validation": 1},
+        {"by": "time", "test": 0.2, "folds": 2},
+        {"by": "time", "test": "7d", "fold_in": 0.5},
+        {"by": "user", "test": 1, "train": "sliding"},
+        {"by": "user", "test": 1, "boundary": "after"},
+        {"by": "time-quantile", "test": 0.1, "validation": 3},
+    ],
+)
+def test_keys_that_a_rule_would_pass_over_are_refused(log, rule):
+    with pytest.raises(RequestError) as error:
+        evalkit.split(log, **rule)
+
+    assert error.value.code == "bad-split"
+
+
+def test_a_folder_that_takes_no_files_is_told_at_once(log):
+    with pytest.raises(MachineError):
+        evalkit.split(log, by="user", test=1, out="/proc/split")
+
+
+@pytest.mark.parametrize(
+    ("rule", "kind"),
+    [
+        ({"by": "rows", "test": 4}, "users_that_hang_on_row_order"),
+        ({"by": "user", "test": 1, "order": "hash"}, "users_that_hang_on_row_order"),
+        (
+            {"by": "user", "test": 1, "ties": "item", "dedupe": "last"},
+            "users_whose_repeats_hang_on_row_order",
+        ),
+    ],
+)
+def test_users_whose_rows_only_their_order_tells_apart_are_counted(rule, kind):
+    alike = [(user, 7, 5, float(rating)) for user in range(4) for rating in (1, 2, 3)]
+    apart = [(user, item, item, 1.0) for user in range(4, 9) for item in range(3)]
+    columns = ["user", "item", "time", "relevance"]
+    log = pl.DataFrame(alike + apart, schema=columns, orient="row")
+
+    for table in (log, log[::-1]):
+        made = evalkit.split(table, empty="keep", time_unit="s", **rule)
+        letters = made.assignment[0]
+        mixed = table.with_columns(letters).filter(pl.col("user") < 4).group_by("user")
+        n = mixed.agg(pl.col("part").n_unique() > 1)["part"].sum()
+        assert made.manifest["ties"][kind] == n > 0
+        assert sum(made.manifest["ties"].values()) == n
