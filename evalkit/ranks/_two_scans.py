@@ -9,7 +9,7 @@ from evalkit.ids import ITEM_KEY, USER_KEY, Keys, as_array, as_keys
 from evalkit.kernels.threads import ordered_map
 from evalkit.ranks import _beaten as kernels
 from evalkit.ranks._order import order_by_catalogue, order_in_batch
-from evalkit.ranks._records import NO_INTS, Array, Best, Found, Ranks, RankedRows, Shown
+from evalkit.ranks._records import NO_INTS, Array, Best, Found, RankedRows, Ranks, Shown
 from evalkit.ranks._rows import Batch
 from evalkit.ranks._scan import RankScan
 from evalkit.sources import reading
