@@ -9,7 +9,7 @@ from evalkit.ranks._kernels import find_hits, keep_known, next_runs, show_item
 from evalkit.ranks._records import DEFERRED, HITS, KNOWN_RUNS, N_FIELDS, RUNS
 from evalkit.truth import code_of, find_item, merge_sort
 
-FEW_SHOWN = 16  # of one user, up to which they are put in order one by one, and all compared
+FEW_SHOWN = 16  # of one user, up to which they are put in order, and compared, one by one
 
 
 @kernel(allocates=False)
@@ -64,7 +64,7 @@ def count_shown(starts, counts, ranks, first, last, n_shown):  # type: ignore[no
 @kernel
 def order_shown(starts, counts, ranks, best, first, last, shown):  # type: ignore[no-untyped-def]
     """Between the scans: the shown items of the users first..last, from strongest to weakest."""
-    strengths, places, marks = best.strengths, shown.places, shown.counts
+    strengths, places = best.strengths, shown.places
     top = np.uint64(1) << np.uint64(63)
     for user in range(first, last):
         begin, end = shown.firsts[user], shown.firsts[user + 1]
@@ -91,25 +91,8 @@ def order_shown(starts, counts, ranks, best, first, last, shown):  # type: ignor
             for number in range(found.size):
                 places[begin + number] = found[order[number]]
         for number in range(begin, end):
-            marks[2 * number] = strengths[places[number]]
+            shown.strengths[number] = strengths[places[number]]
             shown.orders[number] = best.orders[places[number]]
-
-
-@kernel(allocates=False)
-def count_reaching(marks, begin, end, strength):  # type: ignore[no-untyped-def]
-    """The first of some falling strengths that is below `strength`."""
-    if end - begin <= FEW_SHOWN:
-        n = begin
-        for number in range(begin, end):
-            n += marks[2 * number] >= strength
-        return n
-    while begin < end:
-        middle = (begin + end) >> 1
-        if marks[2 * middle] < strength:
-            end = middle
-        else:
-            begin = middle + 1
-    return begin
 
 
 @kernel(allocates=False)
@@ -118,34 +101,45 @@ def count_beaten(rows, index, shown, found, only_ties):  # type: ignore[no-untyp
 
     Rows equal to a relevant item need orders; without them they go into `found.deferred`.
     """
-    users, table, layout, firsts, marks = (
-        rows.users,
-        index.table,
-        index.layout,
-        shown.firsts,
-        shown.counts,
-    )
+    users, table, layout = rows.users, index.table, index.layout
+    firsts, strengths = shown.firsts, shown.strengths
     begins, ends, entries = found.begins, found.ends, found.entries
     for row in range(0, users.size, RUNS):
         last = min(row + RUNS, users.size)
         ask_entries(users, row, last, index, entries)
-        for number in range(last - row):
+        for number in range(last - row):  # each step asks for what the next one reads
             entry = found_entry(table, entries[number], users[row + number], layout)
-            begins[number] = ends[number] = 0
-            if entry >= 0:
-                entries[number] = code = code_of(table, entry)
-                begins[number], ends[number] = firsts[code], firsts[code + 1]
-                prefetch(marks, 2 * firsts[code])
+            entries[number] = code_of(table, entry) if entry >= 0 else -1
+            prefetch(firsts, entries[number])
+        for number in range(last - row):
+            code = entries[number]
+            begins[number] = firsts[code] if code >= 0 else 0
+            ends[number] = firsts[code + 1] if code >= 0 else 0
+            prefetch(strengths, begins[number])
         for number in range(last - row):
             begin, end = begins[number], ends[number]
-            if begin == end:
-                continue
             strength = rows.strengths[row + number]
-            beaten = count_reaching(marks, begin, end, strength)
+            beaten = first_beaten(strengths, begin, end, strength)
             if beaten < end and not only_ties:
-                atomic_add(marks, 2 * beaten + 1, np.int64(1))
-            if beaten > begin and marks[2 * (beaten - 1)] == strength:
+                atomic_add(shown.beaten, beaten, np.int32(1))
+            if beaten > begin and strengths[beaten - 1] == strength:
                 note_ties(rows, row + number, index, begin, beaten, shown, found)
+
+
+@kernel(allocates=False)
+def first_beaten(strengths, begin, end, strength):  # type: ignore[no-untyped-def]
+    """The first of begin..end whose strength, which falls, is below `strength`."""
+    if end - begin <= FEW_SHOWN:  # most rows beat none
+        while end > begin and strengths[end - 1] < strength:
+            end -= 1
+        return end
+    while begin < end:
+        middle = (begin + end) >> 1
+        if strengths[middle] < strength:
+            end = middle
+        else:
+            begin = middle + 1
+    return begin
 
 
 @kernel(allocates=False)
@@ -153,7 +147,7 @@ def note_ties(rows, row, index, begin, end, shown, found):  # type: ignore[no-un
     """Hold a row against other items that are as strong, the last of begin..end."""
     places, counters = shown.places, found.counters
     strength, number = rows.strengths[row], end - 1
-    while number >= begin and shown.counts[2 * number] == strength:
+    while number >= begin and shown.strengths[number] == strength:
         if find_item(index.lows, index.highs, rows.items[row], places[number], 1) < 0:
             if rows.orders.size == 0:
                 found.deferred[counters[DEFERRED]] = row
@@ -171,5 +165,5 @@ def rank_shown(shown, ranks):  # type: ignore[no-untyped-def]
     for user in range(shown.firsts.size - 1):
         above = np.int64(0)
         for number in range(shown.firsts[user], shown.firsts[user + 1]):
-            above += shown.counts[2 * number + 1]
+            above += shown.beaten[number]
             ranks[shown.places[number]] = np.int32(above + shown.tied[number] + 1)

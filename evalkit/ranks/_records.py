@@ -192,8 +192,8 @@ class Shown(NamedTuple):
 
     Args:
         firsts: int64[n_users + 1], where those of each user begin, from strongest to weakest.
-        counts: int64[n_shown * 2], in turn: the strength, and how many rows beat this item and
-            no stronger one. They are used together.
+        strengths: int64[n_shown].
+        beaten: int32[n_shown], rows that beat this item and no stronger one.
         places: int64[n_shown].
         orders: int64[n_shown], of equally strong rows.
         tied: int32[n_shown], equal rows that stand before it.
@@ -201,7 +201,8 @@ class Shown(NamedTuple):
     """
 
     firsts: Array
-    counts: Array
+    strengths: Array
+    beaten: npt.NDArray[np.int32]
     places: Array
     orders: Array
     tied: npt.NDArray[np.int32]
@@ -213,7 +214,8 @@ class Shown(NamedTuple):
         n_shown = int(firsts[-1])
         return cls(
             firsts,
-            np.zeros(2 * n_shown, dtype=np.int64),
+            np.empty(n_shown, dtype=np.int64),
+            np.zeros(n_shown, dtype=np.int32),
             np.empty(n_shown, dtype=np.int64),
             np.zeros(n_shown, dtype=np.int64),
             np.zeros(n_shown, dtype=np.int32),
