@@ -24,6 +24,7 @@ from evalkit.ids import (
     Share,
     as_array,
     as_keys,
+    ids_follow_keys,
     ids_of_keys,
     same_ids,
     stable_hashes,
@@ -208,7 +209,7 @@ def build_truth(
         with_rows=user_plan.hashed,
         threads=threads,
     )
-    user_ids, item_ids, item_keys = _real_ids(rows, pairs, user_plan, item_plan)
+    user_ids, item_ids, item_keys = _real_ids(rows, pairs, user_plan, item_plan, threads)
     is_extra = None
     if rows.extra_keys:
         is_extra = np.isin(pairs.users, np.concatenate(rows.extra_keys))
@@ -408,7 +409,7 @@ def _nobody(plan: IdPlan) -> pl.DataFrame:
 
 
 def _real_ids(
-    rows: _Rows, pairs: UserItems, user_plan: IdPlan, item_plan: IdPlan
+    rows: _Rows, pairs: UserItems, user_plan: IdPlan, item_plan: IdPlan, threads: int
 ) -> tuple[pl.DataFrame, pl.DataFrame, Keys]:
     user_ids, item_ids = _NO_IDS, _NO_IDS
     item_keys = np.empty(0, dtype=np.uint64)
@@ -420,9 +421,16 @@ def _real_ids(
         return user_ids, item_ids, item_keys
     frame = pl.concat(rows.frames)
     if user_plan.hashed:
-        real = frame.select(user_plan.columns)
-        user_ids = real[pairs.first_rows]
-        if not same_ids(real, user_ids[pairs.codes_of(as_keys(frame[USER_KEY]))]):
+        user_ids = frame.select(user_plan.columns)[pairs.first_rows].rechunk()
+
+        def are_theirs(part: pl.DataFrame) -> bool:
+            keys, ids = as_keys(part[USER_KEY]), part.select(user_plan.columns)
+            begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+            codes = pairs.codes_of(keys[begins])
+            return ids_follow_keys(ids, keys) and same_ids(ids, user_ids, begins, codes)
+
+        filled = (part for part in rows.frames if part.height)
+        if not all(ordered_map(are_theirs, filled, threads=threads)):
             raise KeyCollisionError
     if item_plan.hashed:
         item_keys, item_ids = distinct_items(frame)
@@ -556,4 +564,4 @@ def distinct_items(rows: pl.DataFrame) -> tuple[Keys, pl.DataFrame]:
     keys = as_keys(distinct[ITEM_KEY])
     if keys.size > 1 and bool((keys[1:] == keys[:-1]).any()):
         raise KeyCollisionError
-    return keys, distinct.select(ITEM)
+    return keys, distinct.select(ITEM).rechunk()
