@@ -65,15 +65,15 @@ def found_entry(table, entry, user, layout):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def find_apart(users, items, row, last, index, ranks, wide, found):  # type: ignore[no-untyped-def]
-    """Put known users' rows of row..last, and the hits among them, behind those that are counted.
+def look_up_apart(users, items, row, last, index, ranks, wide, found):  # type: ignore[no-untyped-def]
+    """Put known users' rows of row..last behind those that are counted; rows of others are counted.
 
-    Rows of others are counted. Gives the new number of hits.
+    Gives the number of rows that may be hits, which stand in `found.begins`, their table entries in
+    `found.ends`. All that is needed of them is on its way to the cache.
     """
-    table, layout, counts, filters = index.table, index.layout, index.counts, index.filters
-    lows, highs = index.lows, index.highs
-    rows, entries, chosen = found.begins, found.entries, found.ends
-    counters, hit_rows, hit_places = found.counters, found.hit_rows, found.hit_places
+    table, layout, counts = index.table, index.layout, index.counts
+    filters, lows = index.filters, index.lows
+    rows, entries, chosen, counters = found.begins, found.entries, found.ends, found.counters
     ask_entries(users, row, last, index, entries)
     n_known = counters[KNOWN_RUNS]
     n = np.int64(0)
@@ -102,13 +102,23 @@ def find_apart(users, items, row, last, index, ranks, wide, found):  # type: ign
             prefetch(ranks, start_of(table, entry))
             rows[n_chosen], chosen[n_chosen] = place, entry
             n_chosen += 1
-    n_hits = counters[HITS]
+    return n_chosen
+
+
+@kernel(allocates=False)
+def find_apart(items, n_chosen, index, found):  # type: ignore[no-untyped-def]
+    """Put the hits among the rows that may be some behind those that are counted.
+
+    Gives the new number of hits.
+    """
+    table, counts, lows, highs = index.table, index.counts, index.lows, index.highs
+    n_hits = found.counters[HITS]
     for number in range(n_chosen):
-        place, entry = rows[number], chosen[number]
+        row, entry = found.begins[number], found.ends[number]
         count = count_of(table, entry, counts)
-        at = find_item(lows, highs, items[place], start_of(table, entry), count)
-        if at >= 0:
-            hit_rows[n_hits], hit_places[n_hits] = place, at
+        place = find_item(lows, highs, items[row], start_of(table, entry), count)
+        if place >= 0:
+            found.hit_rows[n_hits], found.hit_places[n_hits] = row, place
             n_hits += 1
     return n_hits
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import atomic_add, atomic_raise, prefetch
-from evalkit.ranks._apart import ask_entries, end_apart, find_apart, found_entry
+from evalkit.ranks._apart import ask_entries, end_apart, find_apart, found_entry, look_up_apart
 from evalkit.ranks._kernels import find_hits, keep_known, next_runs, show_item
 from evalkit.ranks._records import DEFERRED, HITS, KNOWN_RUNS, N_FIELDS, RUNS
 from evalkit.truth import code_of, find_item, merge_sort
@@ -22,9 +22,10 @@ def find_best(rows, index, ranks, best, state, found):  # type: ignore[no-untype
         last = end_apart(users, row)
         if last > row:
             first = counters[KNOWN_RUNS]
-            n_hits = find_apart(users, items, row, last, index, ranks, state.wide, found)
+            n_chosen = look_up_apart(users, items, row, last, index, ranks, state.wide, found)
             for known in range(first, counters[KNOWN_RUNS]):
                 atomic_add(state.small, found.run_codes[known] * N_FIELDS, np.int32(1))
+            n_hits = find_apart(items, n_chosen, index, found)
             note_best(rows, n_hits, ranks, best, found)
             row = last
             continue

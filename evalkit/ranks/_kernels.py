@@ -5,7 +5,7 @@ import numpy as np
 from evalkit.ids import mix
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import atomic_add, atomic_lower, atomic_raise, prefetch
-from evalkit.ranks._apart import end_apart, find_apart, note_apart
+from evalkit.ranks._apart import end_apart, find_apart, look_up_apart, note_apart
 from evalkit.ranks._records import (
     BAD_RANKS,
     CANDIDATES,
@@ -200,8 +200,9 @@ def probe_ranks(rows, offset, index, ranks, strengths, state, checksums, found):
         last = end_apart(users, row) if row_ranks.size > 0 else row
         if last > row:
             first = counters[KNOWN_RUNS]
-            n_hits = find_apart(users, items, row, last, index, ranks, state.wide, found)
+            n_chosen = look_up_apart(users, items, row, last, index, ranks, state.wide, found)
             note_apart(users, row_ranks, offset, first, state, found)
+            n_hits = find_apart(items, n_chosen, index, found)
             show_hits(rows, row, n_hits, offset, ranks, strengths, found)
             row = last
             continue
