@@ -36,6 +36,7 @@ from evalkit.truth._build import (
     UserItems,
     build_user_items,
 )
+from evalkit.truth._distinct import distinct_items
 from evalkit.truth._index import count_unknown
 from evalkit.truth._rows import ManyGradesError, PairRows
 from evalkit.truth._shared import count_shared
@@ -419,9 +420,9 @@ def _real_ids(
         if item_plan.hashed:
             item_ids = _nobody(item_plan)
         return user_ids, item_ids, item_keys
-    frame = pl.concat(rows.frames)
+    filled = [part for part in rows.frames if part.height]
     if user_plan.hashed:
-        user_ids = frame.select(user_plan.columns)[pairs.first_rows].rechunk()
+        user_ids = pl.concat(rows.frames).select(user_plan.columns)[pairs.first_rows].rechunk()
 
         def are_theirs(part: pl.DataFrame) -> bool:
             keys, ids = as_keys(part[USER_KEY]), part.select(user_plan.columns)
@@ -429,11 +430,10 @@ def _real_ids(
             codes = pairs.codes_of(keys[begins])
             return ids_follow_keys(ids, keys) and same_ids(ids, user_ids, begins, codes)
 
-        filled = (part for part in rows.frames if part.height)
         if not all(ordered_map(are_theirs, filled, threads=threads)):
             raise KeyCollisionError
     if item_plan.hashed:
-        item_keys, item_ids = distinct_items(frame)
+        item_keys, item_ids = distinct_items(rows.frames, threads=threads)
     return user_ids, item_ids, item_keys
 
 
@@ -512,7 +512,7 @@ def build_train(
     seen, _ = build_user_items(pairs, threads=threads)
     item_keys, item_ids = _NO_KEYS, _NO_IDS
     if distinct:
-        item_keys, item_ids = distinct_items(pl.concat(distinct))
+        item_keys, item_ids = distinct_items(distinct, threads=threads)
     return Train(seen, item_keys, item_ids, n_rows)
 
 
@@ -550,18 +550,3 @@ def count_in_train(truth: Truth, train: Train, *, threads: int) -> int:
     return count_shared(
         truth.pairs, train.pairs, relevant_from=truth.relevant_from, threads=threads
     )
-
-
-def distinct_items(rows: pl.DataFrame) -> tuple[Keys, pl.DataFrame]:
-    """Every item key once, ascending, and its id.
-
-    Raises:
-        KeyCollisionError: two items share a key.
-    """
-    distinct = (
-        rows.lazy().select(ITEM_KEY, ITEM).unique().sort(ITEM_KEY).collect(engine="streaming")
-    )
-    keys = as_keys(distinct[ITEM_KEY])
-    if keys.size > 1 and bool((keys[1:] == keys[:-1]).any()):
-        raise KeyCollisionError
-    return keys, distinct.select(ITEM).rechunk()
