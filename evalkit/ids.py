@@ -239,9 +239,10 @@ def _same(one: pl.Series, other: pl.Series) -> bool:
 
 
 def _same_at(one: pl.Series, rows: Rows, other: pl.Series, places: Rows) -> bool:
-    if _has_views(one) and _has_views(other):
+    views, others = views_of(one), views_of(other)
+    if views is not None and others is not None:
         unsure = np.empty(rows.size, dtype=np.int64)
-        n_unsure = int(compare_views(_views_of(one), rows, _views_of(other), places, unsure))
+        n_unsure = int(compare_views(views, rows, others, places, unsure))
         if n_unsure <= 0:
             return n_unsure == 0
         rows, places = rows[unsure[:n_unsure]], places[unsure[:n_unsure]]
@@ -249,23 +250,22 @@ def _same_at(one: pl.Series, rows: Rows, other: pl.Series, places: Rows) -> bool
 
 
 def _follows(column: pl.Series, keys: Keys) -> bool:
-    if _has_views(column):
-        n_unsure = int(compare_neighbours(keys, _views_of(column)))
+    views = views_of(column)
+    if views is not None:
+        n_unsure = int(compare_neighbours(keys, views))
         if n_unsure <= 0:
             return n_unsure == 0
     return not bool(((column[1:] != column[:-1]).to_numpy() & (keys[1:] == keys[:-1])).any())
 
 
-def _has_views(column: pl.Series) -> bool:
-    return column.dtype in (pl.String, pl.Binary) and not column.null_count()
-
-
-def _views_of(column: pl.Series) -> Keys:
+def views_of(column: pl.Series) -> Keys | None:
     """uint64[2 * n], the 16 bytes that Arrow keeps of each text, without a copy.
 
     The length (4 bytes), and up to 12 bytes the text itself; of a longer one its first 4 bytes
-    and where it lies.
+    and where it lies. None of other types, and where some are null.
     """
+    if column.dtype not in (pl.String, pl.Binary) or column.null_count():
+        return None
     array = column.rechunk().to_arrow(compat_level=pl.CompatLevel.newest())
     views: Keys = np.frombuffer(array.buffers()[1] or b"", dtype=np.uint64)
     return borrow(views[2 * array.offset : 2 * (array.offset + len(array))])
