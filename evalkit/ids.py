@@ -5,6 +5,8 @@ together) is hashed to 64 bits by Polars; `IdPlan.hashed` says so, and whoever m
 compares the real ids of what matched (`same_ids`).
 """
 
+# Long: ids in one place, from columns to keys, comparisons and shares.
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -18,6 +20,7 @@ from evalkit.errors import DataError, RequestError
 from evalkit.kernels import kernel
 
 Keys = npt.NDArray[np.uint64]
+Rows = npt.NDArray[np.int64]
 
 USER_KEY = "user_key"
 ITEM_KEY = "item_key"
@@ -211,21 +214,61 @@ def ids_of_keys(plan: IdPlan, keys: Keys) -> pl.DataFrame:
     return pl.DataFrame([physical.cast(dtype)])
 
 
-def same_ids(left: pl.DataFrame, right: pl.DataFrame) -> bool:
-    """Whether two frames of id columns hold the same ids row by row."""
-    return all(
-        bool((a == b).fill_null(value=False).all())
-        for a, b in zip(left.get_columns(), right.get_columns(), strict=True)
-    )
+def same_ids(
+    left: pl.DataFrame, right: pl.DataFrame, rows: Rows | None = None, places: Rows | None = None
+) -> bool:
+    """Whether two frames of id columns hold the same ids row by row.
+
+    Args:
+        rows, places: int64[n], rows of `left` and of `right` that are held against each other; all
+            rows of both where not given.
+    """
+    pairs = zip(left.get_columns(), right.get_columns(), strict=True)
+    if rows is None or places is None:
+        return all(_same(one, other) for one, other in pairs)
+    return all(_same_at(one, rows, other, places) for one, other in pairs)
 
 
-def ids_follow_keys(ids: pl.DataFrame, keys: pl.Series) -> bool:
+def ids_follow_keys(ids: pl.DataFrame, keys: Keys) -> bool:
     """Whether neighbours with one key have one id, so that a run of a key is one of an id."""
-    one_key = (keys[1:] == keys[:-1]).to_numpy()
-    return not any(
-        bool(((column[1:] != column[:-1]).to_numpy() & one_key).any())
-        for column in ids.get_columns()
-    )
+    return all(_follows(column, keys) for column in ids.get_columns())
+
+
+def _same(one: pl.Series, other: pl.Series) -> bool:
+    return bool((one == other).fill_null(value=False).all())
+
+
+def _same_at(one: pl.Series, rows: Rows, other: pl.Series, places: Rows) -> bool:
+    views, others = views_of(one), views_of(other)
+    if views is not None and others is not None:
+        unsure = np.empty(rows.size, dtype=np.int64)
+        n_unsure = int(compare_views(views, rows, others, places, unsure))
+        if n_unsure <= 0:
+            return n_unsure == 0
+        rows, places = rows[unsure[:n_unsure]], places[unsure[:n_unsure]]
+    return _same(one[rows], other[places])
+
+
+def _follows(column: pl.Series, keys: Keys) -> bool:
+    views = views_of(column)
+    if views is not None:
+        n_unsure = int(compare_neighbours(keys, views))
+        if n_unsure <= 0:
+            return n_unsure == 0
+    return not bool(((column[1:] != column[:-1]).to_numpy() & (keys[1:] == keys[:-1])).any())
+
+
+def views_of(column: pl.Series) -> Keys | None:
+    """uint64[2 * n], the 16 bytes that Arrow keeps of each text, without a copy.
+
+    The length (4 bytes), and up to 12 bytes the text itself; of a longer one its first 4 bytes
+    and where it lies. None of other types, and where some are null.
+    """
+    if column.dtype not in (pl.String, pl.Binary) or column.null_count():
+        return None
+    array = column.rechunk().to_arrow(compat_level=pl.CompatLevel.newest())
+    views: Keys = np.frombuffer(array.buffers()[1] or b"", dtype=np.uint64)
+    return borrow(views[2 * array.offset : 2 * (array.offset + len(array))])
 
 
 class _Borrowed:
@@ -266,6 +309,66 @@ def mix(key):  # type: ignore[no-untyped-def]
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return key ^ (key >> np.uint64(31))
+
+
+WHOLE = 12  # bytes of a text that its view holds
+
+
+@kernel(allocates=False)
+def compare_views(left, rows, right, places, unsure):  # type: ignore[no-untyped-def]
+    """Hold texts against each other by their views; -1 where two differ.
+
+    Otherwise how many may be the same, which `unsure` numbers then: long texts of one beginning.
+    """
+    n_unsure = 0
+    for number in range(rows.size):
+        one, other = 2 * rows[number], 2 * places[number]
+        if left[one] != right[other]:  # length, or the first bytes
+            return -1
+        if (left[one] & np.uint64(0xFFFFFFFF)) > np.uint64(WHOLE):
+            unsure[n_unsure] = number
+            n_unsure += 1
+        elif left[one + 1] != right[other + 1]:
+            return -1
+    return n_unsure
+
+
+@kernel(allocates=False)
+def compare_neighbours(keys, views):  # type: ignore[no-untyped-def]
+    """How many neighbours of one key are long texts that may differ; -1 where some do differ."""
+    n_unsure = 0
+    for row in range(1, keys.size):
+        one, other = 2 * row - 2, 2 * row
+        if keys[row - 1] != keys[row]:
+            continue
+        if views[one] != views[other]:
+            return -1
+        if views[one + 1] != views[other + 1]:
+            if (views[one] & np.uint64(0xFFFFFFFF)) <= np.uint64(WHOLE):
+                return -1
+            n_unsure += 1
+    return n_unsure
+
+
+PLACE_BITS = 16
+
+
+def first_places(keys: Keys) -> Rows:
+    """int64[2^16 + 1], where the ascending keys of each beginning of 16 bits begin."""
+    shift = np.uint64(64 - PLACE_BITS)
+    begins = np.searchsorted(keys, np.arange(1 << PLACE_BITS, dtype=np.uint64) << shift)
+    return np.append(begins, keys.size)
+
+
+@kernel(allocates=False)
+def find_places(keys, firsts, wanted, places):  # type: ignore[no-untyped-def]
+    """The place of each wanted key among ascending ones, hashes, that hold it."""
+    for number in range(wanted.size):
+        key = wanted[number]
+        place = firsts[np.int64(key >> np.uint64(64 - PLACE_BITS))]
+        while keys[place] < key:
+            place += 1
+        places[number] = place
 
 
 class Share(Protocol):

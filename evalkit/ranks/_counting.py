@@ -3,10 +3,10 @@
 import numpy as np
 
 from evalkit.kernels import kernel
-from evalkit.kernels.intrinsics import atomic_add, atomic_raise
+from evalkit.kernels.intrinsics import atomic_add
 from evalkit.ranks._kernels import find_hits, keep_known, next_runs, show_item
 from evalkit.ranks._records import DEFERRED, HITS, N_FIELDS, REAPPEARED, TIES
-from evalkit.truth import code_of, find_item, merge_sort, start_of
+from evalkit.truth import code_of, merge_sort
 
 LARGEST = 2**63 - 1
 MANY_HITS = 32  # of one user, from which on each row looks for the hits that it beats
@@ -171,105 +171,3 @@ def count_strengths(rows, index, ranks, state, found, is_second_look):  # type: 
             counters[TIES] += n_tied
             for hit in range(first, n_hits):
                 show_item(ranks, found.hit_places[hit], found.hit_ranks[hit - first], found)
-
-
-@kernel(allocates=False)
-def find_best(rows, index, ranks, best, state, found):  # type: ignore[no-untyped-def]
-    """First of two scans: strengths of relevant items that lists show; `ranks` 0 where shown."""
-    users, items = rows.users, rows.items
-    begins, ends, entries, counters = found.begins, found.ends, found.entries, found.counters
-    row = 0
-    while row < users.size:
-        n_runs, row = next_runs(users, row, index, found)
-        n_runs = keep_known(users, n_runs, index, ranks, state.wide, found)
-        for run in range(n_runs):
-            begin, end, entry = begins[run], ends[run], entries[run]
-            code = code_of(index.table, entry)
-            atomic_add(state.small, code * N_FIELDS, np.int32(end - begin))
-            first = counters[HITS]
-            n_hits = find_hits(items, begin, end, entry, index, found)
-            counters[HITS] = n_hits
-            for hit in range(first, n_hits):
-                place, shown = found.hit_places[hit], found.hit_rows[hit]
-                show_item(ranks, place, 0, found)
-                atomic_raise(best.strengths, place, rows.strengths[shown])
-                if rows.orders.size > 0:
-                    best.orders[place] = rows.orders[shown]
-
-
-@kernel
-def order_best(starts, counts, ranks, best):  # type: ignore[no-untyped-def]
-    """Between the scans: the shown places of each user, from strongest to weakest."""
-    strengths, places, n_shown = best.strengths, best.places, best.n_shown
-    top = np.uint64(1) << np.uint64(63)
-    for user in range(n_shown.size):
-        n = 0
-        for place in range(starts[user], starts[user] + counts[user]):
-            if ranks[place] == 0:
-                places[starts[user] + n] = place
-                n += 1
-        n_shown[user] = n
-        if n > 1:
-            keys = np.empty(n, dtype=np.uint64)
-            shown = places[starts[user] : starts[user] + n].copy()
-            for hit in range(n):
-                keys[hit] = ~(np.uint64(strengths[shown[hit]]) ^ top)
-            order = np.arange(n)
-            merge_sort(keys, order, np.empty(n, dtype=np.int64))
-            for hit in range(n):
-                places[starts[user] + hit] = shown[order[hit]]
-
-
-@kernel(allocates=False)
-def count_beaten(rows, index, ranks, best, state, found, only_ties):  # type: ignore[no-untyped-def]
-    """Second scan: each row adds one to the strongest relevant item that it beats.
-
-    Rows equal to a relevant item need orders; without them they go into `found.deferred`.
-    """
-    users, items, row_strengths, orders = rows.users, rows.items, rows.strengths, rows.orders
-    table, lows, highs = index.table, index.lows, index.highs
-    begins, ends, entries, counters = found.begins, found.ends, found.entries, found.counters
-    strengths, places, n_shown = best.strengths, best.places, best.n_shown
-    row = 0
-    while row < users.size:
-        n_runs, row = next_runs(users, row, index, found)
-        n_runs = keep_known(users, n_runs, index, ranks, state.wide, found)
-        for run in range(n_runs):
-            start = start_of(table, entries[run])
-            n = n_shown[code_of(table, entries[run])]
-            if n == 0:
-                continue
-            for place in range(begins[run], ends[run]):
-                strength = row_strengths[place]
-                low, high = 0, n
-                while low < high:
-                    middle = (low + high) >> 1
-                    if strengths[places[start + middle]] < strength:
-                        high = middle
-                    else:
-                        low = middle + 1
-                if low < n and not only_ties:
-                    atomic_add(best.beaten, start + low, np.int32(1))
-                equal = low - 1
-                while equal >= 0 and strengths[places[start + equal]] == strength:
-                    pair = places[start + equal]
-                    if find_item(lows, highs, items[place], pair, 1) < 0:
-                        if orders.size == 0:
-                            found.deferred[counters[DEFERRED]] = place
-                            counters[DEFERRED] += 1
-                            break
-                        best.is_tied[pair] = 1
-                        if orders[place] < best.orders[pair]:
-                            atomic_add(best.tied, start + equal, np.int32(1))
-                    equal -= 1
-
-
-@kernel(allocates=False)
-def rank_beaten(starts, best, ranks):  # type: ignore[no-untyped-def]
-    """After both scans: ranks from the counts."""
-    places, n_shown, beaten, tied = best.places, best.n_shown, best.beaten, best.tied
-    for user in range(starts.size):
-        above = 0
-        for hit in range(n_shown[user]):
-            above += beaten[starts[user] + hit]
-            ranks[places[starts[user] + hit]] = above + tied[starts[user] + hit] + 1

@@ -5,6 +5,7 @@ import numpy as np
 from evalkit.ids import mix
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import atomic_add, atomic_lower, atomic_raise, prefetch
+from evalkit.ranks._apart import end_apart, find_apart, look_up_apart, note_apart
 from evalkit.ranks._records import (
     BAD_RANKS,
     CANDIDATES,
@@ -136,6 +137,23 @@ def show_item(ranks, place, rank, found):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
+def show_hits(rows, begin, n_hits, offset, ranks, strengths, found):  # type: ignore[no-untyped-def]
+    """Lower the ranks of all hits that are not counted yet; without ranks they are in rows of one
+    run, which starts at `begin`."""
+    row_ranks, row_strengths, counters = rows.ranks, rows.strengths, found.counters
+    for hit in range(counters[HITS], n_hits):
+        place, shown = found.hit_places[hit], found.hit_rows[hit]
+        rank = shown - begin + 1
+        if row_ranks.size > 0:
+            rank = np.int64(row_ranks[shown]) - offset
+        if rank >= 1:
+            show_item(ranks, place, rank, found)
+            if row_strengths.size > 0:
+                atomic_raise(strengths, place, row_strengths[shown])
+    counters[HITS] = n_hits
+
+
+@kernel(allocates=False)
 def note_run(row_ranks, begin, end, offset, code, checksums, state, counters):  # type: ignore[no-untyped-def]
     """Rows, largest rank and checksum of one run's ranks into its user's state."""
     small, wide = state.small, state.wide
@@ -174,30 +192,28 @@ def probe_ranks(rows, offset, index, ranks, strengths, state, checksums, found):
     Without ranks a row's rank is its place in its run. Strengths of rows, if any, raise
     `strengths` of the hits.
     """
-    users, items, row_ranks, row_strengths = rows.users, rows.items, rows.ranks, rows.strengths
+    users, items, row_ranks = rows.users, rows.items, rows.ranks
     begins, ends, entries = found.begins, found.ends, found.entries
     table, counters = index.table, found.counters
-    hit_rows, hit_places = found.hit_rows, found.hit_places
     row = 0
     while row < users.size:
+        last = end_apart(users, row) if row_ranks.size > 0 else row
+        if last > row:
+            first = counters[KNOWN_RUNS]
+            n_chosen = look_up_apart(users, items, row, last, index, ranks, state.wide, found)
+            note_apart(users, row_ranks, offset, first, state, found)
+            n_hits = find_apart(items, n_chosen, index, found)
+            show_hits(rows, row, n_hits, offset, ranks, strengths, found)
+            row = last
+            continue
         n_runs, row = next_runs(users, row, index, found)
         n_runs = keep_known(users, n_runs, index, ranks, state.wide, found)
         for run in range(n_runs):
             begin, end, entry = begins[run], ends[run], entries[run]
             code = code_of(table, entry)
             note_run(row_ranks, begin, end, offset, code, checksums, state, counters)
-            first = counters[HITS]
             n_hits = find_hits(items, begin, end, entry, index, found)
-            counters[HITS] = n_hits
-            for hit in range(first, n_hits):
-                place, shown = hit_places[hit], hit_rows[hit]
-                rank = shown - begin + 1
-                if row_ranks.size > 0:
-                    rank = np.int64(row_ranks[shown]) - offset
-                if rank >= 1:
-                    show_item(ranks, place, rank, found)
-                    if row_strengths.size > 0:
-                        atomic_raise(strengths, place, row_strengths[shown])
+            show_hits(rows, begin, n_hits, offset, ranks, strengths, found)
 
 
 @kernel(allocates=False)

@@ -171,37 +171,55 @@ class RankedRows(NamedTuple):
 
 
 class Best(NamedTuple):
-    """What two scans count for the best row of each relevant item.
+    """What the first of two scans finds of the best row of each relevant item.
 
     Args:
         strengths, orders: int64[n_places], of that row.
-        places: int64[n_places], the shown places of each user, from strongest to weakest.
-        n_shown: int64[n_users].
-        beaten: int32[n_places], in the order of `places`: rows that beat this item and no stronger.
-        tied: int32[n_places], in the order of `places`: equal rows that stand before it.
-        is_tied: uint8[n_places].
     """
 
     strengths: Array
     orders: Array
-    places: Array
-    n_shown: Array
+
+    @classmethod
+    def nothing(cls, n_places: int) -> "Best":
+        """Nothing is shown yet."""
+        strengths = np.full(n_places, WORST, dtype=np.int64)
+        return cls(strengths, np.zeros(n_places, dtype=np.int64))
+
+
+class Shown(NamedTuple):
+    """The relevant items that lists show, and what the second of two scans counts for each.
+
+    Args:
+        firsts: int64[n_users + 1], where those of each user begin, from strongest to weakest.
+        strengths: int64[n_shown].
+        beaten: int32[n_shown], rows that beat this item and no stronger one.
+        places: int64[n_shown].
+        orders: int64[n_shown], of equally strong rows.
+        tied: int32[n_shown], equal rows that stand before it.
+        is_tied: uint8[n_shown].
+    """
+
+    firsts: Array
+    strengths: Array
     beaten: npt.NDArray[np.int32]
+    places: Array
+    orders: Array
     tied: npt.NDArray[np.int32]
     is_tied: npt.NDArray[np.uint8]
 
     @classmethod
-    def nothing(cls, pairs: UserItems) -> "Best":
-        """Nothing is shown yet."""
-        n_places = pairs.n_places
+    def room(cls, firsts: Array) -> "Shown":
+        """Room for so many; nothing is counted."""
+        n_shown = int(firsts[-1])
         return cls(
-            strengths=np.full(n_places, WORST, dtype=np.int64),
-            orders=np.zeros(n_places, dtype=np.int64),
-            places=np.empty(n_places, dtype=np.int64),
-            n_shown=np.zeros(pairs.n_users, dtype=np.int64),
-            beaten=np.zeros(n_places, dtype=np.int32),
-            tied=np.zeros(n_places, dtype=np.int32),
-            is_tied=np.zeros(n_places, dtype=np.uint8),
+            firsts,
+            np.empty(n_shown, dtype=np.int64),
+            np.zeros(n_shown, dtype=np.int32),
+            np.empty(n_shown, dtype=np.int64),
+            np.zeros(n_shown, dtype=np.int64),
+            np.zeros(n_shown, dtype=np.int32),
+            np.zeros(n_shown, dtype=np.uint8),
         )
 
 

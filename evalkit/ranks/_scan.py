@@ -24,6 +24,8 @@ from evalkit.ids import (
     Share,
     as_array,
     as_keys,
+    find_places,
+    first_places,
     ids_follow_keys,
     same_ids,
 )
@@ -112,6 +114,7 @@ class RankScan:
     collector: "ListCollector | None" = None  # somebody asks for `Ranks.lists`
     known_models: Sequence[str] = ()  # that other shares have rows of
     columns: tuple[str, ...] = field(init=False)
+    item_firsts: Array = field(init=False)  # of the truth's hashed items
     probes: dict[str, ModelProbe] = field(default_factory=dict)
     checksums: npt.NDArray[np.uint64] = field(default_factory=lambda: make_checksums(4096))
     rooms: SimpleQueue[Found] = field(default_factory=SimpleQueue)
@@ -119,6 +122,7 @@ class RankScan:
 
     def __post_init__(self) -> None:
         self.columns = tuple(self.table.frame.collect_schema())
+        self.item_firsts = first_places(self.truth.item_keys)
 
     @property
     def has_rank(self) -> bool:
@@ -540,14 +544,15 @@ class RankScan:
         truth = self.truth
         if truth.user_plan.hashed:
             n_runs = found.counters[KNOWN_RUNS]
-            real = frame.select(truth.user_plan.columns)[found.run_rows[:n_runs]]
-            if not same_ids(real, truth.user_ids[found.run_codes[:n_runs]]):
+            real = frame.select(truth.user_plan.columns)
+            rows, codes = found.run_rows[:n_runs], found.run_codes[:n_runs]
+            if not same_ids(real, truth.user_ids, rows, codes):
                 raise KeyCollisionError
-            if not ids_follow_keys(frame.select(truth.user_plan.columns), frame[USER_KEY]):
+            if not ids_follow_keys(real, as_keys(frame[USER_KEY])):
                 raise KeyCollisionError
         n_hits = found.counters[HITS]
         if truth.item_plan.hashed and n_hits:
-            rows = found.hit_rows[:n_hits]
-            places = np.searchsorted(truth.item_keys, items[rows])
-            if not same_ids(frame.select(ITEM)[rows], truth.item_ids[places]):
+            rows, places = found.hit_rows[:n_hits], np.empty(n_hits, dtype=np.int64)
+            find_places(truth.item_keys, self.item_firsts, items[rows], places)
+            if not same_ids(frame.select(ITEM), truth.item_ids, rows, places):
                 raise KeyCollisionError

@@ -7,12 +7,13 @@ import polars as pl
 
 from evalkit.ids import ITEM_KEY, USER_KEY, Keys, as_array, as_keys
 from evalkit.kernels.threads import ordered_map
-from evalkit.ranks import _counting as kernels
+from evalkit.ranks import _beaten as kernels
 from evalkit.ranks._order import order_by_catalogue, order_in_batch
-from evalkit.ranks._records import NO_INTS, Array, Best, Found, RankedRows
+from evalkit.ranks._records import NO_INTS, Array, Best, Found, RankedRows, Ranks, Shown
 from evalkit.ranks._rows import Batch
 from evalkit.ranks._scan import RankScan
 from evalkit.sources import reading
+from evalkit.truth import UserItems, cut
 
 
 def scan_twice(scan: RankScan) -> None:
@@ -37,7 +38,7 @@ def scan_twice(scan: RankScan) -> None:
         for batch in batches:
             name = batch.probe.model
             if name not in best:
-                best[name] = Best.nothing(pairs)
+                best[name] = Best.nothing(pairs.n_places)
             yield batch
 
     def find(batch: Batch) -> tuple[Batch, Array, Found]:
@@ -60,8 +61,10 @@ def scan_twice(scan: RankScan) -> None:
         for batch, strengths, found in ordered_map(find, first, threads=scan.threads):
             batch.probe.take(found)
             scan.collect(batch, strengths, has_all_rows=False)  # in their order
-    for name, each in best.items():
-        kernels.order_best(pairs.starts, pairs.counts, scan.probes[name].ranks.ranks, each)
+    shown = {
+        name: _order_shown(pairs, scan.probes[name].ranks, best.pop(name), scan.threads)
+        for name in list(best)
+    }
     counted = {
         name: (each.rows, each.null_ids, each.not_sampled) for name, each in scan.probes.items()
     }
@@ -70,8 +73,7 @@ def scan_twice(scan: RankScan) -> None:
         users, items = as_keys(frame[USER_KEY]), as_keys(frame[ITEM_KEY])
         found = scan.take_room(users.size)
         rows = RankedRows(users, items, strengths=strengths, orders=orders)
-        ranks = scan.probes[name].ranks
-        kernels.count_beaten(rows, pairs.index, ranks.ranks, best[name], ranks.state, found, only)
+        kernels.count_beaten(rows, pairs.index, shown[name], found, only)
         return scan.give_room_back(found).deferred
 
     def count(batch: Batch) -> list[tuple[str, pl.DataFrame, Array]]:
@@ -87,18 +89,40 @@ def scan_twice(scan: RankScan) -> None:
             for name, frame, strengths in results:
                 if orders_of is None:
                     orders_of, of_places = order_by_catalogue(ties, scan.truth)
-                    best.update({
-                        each: known._replace(orders=of_places) for each, known in best.items()
+                    shown.update({
+                        each: known._replace(orders=of_places[known.places])
+                        for each, known in shown.items()
                     })  # fmt: skip
                 orders = orders_of(frame, as_keys(frame[ITEM_KEY]))
                 beat(frame, strengths, orders, name, True)
     for name, (n_rows, n_null, not_sampled) in counted.items():
         probe = scan.probes[name]
         probe.rows, probe.null_ids, probe.not_sampled = n_rows, n_null, not_sampled
-    for name, each in best.items():
+    for name, each in shown.items():
         probe = scan.probes[name]
-        kernels.rank_beaten(pairs.starts, each, probe.ranks.ranks)
+        kernels.rank_shown(each, probe.ranks.ranks)
         probe.ties = int(each.is_tied.sum())
+
+
+def _order_shown(pairs: UserItems, ranks: Ranks, best: Best, threads: int) -> Shown:
+    """The relevant items that lists show, each user's from strongest to weakest."""
+    pieces = cut(pairs.n_users, 4 * threads)
+    given = pairs.starts, pairs.counts, ranks.ranks
+    n_shown = np.zeros(pairs.n_users + 1, dtype=np.int64)
+
+    def count(piece: tuple[int, int]) -> None:
+        kernels.count_shown(*given, *piece, n_shown[1:])
+
+    for _ in ordered_map(count, pieces, threads=threads):
+        pass
+    shown = Shown.room(np.cumsum(n_shown))
+
+    def order(piece: tuple[int, int]) -> None:
+        kernels.order_shown(*given, best, *piece, shown)
+
+    for _ in ordered_map(order, pieces, threads=threads):
+        pass
+    return shown
 
 
 def _drop_rows_with(

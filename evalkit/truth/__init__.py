@@ -17,6 +17,7 @@ from evalkit.truth._index import (
     count_of,
     find_item,
     may_hold,
+    prefetch_filter,
     relevance_at,
     select_candidates,
     start_of,
@@ -39,7 +40,7 @@ from evalkit.truth._read import (
 from evalkit.truth._rows import PairRows, count_runs
 from evalkit.truth._shared import count_shared
 from evalkit.truth._sorting import first_gap, item_at, merge_sort, sort_keys
-from evalkit.truth._table import find_entry, home_entry
+from evalkit.truth._table import cut, find_entry, home_entry
 
 __all__ = [
     "BATCH_ROWS",
@@ -61,6 +62,7 @@ __all__ = [
     "count_of",
     "count_runs",
     "count_shared",
+    "cut",
     "drop_null_ids",
     "fewer_texts",
     "find_entry",
@@ -72,6 +74,7 @@ __all__ = [
     "may_hold",
     "merge_sort",
     "null_id_error",
+    "prefetch_filter",
     "relevance_at",
     "select_candidates",
     "sort_keys",

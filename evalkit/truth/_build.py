@@ -236,10 +236,14 @@ def build_user_items(
     starts = np.concatenate([np.zeros(1, np.int64), ends])[:-1]
     lows, highs = rows.lows[: n_rows + FEW_ITEMS], rows.highs[:n_rows]
     counts = (ends - starts).astype(np.int32)
-    first_rows = starts.copy() if with_rows else starts[:0]
+    first_rows = starts.copy() if with_rows else np.empty(0, dtype=np.int64)
     groups = Groups(users, starts, counts, lows, highs, rows.grades(), first_rows)
     table = tabulate(users, threads) if n_runs <= n_rows * GROUPED_RUNS else None
     if table is None:
+        groups = groups._replace(
+            users=np.repeat(users, counts), starts=starts[:0].copy(), counts=counts[:0].copy()
+        )
+        del users, ends, starts, counts
         groups = _move_rows(groups, with_rows=with_rows, threads=threads)
         table = tabulate(groups.users, threads)
     if table is None:
@@ -249,9 +253,9 @@ def build_user_items(
 
 
 def _move_rows(groups: Groups, *, with_rows: bool, threads: int) -> Groups:
-    """Bring the rows of each user together, partition by partition."""
+    """Bring rows, each with its user, together by user, partition by partition."""
     # Long: steps that hand arrays on and let go of them at once.
-    users = np.repeat(groups.users, groups.counts)
+    users = groups.users
     n_rows = users.size
     bits = partition_bits(n_rows, ROWS_A_PARTITION)
     pieces = cut(n_rows, 4 * threads)

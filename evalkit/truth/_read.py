@@ -14,7 +14,6 @@ import polars as pl
 from evalkit.config import Policies
 from evalkit.errors import NAMED_USERS, CountedError, RequestError
 from evalkit.ids import (
-    ITEM,
     ITEM_KEY,
     USER_KEY,
     IdPlan,
@@ -35,6 +34,7 @@ from evalkit.truth._build import (
     UserItems,
     build_user_items,
 )
+from evalkit.truth._ids import ItemIds, UserIds
 from evalkit.truth._index import count_unknown
 from evalkit.truth._rows import ManyGradesError, PairRows
 from evalkit.truth._shared import count_shared
@@ -179,7 +179,8 @@ def build_truth(
         columns,
         sample,
         share,
-        keeps_ids=user_plan.hashed or item_plan.hashed,
+        user_columns=user_plan.columns if user_plan.hashed else (),
+        keeps_items=item_plan.hashed,
         coded=policies.truth_duplicates != "sum",  # sums are values of their own
         threads=threads,
         extra=_select_extra(extra, user_plan, item_plan),
@@ -208,7 +209,7 @@ def build_truth(
         with_rows=user_plan.hashed,
         threads=threads,
     )
-    user_ids, item_ids, item_keys = _real_ids(rows, pairs, user_plan, item_plan)
+    user_ids, item_ids, item_keys = _real_ids(rows, pairs, user_plan, item_plan, threads)
     is_extra = None
     if rows.extra_keys:
         is_extra = np.isin(pairs.users, np.concatenate(rows.extra_keys))
@@ -256,7 +257,8 @@ class _Reading:
     columns: list[pl.Expr]
     sample: Sample | None
     share: Share | None
-    keeps_ids: bool
+    user_columns: tuple[str, ...]  # of which ids are kept beside hashed keys
+    keeps_items: bool
     coded: bool
     threads: int
     extra: pl.LazyFrame | None = None
@@ -276,7 +278,7 @@ class _Rows:
 
     Args:
         pairs: the rows with ids, of the sample and of the share.
-        frames: the same rows, where real ids are needed beside their keys.
+        user_ids, item_ids: of the same rows, where keys are hashes.
     """
 
     pairs: PairRows
@@ -284,7 +286,8 @@ class _Rows:
     null_ids: int = 0
     not_sampled: int = 0
     null_relevance: int = 0
-    frames: list[pl.DataFrame] = field(default_factory=list)
+    user_ids: UserIds | None = None
+    item_ids: ItemIds | None = None
     extra_keys: list[Keys] = field(default_factory=list)
 
 
@@ -302,9 +305,12 @@ def _read_once(how: _Reading, *, coded: bool) -> _Rows:
     # untouched room costs nothing, so what the metadata says may be too much
     room = how.table.n_rows_hint() if how.extra is None else None
     rows = _Rows(PairRows(room, graded=graded, coded=coded))
+    rows.user_ids = UserIds(how.user_columns) if how.user_columns else None
+    rows.item_ids = ItemIds() if how.keeps_items else None
+    has_texts = bool(how.user_columns) or how.keeps_items
 
-    def placed() -> Iterator[tuple[pl.DataFrame, int]]:
-        most = fewer_texts(BATCH_ROWS, how.share, has_texts=how.keeps_ids)
+    def placed() -> Iterator[tuple[pl.DataFrame, int, Callable[[], None] | None]]:
+        most = fewer_texts(BATCH_ROWS, how.share, has_texts=has_texts)
         for batch in how.table.stream(how.columns, most=most):
             part, null_ids, not_sampled = choose_rows(batch, how.share, how.sample)
             rows.null_ids += null_ids
@@ -315,21 +321,25 @@ def _read_once(how: _Reading, *, coded: bool) -> _Rows:
             elif graded and (n_null := part["relevance"].null_count()):
                 rows.null_relevance += n_null
                 part = part.with_columns(pl.col("relevance").fill_null(0.0))
-            if how.keeps_ids:
-                rows.frames.append(part)
-            yield part, rows.pairs.place(part.height)
+            yield place(part)
         if how.extra is not None:
             known = how.table.frame.select(how.columns).select(USER_KEY).unique()
             others = how.extra.unique(USER_KEY).join(known, on=USER_KEY, how="anti").collect()
             part, _, _ = choose_rows(others, how.share, how.sample)
             if part.height:
                 rows.extra_keys.append(as_keys(part[USER_KEY]))
-                if how.keeps_ids:
-                    rows.frames.append(part)
-                yield part, rows.pairs.place(part.height)
+                yield place(part)
 
-    def write(placed: tuple[pl.DataFrame, int]) -> None:
-        part, begin = placed
+    def place(part: pl.DataFrame) -> tuple[pl.DataFrame, int, Callable[[], None] | None]:
+        check = None if rows.item_ids is None else rows.item_ids.take(part)
+        return part, rows.pairs.place(part.height), check
+
+    def write(placed: tuple[pl.DataFrame, int, Callable[[], None] | None]) -> None:
+        part, begin, check = placed
+        if check is not None:
+            check()
+        if rows.user_ids is not None:
+            rows.user_ids.take(part, begin)
         relevance = as_array(part["relevance"]) if graded else None
         users, items = as_keys(part[USER_KEY]), as_keys(part[ITEM_KEY])
         rows.pairs.write(begin, users, items, relevance)
@@ -408,24 +418,17 @@ def _nobody(plan: IdPlan) -> pl.DataFrame:
 
 
 def _real_ids(
-    rows: _Rows, pairs: UserItems, user_plan: IdPlan, item_plan: IdPlan
+    rows: _Rows, pairs: UserItems, user_plan: IdPlan, item_plan: IdPlan, threads: int
 ) -> tuple[pl.DataFrame, pl.DataFrame, Keys]:
-    user_ids, item_ids = _NO_IDS, _NO_IDS
-    item_keys = np.empty(0, dtype=np.uint64)
-    if not rows.frames:
-        if user_plan.hashed:
-            user_ids = _nobody(user_plan)
-        if item_plan.hashed:
-            item_ids = _nobody(item_plan)
-        return user_ids, item_ids, item_keys
-    frame = pl.concat(rows.frames)
-    if user_plan.hashed:
-        real = frame.select(user_plan.columns)
-        user_ids = real[pairs.first_rows]
-        if not same_ids(real, user_ids[pairs.codes_of(as_keys(frame[USER_KEY]))]):
-            raise KeyCollisionError
-    if item_plan.hashed:
-        item_keys, item_ids = distinct_items(frame)
+    user_ids = item_ids = _NO_IDS
+    item_keys = _NO_KEYS
+    if rows.user_ids is not None:
+        found = rows.user_ids.settle(pairs)
+        user_ids = _nobody(user_plan) if found is None else found
+    if rows.item_ids is not None:
+        item_ids = _nobody(item_plan)
+        if pairs.n_users:
+            item_keys, item_ids = rows.item_ids.settle(threads)
     return user_ids, item_ids, item_keys
 
 
@@ -475,7 +478,7 @@ def build_train(
     columns = [*truth.user_plan.select(USER_KEY), *truth.item_plan.select(ITEM_KEY)]
     room = table.n_rows_hint()
     pairs = PairRows(room)
-    distinct: list[pl.DataFrame] = []
+    items = ItemIds()
     n_null = n_rows = 0
 
     def placed() -> Iterator[tuple[pl.DataFrame, int]]:
@@ -489,7 +492,7 @@ def build_train(
                 n_null += dropped
             known = _known(kept, truth)
             if truth.item_plan.hashed:
-                distinct.append(known.select(ITEM_KEY, ITEM).unique())
+                items.take(known)()
             yield known, pairs.place(known.height)
 
     def write(placed: tuple[pl.DataFrame, int]) -> None:
@@ -503,8 +506,8 @@ def build_train(
         raise null_id_error("training log", n_null, table.at)
     seen, _ = build_user_items(pairs, threads=threads)
     item_keys, item_ids = _NO_KEYS, _NO_IDS
-    if distinct:
-        item_keys, item_ids = distinct_items(pl.concat(distinct))
+    if truth.item_plan.hashed and seen.n_users:
+        item_keys, item_ids = items.settle(threads)
     return Train(seen, item_keys, item_ids, n_rows)
 
 
@@ -542,18 +545,3 @@ def count_in_train(truth: Truth, train: Train, *, threads: int) -> int:
     return count_shared(
         truth.pairs, train.pairs, relevant_from=truth.relevant_from, threads=threads
     )
-
-
-def distinct_items(rows: pl.DataFrame) -> tuple[Keys, pl.DataFrame]:
-    """Every item key once, ascending, and its id.
-
-    Raises:
-        KeyCollisionError: two items share a key.
-    """
-    distinct = (
-        rows.lazy().select(ITEM_KEY, ITEM).unique().sort(ITEM_KEY).collect(engine="streaming")
-    )
-    keys = as_keys(distinct[ITEM_KEY])
-    if keys.size > 1 and bool((keys[1:] == keys[:-1]).any()):
-        raise KeyCollisionError
-    return keys, distinct.select(ITEM)
