@@ -16,6 +16,7 @@ from evalkit.exact._kernels import (
     WINS,
     add_shifted,
 )
+from evalkit.exact._steps import StepSums
 from evalkit.exact._sums import CellRows, ExactSum, ExactSums, Paired
 
 __all__ = [
@@ -32,5 +33,6 @@ __all__ = [
     "ExactSum",
     "ExactSums",
     "Paired",
+    "StepSums",
     "add_shifted",
 ]

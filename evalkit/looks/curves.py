@@ -1,20 +1,24 @@
 """Every metric at every cutoff: curves of models, and graphs of two of them."""
 
 import math
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from evalkit.config import Policies
-from evalkit.exact import ExactSums
+from evalkit.exact import ExactSums, StepSums
+from evalkit.kernels.threads import ordered_map
 from evalkit.metrics import Request
 from evalkit.report import Curve, Graph
-from evalkit.segments import CellSet
 from evalkit.statistics.means import interval_of
 from evalkit.sums import add_to
-from evalkit.values.blocks import UserValues, measure_models
+from evalkit.values.blocks import UserValues
 from evalkit.values.gather import is_mean_of_users
+
+USERS_AT_ONCE = 2048  # whose values stay close to the core, at fifty cutoffs
 
 
 def curve_requests(requests: Sequence[Request], policies: Policies) -> list[Request]:
@@ -39,10 +43,27 @@ class CurveSums:
 
     def add(self, users: UserValues, models: Sequence[str], threads: int) -> None:
         """Measure one share of the users at every cutoff."""
-        cells = CellSet.of_one(users.n_users)
-        (totals,) = measure_models(users, models, cell_sets=[cells], threads=threads)
-        for name, found in totals.models.items():
-            add_to(self.sums, name, found.over(np.arange(1)).take(users.columns))
+        own: dict[int, tuple[dict[str, StepSums], npt.NDArray[np.float64]]] = {}  # of each thread
+
+        def work(block: npt.NDArray[np.int64]) -> None:
+            thread = threading.get_ident()
+            if thread not in own:
+                sums = {name: StepSums(users.widths) for name in models}
+                own[thread] = sums, np.empty(USERS_AT_ONCE * max(users.widths))
+            sums, room = own[thread]
+            for begin in range(0, block.size, USERS_AT_ONCE):
+                some = block[begin : begin + USERS_AT_ONCE]
+                for name, steps in sums.items():
+                    first = 0
+                    for values in users.measuring[name].each(some, room):
+                        steps.add(values, first_column=first)
+                        first += values.shape[1]
+
+        for _ in ordered_map(work, users.blocks(), threads=threads):
+            pass
+        for sums, _ in own.values():
+            for name, steps in sums.items():
+                add_to(self.sums, name, steps.sums().take(users.columns))
 
     def merge(self, other: "CurveSums") -> None:
         """Take over the sums of other users."""
