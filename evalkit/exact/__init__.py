@@ -18,6 +18,7 @@ from evalkit.exact._kernels import (
 )
 from evalkit.exact._steps import StepSums
 from evalkit.exact._sums import CellRows, ExactSum, ExactSums, Paired
+from evalkit.exact._weighted import add_weighted
 
 __all__ = [
     "LIMB_BITS",
@@ -35,4 +36,5 @@ __all__ = [
     "Paired",
     "StepSums",
     "add_shifted",
+    "add_weighted",
 ]

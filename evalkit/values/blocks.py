@@ -3,7 +3,8 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from itertools import accumulate
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,7 @@ USERS_A_BLOCK = 8192  # at least, where there are so many
 MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
 
 Values = npt.NDArray[np.float64]
+PlainHits: TypeAlias = dict[tuple[int, bool], tuple[Hits, Relevant]]  # by probe and `judged`
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +124,24 @@ class Measuring:
 
     def measure(self, users: npt.NDArray[np.int64]) -> list[Values]:
         """For each group float64[n_users, n_cutoffs] of a block of users; NaN where left out."""
-        return list(self.each(users))
+        return list(self.each(users, range(len(self.groups)), {}))
 
-    def each(self, users: npt.NDArray[np.int64], room: Values | None = None) -> Iterator[Values]:
-        """The same, one group after the other; in `room`, float64[n], as long as nobody goes on."""
-        views: dict[tuple[int, bool], tuple[Hits, Relevant]] = {}
+    def each(
+        self,
+        users: npt.NDArray[np.int64],
+        places: Iterable[int],
+        plain: PlainHits,
+        room: Values | None = None,
+    ) -> Iterator[Values]:
+        """The same of some groups, one after the other.
+
+        Args:
+            places: of the groups.
+            plain: of these users; what is gathered here goes into it.
+            room: float64[n] that values stand in until the next ones are asked for.
+        """
         looks: dict[tuple[int, View, int], Seen] = {}
-        two_views = self.truth.has_threshold or self.truth.counts.negative > 0
-        for group, probe in zip(self.groups, self.probes, strict=True):
+        for group, probe in ((self.groups[place], self.probes[place]) for place in places):
             request, policies = group.request, group.policies
             if request.metric.combined is not None:
                 yield np.full((users.size, group.cutoffs.size), np.nan)
@@ -139,14 +151,11 @@ class Measuring:
                 continue
             lengths = self.lengths[probe][users].astype(np.int64)
             cases = self.cases[probe][users]
-            judged = two_views and request.view == "judged"
-            view = View.of(request, policies, judged=judged)
+            view = self._view(group)
             shape = (users.size, group.cutoffs.size)
             values = np.empty(shape) if room is None else room[: math.prod(shape)].reshape(shape)
             if view.is_plain:
-                if (probe, judged) not in views:
-                    views[probe, judged] = self._gather(users, probe, judged=judged)
-                hits, relevant = views[probe, judged]
+                hits, relevant = self.gather(users, probe, plain, judged=view.judged)
                 threshold = self.truth.threshold
                 request.measure(hits, relevant, lengths, group.cutoffs, values, threshold=threshold)
             else:
@@ -155,6 +164,18 @@ class Measuring:
             higher_is_better = bool(request.metric.higher_is_better)
             settle(values, cases, policies, higher_is_better=higher_is_better)
             yield values
+
+    def counts_hits(self, place: int) -> bool:
+        """Whether users of as many hits, relevant items and rows have the same value of a group."""
+        group, view = self.groups[place], self._view(self.groups[place])
+        n_copies = self.ranks[self.probes[place]].copy_places.size
+        is_plain = view.is_plain and not view.judged and n_copies == 0
+        return group.request.metric.counts_hits and is_plain
+
+    def _view(self, group: Group) -> View:
+        two_views = self.truth.has_threshold or self.truth.counts.negative > 0
+        judged = two_views and group.request.view == "judged"
+        return View.of(group.request, group.policies, judged=judged)
 
     def _measure_lists(self, users: npt.NDArray[np.int64], group: Group, probe: int) -> Values:
         assert self.lists is not None
@@ -196,9 +217,12 @@ class Measuring:
             raise AssertionError("a group has a cutoff at least")
         return seen.n_relevant
 
-    def _gather(
-        self, users: npt.NDArray[np.int64], probe: int, *, judged: bool
+    def gather(
+        self, users: npt.NDArray[np.int64], probe: int, plain: PlainHits, *, judged: bool = False
     ) -> tuple[Hits, Relevant]:
+        """The hits of a block of users and what is relevant to them; kept in `plain`."""
+        if (probe, judged) in plain:
+            return plain[probe, judged]
         pairs, ranks = self.truth.pairs, self.ranks[probe]
         n_places = int(pairs.counts[users].sum())
         n_hits = n_places + ranks.copy_places.size + 1  # one is written before it counts
@@ -221,6 +245,7 @@ class Measuring:
             hits,
             relevant,
         )
+        plain[probe, judged] = hits, relevant
         return hits, relevant
 
 
@@ -306,6 +331,7 @@ class UserValues:
         groups = group_requests(requests, policies)
         self.n_users = truth.pairs.n_users
         self.widths = tuple(len(group.columns) for group in groups)
+        self.firsts = tuple(accumulate(self.widths, initial=0))[:-1]
         # the column that each request stands in, where the groups stand side by side
         self.columns = np.argsort([column for group in groups for column in group.columns])
         self.higher_is_better = [bool(group.request.metric.higher_is_better) for group in groups]
