@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from logs import JIT_OFF, examples
 
-from evalkit.exact import SCALE_BITS, ExactSum, ExactSums
+from evalkit.exact import SCALE_BITS, ExactSum, ExactSums, StepSums, add_weighted
 
 laws = settings(deadline=None, max_examples=examples(100))
 
@@ -228,3 +228,66 @@ def test_values_of_any_magnitude_sum_up_as_fsum_says():
     values[::2] *= -1
 
     assert sum_of(values).total == math.fsum(values)
+
+
+ODD = [0.0, -0.0, math.nan, math.inf, 1.0, -0.3, 1e300, 1e-310]
+
+
+@settings(max_examples=examples(30))
+@given(
+    st.integers(0, 40),
+    st.lists(st.integers(1, 6), min_size=1, max_size=3),
+    st.sampled_from(["steps", "alike", "all differ"]),
+    st.integers(0, 99),
+)
+def test_steps_from_cutoff_to_cutoff_add_up_as_the_values_do(n_users, widths, kind, seed):
+    random = np.random.default_rng(seed)
+    values = random.choice([*ODD, *random.random(3)], size=(n_users, sum(widths)))
+    if kind == "alike":
+        values[:] = values[:, :1]
+    if kind == "all differ":
+        values = random.random(values.shape)
+    whole, one, other = ExactSums(sum(widths)), StepSums(tuple(widths)), StepSums(tuple(widths))
+    first = 0
+    for width in widths:
+        own = values[:, first : first + width]
+        whole.add(own, first_column=first)
+        one.add(own[: n_users // 3], first_column=first)
+        other.add(own[n_users // 3 :], first_column=first)
+        first += width
+    one.merge(other)
+    wanted, found = whole.state(), one.sums().state()
+    np.testing.assert_array_equal(found.used, wanted.used)
+    np.testing.assert_array_equal(found.numbers[:, :-1], wanted.numbers[:, :-1])  # less the largest
+
+
+@settings(max_examples=examples(30))
+@given(st.integers(0, 30), st.integers(1, 4), st.integers(0, 99))
+def test_a_value_of_some_weight_is_added_as_often(n_rows, n_columns, seed):
+    random = np.random.default_rng(seed)
+    pool = [*ODD, -math.inf, *random.random(3), *(random.random(3) * 2.0 ** -random.integers(1070))]
+    values = random.choice(pool, size=(n_rows, n_columns))
+    weights = random.integers(0, 9, size=values.shape)
+    wanted, found = ExactSums(n_columns), ExactSums(n_columns)
+    for column in range(n_columns):
+        one_by_one = np.repeat(values[:, column], weights[:, column])
+        wanted.add(one_by_one[:, None], first_column=column)
+
+    add_weighted(found, values, weights)
+
+    np.testing.assert_array_equal(found.state().used, wanted.state().used)
+    np.testing.assert_array_equal(found.state().numbers[:, :-1], wanted.state().numbers[:, :-1])
+
+
+def test_large_weights_fill_nothing_over():
+    values, weights = np.array([[0.1], [0.7], [-1.0]]), np.full((3, 1), (1 << 29) - 7)
+    sums = ExactSums(1)
+
+    add_weighted(sums, values, weights)
+
+    scaled = sum(Fraction(float(value)) for value in values[:, 0]) * ((1 << 29) - 7)
+    squares = sum(Fraction(float(value)) ** 2 for value in values[:, 0]) * ((1 << 29) - 7)
+    found = sums.sum_of(0)
+    assert Fraction(found.scaled, 1 << SCALE_BITS) == scaled
+    assert Fraction(found.squares, 1 << 2 * SCALE_BITS) == squares
+    assert found.count == 3 * ((1 << 29) - 7)

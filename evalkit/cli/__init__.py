@@ -4,7 +4,7 @@ import gc
 import os
 import sys
 
-OBJECTS_BEFORE_COLLECTING = 100_000  # imports and kernels make many and drop few
+OBJECTS_BEFORE_COLLECTING = 500_000  # imports and kernels make many and drop few
 
 
 def main() -> None:

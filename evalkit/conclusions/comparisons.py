@@ -83,6 +83,7 @@ def comparisons_of(
     """Every comparison, and what its error stands on."""
     chosen = config.statistics
     pairs = dict.fromkeys(pair for _, pair in totals.pairs)
+    are_means = [is_mean_of_users(each, config.policies) for each in requests]
     for pair in pairs:
         for segment in totals.segments:
             for column, request in enumerate(requests):
@@ -92,7 +93,7 @@ def comparisons_of(
                     spread = Spread(n, n - 1.0, math.nan)
                     yield _comparison(both, None, spread, chosen, segment, pair, request), spread
                     continue
-                if not is_mean_of_users(request, config.policies):  # nothing to pair
+                if not are_means[column]:  # nothing to pair
                     continue
                 found = totals.pair_total(segment, pair, column)
                 bounds = request.metric.bounds

@@ -1,8 +1,8 @@
 """Values of models with intervals, segment by segment."""
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evalkit.conclusions.ratios import RatioTotal, RatioTotals
@@ -18,7 +18,7 @@ from evalkit.statistics.means import interval_of
 from evalkit.sums import GrandTotals
 from evalkit.values.checks import differing
 from evalkit.values.gather import number_of_means, parts_of, rounded
-from evalkit.values.settle import may_be_undefined, of_nobody
+from evalkit.values.settle import EXACT, may_be_undefined, of_nobody
 
 if TYPE_CHECKING:
     from evalkit.conclusions.shown import ShownNumbers
@@ -34,18 +34,43 @@ def estimates_of(
     ratios: RatioTotals | None,
     shown: "ShownNumbers | None" = None,
 ) -> Iterator[Estimate]:
+    columns = [_Column.of(place, measured[place], config.policies) for place in range(n_requests)]
     for model in models:
         for segment in totals.segments:
-            for column in range(n_requests):
-                if shown is not None and shown.has(measured[column]):
-                    yield _of_lists(config, measured, totals, shown, segment, model, column)
+            for column in columns:
+                if shown is not None and shown.has(column.request):
+                    yield _of_lists(config, measured, totals, shown, segment, model, column.place)
                     continue
-                yield _by_ratio(
-                    _estimate(config, measured, totals, resampling, segment, model, column),
-                    None if ratios is None else ratios.total(segment, model, column),
-                    config.statistics,
-                    measured[column].metric.bounds,
-                )
+                each = _estimate(config, measured, totals, resampling, segment, model, column)
+                if ratios is not None:
+                    total = ratios.total(segment, model, column.place)
+                    each = _by_ratio(each, total, config.statistics, column.request.metric.bounds)
+                yield each
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """What is the same of a request in every segment.
+
+    Args:
+        place: among the requests.
+        differing: policies that are not evalkit's defaults.
+        is_mean: the number is a mean of users' values.
+    """
+
+    place: int
+    request: Request
+    label: str
+    policies: Policies
+    parameters: Mapping[str, str | float]
+    differing: Mapping[str, str | float]
+    is_mean: bool
+
+    @classmethod
+    def of(cls, place: int, request: Request, policies: Policies) -> "_Column":
+        own, parameters = policies_of(request, policies), dict(request.parameters)
+        is_mean = parts_of(request) is None
+        return cls(place, request, request.label, own, parameters, differing(own), is_mean)
 
 
 def _estimate(
@@ -55,35 +80,36 @@ def _estimate(
     resampling: Resampling | None,
     segment: Segment,
     model: str,
-    column: int,
+    column: _Column,
 ) -> Estimate:
-    request, sums = measured[column], totals.models[segment, model]
-    policies = policies_of(request, config.policies)
-    n_infinite = sums.n_infinite(column)
-    if n_infinite and not may_be_undefined(policies):
+    request, place, sums = column.request, column.place, totals.models[segment, model]
+    n_infinite = sums.n_infinite(place)
+    if n_infinite and not may_be_undefined(column.policies):
         raise DataError(
-            f"{request.label} of {model!r} is infinite for {n_infinite:,} users",
+            f"{column.label} of {model!r} is infinite for {n_infinite:,} users",
             code="infinite-value",
             hint="exponential gains overflow on such relevances: use linear gains",
         )
     n_extra = 0 if request.metric.lists is not None else totals.extra.get(segment, 0)
-    total = sums.sum_of(column)
-    value = number_of(request, policies, column, sums, measured)
-    is_mean = parts_of(request) is None and not n_infinite  # limits are those of a mean
+    total = sums.sum_of(place)
+    is_mean = column.is_mean and not n_infinite  # limits are those of a mean
+    value = total.mean
+    if not is_mean or not total.count or column.policies.round_mean != EXACT:
+        value = number_of(request, column.policies, place, sums, measured)
     interval = None
     if resampling is not None:
-        interval = resampling.interval(segment, model, request.label, total.mean)
+        interval = resampling.interval(segment, model, column.label, total.mean)
     level = config.statistics.level
-    skewness = sums.skewness_of(column)
     bounds = request.metric.bounds
-    interval = interval or interval_of(total, skewness, bounds, level=level)
+    if interval is None:
+        interval = interval_of(total, sums.skewness_of(place), bounds, level=level)
     interval = interval.within(bounds)
     return Estimate(
         model=model,
-        metric=request.label,
+        metric=column.label,
         name=request.metric.name,
         cutoff=request.cutoff,
-        parameters=dict(request.parameters),
+        parameters=column.parameters,
         segmentation=None if segment == ALL else segment[0],
         segment=None if segment == ALL else segment[1],
         value=value,
@@ -91,8 +117,8 @@ def _estimate(
         high=interval.high if is_mean else None,
         std_error=total.std_error if is_mean else None,
         n_users=total.count,
-        n_undefined=sums.n_undefined(column) - n_extra + n_infinite,
-        policies=differing(policies),
+        n_undefined=sums.n_undefined(place) - n_extra + n_infinite,
+        policies=column.differing,
         higher_is_better=request.metric.higher_is_better,
     )
 

@@ -16,7 +16,9 @@ from evalkit.exact._kernels import (
     WINS,
     add_shifted,
 )
+from evalkit.exact._steps import StepSums
 from evalkit.exact._sums import CellRows, ExactSum, ExactSums, Paired
+from evalkit.exact._weighted import add_weighted
 
 __all__ = [
     "LIMB_BITS",
@@ -32,5 +34,7 @@ __all__ = [
     "ExactSum",
     "ExactSums",
     "Paired",
+    "StepSums",
     "add_shifted",
+    "add_weighted",
 ]

@@ -19,7 +19,8 @@ GRID_1, GRID_2, GRID_3 = 1.5 * 2.0**4, 1.5 * 2.0**-45, 1.5 * 2.0**-94
 BITS_1, BITS_2, BITS_3 = -48, -97, -146
 TOGETHER = 1 << 10  # rows that are added at a time, few enough to stay close to the core
 MOST_WAITING = 1 << 14  # values whose cuts, of 48 bits each, an int64 takes
-N_WAITING = 6
+N_WAITING = 7  # their number, five sums, and whether the limbs hold anything
+HAS_LIMBS = 6
 N_COUNTS = 4  # finite, NaN, infinite, 0
 WINS, TIES, LOSSES = range(3)
 AHEAD = 16  # rows that are fetched before they are read
@@ -190,6 +191,7 @@ def add_some(values, limbs, counts, waiting):  # type: ignore[no-untyped-def]
             waiting[4] += square_2
             waiting[5] += square_3
             return largest
+    waiting[HAS_LIMBS] = 1
     exponent = (largest >> 52) - 1022  # every value is below 2^exponent
     if -WIDEST < exponent < WIDEST:
         fits, sum_1, sum_2, square_1, square_2, square_3 = cut(values, exponent)
@@ -288,7 +290,8 @@ def add_cuts(  # type: ignore[no-untyped-def]
 def settle_one(waiting, limbs):  # type: ignore[no-untyped-def]
     """Bring what waits in one place into its limbs."""
     add_cuts(limbs, WAITING_EXPONENT, waiting[1], waiting[2], waiting[3], waiting[4], waiting[5])
-    waiting[:] = 0
+    waiting[:HAS_LIMBS] = 0
+    waiting[HAS_LIMBS] = 1
 
 
 @kernel(allocates=False)
@@ -297,6 +300,19 @@ def settle_all(waiting, limbs):  # type: ignore[no-untyped-def]
     for place in range(waiting.shape[0]):
         if waiting[place, 0] > 0:
             settle_one(waiting[place], limbs[place])
+
+
+@kernel(allocates=False)
+def sum_waiting(waiting, cells, limbs):  # type: ignore[no-untyped-def]
+    """Add what waits in some cells to the limbs of one; it goes on waiting."""
+    n_columns = limbs.shape[0]
+    for cell in cells:
+        for column in range(n_columns):
+            some = waiting[cell * n_columns + column]
+            if some[0] > 0:
+                add_cuts(
+                    limbs[column], WAITING_EXPONENT, some[1], some[2], some[3], some[4], some[5]
+                )
 
 
 @kernel(allocates=False)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from evalkit.exact._kernels import (
     ADDS_BEFORE_CARRY,
+    HAS_LIMBS,
     LEAST_SPREAD,
     LIMB_BITS,
     N_COUNTS,
@@ -25,6 +26,7 @@ from evalkit.exact._kernels import (
     mark_used,
     settle_all,
     sort_by_cell,
+    sum_waiting,
 )
 from evalkit.metrics import as_float
 
@@ -79,11 +81,18 @@ class ExactSum:
         n = self.count
         if n < 2:
             return None
-        spread = n * self.squares - self.scaled * self.scaled  # n (n - 1) times the variance
+        zeros = min(_zeros(self.scaled), _zeros(self.squares) >> 1, SCALE_BITS)  # that tell nothing
+        scaled, squares = self.scaled >> zeros, self.squares >> 2 * zeros
+        spread = n * squares - scaled * scaled  # n (n - 1) times the variance
         try:
-            return math.sqrt(spread / (n * n * (n - 1) << 2 * SCALE_BITS))
+            return math.sqrt(spread / (n * n * (n - 1) << 2 * (SCALE_BITS - zeros)))
         except OverflowError:
             return None
+
+
+def _zeros(number: int) -> int:
+    """How many bits are 0 below the first that is not."""
+    return (number & -number).bit_length() - 1 if number else 2 * SCALE_BITS
 
 
 class SumsState(NamedTuple):
@@ -132,6 +141,7 @@ class ExactSums:
         self.waiting = np.zeros((n_cells * n_columns, N_WAITING), dtype=np.int64)
         self._adds = 0
         self._is_settled = True
+        self._may_wait = True  # whether limbs hold something says what waits, and nothing else
         # the limbs that are not all 0, and which they are: what many segments are summed from
         self._used: Limbs | None = None
         self._sums: list[ExactSum] | None = None  # of every column, once they are settled
@@ -157,7 +167,7 @@ class ExactSums:
         n_users, n_columns = values.shape
         if n_users == 0 or n_columns == 0:
             return 0
-        self.make_room(n_users)
+        self._count(n_users)
         rows = CellRows.in_one(n_users) if rows is None else rows
         values = np.ascontiguousarray(values)  # another layout would be compiled for anew
         if paired is None:
@@ -182,6 +192,10 @@ class ExactSums:
 
     def make_room(self, n_values: int) -> None:
         """Be ready for so many more values of a column, which a kernel is about to add."""
+        self._count(n_values)
+        self._may_wait = False
+
+    def _count(self, n_values: int) -> None:
         if self._adds + n_values > ADDS_BEFORE_CARRY:
             self.settle()
         self._adds += n_values
@@ -192,7 +206,7 @@ class ExactSums:
         if not self._is_settled:
             settle_all(self.waiting, self.limbs)
             carry(self.limbs)
-            self._adds, self._is_settled, self._sums = 1, True, None
+            self._adds, self._is_settled, self._may_wait, self._sums = 1, True, False, None
 
     def merge(self, other: "ExactSums") -> None:
         """Take over another thread's sums."""
@@ -202,7 +216,7 @@ class ExactSums:
         self.counts += other.counts
         self.powers += other.powers
         np.maximum(self.largest, other.largest, out=self.largest)
-        self._is_settled, self._used = False, None
+        self._is_settled, self._may_wait, self._used = False, False, None
 
     def state(self) -> SumsState:
         """What makes the same sums elsewhere: the same numbers for any way that they were added."""
@@ -230,7 +244,7 @@ class ExactSums:
         found.counts = numbers[:, n_used : n_used + N_COUNTS].copy()
         found.powers = numbers[:, n_used + N_COUNTS : -1].copy()
         found.largest = numbers[:, -1].copy()
-        found._adds = 1
+        found._adds, found._may_wait = 1, False
         return found
 
     def take(self, columns: npt.NDArray[np.int64]) -> "ExactSums":
@@ -240,21 +254,26 @@ class ExactSums:
         places = (np.arange(self.n_cells)[:, None] * self.n_columns + columns).ravel()
         taken.limbs, taken.counts = self.limbs[places], self.counts[places]
         taken.largest, taken.powers = self.largest[places], self.powers[places]
+        taken._may_wait = False
         return taken
 
     def over(self, cells: npt.NDArray[np.int64]) -> "ExactSums":
         """The sums over some of the cells, as those of one."""
-        self.settle()
         found = ExactSums(self.n_columns)
         shape = (self.n_cells, self.n_columns, -1)
-        if self._used is None:
-            self._places = _used(self.limbs)
-            self._used = self.limbs[:, self._places]
-        found.limbs[:, self._places] = self._used.reshape(shape)[cells].sum(axis=0)
+        if self._may_wait and not self.waiting[:, HAS_LIMBS].any():  # limbs that take no memory
+            sum_waiting(self.waiting, cells, found.limbs)
+        else:
+            self.settle()
+            if self._used is None:
+                self._places = _used(self.limbs)
+                self._used = self.limbs[:, self._places]
+            found.limbs[:, self._places] = self._used.reshape(shape)[cells].sum(axis=0)
         found.counts = self.counts.reshape(shape)[cells].sum(axis=0)
         found.largest = self.largest.reshape(shape[:2])[cells].max(axis=0, initial=0)
         found.powers = self.powers.reshape(shape)[cells].sum(axis=0)
-        found._is_settled = False
+        found._adds += cells.size
+        found._is_settled = found._may_wait = False
         return found
 
     def n_undefined(self, column: int) -> int:

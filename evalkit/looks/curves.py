@@ -1,20 +1,25 @@
 """Every metric at every cutoff: curves of models, and graphs of two of them."""
 
 import math
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from evalkit.config import Policies
-from evalkit.exact import ExactSums
+from evalkit.exact import ExactSums, StepSums
+from evalkit.kernels.threads import ordered_map
+from evalkit.looks._counted import Counts, HitCounts
 from evalkit.metrics import Request
 from evalkit.report import Curve, Graph
-from evalkit.segments import CellSet
 from evalkit.statistics.means import interval_of
 from evalkit.sums import add_to
-from evalkit.values.blocks import UserValues, measure_models
+from evalkit.values.blocks import Measuring, PlainHits, UserValues
 from evalkit.values.gather import is_mean_of_users
+
+USERS_AT_ONCE = 2048  # whose values stay close to the core, at fifty cutoffs
 
 
 def curve_requests(requests: Sequence[Request], policies: Policies) -> list[Request]:
@@ -39,10 +44,24 @@ class CurveSums:
 
     def add(self, users: UserValues, models: Sequence[str], threads: int) -> None:
         """Measure one share of the users at every cutoff."""
-        cells = CellSet.of_one(users.n_users)
-        (totals,) = measure_models(users, models, cell_sets=[cells], threads=threads)
-        for name, found in totals.models.items():
-            add_to(self.sums, name, found.over(np.arange(1)).take(users.columns))
+        shares: dict[int, _Share] = {}  # of each thread
+        counted = {name: _counted(users.measuring[name]) for name in models}
+
+        def work(block: npt.NDArray[np.int64]) -> None:
+            thread = threading.get_ident()
+            if thread not in shares:
+                shares[thread] = _Share.empty(users, counted)
+            for begin in range(0, block.size, USERS_AT_ONCE):
+                shares[thread].add(users, counted, block[begin : begin + USERS_AT_ONCE])
+
+        for _ in ordered_map(work, users.blocks(), threads=threads):
+            pass
+        for share in shares.values():
+            for name, steps in share.steps.items():
+                sums = steps.sums()
+                for own, counts in zip(counted[name], share.counts[name], strict=True):
+                    own.add_to(sums, counts, users.firsts)
+                add_to(self.sums, name, sums.take(users.columns))
 
     def merge(self, other: "CurveSums") -> None:
         """Take over the sums of other users."""
@@ -73,6 +92,46 @@ class CurveSums:
                     tuple(_or_none(each.low) for each in limits),
                     tuple(_or_none(each.high) for each in limits),
                 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What one thread adds up: by model sums, counts of hits, and room for values."""
+
+    steps: dict[str, StepSums]
+    counts: dict[str, list[Counts]]
+    room: npt.NDArray[np.float64]
+
+    @classmethod
+    def empty(cls, users: UserValues, counted: Mapping[str, list[HitCounts]]) -> "_Share":
+        """Nothing added yet."""
+        return cls(
+            {name: StepSums(users.widths) for name in counted},
+            {name: [each.empty() for each in found] for name, found in counted.items()},
+            np.empty(USERS_AT_ONCE * max(users.widths)),
+        )
+
+    def add(
+        self,
+        users: UserValues,
+        counted: Mapping[str, list[HitCounts]],
+        codes: npt.NDArray[np.int64],
+    ) -> None:
+        """Some users, of all models."""
+        for name, steps in self.steps.items():
+            measuring, plain = users.measuring[name], PlainHits()
+            are_counted = {place for each in counted[name] for place in each.places}
+            places = [place for place in range(len(users.widths)) if place not in are_counted]
+            found = measuring.each(codes, places, plain, self.room)
+            for place, values in zip(places, found, strict=True):
+                steps.add(values, first_column=users.firsts[place])
+            for each, counts in zip(counted[name], self.counts[name], strict=True):
+                each.count(codes, *measuring.gather(codes, each.probe, plain), counts)
+
+
+def _counted(measuring: Measuring) -> list[HitCounts]:
+    found = (HitCounts.of(measuring, probe) for probe in dict.fromkeys(measuring.probes))
+    return [each for each in found if each is not None]
 
 
 def precision_recall(curves: Sequence[Curve]) -> Iterator[Graph]:

@@ -153,10 +153,12 @@ class Metric:
     `needs_rows`: whether the parameters ask for what only `TiedHits` say. `tables`: arrays that the
     kernel takes behind its parameters, of the parameters and what it is called with. `example`:
     where the common one would say nothing. `over_hits`: where a value adds up over hits, the metric
-    that each of them counts by alone. Of ratings and labels: `over_rows`, how the number over all
-    rows is made of sums; `is_loss`, whether the kernel gives the loss of each row, of which the
-    value is the mean; `of_probabilities`, whether scores lie between 0 and 1. Of a number made
-    of several metrics: `combined`.
+    that each of them counts by alone. `counts_hits`: a value hangs on the number of hits up to the
+    cutoff, of relevant items and of rows, not on the ranks of hits.
+    Of ratings and labels: `over_rows`, how the number over all rows is made of sums; `is_loss`,
+    whether the kernel gives the loss of each row, of which the value is the mean;
+    `of_probabilities`, whether scores lie between 0 and 1. Of a number made of several metrics:
+    `combined`.
     """
 
     name: str
@@ -183,6 +185,7 @@ class Metric:
     is_loss: bool
     of_probabilities: bool
     over_hits: str | None
+    counts_hits: bool
     lists: ListRules | None
     kernel: Kernel[..., Any]
     combined: Combination | None = None
@@ -411,6 +414,7 @@ def metric(
     is_loss: bool = False,
     of_probabilities: bool = False,
     over_hits: str | None = None,
+    counts_hits: bool = False,
     lists: ListRules | None = None,
 ) -> Callable[[Kernel[..., Any]], Metric]:
     """Makes a `Metric` of the kernel below it; the package's docstring shows a whole file."""
@@ -441,6 +445,7 @@ def metric(
             is_loss=is_loss,
             of_probabilities=of_probabilities,
             over_hits=over_hits,
+            counts_hits=counts_hits,
             lists=lists,
             kernel=kernel,
         )
@@ -469,18 +474,8 @@ def list_metric(
         tables: arrays, or named tuples of them, that the kernel takes behind `cutoffs`.
         declared: as `metric` takes it; what stands before, as `ListRules` says.
     """
-    wanted = partial(_given, needs) if isinstance(needs, tuple) else needs
-    counted = partial(_number, n_sums) if isinstance(n_sums, int) else n_sums
-    rules = ListRules(family, wanted, by, _callable(weighing), counted, ends)
+    rules = ListRules(family, _callable(needs), by, _callable(weighing), _callable(n_sums), ends)
     return metric(kind="lists", monotone=False, lists=rules, tables=tables, **declared)
-
-
-def _given(needs: "tuple[Need, ...]", values: Values) -> "tuple[Need, ...]":
-    return needs
-
-
-def _number(n_sums: int, values: Values, beside: Beside) -> int:
-    return n_sums
 
 
 def of_loss(request: Request) -> OfSums:
@@ -496,5 +491,5 @@ def _callable(what: Any) -> Any:
 class _Always:
     what: Any
 
-    def __call__(self, _: object) -> Any:
+    def __call__(self, *_: object) -> Any:
         return self.what

@@ -37,7 +37,13 @@ class UserWriter:
         table = users.to_arrow()
         if model not in self._writers:
             self._models.append(model)
-            self._writers[model] = pq.ParquetWriter(self._part(model), table.schema)
+            self._writers[model] = pq.ParquetWriter(  # read once, soon
+                self._part(model),
+                table.schema,
+                compression="none",
+                use_dictionary=False,
+                write_statistics=False,
+            )
         self._writers[model].write_table(table)
 
     def finish(self, *, in_order: bool) -> PerUser:

@@ -1,22 +1,23 @@
 """From ranks to sums: blocks of users are measured and folded into exact sums at once."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from itertools import accumulate
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from evalkit.config import Policies, policies_of
 from evalkit.exact import CellRows
-from evalkit.kernels import kernel
-from evalkit.kernels.intrinsics import prefetch
 from evalkit.kernels.threads import ordered_map
 from evalkit.metrics import Hits, Relevant, Request
-from evalkit.ranks import NOT_RANKED, Ranks
+from evalkit.ranks import Ranks
 from evalkit.segments import CellSet
 from evalkit.sums import Pair, Totals
-from evalkit.truth import Grades, Truth, first_gap, relevance_at
+from evalkit.truth import Truth
+from evalkit.values._hits import Found, Items, gather_hits
 from evalkit.values.gather import RankSets, Seen, View, look
 from evalkit.values.settle import Cases, cases_of, round_users, settle, with_relevant
 
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 
 USERS_A_BLOCK = 8192  # at least, where there are so many
 MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
-AHEAD = 12  # users between asking for a list and using it
 
 Values = npt.NDArray[np.float64]
+PlainHits: TypeAlias = dict[tuple[int, bool], tuple[Hits, Relevant]]  # by probe and `judged`
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,132 +74,6 @@ def group_requests(requests: Sequence[Request], policies: Policies) -> list[Grou
         first = requests[places[0]]
         groups.append(Group(first, cutoffs, columns, policies_of(first, policies)))
     return groups
-
-
-@kernel(allocates=False)
-def sort_descending(gains):  # type: ignore[no-untyped-def]
-    """Sort one user's gains in place, the largest first.
-
-    Source:
-        Shell, CACM 1959, with the gaps of Knuth, The Art of Computer Programming 3, 5.2.1.
-    """
-    gap = first_gap(gains.size)
-    while gap > 0:
-        for place in range(gap, gains.size):
-            gain = gains[place]
-            before = place - gap
-            while before >= 0 and gains[before] < gain:
-                gains[before + gap] = gains[before]
-                before -= gap
-            gains[before + gap] = gain
-        gap //= 3
-
-
-@kernel(allocates=False)
-def sort_by_rank(ranks, gains):  # type: ignore[no-untyped-def]
-    """Sort one user's hits in place, by rank; hits at one rank, the larger gain first."""
-    gap = first_gap(ranks.size)
-    while gap > 0:
-        for place in range(gap, ranks.size):
-            rank, gain = ranks[place], gains[place]
-            before = place - gap
-            while before >= 0 and (
-                ranks[before] > rank or (ranks[before] == rank and gains[before] < gain)
-            ):
-                ranks[before + gap] = ranks[before]
-                gains[before + gap] = gains[before]
-                before -= gap
-            ranks[before + gap] = rank
-            gains[before + gap] = gain
-        gap //= 3
-
-
-@kernel(allocates=False)
-def find_first(places, begin):  # type: ignore[no-untyped-def]
-    """Where the first of ascending places stands that is not before `begin`."""
-    low, high = 0, places.size
-    while low < high:
-        middle = (low + high) >> 1
-        if places[middle] < begin:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-class Items(NamedTuple):
-    """Relevant items of users, as `truth.Pairs` has them."""
-
-    starts: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.int32]
-    grades: Grades
-
-
-class Found(NamedTuple):
-    """At which ranks a model shows them, and those of copies, as `ranks.Ranks` has them."""
-
-    ranks: npt.NDArray[np.int32]
-    copy_places: npt.NDArray[np.int64]
-    copy_ranks: npt.NDArray[np.int32]
-
-
-@kernel(allocates=False)
-def gather_hits(  # type: ignore[no-untyped-def]
-    users, items, relevant_from, judged, present, found, hits, relevant
-):
-    """Fill the ragged rows that metrics are measured on, for a block of user codes.
-
-    Users without a list stay empty: a policy says what they count.
-    """
-    starts, counts, grades = items.starts, items.counts, items.grades
-    ranks, copy_places, copy_ranks = found.ranks, found.copy_places, found.copy_ranks
-    codes, values, own = grades.codes, grades.values, grades.own
-    hit_starts, hit_ranks, hit_gains, hit_ideal = hits.starts, hits.ranks, hits.gains, hits.ideal
-    relevant_starts, relevant_gains = relevant.starts, relevant.gains
-    graded = codes.size > 0 or own.size > 0
-    n_hits = 0
-    n_relevant = 0
-    hit_starts[0] = 0
-    relevant_starts[0] = 0
-    for row in range(users.size):
-        user = users[row]
-        ahead = starts[users[min(row + AHEAD, users.size - 1)]]  # users may be in any order
-        prefetch(ranks, ahead)
-        prefetch(codes, ahead)
-        first_hit, first_relevant = n_hits, n_relevant
-        begin = starts[user]
-        end = begin + counts[user] if present[user] else begin
-        last_gain = np.inf
-        is_descending = True  # as most users' items are kept
-        for place in range(begin, end):
-            gain = relevance_at(codes, values, own, place) if graded else 1.0
-            is_descending &= gain <= last_gain
-            last_gain = gain
-            is_relevant = gain >= relevant_from
-            if is_relevant or (judged and gain > 0.0):
-                relevant_gains[n_relevant] = gain
-                n_relevant += 1
-            elif not judged:
-                continue
-            hit_ranks[n_hits] = ranks[place]
-            hit_gains[n_hits] = hit_ideal[n_hits] = gain
-            n_hits += ranks[place] != NOT_RANKED
-        if copy_places.size > 0:
-            copy = find_first(copy_places, begin)
-            while copy < copy_places.size and copy_places[copy] < end:
-                gain = relevance_at(codes, values, own, copy_places[copy])
-                if judged or gain >= relevant_from:
-                    hit_ranks[n_hits] = copy_ranks[copy]
-                    hit_gains[n_hits] = hit_ideal[n_hits] = gain
-                    n_hits += 1
-                    is_descending = False
-                copy += 1
-        sort_by_rank(hit_ranks[first_hit:n_hits], hit_gains[first_hit:n_hits])
-        if not is_descending:
-            sort_descending(hit_ideal[first_hit:n_hits])
-            sort_descending(relevant_gains[first_relevant:n_relevant])
-        hit_starts[row + 1] = n_hits
-        relevant_starts[row + 1] = n_relevant
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,27 +124,38 @@ class Measuring:
 
     def measure(self, users: npt.NDArray[np.int64]) -> list[Values]:
         """For each group float64[n_users, n_cutoffs] of a block of users; NaN where left out."""
-        views: dict[tuple[int, bool], tuple[Hits, Relevant]] = {}
+        return list(self.each(users, range(len(self.groups)), {}))
+
+    def each(
+        self,
+        users: npt.NDArray[np.int64],
+        places: Iterable[int],
+        plain: PlainHits,
+        room: Values | None = None,
+    ) -> Iterator[Values]:
+        """The same of some groups, one after the other.
+
+        Args:
+            places: of the groups.
+            plain: of these users; what is gathered here goes into it.
+            room: float64[n] that values stand in until the next ones are asked for.
+        """
         looks: dict[tuple[int, View, int], Seen] = {}
-        two_views = self.truth.has_threshold or self.truth.counts.negative > 0
-        measured = []
-        for group, probe in zip(self.groups, self.probes, strict=True):
+        for group, probe in ((self.groups[place], self.probes[place]) for place in places):
             request, policies = group.request, group.policies
             if request.metric.combined is not None:
-                measured.append(np.full((users.size, group.cutoffs.size), np.nan))
+                yield np.full((users.size, group.cutoffs.size), np.nan)
                 continue
             if request.metric.lists is not None:
-                measured.append(self._measure_lists(users, group, probe))
+                yield self._measure_lists(users, group, probe)
                 continue
             lengths = self.lengths[probe][users].astype(np.int64)
             cases = self.cases[probe][users]
-            judged = two_views and request.view == "judged"
-            view = View.of(request, policies, judged=judged)
-            values = np.empty((users.size, group.cutoffs.size))
+            view = self._view(group)
+            shape = (users.size, group.cutoffs.size)
+            values = np.empty(shape) if room is None else room[: math.prod(shape)].reshape(shape)
             if view.is_plain:
-                if (probe, judged) not in views:
-                    views[probe, judged] = self._gather(users, probe, judged=judged)
-                hits, relevant = views[probe, judged]
+                hits, relevant = self.gather(users, probe, plain, judged=view.judged)
                 threshold = self.truth.threshold
                 request.measure(hits, relevant, lengths, group.cutoffs, values, threshold=threshold)
             else:
@@ -277,8 +163,19 @@ class Measuring:
                 cases = with_relevant(cases, n_relevant)
             higher_is_better = bool(request.metric.higher_is_better)
             settle(values, cases, policies, higher_is_better=higher_is_better)
-            measured.append(values)
-        return measured
+            yield values
+
+    def counts_hits(self, place: int) -> bool:
+        """Whether users of as many hits, relevant items and rows have the same value of a group."""
+        group, view = self.groups[place], self._view(self.groups[place])
+        n_copies = self.ranks[self.probes[place]].copy_places.size
+        is_plain = view.is_plain and not view.judged and n_copies == 0
+        return group.request.metric.counts_hits and is_plain
+
+    def _view(self, group: Group) -> View:
+        two_views = self.truth.has_threshold or self.truth.counts.negative > 0
+        judged = two_views and group.request.view == "judged"
+        return View.of(group.request, group.policies, judged=judged)
 
     def _measure_lists(self, users: npt.NDArray[np.int64], group: Group, probe: int) -> Values:
         assert self.lists is not None
@@ -320,9 +217,12 @@ class Measuring:
             raise AssertionError("a group has a cutoff at least")
         return seen.n_relevant
 
-    def _gather(
-        self, users: npt.NDArray[np.int64], probe: int, *, judged: bool
+    def gather(
+        self, users: npt.NDArray[np.int64], probe: int, plain: PlainHits, *, judged: bool = False
     ) -> tuple[Hits, Relevant]:
+        """The hits of a block of users and what is relevant to them; kept in `plain`."""
+        if (probe, judged) in plain:
+            return plain[probe, judged]
         pairs, ranks = self.truth.pairs, self.ranks[probe]
         n_places = int(pairs.counts[users].sum())
         n_hits = n_places + ranks.copy_places.size + 1  # one is written before it counts
@@ -345,6 +245,7 @@ class Measuring:
             hits,
             relevant,
         )
+        plain[probe, judged] = hits, relevant
         return hits, relevant
 
 
@@ -429,6 +330,8 @@ class UserValues:
     ) -> None:
         groups = group_requests(requests, policies)
         self.n_users = truth.pairs.n_users
+        self.widths = tuple(len(group.columns) for group in groups)
+        self.firsts = tuple(accumulate(self.widths, initial=0))[:-1]
         # the column that each request stands in, where the groups stand side by side
         self.columns = np.argsort([column for group in groups for column in group.columns])
         self.higher_is_better = [bool(group.request.metric.higher_is_better) for group in groups]
@@ -479,18 +382,20 @@ def measure_models(
     """
     totals = [Totals(models, pairs, users.columns.size, each.n_cells) for each in cell_sets]
 
-    def work(block: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], dict[str, Values]]:
-        if keep is None and cell_sets[0].n_cells > 1:  # cell by cell, to be added in order
-            rows = CellRows.of(cell_sets[0].codes[block], cell_sets[0].n_cells)
-            block = block[rows.order]
+    def work(given: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], dict[str, Values]]:
+        order = CellRows.of(cell_sets[0].codes[given], cell_sets[0].n_cells).order
+        block = given[order]  # cell by cell, to be added in order
         values = users.measure(block)
         for each, cells in zip(totals, cell_sets, strict=True):
             each.add(values, users.higher_is_better, cells.codes[block])
         if watch is not None:
             watch.add(block, values, users.columns)
-        kept = {} if keep is None else values
-        places = slice(None) if keep is None else keep.places
-        return block, {name: beside(users, each, places) for name, each in kept.items()}
+        kept: dict[str, Values] = {}
+        if keep is not None:
+            for name, groups in values.items():
+                kept[name] = np.empty((given.size, keep.places.size))
+                kept[name][order] = beside(users, groups, keep.places)
+        return given, kept
 
     blocks = users.blocks(None if keep is None else keep.order)
     for block, kept in ordered_map(work, blocks, threads=threads):

@@ -202,3 +202,17 @@ def test_every_metric_has_goldens_and_a_naive_twin(name):
 
     assert name in NAIVE
     assert (Path(__file__).parents[1] / "metrics" / "rankings" / f"test_{module}.py").exists()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if registry()[name].counts_hits])
+@laws
+@given(users=USERS)
+def test_what_counts_hits_does_not_look_at_their_ranks(name, users):
+    ranked, relevant = lists_of(users)
+
+    for chosen, cutoff in itertools.product(settings_of(registry()[name]), CUTOFFS[:-1]):
+        first = [[*sorted(row[:cutoff], reverse=True), *row[cutoff:]] for row in ranked]
+        np.testing.assert_array_equal(
+            measure(name, first, relevant, [cutoff], **chosen),
+            measure(name, ranked, relevant, [cutoff], **chosen),
+        )

@@ -1,5 +1,6 @@
 """Curves over cutoffs: every metric at each cutoff, and precision by recall."""
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -65,3 +66,44 @@ def test_a_report_with_such_a_graph_is_read_back():
     report = evaluate(["precision@3", "recall@3"])
 
     assert evalkit.Report.from_json(report.to_json()).graphs == report.graphs
+
+
+COUNTED = ["hit", "hits", "recall(over='min_k')", "precision(over='length')", "F2"]
+POLICIES = [
+    {},
+    {"unknown_users": "count", "missing_ranking": "skip"},
+    {"no_relevant": "zero", "empty_ranking": "skip", "zeros": "skip"},
+    {"no_relevant": "one", "round_users": 2, "zeros": "survivors"},
+    {"duplicates": "best"},
+    {"duplicates": "count"},
+    {"ties": "expected"},
+]
+
+
+@pytest.mark.parametrize("policies", POLICIES, ids=str)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_curve_holds_what_the_metric_at_each_cutoff_is(policies, threads):
+    random = np.random.default_rng(7)
+    users, items = random.integers(0, 400, 3000), random.integers(0, 60, 3000)
+    truth = pl.DataFrame({"user": users, "item": items}).unique(maintain_order=True)
+    truth = truth.with_columns(relevance=pl.lit(random.integers(1, 4, truth.height)))
+    has_items = 7 if "duplicates" in policies else 60  # of few an item stands again
+    rows = [
+        (user, int(item), rank, -float(rank // 2 if "ties" in policies else rank))
+        for user in range(50, 450)
+        for rank, item in enumerate(random.permutation(60)[: user % 11] % has_items, 1)
+    ]
+    rankings = pl.DataFrame(rows, schema=["user", "item", "rank", "score"], orient="row")
+    rankings = rankings.drop("rank" if "ties" in policies else "score")
+    metrics = [f"{name}@6" for name in ("nDCG", "AP", "RR", *COUNTED)]
+    how = {"policies": policies, "threads": threads, "threshold": 2}
+
+    found = evalkit.evaluate(truth, rankings, metrics=metrics, statistics={"curves": True}, **how)
+    each = [f"{name[:-1]}{cutoff}" for name in metrics for cutoff in range(1, 7)]
+    wanted = evalkit.evaluate(truth, rankings, metrics=each, **how)
+
+    assert [
+        (value, low, high)
+        for curve in found.curves
+        for value, low, high in zip(curve.values, curve.low, curve.high, strict=True)
+    ] == [(one.value, one.low, one.high) for one in wanted.estimates]

@@ -33,7 +33,7 @@ from evalkit.truth._build import (
 )
 from evalkit.truth._index import filter_log, find_codes
 from evalkit.truth._table import LONGEST_RUN, MIXED, tabulate
-from evalkit.values.blocks import sort_by_rank, sort_descending
+from evalkit.values._hits import sort_by_rank, sort_descending
 
 laws = settings(
     deadline=None,

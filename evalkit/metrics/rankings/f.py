@@ -78,6 +78,7 @@ def _is_of_users(values: Values) -> bool:
         ),
     ),
     tied=f_tied,
+    counts_hits=True,
     has_closed_form=_is_of_users,
 )
 @kernel(allocates=False)

@@ -34,6 +34,7 @@ def hit_tied(hits, relevant, lengths, cutoffs, out):
     bounds=(0.0, 1.0),
     undefined="never; 0 for a user without relevant items",
     tied=hit_tied,
+    counts_hits=True,
 )
 @kernel(allocates=False)
 def hit(hits, relevant, lengths, cutoffs, out):

@@ -27,6 +27,7 @@ def hits_tied(hits, relevant, lengths, cutoffs, out):
     undefined="never; 0 for a user without relevant items",
     tied=hits_tied,
     over_hits="hits",
+    counts_hits=True,
 )
 @kernel(allocates=False)
 def hits(hits, relevant, lengths, cutoffs, out):

@@ -41,6 +41,7 @@ def precision_tied(hits, relevant, lengths, cutoffs, over, out):
     ),
     tied=precision_tied,
     over_hits="hits",
+    counts_hits=True,
 )
 @kernel(allocates=False)
 def precision(hits, relevant, lengths, cutoffs, over, out):

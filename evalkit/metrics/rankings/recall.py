@@ -42,6 +42,7 @@ def recall_tied(hits, relevant, lengths, cutoffs, over, out):
     ),
     tied=recall_tied,
     over_hits="hits",
+    counts_hits=True,
 )
 @kernel(allocates=False)
 def recall(hits, relevant, lengths, cutoffs, over, out):
