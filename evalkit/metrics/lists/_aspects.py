@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evalkit.metrics import Lists, choice, kernel, log2, number
-from evalkit.metrics.lists._categories import categories, needs_of, only
+from evalkit.metrics.lists._categories import Sets, needs_of, only, sets
 from evalkit.metrics.lists._find import stands_in
 
 __all__ = ["ALPHA", "ASPECTS", "PENALTY", "measure", "needs", "tables"]
@@ -17,6 +17,7 @@ RELEVANT, HISTORY, OF_RELEVANT = 0, 1, 1
 HITS, SHOWN = 0, 1
 REMOVED = 1
 LOG2, RECIPROCAL = 0, 1
+FEW = 32  # items that are all looked at
 ALPHA = number("alpha", 0.5, above=0.0, below=1.0, doc="What a genre loses by each hit it has had.")
 
 
@@ -28,9 +29,7 @@ def needs(values):
 class Aspects(NamedTuple):
     """Categories of items, who wants what, in which order equal gains are taken, what is known."""
 
-    starts: Any
-    codes: Any
-    n_categories: int
+    sets: Sets
     relevant: Lists
     text_order: Any
     is_known: Any
@@ -39,10 +38,10 @@ class Aspects(NamedTuple):
 def tables(values, beside):
     """What the kernel is given beside the lists."""
     is_history = values.get("aspects") == "history"
-    starts, codes, n = categories(only(values, "by"), beside.items)
     wanted = beside.history if is_history else beside.relevant
     items = beside.items
-    return (Aspects(starts, codes, n, wanted, items.text_order, items.is_listed),)
+    own = sets(only(values, "by"), items)
+    return (Aspects(own, wanted, items.text_order, items.is_listed),)
 
 
 @kernel(allocates=False)
@@ -58,39 +57,76 @@ def mark_of(item):
 
 
 @kernel(allocates=False)
-def gain_of(starts, codes, item, wanted, worth):
-    """The sum of what the item's genres are still worth."""
-    total = 0.0
-    for each in range(starts[item], starts[item + 1]):
-        if wanted[codes[each]]:
-            total += worth[codes[each]]
+def select_rows(items, filters, found):
+    """Places of items that pass two filters of bits, into `found`; how many do."""
+    n, one = np.int64(0), np.uint64(1)
+    marks, more_marks = filters
+    for place in range(items.size):  # without a branch, which would be guessed wrong
+        item = np.uint64(items[place])
+        passes = (marks >> (item & np.uint64(63))) & (
+            more_marks >> (item >> np.uint64(6) & np.uint64(63))
+        )
+        found[n] = place
+        n += np.int64(passes & one)
+    return n
+
+
+@kernel(allocates=False)
+def gain_of(sets, which, worth):
+    """The sum of what the categories of a set are still worth."""
+    begin, total = sets.begins[which], 0.0
+    for each in range(sets.width if sets.width > 0 else sets.sizes[which]):
+        total += worth[sets.members[begin + each]]
     return total
 
 
 @kernel(allocates=False)
-def lose(starts, codes, item, alpha, worth):
-    """Every genre of the item is worth less from now on."""
-    for each in range(starts[item], starts[item + 1]):
-        worth[codes[each]] *= 1.0 - alpha
+def lose(sets, which, alpha, worth):
+    """Every category of the set is worth less from now on."""
+    begin = sets.begins[which]
+    for each in range(sets.width if sets.width > 0 else sets.sizes[which]):
+        worth[sets.members[begin + each]] *= 1.0 - alpha
+
+
+class Left(NamedTuple):
+    """Relevant items of a user that no ideal list has yet; room for those of the largest one.
+
+    `kinds` int32: the set of categories of each; `orders`: places of the ids as text; `hopes`: the
+    gain when it was looked at last, which only falls.
+    """
+
+    kinds: Any
+    orders: Any
+    hopes: Any
 
 
 @kernel(allocates=False)
-def next_best(items, starts, codes, wanted, worth, hopes, orders):
+def next_best(n, left, sets, worth):
     """The place of the item of most gain, of equal ones the last id as text; and the gain.
 
     Args:
-        hopes: of each item the gain when it was looked at last, which only falls; -1: is taken.
-        orders: places of the ids as text.
+        n: items that are left.
     """
     best, most, last = -1, 0.0, np.int64(-1)
-    for place in range(items.size):
-        if hopes[place] < most:
+    for place in range(n):
+        if n > FEW and left.hopes[place] < most:
             continue
-        gain = gain_of(starts, codes, items[place], wanted, worth)
-        hopes[place] = gain
-        if gain > most or (gain == most and orders[place] > last):
-            best, most, last = place, gain, orders[place]
+        left.hopes[place] = gain = gain_of(sets, left.kinds[place], worth)
+        order = left.orders[place]
+        is_better = (gain > most) | ((gain == most) & (order > last))
+        best = place if is_better else best  # no branch, which would be guessed wrong
+        most = gain if is_better else most
+        last = order if is_better else last
     return best, most
+
+
+@kernel(allocates=False)
+def take(place, n, left):
+    """Put the last of n items into the place of one that is taken; what that one was."""
+    kind = left.kinds[place]
+    left.kinds[place], left.orders[place] = left.kinds[n - 1], left.orders[n - 1]
+    left.hopes[place] = left.hopes[n - 1]
+    return kind
 
 
 @kernel(allocates=False)
@@ -120,62 +156,69 @@ def measure(
 ):
     """Fill `out` with discounted gains over those of the ideal, or over the genres wanted."""
     # Wide: what a metric of its kind is given, and its own parameters.
-    starts, codes, n_categories = beside.starts, beside.codes, beside.n_categories
-    relevant, text_order = beside.relevant, beside.text_order
+    sets, relevant = beside.sets, beside.relevant
+    n_categories, of_items = sets.n_categories, sets.of_items
     # Long: one walk down the list beside one along its ideal, which share their state.
-    wanted = np.zeros(n_categories, dtype=np.bool_)
-    worth, best_worth = np.ones(n_categories), np.ones(n_categories)
+    worth, best_worth = np.zeros(n_categories + 1), np.zeros(n_categories + 1)
     longest = most = 0
     for user in range(out.shape[0]):
         longest = max(longest, within[user, out.shape[1] - 1])
         most = max(most, relevant.lengths[user])
     gains, ordered = np.empty(longest), np.empty(longest)
-    hopes, orders = np.empty(most), np.empty(most, dtype=np.int64)
+    found = np.empty(longest + 1, dtype=np.int64)
+    looks_at_all = aspects == HISTORY or penalty == SHOWN or unknown == REMOVED
+    left = Left(np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int64), np.empty(most))
     discounts = np.empty(max(longest, most) + 1)
     for rank in range(1, discounts.size):
         discounts[rank] = discounted(rank, discount)
     for user in range(out.shape[0]):
         first, n_relevant = relevant.starts[user], relevant.lengths[user]
-        wanted[:] = False
-        worth[:] = 1.0
-        best_worth[:] = 1.0
+        worth[:] = 0.0
+        best_worth[:n_categories] = 1.0
         n_wanted = 0
         marks = more_marks = np.uint64(0)  # they turn away most of what no relevant item is
-        own = relevant.items[first : first + n_relevant]
         for place in range(n_relevant):
-            item = own[place]
+            item = relevant.items[first + place]
             marks |= mark_of(item)
             more_marks |= mark_of(item >> 6)
-            hopes[place], orders[place] = starts[item + 1] - starts[item], text_order[item]
-            for each in range(starts[item], starts[item + 1]):
-                n_wanted += not wanted[codes[each]]
-                wanted[codes[each]] = True
-        begin, place, rank, n_best, total, best = lists.starts[user], 0, 0, 0, 0.0, 0.0
+            which = of_items[item]
+            left.kinds[place], left.orders[place] = which, beside.text_order[item]
+            left.hopes[place] = sets.sizes[which]
+            for each in range(sets.begins[which], sets.begins[which] + sets.sizes[which]):
+                n_wanted += worth[sets.members[each]] == 0.0
+                worth[sets.members[each]] = 1.0  # what nobody wants is worth nothing
+        begin, place, n_removed, n_best = lists.starts[user], 0, 0, 0
+        total, best = 0.0, 0.0
+        if looks_at_all:
+            marks = more_marks = ~np.uint64(0)
+        filters = marks, more_marks
+        if ideal == OWN:
+            gains[:] = 0.0
         every = float(n_wanted)
         for column in range(out.shape[1]):
-            while place < within[user, column]:
-                item = lists.items[begin + place]
-                place += 1
+            n_found = select_rows(
+                lists.items[begin + place : begin + within[user, column]], filters, found
+            )
+            for each in range(n_found):
+                item = lists.items[begin + place + found[each]]
                 if unknown == REMOVED and not beside.is_known[item]:
+                    n_removed += 1
                     continue
-                is_hit = aspects == HISTORY
-                if not is_hit and marks & mark_of(item) and more_marks & mark_of(item >> 6):
-                    is_hit = stands_in(relevant, user, item)
-                gains[rank] = 0.0
+                is_hit = aspects == HISTORY or stands_in(relevant, user, item)
                 if is_hit:
-                    gains[rank] = gain_of(starts, codes, item, wanted, worth)
+                    rank = place + found[each] - n_removed
+                    gains[rank] = gain_of(sets, of_items[item], worth)
                     total += gains[rank] * discounts[rank + 1]
                 if is_hit or penalty == SHOWN:
-                    lose(starts, codes, item, alpha, worth)
-                rank += 1
+                    lose(sets, of_items[item], alpha, worth)
+            place = max(place, within[user, column])
+            rank = place - n_removed
             below = 1.0
             if ideal == GREEDY:
                 while n_best < min(cutoffs[column], n_relevant):
-                    which, gain = next_best(
-                        own, starts, codes, wanted, best_worth, hopes[:n_relevant], orders
-                    )
-                    hopes[which] = -1.0
-                    lose(starts, codes, own[which], alpha, best_worth)
+                    n_left = n_relevant - n_best
+                    place_of_best, gain = next_best(n_left, left, sets, best_worth)
+                    lose(sets, take(place_of_best, n_left, left), alpha, best_worth)
                     n_best += 1
                     best += gain * discounts[n_best]
                 below = best

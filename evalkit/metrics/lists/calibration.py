@@ -89,7 +89,7 @@ def fill_rounded(lists, user, stop, sets, weighting, decimals, shares):
 
 
 @kernel(allocates=False)
-def divergence_of_rounded(p, of_p, q, of_q, kind, a, smoothed):
+def divergence_of_rounded(p, of_p, q, of_q, kind, a, smoothed, terms):
     """Divergence of rounded shares, which are mixed as they are; NaN where too much was cut."""
     if max(abs(of_p - 1.0), abs(of_q - 1.0)) > FURTHEST:
         return math.nan
@@ -100,29 +100,44 @@ def divergence_of_rounded(p, of_p, q, of_q, kind, a, smoothed):
         q[each] = (1.0 - a) * other + a * one if smoothed == BOTH or kind == KL else other
         sum_p += p[each]
         sum_q += q[each]
-    return divergence_of(p, sum_p, q, sum_q, kind, a, NEITHER)
+    return divergence_of(p, sum_p, q, sum_q, kind, a, NEITHER, terms)
 
 
 @kernel(allocates=False)
-def divergence_of(p, of_p, q, of_q, kind, a, smoothed):
-    """Divergence of the shares of two masses, in the order of categories."""
+def divergence_of(p, of_p, q, of_q, kind, a, smoothed, terms):
+    """Divergence of the shares of two masses, in the order of categories.
+
+    Args:
+        terms: room for one of each category.
+    """
     total = 0.0
+    if kind == KL:
+        fill_terms(p, of_p, q, of_q, a, smoothed, terms)
+        for each in range(p.size):
+            total += terms[each]
+        return max(total, 0.0)
     for each in range(p.size):
         one, other = p[each] / of_p, q[each] / of_q
         if smoothed == BOTH:
             one, other = (1.0 - a) * one + a * other, (1.0 - a) * other + a * one
-        elif kind == KL and smoothed != NEITHER:
-            other = (1.0 - a) * other + a * one
-        if kind == KL:
-            if one > 0.0:
-                total += one * log2(one / other)
-        else:
-            mean = (one + other) / 2.0
-            if one > 0.0:
-                total += one * log2(one / mean) / 2.0
-            if other > 0.0:
-                total += other * log2(other / mean) / 2.0
+        mean = (one + other) / 2.0
+        if one > 0.0:
+            total += one * log2(one / mean) / 2.0
+        if other > 0.0:
+            total += other * log2(other / mean) / 2.0
     return math.sqrt(max(total, 0.0)) if kind == ROOT else max(total, 0.0)
+
+
+@kernel(allocates=False)
+def fill_terms(p, of_p, q, of_q, a, smoothed, terms):
+    """What each category adds to the Kullback-Leibler divergence, many at a time."""
+    for each in range(p.size):
+        one, other = p[each] / of_p, q[each] / of_q
+        mixed = (1.0 - a) * other + a * one
+        if smoothed == BOTH:
+            one = (1.0 - a) * one + a * other
+        ratio = one / (other if smoothed == NEITHER else mixed)
+        terms[each] = one * log2(ratio if one > 0.0 else 1.0)
 
 
 @list_metric(
@@ -187,15 +202,16 @@ def calibration(
 ):
     """Divergence at each cutoff."""
     # Wide: what a metric of its kind is given, and its own parameters.
-    n_categories = sets.rows.shape[1]
-    p, q = np.zeros(n_categories), np.zeros(n_categories)
+    n_categories = sets.n_categories
+    p, q, terms = np.zeros(n_categories), np.zeros(n_categories), np.empty(n_categories)
     for user in range(out.shape[0]):
         if decimals < EXACT:
             for column in range(out.shape[1]):
                 n_train, stop = history.lengths[user], within[user, column]
                 of_p = fill_rounded(history, user, n_train, sets, FLAT, decimals, p)
                 of_q = fill_rounded(lists, user, stop, sets, weighting, decimals, q)
-                out[user, column] = divergence_of_rounded(p, of_p, q, of_q, divergence, a, smoothed)
+                given = p, of_p, q, of_q, divergence, a, smoothed, terms
+                out[user, column] = divergence_of_rounded(*given)
             continue
         of_p = fill_masses(history, user, history.lengths[user], sets, p)
         q[:] = 0.0
@@ -209,6 +225,5 @@ def calibration(
             for each in range(n_categories):
                 of_q += q[each]
             is_there = n > 0 and of_p > 0.0
-            out[user, column] = (
-                divergence_of(p, of_p, q, of_q, divergence, a, smoothed) if is_there else math.nan
-            )
+            given = p, of_p, q, of_q, divergence, a, smoothed, terms
+            out[user, column] = divergence_of(*given) if is_there else math.nan

@@ -25,6 +25,19 @@ def weight_of(rank, weighting, patience):
     return 1.0 / log2(1.0 + rank) if weighting == LOG2 else patience ** (rank - 1.0)
 
 
+@kernel(allocates=False)
+def fill_terms(masses, smoothing, total, log_base, terms):
+    """p log p of each category, many at a time; 0 where p is 0."""
+    if log_base == NATS:
+        for each in range(masses.size):
+            p = (masses[each] + smoothing) / total
+            terms[each] = p * (0.0 - minus_ln(p)) if p > 0.0 else 0.0
+    else:
+        for each in range(masses.size):
+            p = (masses[each] + smoothing) / total
+            terms[each] = p * log2(p)
+
+
 @list_metric(
     name="genre_entropy",
     aliases=("category_entropy",),
@@ -74,8 +87,8 @@ def genre_entropy(
     out,
 ):
     """Entropy of the masses of categories up to each cutoff."""
-    n_categories = sets.rows.shape[1]
-    masses = np.zeros(n_categories)
+    n_categories = sets.n_categories
+    masses, terms = np.zeros(n_categories), np.empty(n_categories)
     for user in range(out.shape[0]):
         masses[:] = 0.0
         begin, place, n = lists.starts[user], 0, 0
@@ -89,8 +102,7 @@ def genre_entropy(
             total = entropy = 0.0
             for each in range(n_categories):
                 total += masses[each] + smoothing
+            fill_terms(masses, smoothing, total if total > 0.0 else 1.0, log_base, terms)
             for each in range(n_categories):
-                p = (masses[each] + smoothing) / total if total > 0.0 else 0.0
-                if p > 0.0:
-                    entropy -= p * (0.0 - minus_ln(p) if log_base == NATS else log2(p))
+                entropy -= terms[each]
             out[user, column] = abs(entropy) if n > 0 else math.nan
