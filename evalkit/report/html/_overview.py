@@ -39,6 +39,7 @@ from evalkit.report.verdict import verdict_of
 MOST_COLUMNS = 8
 MOST_BASELINES = 3
 MOST_COMPARISONS = 12
+MOST_FAILED = 3  # gates that the verdict names
 _WORDS = {"pass": "pass", "fail": "fail", "cannot tell": "unclear"}
 _SIGNS = {"pass": "✓", "fail": "✗", "cannot tell": "?"}
 
@@ -54,7 +55,10 @@ def verdict_section(report: Report) -> Html:
         if verdict.is_fine:
             said = f"Fine: {verdict.passed} of {count_noun(len(report.gates), 'gate')} passed"
             said += f", {verdict.unclear} cannot tell" if verdict.unclear else ""
-        notes += [f"{gate.message}." for gate in report.gates if gate.fails]
+        failed = [f"{gate.message}." for gate in report.gates if gate.fails]
+        notes += failed[:MOST_FAILED]
+        if len(failed) > MOST_FAILED:
+            notes.append(f"{len(failed) - MOST_FAILED} more below.")
     if report.warnings:
         notes.append(f"{count_noun(len(report.warnings), 'warning')}.")
     line = el("p", said, el("small", " ".join(notes)), class_=f"verdict {kind}".strip())
