@@ -359,6 +359,7 @@ def test_the_screen_tells_two_warnings_of_a_code_and_how_many_more(make_report, 
     warnings = tuple(Warning_("odd", f"the lists of {name!r} are odd", name) for name in models)
     report = make_report([make_estimate("m0", "RR", 0.5)], warnings=warnings)
 
-    assert render_screen(report, width=80).count("warning[odd]") == 2
-    assert "'m1' are odd; and 3 more such warnings" in render_screen(report, width=80)
+    screen = render_screen(report, width=80, color=False)
+    assert screen.count("warning[odd]") == 2
+    assert "'m1' are odd; and 3 more such warnings" in screen
     assert render(report, "table").count("warning[odd]") == 5

@@ -192,13 +192,12 @@ def dot_plot(
 def dot_plots(rows: Sequence[Row], title: str, *, zero: bool = False) -> list[Html]:
     """The same, cut into up to three plots beside each other where one would be tall.
 
-    The first row, of all users, stands on top of each; all have one axis.
+    All have one axis.
     """
-    first, others = rows[:1], rows[1:]
     n_plots = min(3, max(1, math.ceil(_height_of_row(rows) * len(rows) / TALL)))
-    most = math.ceil(len(others) / n_plots) or 1
-    parts = [others[start : start + most] for start in range(0, max(len(others), 1), most)]
-    return [dot_plot([*first, *part], title, zero=zero, like=rows) for part in parts]
+    most = math.ceil(len(rows) / n_plots) or 1
+    parts = [rows[start : start + most] for start in range(0, max(len(rows), 1), most)]
+    return [dot_plot(part, title, zero=zero, like=rows) for part in parts]
 
 
 def _height_of_row(rows: Sequence[Row]) -> float:
@@ -211,10 +210,10 @@ def _shape(series: int, x: float, y: float, size: float) -> str:
     kind = series % 4
     if kind < 2:
         return f"M{number(x)} {number(y)}h0"
-    left, right, top, low = (number(each) for each in (x - size, x + size, y - size, y + size))
+    half, left = number(size), number(x - size)
     if kind == 2:
-        return f"M{left} {number(y)}L{number(x)} {top}L{right} {number(y)}L{number(x)} {low}Z"
-    return f"M{left} {low}L{number(x)} {top}L{right} {low}Z"
+        return f"M{left} {number(y)}l{half}-{half} {half} {half}-{half} {half}z"
+    return f"M{left} {number(y + size)}l{half}-{number(2 * size)} {half} {number(2 * size)}z"
 
 
 def _drawn(series: int, *, small: bool) -> str:
