@@ -440,3 +440,13 @@ def test_a_threshold_above_all_relevance_is_warned_of():
 def test_a_limit_of_memory_in_words_is_one_error():
     with pytest.raises(RequestError, match="not a number of bytes"):
         evalkit.evaluate(TRUTH, {"m": RANKINGS}, metrics=["RR"], memory_limit="4GB")
+
+
+def test_compare_takes_the_tables_that_evaluate_takes():
+    both = {"m": RANKINGS, "n": RANKINGS}
+    beside = {"train": TRUTH.select("user", "item"), "policies": {"truth_in_train": "count"}}
+
+    compared = evalkit.compare(TRUTH, both, metrics=["novelty@2"], **beside)
+    measured = evalkit.evaluate(TRUTH, both, metrics=["novelty@2"], **beside)
+
+    assert compared.value("novelty@2", model="n") == measured.value("novelty@2", model="n")

@@ -30,7 +30,7 @@ from evalkit.report.html._tables import (
     text_cell,
 )
 from evalkit.report.nights import tell_nights
-from evalkit.report.record import Report
+from evalkit.report.record import Report, finite
 from evalkit.report.shown import definitions
 from evalkit.report.text import Group, count_noun, decimals_for, groups, half_widths, show_level
 from evalkit.report.turning import against
@@ -269,7 +269,7 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Html:
     for place, each in enumerate(comparisons):
         digits = by_metric[each.metric]
         limits = None
-        if each.low is not None and each.high is not None:
+        if finite(each.low) is not None and finite(each.high) is not None:
             limits = el(
                 "i",
                 f"{show(each.low, digits, signed=True)} … {show(each.high, digits, signed=True)}",
