@@ -28,7 +28,7 @@ from evalkit.formats import file_of
 from evalkit.history import TABLES, query
 from evalkit.metrics import FOLDERS, Metric, Parameter, registry_of
 from evalkit.report import entries
-from evalkit.report.parquet import COLUMNS
+from evalkit.report.parquet import COLUMNS, OF_RUN
 from evalkit.report.record import Report
 
 Schema = Mapping[str, Any]
@@ -348,7 +348,9 @@ def file_lines() -> Iterator[str]:
     yield "## metrics.parquet"
     yield "One row for each number; what is undefined, NaN in Python, is null in files."
     said = said_of(entries.Estimate) | {"label": "the metric as it was asked for"}
-    yield table("column|holds", ([code(name), plain(said.get(name, ""))] for name in COLUMNS))
+    said |= {"job": "name of the job", "run_id": "of the run", "started": "when it began, in UTC"}
+    columns = (*COLUMNS, *OF_RUN)
+    yield table("column|holds", ([code(name), plain(said.get(name, ""))] for name in columns))
     yield "## report.json"
     said = said_of(Report)
     yield table(

@@ -227,6 +227,11 @@ def compare(
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
+    train: object | None = None,
+    items: object | None = None,
+    users: object | None = None,
+    reference: object | None = None,
+    drop_seen: bool = False,
     columns: TableColumns = None,
     where: Mapping[str, str] | None = None,
     format: Mapping[str, str] | None = None,
@@ -242,8 +247,9 @@ def compare(
     """Models compared user by user over the same truth: `report.comparisons`.
 
     Args:
-        truth, metrics, primary, combined, profile, policies, threshold, columns, where, format,
-            user_ids, item_ids, segments: as `evaluate`.
+        truth, metrics, primary, combined, profile, policies, threshold, train, items, users,
+            reference, drop_seen, columns, where, format, user_ids, item_ids, segments: as
+            `evaluate`.
         rankings: model name -> table, two or more.
         baseline: every other model is compared with it; the first one by default. `selected` is
             the winner of the last selection of the folder `runs`.
@@ -280,6 +286,11 @@ def compare(
         profile=profile,
         policies=policies,
         threshold=threshold,
+        train=train,
+        items=items,
+        users=users,
+        reference=reference,
+        drop_seen=drop_seen,
         columns=columns,
         where=where,
         format=format,

@@ -222,7 +222,12 @@ class Taken:
             return table
         ids = {"users": self.user_ids, "items": self.item_ids}
         found = frame_of(table, role, depth=self.depth, **ids)
-        return table if found is None else found
+        if found is None:
+            return table
+        at = describe_given(table, role)
+        if hasattr(table, "shape") and None in ids.values():
+            at = f"{at[:-1]}; user_ids= and item_ids= name its rows and columns)"
+        return Named(found, at)
 
     def rankings(self, rankings: object, truth: object) -> object:
         users = range(len(truth)) if isinstance(truth, list) else truth

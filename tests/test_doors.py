@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -238,6 +239,8 @@ def test_check_names_what_was_guessed_and_what_stands_unused(tmp_path):
     assert "relevance = relevance" in found["guessed-columns"].message
     assert "'rank' looks like the rank, and is not read" in found["unread-column"].message
     assert not found["unread-column"].is_error
+    assert not found["row-order"].is_error
+    assert found["row-order"].at.endswith("m.parquet")
 
 
 def test_another_choice_of_columns_is_another_run(tmp_path):
@@ -388,3 +391,62 @@ def test_a_guessed_rank_beside_lists_is_refused_and_says_how_to_read_them(ranks)
     assert caught.value.code == "bad-type"
     assert "drop its column where it was guessed" in caught.value.hint
     assert evalkit.evaluate(TRUTH, {"m": lists}, metrics=METRICS).value("RR") > 0
+
+
+def test_many_paths_that_lead_nowhere_are_one_error():
+    with pytest.raises(evalkit.EvalkitError) as caught:
+        evalkit.evaluate(
+            TRUTH, {"m": RANKINGS}, metrics=["recall@2"], users=[f"u{each}" for each in range(9)]
+        )
+
+    assert str(caught.value).startswith("error[path-not-found]: 9 paths lead to no file")
+    assert 'pl.DataFrame({"user": [...]})' in str(caught.value)
+
+
+def test_errors_of_a_matrix_say_how_its_rows_and_columns_are_named():
+    with pytest.raises(evalkit.EvalkitError) as caught:
+        evalkit.evaluate({"u": ["a"]}, {"m": np.ones((2, 2))}, metrics=["RR"])
+
+    assert (
+        caught.value.at
+        == "rankings (numpy ndarray; user_ids= and item_ids= name its rows and columns)"
+    )
+
+
+def test_truth_and_rankings_the_wrong_way_round_are_refused(tmp_path):
+    graded = TRUTH if "relevance" in TRUTH.columns else TRUTH.with_columns(relevance=1)
+    RANKINGS.write_parquet(tmp_path / "a.parquet")
+    graded.write_parquet(tmp_path / "b.parquet")
+    tree = {
+        "truth": {"path": str(tmp_path / "a.parquet")},
+        "rankings": [{"model": "m", "path": str(tmp_path / "b.parquet")}],
+        "metrics": {"names": ["RR"]},
+    }
+
+    with pytest.raises(EvalkitError) as of_python:
+        evalkit.evaluate(RANKINGS, {"m": graded}, metrics=["RR"])
+    with pytest.raises(EvalkitError) as of_config:
+        run_config(build_config(tree, name="job"))
+
+    assert of_python.value.code == of_config.value.code == "swapped-tables"
+
+
+def test_a_threshold_above_all_relevance_is_warned_of():
+    report = evalkit.evaluate(TRUTH, {"m": RANKINGS}, metrics=["RR"], threshold=1e9)
+
+    assert "nothing-relevant" in [each.code for each in report.warnings]
+
+
+def test_a_limit_of_memory_in_words_is_one_error():
+    with pytest.raises(RequestError, match="not a number of bytes"):
+        evalkit.evaluate(TRUTH, {"m": RANKINGS}, metrics=["RR"], memory_limit="4GB")
+
+
+def test_compare_takes_the_tables_that_evaluate_takes():
+    both = {"m": RANKINGS, "n": RANKINGS}
+    beside = {"train": TRUTH.select("user", "item"), "policies": {"truth_in_train": "count"}}
+
+    compared = evalkit.compare(TRUTH, both, metrics=["novelty@2"], **beside)
+    measured = evalkit.evaluate(TRUTH, both, metrics=["novelty@2"], **beside)
+
+    assert compared.value("novelty@2", model="n") == measured.value("novelty@2", model="n")

@@ -320,7 +320,8 @@ def export(
     }
     frame = pl.DataFrame(list(found.rows), schema=schema, orient="row")
     content = BytesIO()
-    frame.with_columns(pl.col("is_fine").cast(pl.Boolean)).write_parquet(content)
+    moment = pl.col("started").str.to_datetime("%+", time_unit="ms", time_zone="UTC", strict=False)
+    frame.with_columns(moment, pl.col("is_fine").cast(pl.Boolean)).write_parquet(content)
     with replacing(file) as fresh:
         fresh.write(content.getbuffer())
     console.say(f"{file}: {frame.height:,} rows of {frame['run_id'].n_unique():,} runs")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 OF_LISTS = {"train": "novelty@10", "items": "item_coverage@10", "reference": "overlap@10"}
+OF_KINDS = ("truth", "log", "rankings")  # tables of which some kinds of rows may be meant
 METRICS = ("nDCG@{5,10,20}", "recall@{5,10,20}", "AP@10", "RR", "hit@10")
 COMMENT_COLUMN = 40
 WIDTH = 100
@@ -321,6 +322,8 @@ def _lines_of(
         yield f"format = {_text(format_)}"
     yield f"columns = {_toml(columns)}"
     blank = [key for key, column in columns.items() if column == BLANK]
+    if role in ("rankings", "log") and not {"rank", "score"} & columns.keys():
+        yield "# no column looks like a rank or a score: ranks are the order of rows, or of lists"
     if blank:
         what = " and the ".join(blank)
         console.note(f"{written[0]}: no column looks like the {what}; write it for {BLANK}")
@@ -330,13 +333,17 @@ def _lines_of(
 def _where_line(paths: Sequence[str], role: str, used: Sequence[str], format_: str | None) -> str:
     """The rows of one part, where a column says which are train and test; told on stderr."""
     from evalkit.planning.leakage import choose_rows
-    from evalkit.sources import read_splitters
+    from evalkit.sources import read_kinds, read_splitters
 
     chosen = choose_rows(
         role, read_splitters(paths, format_, role=role, used=used), at=", ".join(paths[:3])
     )
     if chosen is None:
-        return _default("where", "\"day = '2026-01-31'\"", "SQL predicate; default: all rows")
+        found = read_kinds(paths, format_, role=role, used=used) if role in OF_KINDS else None
+        if found is None:
+            return _default("where", "\"day = '2026-01-31'\"", "SQL predicate; default: all rows")
+        others = ", ".join(map(repr, found[1]))
+        return _default("where", _text(found[0]), f"or {others}; default: all rows")
     where, why = chosen
     console.note(f"{role}: {why}; where = {_text(where)} takes the rows of one split")
     return f"where = {_text(where)}"

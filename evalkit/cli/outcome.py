@@ -153,6 +153,18 @@ def explain(raised: BaseException) -> EvalkitError:
     )
 
 
+_SETTINGS = {  # keys of a config that are looked for among options
+    "--threshold": "truth.threshold=4",
+    "--where": "truth.where=\"event = 'purchase'\"",
+    "--baseline": "statistics.baseline=MODEL",
+    "--level": "statistics.level=0.99",
+    "--margin": "statistics.margin=0.002",
+    "--duplicates": "policies.duplicates=best",
+    "--ties": "policies.ties=item",
+    "--primary": "metrics.primary='[\"nDCG@10\"]'",
+}
+
+
 def _usage_error(raised: BaseException) -> EvalkitError:
     """Typer's complaint about options and arguments in our words."""
     from evalkit.errors import nearest
@@ -170,6 +182,13 @@ def _usage_error(raised: BaseException) -> EvalkitError:
             if spelling.startswith("-")
         ]
         close = nearest(name, [*known, "--help"])
+        if name in _SETTINGS and "--set" in known:
+            return RequestError(
+                f"no option is called {name!r}",
+                code="unknown-option",
+                at=command,
+                hint=f"--set {_SETTINGS[name]}",
+            )
         hint = f"did you mean {close!r}?" if close else f"{command} --help lists all"
         return RequestError(
             f"no option is called {name!r}", code="unknown-option", at=command, hint=hint

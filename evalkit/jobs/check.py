@@ -176,6 +176,10 @@ def _columns_found(tables: Sequence[Table]) -> Iterator[Finding]:
     for line in spell_guesses(tables):
         yield _finding(False, "guessed-columns", line)
     for table in tables:
+        if table.is_by_row:
+            message = "no rank and no score is read: ranks are the order of the rows"
+            hint = "name the column, if there is one: rank (or score) among its columns"
+            yield Finding(False, FINE, "row-order", message, table.at, hint)
         for key, column in table.chosen.unread.items():
             message = f"column {column!r} looks like the {key}, and is not read"
             hint = f'{key} = "{column}" among its columns reads it'

@@ -18,7 +18,7 @@ from evalkit.config import (
     refuse_layout,
 )
 from evalkit.credentials import storing
-from evalkit.errors import EvalkitError, RequestError, note, raise_all
+from evalkit.errors import DataError, EvalkitError, RequestError, note, raise_all
 from evalkit.ids import IdPlan, plan_ids
 from evalkit.planning._needs import columns_needed, groups_needed, lacking, naming_metrics
 from evalkit.segments import SegmentTable, open_segments
@@ -162,6 +162,7 @@ def _open_tables(config: Config, given: Given) -> Tables:
             open_segments({name: rule}, own, held, _noting(note, problems))
     raise_all(problems)
     (truth,) = opened["truth"]
+    _check_order(truth, opened["rankings"])
     models = [log.model for log in config.rankings] if config.log is None else [config.log.model]
     truth, threshold = by_relevance_rules(truth, interactions.threshold, config.policies)
     return Tables(
@@ -179,6 +180,17 @@ def _open_tables(config: Config, given: Given) -> Tables:
         next(iter(opened["reference"]), None),
         [opened[f"earlier of {place}"] for place in range(len(config.rankings))],
     )
+
+
+def _check_order(truth: Table, rankings: Sequence[Table]) -> None:
+    """Refuse a truth with ranks beside rankings with relevance, where nobody named columns."""
+    if truth.chosen.looks_otherwise and all(each.chosen.looks_otherwise for each in rankings):
+        raise DataError(
+            "the truth has ranks and the rankings have relevance: they look swapped",
+            code="swapped-tables",
+            at=truth.at,
+            hint="give the truth first, or name the columns of user and item",
+        )
 
 
 def _check_parts(config: Config) -> None:

@@ -64,6 +64,15 @@ class Work:
     share: tuple[int, int] = (1, 1)
     known: Known | None = None
 
+    def __post_init__(self) -> None:
+        """Raises RequestError where the limit of memory is no number of bytes [wrong-type]."""
+        if self.memory_limit is not None and not isinstance(self.memory_limit, int):
+            raise RequestError(
+                f"memory_limit is {self.memory_limit!r}, not a number of bytes",
+                code="wrong-type",
+                hint="4 GiB are memory_limit=4 * 2**30",
+            )
+
     @property
     def useful_threads(self) -> int:
         """The threads asked for, but never more than cores: they would only wait for one another.

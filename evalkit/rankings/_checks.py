@@ -104,6 +104,9 @@ def check_whole(task: RankingTask, sums: RankingSums) -> list[Warning_]:
     if truth.rows == 0 and not task.config.is_truthless:
         message = "the truth has no rows"
         told.add(policies.empty_input, "empty-input", message, origin.truth, empty_hint)
+    elif truth.rows and not truth.truth_counts().pairs and not task.config.is_truthless:
+        message = "no row of the truth is relevant: look at the threshold and at where"
+        told.warnings.append(Warning_("nothing-relevant", message))
     leak = find_leak(truth.truth_counts(), task.config)
     if leak is not None:
         policy = "error" if leak.refused else "warn"

@@ -96,7 +96,8 @@ def _check_ranks(scan: RankScan, probe: ModelProbe) -> None:
                 at=at,
                 users=first_users(scan.truth, bad[:n_bad]),
                 unless="bad-rank",
-                hint='write bad_ranks = "keep" or "compress" under [policies], '
+                hint="several days or models in one table? take one by where, or name "
+                'columns.model; else write bad_ranks = "keep" or "compress" under [policies], '
                 "or first_rank = 0 under [policies] if ranks start there",
             )
         )

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Record = TypeVar("Record")
+_ASKED = ("label", "name", "cutoff", "parameters", "segmentation", "segment")
 
 
 def frame_of(
@@ -25,6 +26,12 @@ def frame_of(
     for name in (name for name, of in schema.items() if of == pl.String):
         columns[name] = [None if each is None else as_text(each) for each in columns[name]]
     return pl.DataFrame(columns, schema=schema)
+
+
+def numbers_first(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same columns, those that tell what was asked last: the first are what is printed."""
+    last = [name for name in _ASKED if name in frame.columns]
+    return frame.select([name for name in frame.columns if name not in last] + last)
 
 
 class Records(tuple[Record, ...]):
@@ -46,7 +53,7 @@ class Records(tuple[Record, ...]):
     @property
     def frame(self) -> pl.DataFrame:
         """A Polars frame: one row a record, columns named as its fields."""
-        return frame_of(self._kind, self)
+        return numbers_first(frame_of(self._kind, self))
 
     def __getitem__(self, key: Any) -> Any:
         return self.frame[key] if isinstance(key, str) else super().__getitem__(key)

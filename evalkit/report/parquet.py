@@ -21,25 +21,11 @@ if TYPE_CHECKING:
 TEXT = ("model", "metric", "label", "name", "parameters", "segmentation", "segment", "policies")
 MAPPINGS = ("parameters", "policies")
 NUMBER = ("value", "low", "high", "std_error", "df")
-COLUMNS = (
-    "model",
-    "metric",
-    "label",
-    "name",
-    "cutoff",
-    "parameters",
-    "segmentation",
-    "segment",
-    "value",
-    "low",
-    "high",
-    "std_error",
-    "n_users",
-    "n_undefined",
-    "n_clusters",
-    "df",
-    "policies",
+COLUMNS = (  # the first are what a notebook shows
+    *("model", "metric", *NUMBER[:4], "n_users", "n_undefined", "n_clusters", "df", "policies"),
+    *("label", "name", "cutoff", "parameters", "segmentation", "segment"),
 )
+OF_RUN = ("job", "run_id", "started")  # of files, so that those of many runs are one table
 
 
 def tidy_columns(report: Report) -> dict[str, list[str | int | float | None]]:
@@ -58,7 +44,7 @@ def tidy_columns(report: Report) -> dict[str, list[str | int | float | None]]:
 
 
 def metrics_frame(report: Report) -> pl.DataFrame:
-    """The rows of metrics.parquet; NaN and infinity are null, as in report.json."""
+    """What metrics.parquet says of one run; NaN and infinity are null, as in report.json."""
     import polars as pl
 
     kinds = {**dict.fromkeys(TEXT, pl.String), **dict.fromkeys(NUMBER, pl.Float64)}
@@ -67,7 +53,7 @@ def metrics_frame(report: Report) -> pl.DataFrame:
 
 
 def comparisons_frame(report: Report) -> pl.DataFrame:
-    """The rows of comparisons.parquet, written as those of metrics.parquet are."""
+    """What comparisons.parquet says of one run, as metrics.parquet does."""
     import polars as pl
     import polars.selectors as cs
 
@@ -77,10 +63,21 @@ def comparisons_frame(report: Report) -> pl.DataFrame:
 
 def tables_of(report: Report) -> dict[str, pl.DataFrame]:
     """What a run's directory holds as Parquet, by the name of the file."""
-    found = {"metrics.parquet": metrics_frame(report)}
+    found = {"metrics.parquet": _of_run(report, metrics_frame(report))}
     if report.comparisons:
-        found["comparisons.parquet"] = comparisons_frame(report)
+        found["comparisons.parquet"] = _of_run(report, comparisons_frame(report))
     return found
+
+
+def _of_run(report: Report, frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows, and of which job and run they are, and when it began (UTC)."""
+    import polars as pl
+
+    job, run_id, started = (
+        pl.lit(readable(text)) for text in (report.name, report.run_id, report.meta.started)
+    )
+    moment = started.str.to_datetime("%+", time_unit="ms", time_zone="UTC", strict=False)
+    return frame.with_columns(job=job, run_id=run_id, started=moment)
 
 
 def read_rows(content: bytes, metrics: Collection[str] | None = None) -> list[dict[str, object]]:
@@ -98,10 +95,12 @@ def read_rows(content: bytes, metrics: Collection[str] | None = None) -> list[di
         n_rows, names = log.select(pl.len()).collect().item(), log.collect_schema().names()
         if n_rows * len(names) > MOST_VALUES:
             raise ValueError(f"more than {MOST_VALUES:,} values")
+        log = log.drop(OF_RUN, strict=False)
+        names = [name for name in names if name not in OF_RUN]
         if metrics is not None:
             log = log.filter(pl.col("metric").is_in(metrics))
         rows = log.collect().to_dicts()
-    except pl.exceptions.PolarsError as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise ValueError(str(error).partition("\n")[0]) from None
     parsed = cache(load_json)
     for name in set(MAPPINGS).intersection(names):
@@ -112,4 +111,4 @@ def read_rows(content: bytes, metrics: Collection[str] | None = None) -> list[di
 
 def write_metrics_parquet(report: Report, target: Path | IO[bytes]) -> None:
     """Write metrics.parquet to a path or an open binary file."""
-    metrics_frame(report).write_parquet(target, compression="zstd", statistics=True)
+    tables_of(report)["metrics.parquet"].write_parquet(target, compression="zstd", statistics=True)

@@ -216,7 +216,7 @@ class Report:
 
     @property
     def metrics(self) -> pl.DataFrame:
-        """One row for each number, columns named as in `report.json`; undefined is null.
+        """One row for each number, columns as in `report.json`, values first; undefined is null.
 
         `parameters` and `policies` are JSON text.
         """

@@ -42,6 +42,7 @@ from evalkit.report.text import (
 from evalkit.report.verdict import PASS, verdict_of
 
 MOST_PRIMARY = 3
+MOST_ALIKE = 2  # warnings of one code
 MOST_MODELS = 12
 MOST_OTHERS = 12  # metrics beside the primary ones
 MOST_SEGMENTS = 5
@@ -80,7 +81,7 @@ def render_screen(report: Report, *, width: int, color: bool) -> str:
     lines += [line for each in tell_nights(report.nights) for line in _said(clean(each), width)]
     lines += _segment_lines(report, answer, width)
     lines += ["", *_data_lines(report, width)]
-    lines += warning_lines(report, width=width, color=color)
+    lines += warning_lines(report, width=width, color=color, most=MOST_ALIKE)
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 

@@ -1,5 +1,6 @@
 """The table that a terminal shows: models as rows, metrics as columns, oddities below."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from evalkit.errors import clean
@@ -61,11 +62,20 @@ def render_table(report: Report, *, width: int, color: bool) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def warning_lines(report: Report, *, width: int, color: bool) -> list[str]:
-    """Every warning, and the model that it is about."""
+def warning_lines(report: Report, *, width: int, color: bool, most: int | None = None) -> list[str]:
+    """The warnings, and the models that they are about; of each code at most `most`."""
     lines: list[str] = []
+    alike = Counter(each.code for each in report.warnings)
+    told: Counter[str] = Counter()
     for warning in report.warnings:
-        about = f" ({clean(warning.model)})" if warning.model is not None else ""
+        told[warning.code] += 1
+        if most is not None and told[warning.code] > most:
+            continue
+        is_named = warning.model is None or repr(warning.model) in warning.message
+        about = "" if is_named else f" ({clean(warning.model or '')})"
+        others = alike[warning.code] - told[warning.code]
+        if others and told[warning.code] == most:
+            about += f"; and {others:,} more such warnings"
         words = f"{clean(warning.message)}{about}".split()
         first = f"warning[{shorten(clean(warning.code), width // 2)}]: "
         wrapped = wrap(words, first=first, width=width, separator="")

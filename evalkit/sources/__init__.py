@@ -10,6 +10,7 @@ from evalkit.sources.suggestions import (
     BLANK,
     guess_table,
     read_groups,
+    read_kinds,
     read_splitters,
     read_time,
 )
@@ -68,6 +69,7 @@ __all__ = [
     "open_values",
     "parts_of_files",
     "read_groups",
+    "read_kinds",
     "read_schema",
     "read_splitters",
     "read_time",

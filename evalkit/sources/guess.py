@@ -47,11 +47,16 @@ _GUESSES: dict[str, tuple[str, ...]] = {
         "documentid content contentid",
         "i",
     ),
-    "rank": ("rank ranks ranking", "position pos"),
+    "rank": (
+        "rank ranks ranking",
+        "position pos",
+        "itemrank listrank rankposition listposition positioninlist posinlist",
+    ),
     "score": (
         "score scores",
         "prediction predictions pred predictedscore predictedrating",
         "similarity probability prob logit",
+        "modelscore itemscore rankingscore predscore finalscore",
     ),
     "relevance": ("relevance rel", "rating ratings", "label labels grade stars"),
     "label": ("label labels", "relevance rel", "rating ratings clicked click", "target targets"),
@@ -87,6 +92,9 @@ ROLE_KEYS = {
     "segments": ("user",),
     "split": ("user", "item", "time", "relevance"),
 }
+_NUMBERED = re.compile(  # what names of ids end in, as articleNo or customer_key
+    r"[\W_](?i:no|nr|number|code|key|uuid|guid|hash)$|(?<=[a-z])(?:No|Nr|Number|Code|Key|Uuid|UUID)$"
+)
 OF_ITEMS = ("genres", "vector", "published")  # looked for where a metric needs them
 _OPTIONAL_KEYS = ("relevance", "rank", "score", "model", "time", *OF_ITEMS)
 _ONLY_NAMED = {"labels": ("weight",)}  # read where they are named, and told where they are not
@@ -126,12 +134,14 @@ class Chosen:
         guessed: those of our names that nobody wrote.
         unread: our name -> a column that looks like it, and is not read.
         because: why a score is read and no rank, where both look like it.
+        looks_otherwise: it looks like rankings and is the truth, or the other way round.
     """
 
     columns: Columns
     guessed: tuple[str, ...] = ()
     unread: Mapping[str, str] = field(default_factory=dict)
     because: str = ""
+    looks_otherwise: bool = False
 
     def with_defaults(self, **columns: str) -> "Chosen":
         """Also these columns, where nothing is read in their place."""
@@ -189,7 +199,11 @@ def choose_columns(
         left, because = ("rank", guessing.because) if guessing.order == "score" else ("score", "")
         del guessed[left]
     columns = {key: each for key in (*keys, *named) if (each := named.get(key, guessed.get(key)))}
-    return Chosen(columns, tuple(guessed), _unread(role, keys, columns, names), because)
+    other = {"truth": "rank", "rankings": "relevance"}.get(role)
+    has_own = bool(columns.keys() & {"relevance", "rank", "score"})
+    looks_otherwise = other is not None and not has_own and bool(_guess(other, names))
+    unread = _unread(role, keys, columns, names)
+    return Chosen(columns, tuple(guessed), unread, because, looks_otherwise)
 
 
 def choose_users(
@@ -243,6 +257,9 @@ def _guess(key: str, names: Iterable[str]) -> list[str]:
         found = [name for name, each in plain.items() if each in group.split()]
         if found:
             return found
+    short = {_NUMBERED.sub("", name): name for name in plain if _NUMBERED.search(name)}
+    if short and key in ("user", "item"):
+        return [short[name] for name in _guess(key, short)]
     return []
 
 

@@ -28,8 +28,9 @@ def describe_given(given: object, role: str) -> str:
     package = kind.__module__.split(".")[0].lstrip("_")
     index = getattr(given, "index", None) if package == "pandas" else None
     names = ", ".join(str(name) for name in getattr(index, "names", ()) if name is not None)
-    left_out = f" without its index {names}" if names else ""
-    return f"{role} ({package} {kind.__name__}{left_out})"
+    left_out = f" without its index {names}, which reset_index() keeps" if names else ""
+    named = kind.__name__ if package == "builtins" else f"{package} {kind.__name__}"
+    return f"{role} ({named}{left_out})"
 
 
 def is_spark(given: object) -> bool:
@@ -85,11 +86,13 @@ def open_given(given: object, role: str) -> tuple[pl.LazyFrame, int | None]:
             hint='give each column one type, such as frame["user"].astype(str) in pandas',
         ) from error
     if frame is None:
+        key = "item" if role == "items" else "user"
+        ids = f'give {key}s as a table, pl.DataFrame({{"{key}": ids}})'
         raise DataError(
             f"a {type(given).__name__} is no table",
             code="unknown-format",
             at=at,
-            hint=f"give {_NAMES}",
+            hint=ids if role in ("users", "items") else f"give {_NAMES}",
         )
     return (frame, None) if isinstance(frame, pl.LazyFrame) else (frame.lazy(), frame.height)
 

@@ -28,6 +28,7 @@ _SYNONYMS = {"arrow": "ipc", "feather": "ipc", "jsonl": "ndjson", "pq": "parquet
 METADATA = ".metadata.json"  # of Iceberg
 _COMPRESSED = (".gz", ".zst")
 _MAY_BE_COMPRESSED = ("csv", "tsv", "ndjson", "trec")
+MOST_MISSING = 3  # paths that are named one by one
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _WILD = re.compile(r"[*?\[]")
 _OTHERS = ", ".join(f'"{name}"' for name in FORMATS if name != "parquet")
@@ -118,7 +119,7 @@ def find_files(
     found = _Found(kind, guessing)
     for path in paths:
         _find(path, wanted, found)
-    raise_all(found.errors)
+    raise_all(_few_missing(found.errors, guessing))
     unique = {
         file.path if file.remote else os.path.abspath(file.path): file for file in found.files
     }
@@ -326,6 +327,20 @@ def refuse_absent(path: str) -> None:
     """
     if not _URL.match(path) and not os.path.exists(path):
         raise _not_found(path, path)
+
+
+def _few_missing(errors: Sequence[EvalkitError], guessing: Guessing) -> Sequence[EvalkitError]:
+    """One error for many paths that lead nowhere, as a list of ids that was meant as a table."""
+    missing = [each for each in errors if each.code == "path-not-found"]
+    if len(missing) <= MOST_MISSING:
+        return errors
+    hint = missing[0].hint
+    if guessing.door == "python":
+        hint = 'a list of text is one of paths; ids are a table, pl.DataFrame({"user": [...]})'
+    first = ", ".join(each.at for each in missing[:MOST_MISSING])
+    message = f"{len(missing):,} paths lead to no file or directory"
+    told = DataError(message, code="path-not-found", at=f"{first}, ...", hint=hint)
+    return [told, *(each for each in errors if each.code != "path-not-found")]
 
 
 def partitions_of(path: str) -> tuple[tuple[str, str | None], ...]:

@@ -107,10 +107,7 @@ class Splitter:
 
     def predicate(self, texts: Sequence[str]) -> str:
         """`where` that leaves the rows with one of these values, of those that it left before."""
-        plain = re.fullmatch(r"[^\W\d]\w*", self.name)
-        name = self.name if plain else '"' + self.name.replace('"', '""') + '"'
-        quoted = ["'" + text.replace("'", "''") + "'" for text in texts]
-        test = f"{name} = {quoted[0]}" if len(quoted) == 1 else f"{name} in ({', '.join(quoted)})"
+        test = sql_of_values(self.name, texts)
         return test if self.where is None else f"({self.where}) and {test}"
 
     def filters(self, table: str, texts: Sequence[str]) -> str:
@@ -129,6 +126,14 @@ class Splitter:
         frame = self.open().select("split").filter(chosen)
         for batch in stream_batches(frame):
             yield batch["split"].unique().to_list()
+
+
+def sql_of_values(name: str, texts: Sequence[str]) -> str:
+    """The rows of which a column has one of these values."""
+    plain = re.fullmatch(r"[^\W\d]\w*", name)
+    name = name if plain else '"' + name.replace('"', '""') + '"'
+    quoted = ["'" + text.replace("'", "''") + "'" for text in texts]
+    return f"{name} = {quoted[0]}" if len(quoted) == 1 else f"{name} in ({', '.join(quoted)})"
 
 
 def find_splitters(

@@ -6,7 +6,7 @@ import polars as pl
 
 from evalkit.sources._source import Bare, Source, open_source
 from evalkit.sources.guess import BY_CONFIG, OF_ITEMS, ROLE_KEYS, Guessing, choose_columns
-from evalkit.sources.splits import FEW, Splitter, find_splitters
+from evalkit.sources.splits import FEW, Splitter, find_splitters, sql_of_values
 from evalkit.sources.trec import Kind
 
 BLANK = "FILL_IN"  # no column is called so, and no SQL
@@ -20,6 +20,8 @@ TIME_FORMS = (  # of text, as `strptime` of SQL takes them
 )
 GROUPING = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
 LOOKED_AT = 1000  # rows that have to be of one form
+KINDS_AMONG = 100_000  # rows whose kinds are looked for
+MOST_KINDS = 6  # of rows, as views and purchases are
 
 
 def guess_table(
@@ -82,6 +84,36 @@ def read_groups(
         if n_values > 1 and (dtype.is_numeric() or n_values <= FEW):
             groups[name] = n_values > FEW
     return groups
+
+
+def read_kinds(
+    paths: Sequence[str], format: str | None = None, *, role: str, used: Sequence[str] = ()
+) -> tuple[str, list[str]] | None:
+    """SQL that takes one kind of rows, as purchases, and the other kinds; None: all are alike.
+
+    A kind is a value of the first column of text that has few of them, or the last one of a column
+    that folders are named after, as days: of rankings those alone.
+
+    Raises:
+        DataError: as `read_schema`.
+    """
+    source = _open(paths, format, role)
+    folders = {name for file in source.files for name, _ in file.partitions}
+    for name in source.names:
+        frame = source.having(name).frame({name: "any"})
+        if name in used or frame.collect_schema()[name].base_type() not in GROUPING[:-1]:
+            continue
+        if name in folders:
+            days = sorted({dict(file.partitions).get(name) or "" for file in source.files})
+            if len(days) > 1:
+                return sql_of_values(name, days[-1:]), days[-2:-MOST_KINDS:-1]
+        if name in folders or role == "rankings":
+            continue
+        values = frame.select(pl.col(name).cast(pl.String)).head(KINDS_AMONG).drop_nulls()
+        kinds = values.collect(engine="streaming").unique()[name].sort().to_list()
+        if 1 < len(kinds) <= MOST_KINDS:
+            return sql_of_values(name, kinds[:1]), kinds[1:]
+    return None
 
 
 def read_time(

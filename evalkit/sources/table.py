@@ -153,6 +153,12 @@ class Table:
         return read_extents(self._parts, str(names[key]), [str(each) for each in names.values()])
 
     @property
+    def is_by_row(self) -> bool:
+        """Whether the order of its rows alone says how they are ranked."""
+        ranked = self.role in ("rankings", "log") and not self.is_list and self.made is None
+        return ranked and not {"rank", "score"} & set(self.columns)
+
+    @property
     def is_parquet(self) -> bool:
         """Whether its columns stand in Parquet files, and in no names of folders."""
         parts = self._parts
@@ -258,6 +264,8 @@ def spell_guesses(tables: Sequence[Table]) -> list[str]:
         told = f"columns are guessed: {', '.join(columns)}" if table.guessed else ""
         if told and table.chosen.because:
             told += f" (no rank: {table.chosen.because})"
+        if told and table.is_by_row:
+            told += "; ranks are the order of the rows"
         if table.seems:
             told = "; ".join(filter(None, [f"lines look like {table.seems.upper()}", told]))
         if told:

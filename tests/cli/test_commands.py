@@ -566,6 +566,26 @@ def test_check_helps_with_ids_that_differ(evalkit, logs):
     assert f"far.parquet has {first}" in far.out
 
 
+def test_init_suggests_kinds_of_rows_and_says_where_ranks_are_the_order_of_rows(evalkit, logs):
+    kinds = pl.read_parquet(logs / "truth.parquet").with_columns(
+        pl.when(pl.int_range(pl.len()) % 2 == 0)
+        .then(pl.lit("buy"))
+        .otherwise(pl.lit("it's"))
+        .alias("evt type")
+    )
+    kinds.write_parquet(logs / "kinds.parquet")
+    ids = pl.read_parquet(logs / "good.parquet").drop("rank")
+    for day in ("1", "2"):
+        (logs / f"ids/day=d{day}").mkdir(parents=True)
+        ids.write_parquet(logs / f"ids/day=d{day}/a.parquet")
+
+    text = evalkit("init", "--truth", "kinds.parquet", "--rankings", "ids", "-o", "-").out
+
+    assert """# where = "\\"evt type\\" = 'buy'"        # or "it's"; default: all rows""" in text
+    assert "no column looks like a rank or a score: ranks are the order" in text
+    assert """# where = "day = 'd2'"                  # or 'd1'; default: all rows""" in text
+
+
 def test_init_overwrites_nothing(evalkit, logs):
     options = ("init", "--truth", "truth.parquet", "--rankings", "good.parquet", "-o", "job.toml")
 

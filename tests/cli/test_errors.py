@@ -293,3 +293,10 @@ def test_a_signal_ends_the_program_inside_native_code(tmp_path, number, status, 
 
     assert (program.returncode, err) == (status, told)
     assert [each.name[:5] for each in (tmp_path / "runs").iterdir()] == [".lock"]
+
+
+def test_an_option_that_is_a_key_of_a_config_is_named(evalkit):
+    arguments = ("evaluate", "--truth", "a", "--rankings", "b", "-m", "RR", "--threshold", "4")
+
+    assert "--set truth.threshold=4" in evalkit(*arguments).err
+    assert "--threads" not in evalkit(*arguments).err

@@ -78,9 +78,9 @@ def test_metrics_frame_has_a_row_for_each_number_and_null_for_undefined(report):
     frame = report.metrics
 
     assert frame.columns == [
-        *("model", "metric", "label", "name", "cutoff", "parameters", "segmentation", "segment"),
-        *("value", "low", "high", "std_error", "n_users", "n_undefined", "n_clusters", "df"),
-        "policies",
+        *("model", "metric", "value", "low", "high", "std_error"),
+        *("n_users", "n_undefined", "n_clusters", "df", "policies"),
+        *("label", "name", "cutoff", "parameters", "segmentation", "segment"),
     ]
     assert frame["value"].to_list() == [0.25, 0.5, 3.5, 0.125, None, 7.25]
     assert frame["cutoff"].dtype == pl.Int64

@@ -23,6 +23,7 @@ from evalkit.report import (
     write_metrics_parquet,
 )
 from evalkit.report.comparisons import comparison_lines, finding_lines
+from evalkit.report.parquet import OF_RUN
 from evalkit.report.screen import render_screen
 from evalkit.report.text import display_width, show_level
 
@@ -267,7 +268,10 @@ def test_parquet_is_the_metrics_frame_and_the_same_bytes_each_time(hostile, tmp_
     write_metrics_parquet(hostile, tmp_path / "metrics.parquet")
 
     assert first.getvalue() == second.getvalue()
-    assert pl.read_parquet(tmp_path / "metrics.parquet").equals(hostile.metrics)
+    read = pl.read_parquet(tmp_path / "metrics.parquet")
+    assert read.drop(OF_RUN).equals(hostile.metrics)
+    assert read["run_id"].unique().to_list() == [hostile.run_id]
+    assert f"{read['started'][0]:%Y-%m-%dT%H:%M:%S}" == hostile.meta.started[:19]
 
 
 def test_notebook_table_escapes_every_name(hostile):
@@ -348,3 +352,14 @@ def test_one_table_names_the_forms_of_a_report():
     assert set(get_args(of_config)) == set(FILES)
     assert set(get_args(of_options)) == set(TEXTS)
     assert set(get_args(of_report)) == set(FORMATS)
+
+
+def test_the_screen_tells_two_warnings_of_a_code_and_how_many_more(make_report, make_estimate):
+    models = [f"m{each}" for each in range(5)]
+    warnings = tuple(Warning_("odd", f"the lists of {name!r} are odd", name) for name in models)
+    report = make_report([make_estimate("m0", "RR", 0.5)], warnings=warnings)
+
+    screen = render_screen(report, width=80, color=False)
+    assert screen.count("warning[odd]") == 2
+    assert "'m1' are odd; and 3 more such warnings" in screen
+    assert render(report, "table").count("warning[odd]") == 5

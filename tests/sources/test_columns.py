@@ -129,6 +129,13 @@ def test_relevance_may_be_a_constant():
         ),
         ("train", "userId itemId rating", "user=userId item=itemId"),
         ("log", "user item score label", "user=user item=item label=label score=score"),
+        ("truth", "customer_key articleNo num_items", "user=customer_key item=articleNo"),
+        (
+            "rankings",
+            "USER_UUID itemNumber pos_in_list model_score",
+            "user=USER_UUID item=itemNumber rank=pos_in_list score=model_score",
+        ),
+        ("truth", "user_id user_no item", "user=user_id item=item"),
     ],
 )
 def test_columns_are_guessed_from_their_names(role, names, expected):

@@ -103,7 +103,10 @@ def test_errors_of_a_pandas_frame_name_the_index_that_is_left_out():
         evaluate(truth, truth.set_index("user"), metrics=["RR"])
 
     assert raised.value.code == "missing-column"
-    assert raised.value.at == "rankings (pandas DataFrame without its index user)"
+    assert (
+        raised.value.at
+        == "rankings (pandas DataFrame without its index user, which reset_index() keeps)"
+    )
 
 
 def test_list_columns_are_not_exploded():

@@ -6,7 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from evalkit.report.answer import answer_of
 from evalkit.report.entries import Comparison, Curve, Graph
 from evalkit.report.html._markup import Html, el, join
-from evalkit.report.html._plots import Line, Mark, Row, curve_plot, dot_plot, histogram, swatch
+from evalkit.report.html._plots import (
+    Line,
+    Mark,
+    Row,
+    curve_plot,
+    dot_plot,
+    dot_plots,
+    histogram,
+    swatch,
+)
 from evalkit.report.html._scale import show
 from evalkit.report.html._tables import (
     behind,
@@ -339,7 +348,7 @@ def _difference_figure(
         lines.append([name_cell(name), number_cell(f"{users:,}"), *cells])
     title = f"{label} by {rule}: difference to {reference}"
     numbers = table([rule, "users", *candidates], lines, pin=True)
-    return behind(dot_plot(rows, title, zero=True), numbers, title)
+    return behind(dot_plots(rows, title, zero=True), numbers, title)
 
 
 def _largest(of: Sequence[Group], most_cells: int) -> list[Group]:
@@ -388,7 +397,7 @@ def _segment_figure(
         name = "all users" if group.segment is None else group.segment
         lines.append([name_cell(name), number_cell(f"{users:,}"), *cells])
     numbers = table([rule, "users", *report.models], lines, pin=True)
-    return behind(dot_plot(rows, f"{label} by {rule}"), numbers, f"{label} by {rule}")
+    return behind(dot_plots(rows, f"{label} by {rule}"), numbers, f"{label} by {rule}")
 
 
 def distributions_section(report: Report) -> Html | None:

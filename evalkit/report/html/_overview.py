@@ -30,7 +30,7 @@ from evalkit.report.html._tables import (
     text_cell,
 )
 from evalkit.report.nights import tell_nights
-from evalkit.report.record import Report
+from evalkit.report.record import Report, finite
 from evalkit.report.shown import definitions
 from evalkit.report.text import Group, count_noun, decimals_for, groups, half_widths, show_level
 from evalkit.report.turning import against
@@ -39,6 +39,7 @@ from evalkit.report.verdict import verdict_of
 MOST_COLUMNS = 8
 MOST_BASELINES = 3
 MOST_COMPARISONS = 12
+MOST_FAILED = 3  # gates that the verdict names
 _WORDS = {"pass": "pass", "fail": "fail", "cannot tell": "unclear"}
 _SIGNS = {"pass": "✓", "fail": "✗", "cannot tell": "?"}
 
@@ -54,7 +55,10 @@ def verdict_section(report: Report) -> Html:
         if verdict.is_fine:
             said = f"Fine: {verdict.passed} of {count_noun(len(report.gates), 'gate')} passed"
             said += f", {verdict.unclear} cannot tell" if verdict.unclear else ""
-        notes += [f"{gate.message}." for gate in report.gates if gate.fails]
+        failed = [f"{gate.message}." for gate in report.gates if gate.fails]
+        notes += failed[:MOST_FAILED]
+        if len(failed) > MOST_FAILED:
+            notes.append(f"{len(failed) - MOST_FAILED} more below.")
     if report.warnings:
         notes.append(f"{count_noun(len(report.warnings), 'warning')}.")
     line = el("p", said, el("small", " ".join(notes)), class_=f"verdict {kind}".strip())
@@ -265,7 +269,7 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Html:
     for place, each in enumerate(comparisons):
         digits = by_metric[each.metric]
         limits = None
-        if each.low is not None and each.high is not None:
+        if finite(each.low) is not None and finite(each.high) is not None:
             limits = el(
                 "i",
                 f"{show(each.low, digits, signed=True)} … {show(each.high, digits, signed=True)}",

@@ -16,6 +16,7 @@ from evalkit.report.text import display_width, shorten
 
 WIDTH = 340
 MOST_BANDS = 5  # of curves in one plot; more lie upon one another
+TALL = 600.0  # pixels, from which on plots lie beside each other
 LETTER = 6.1  # pixels a letter of 11 px takes, a little generously
 
 
@@ -124,27 +125,30 @@ def dot_plot(
     zero: bool = False,
     bound: float | None = None,
     width: float = WIDTH,
+    like: Sequence[Row] = (),
 ) -> Html:
     """Rows of dots with interval lines on a common axis; marks of one row lie side by side.
 
     Args:
         zero: draw a line at 0 and keep it inside.
         bound: draw a dashed line at a bound.
+        like: rows that axis, steps and room for names are taken of; by default those drawn.
     """
-    most_marks = max((len(row.marks) for row in rows), default=1)
+    like = like or rows
+    most_marks = max((len(row.marks) for row in like), default=1)
     step = 5.0 if most_marks > 4 else 7.0
-    height_of_row = max(19.0, most_marks * step + 9.0)
-    longest = max((display_width(row.name) for row in rows), default=0)
-    note = max((display_width(row.note) for row in rows), default=0) * LETTER
+    height_of_row = _height_of_row(like)
+    longest = max((display_width(row.name) for row in like), default=0)
+    note = max((display_width(row.note) for row in like), default=0) * LETTER
     left = min(longest * LETTER + 8, width * 0.42)
     values = [
         value
-        for row in rows
+        for row in like
         for mark in row.marks
         for value in (mark.value, mark.low, mark.high)
         if value is not None
     ]
-    values += [row.against for row in rows if row.against is not None]
+    values += [row.against for row in like if row.against is not None]
     if zero:
         values.append(0.0)
     if bound is not None:
@@ -185,15 +189,31 @@ def dot_plot(
     return _svg(width, bottom + 18, title, about, *inside)
 
 
+def dot_plots(rows: Sequence[Row], title: str, *, zero: bool = False) -> list[Html]:
+    """The same, cut into up to three plots beside each other where one would be tall.
+
+    All have one axis.
+    """
+    n_plots = min(3, max(1, math.ceil(_height_of_row(rows) * len(rows) / TALL)))
+    most = math.ceil(len(rows) / n_plots) or 1
+    parts = [rows[start : start + most] for start in range(0, max(len(rows), 1), most)]
+    return [dot_plot(part, title, zero=zero, like=rows) for part in parts]
+
+
+def _height_of_row(rows: Sequence[Row]) -> float:
+    most_marks = max((len(row.marks) for row in rows), default=1)
+    return max(19.0, most_marks * (5.0 if most_marks > 4 else 7.0) + 9.0)
+
+
 def _shape(series: int, x: float, y: float, size: float) -> str:
     """A mark that is told by its shape, too: dot, square, diamond, triangle, in turn."""
     kind = series % 4
     if kind < 2:
         return f"M{number(x)} {number(y)}h0"
-    left, right, top, low = (number(each) for each in (x - size, x + size, y - size, y + size))
+    half, left = number(size), number(x - size)
     if kind == 2:
-        return f"M{left} {number(y)}L{number(x)} {top}L{right} {number(y)}L{number(x)} {low}Z"
-    return f"M{left} {low}L{number(x)} {top}L{right} {low}Z"
+        return f"M{left} {number(y)}l{half}-{half} {half} {half}-{half} {half}z"
+    return f"M{left} {number(y + size)}l{half}-{number(2 * size)} {half} {number(2 * size)}z"
 
 
 def _drawn(series: int, *, small: bool) -> str:

@@ -66,6 +66,7 @@ overflow:hidden;text-overflow:ellipsis}
 .plots{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(20.5rem,100%),1fr));
 gap:.8rem 1.5rem;align-items:start}
 .wide{grid-template-columns:repeat(auto-fill,minmax(min(30rem,100%),1fr))}
+.wide td.wrap{min-width:8rem}.across{grid-column:1/-1}
 figure{margin:.4rem 0}
 figcaption{font-size:.85rem;font-weight:600;margin-bottom:.15rem}
 """

@@ -70,11 +70,13 @@ def estimate_cell(estimate: Estimate | None, decimals: int, *, best: bool, mark:
     return el("td", shown, limits, class_="best" if best else None)
 
 
-def behind(plot: Html, numbers: Html, caption: str) -> Html:
-    """A plot, its caption, and the numbers it is drawn from."""
+def behind(plot: Html | list[Html], numbers: Html, caption: str) -> Html:
+    """A plot, or several across the page, the caption, and the numbers they are drawn from."""
+    several = isinstance(plot, list) and len(plot) > 1
     return el(
         "figure",
         el("figcaption", caption),
-        plot,
+        el("div", plot, class_="plots") if several else plot,
         el("details", el("summary", "Numbers"), numbers),
+        class_="across" if several else None,
     )
