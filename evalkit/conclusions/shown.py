@@ -13,7 +13,7 @@ import numpy.typing as npt
 from evalkit.config import Config
 from evalkit.errors import RequestError
 from evalkit.kernels import kernel
-from evalkit.lists import n_sums_of
+from evalkit.lists import n_sums_of, who_of
 from evalkit.looks.counting import (
     GAIN_BITS,
     UNIT,
@@ -198,7 +198,7 @@ class ShownNumbers:
         alike = [
             each
             for each in self.requests
-            if family_of(each) == "counts" and each.policies == request.policies
+            if family_of(each) == "counts" and who_of(each) == who_of(request)
         ]
         columns = Columns.of(alike)
         counted = sums.counted.get((segment, model))
@@ -380,7 +380,7 @@ def _ends(request: Request, shown: Shown, items: Items, slopes: Floats, influenc
 
 def key_of(request: Request, model: str) -> str:
     """Under which name the sums of a request are kept; `model`: where models are apart."""
-    return repr((request.policies, model))
+    return repr((*who_of(request), model))
 
 
 def _slope(

@@ -17,7 +17,7 @@ from evalkit.lists._facts import ItemFacts
 from evalkit.lists._first_rows import find_first_rows
 from evalkit.lists._popularity import Popularity, PopularityCounter
 from evalkit.lists._table import ItemTable, read_items
-from evalkit.metrics import Beside, Items, Lists, Request, Values, measure_lists, needs_of
+from evalkit.metrics import Beside, Items, Lists, Request, Values, family_of, measure_lists, needs_of
 from evalkit.sources import Table
 from evalkit.truth import Train, Truth, UserItems, item_at, relevance_at
 
@@ -342,6 +342,14 @@ def depth_of(requests: Sequence[Request]) -> int | None:
     return None if None in cutoffs else max(each for each in cutoffs if each is not None)
 
 
+def who_of(request: Request) -> tuple[object, bool]:
+    """What requests of all lists must have in common to count the same users.
+
+    Its policies, and whether items are counted in lists of users with a relevant item alone.
+    """
+    return request.policies, family_of(request) == "counts" and "relevant" in needs_of(request)
+
+
 def n_sums_of(request: Request, beside: Beside) -> int:
     """How many sums a request of the family `sums` is made of."""
     rules = request.metric.lists
@@ -408,6 +416,8 @@ class Measure:
     def who_counts(self, request: Request, policies: Policies, present: Mask) -> Mask:
         """bool[n_users]: who counts in a request, of which `present` have a list."""
         if policies.list_users == "list":
+            if who_of(request)[1]:
+                return present & self.users.relevant
             targets = self.beside.targets
             return present if targets is None or "users" not in needs_of(request) else targets
         if policies.list_users == "all":

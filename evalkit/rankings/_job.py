@@ -258,13 +258,14 @@ class RankingJob(RankingTask):
         """What metrics of lists take."""
         if not self.of_lists:
             return None
+        from evalkit.lists import who_of
         from evalkit.looks.counting import Columns
 
         families = [family_of(each) for each in self.of_lists]
         counts: dict[object, list[Request]] = {}
         for each in self.of_lists:
             if family_of(each) == "counts":
-                counts.setdefault(each.policies, []).append(each)
+                counts.setdefault(who_of(each), []).append(each)
         columns = [Columns.of(each) for each in counts.values()]
         needs = {need for each in self.of_lists for need in needs_of(each)}
         return AskedOfLists(
