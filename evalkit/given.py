@@ -256,10 +256,11 @@ class Taken:
         """The tables, with the lists before that stand beside those of their models."""
         if not isinstance(rankings, Mapping):
             return list(listed)
+        earlier = {name: own["earlier"] for name, own in rankings.items() if _has_earlier(own)}
         return [
-            replace(each, earlier=[self.table(one, "earlier") for one in own["earlier"]])
-            if _has_earlier(own := rankings.get(each.model))
-            else each
+            replace(
+                each, earlier=[self.table(one, "earlier") for one in earlier.get(each.model, ())]
+            )
             for each in listed
         ]
 

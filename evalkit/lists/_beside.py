@@ -17,7 +17,16 @@ from evalkit.lists._facts import ItemFacts
 from evalkit.lists._first_rows import find_first_rows
 from evalkit.lists._popularity import Popularity, PopularityCounter
 from evalkit.lists._table import ItemTable, read_items
-from evalkit.metrics import Beside, Items, Lists, Request, Values, family_of, measure_lists, needs_of
+from evalkit.metrics import (
+    Beside,
+    Items,
+    Lists,
+    Request,
+    Values,
+    family_of,
+    measure_lists,
+    needs_of,
+)
 from evalkit.sources import Table
 from evalkit.truth import Train, Truth, UserItems, item_at, relevance_at
 

@@ -37,8 +37,8 @@ def ratio(values, beside, sums):
     source="Singh and Joachims 2018, Fairness of exposure in rankings, p. 2224; Biega et al. 2018, "
     "Equity of attention, p. 407",
     bounds=(0.0, 1.0),
-    undefined="for a user without relevant items; with fewer than two groups; for a group without a "
-    "relevant row",
+    undefined="for a user without relevant items; with fewer than two groups; for a group "
+    "without a relevant row",
     parameters=(BY, ATTENTION, PATIENCE),
     family="sums",
     n_sums=n_sums,
