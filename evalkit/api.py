@@ -10,7 +10,6 @@ from evalkit.errors import RequestError
 from evalkit.given import (
     MEMORY,
     OTHERS,
-    TABLES,
     Columns,
     Listed,
     TableColumns,
@@ -127,10 +126,7 @@ def evaluate(
             hint="pass train=table of user and item, or leave drop_seen out",
         )
     taken = Taken(user_ids, item_ids, depth_of(metrics, profile, policies))
-    named = columns_of(columns, "rankings")
-    tables = taken.rankings(rankings, truth)
-    listed = listed_of(tables, TABLES["rankings"], named, what="rankings")
-    listed = taken.with_earlier(listed, rankings)
+    listed = taken.listed(rankings, truth, columns_of(columns, "rankings"))
     truth, train = taken.table(truth, "truth"), taken.table(train, "train")
     tree: dict[str, object] = {
         "metrics": _metrics_tree(metrics, primary, profile, combined),

@@ -252,17 +252,18 @@ class Taken:
             }
         return self.table(rankings, "rankings")
 
-    def with_earlier(self, listed: Sequence[Listed], rankings: object) -> list[Listed]:
-        """The tables, with the lists before that stand beside those of their models."""
+    def listed(self, rankings: object, truth: object, named: Columns) -> list[Listed]:
+        """Rankings by model, with the lists before that stand beside them."""
+        tables, keys = self.rankings(rankings, truth), TABLES["rankings"]
+        found = listed_of(tables, keys, named, what="rankings")
         if not isinstance(rankings, Mapping):
-            return list(listed)
-        earlier = {name: own["earlier"] for name, own in rankings.items() if _has_earlier(own)}
-        return [
-            replace(
-                each, earlier=[self.table(one, "earlier") for one in earlier.get(each.model, ())]
-            )
-            for each in listed
-        ]
+            return found
+        earlier = {
+            str(name): [self.table(each, "earlier") for each in own["earlier"]]
+            for name, own in rankings.items()
+            if _has_earlier(own)
+        }
+        return [replace(each, earlier=earlier.get(str(each.model), ())) for each in found]
 
 
 def depth_of(

@@ -10,7 +10,7 @@ from evalkit.config import Config, Policies, StatisticsSection, policies_of
 from evalkit.errors import DataError
 from evalkit.exact import ExactSums
 from evalkit.looks.resampling import Resampling
-from evalkit.metrics import Request
+from evalkit.metrics import Request, bounds_of
 from evalkit.report import Estimate, Macro
 from evalkit.segments import ALL, UNKNOWN, Segment
 from evalkit.statistics.intervals import mean_interval, normal_interval
@@ -44,7 +44,7 @@ def estimates_of(
                     _estimate(config, measured, totals, resampling, segment, model, column),
                     None if ratios is None else ratios.total(segment, model, column),
                     config.statistics,
-                    measured[column].metric.bounds,
+                    bounds_of(measured[column]),
                 )
 
 
@@ -75,7 +75,7 @@ def _estimate(
         interval = resampling.interval(segment, model, request.label, total.mean)
     level = config.statistics.level
     skewness = sums.skewness_of(column)
-    bounds = request.metric.bounds
+    bounds = bounds_of(request)
     interval = interval or interval_of(total, skewness, bounds, level=level)
     interval = interval.within(bounds)
     return Estimate(
@@ -113,7 +113,7 @@ def _of_lists(
         number.mean, number.std_error, number.count, level=config.statistics.level
     )
     least, most = request.metric.bounds
-    most = min(most, number.ends.most)
+    least, most = max(least, number.ends.least), min(most, number.ends.most)
     return Estimate(
         model=model,
         metric=request.label,
@@ -184,7 +184,7 @@ def macros_of(config: Config, estimates: Sequence[Estimate]) -> Iterator[Macro]:
             if UNKNOWN not in (segment.split(" & ") if is_cross else [segment]):
                 groups.setdefault((each.model, each.metric, each.segmentation), []).append(each)
     named = config.segments.named
-    bounds = {request.label: request.metric.bounds for request in config.requests}
+    bounds = {request.label: bounds_of(request) for request in config.requests}
     for (model, metric, segmentation), found in groups.items():
         value = math.fsum(each.value for each in found) / len(found)
         errors = [each.std_error for each in found if each.std_error is not None]

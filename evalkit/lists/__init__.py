@@ -1,6 +1,6 @@
 """Lists of items as rankings show them: collected, and what stands beside them."""
 
-from evalkit.lists._beside import ListWork, Measure, depth_of, n_sums_of, who_of
+from evalkit.lists._beside import ListWork, Measure, depth_of, n_sums_of
 from evalkit.lists._collect import ListCollector
 from evalkit.lists._facts import ItemFacts
 
@@ -11,5 +11,4 @@ __all__ = [
     "Measure",
     "depth_of",
     "n_sums_of",
-    "who_of",
 ]

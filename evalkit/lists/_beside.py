@@ -17,16 +17,7 @@ from evalkit.lists._facts import ItemFacts
 from evalkit.lists._first_rows import find_first_rows
 from evalkit.lists._popularity import Popularity, PopularityCounter
 from evalkit.lists._table import ItemTable, read_items
-from evalkit.metrics import (
-    Beside,
-    Items,
-    Lists,
-    Request,
-    Values,
-    family_of,
-    measure_lists,
-    needs_of,
-)
+from evalkit.metrics import Beside, Items, Lists, Request, Values, measure_lists, needs_of, who_of
 from evalkit.sources import Table
 from evalkit.truth import Train, Truth, UserItems, item_at, relevance_at
 
@@ -349,14 +340,6 @@ def depth_of(requests: Sequence[Request]) -> int | None:
     if any(dict(each.parameters).get("unknown") == "no_rank" for each in requests):
         return None  # items behind a cutoff move up
     return None if None in cutoffs else max(each for each in cutoffs if each is not None)
-
-
-def who_of(request: Request) -> tuple[object, bool]:
-    """What requests of all lists must have in common to count the same users.
-
-    Its policies, and whether items are counted in lists of users with a relevant item alone.
-    """
-    return request.policies, family_of(request) == "counts" and "relevant" in needs_of(request)
 
 
 def n_sums_of(request: Request, beside: Beside) -> int:

@@ -25,6 +25,7 @@ Codes of items follow no order that a number may depend on; names of genres and 
 order.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -164,11 +165,12 @@ class Shown(NamedTuple):
 class Ends(NamedTuple):
     """What is known of a number of all lists, and of its standard error, beforehand.
 
-    `error`: there is none below; `most`: what the number cannot pass.
+    `error`: there is none below; `most`, `least`: what the number cannot pass.
     """
 
-    error: float
-    most: float
+    error: float = 0.0
+    most: float = math.inf
+    least: float = -math.inf
 
 
 Needs = Callable[[Values], "tuple[Need, ...]"]
@@ -246,7 +248,8 @@ class ListRules(NamedTuple):
     """How the number of a metric of lists is made.
 
     `needs`: by the parameters, what must stand beside the lists; `by`, `n_sums`: of the family
-    `sums`; `ends`: of the family `counts`, None where nothing is known.
+    `sums`; `ends`: of the family `counts`, None where nothing is known; `most`: of other families,
+    what no value passes, by the parameters and the cutoff, where that is less than the bounds say.
     """
 
     family: Family
@@ -255,3 +258,4 @@ class ListRules(NamedTuple):
     weighing: Callable[[Values], Weighing]
     n_sums: Callable[[Values, Beside], int] | None = None
     ends: Callable[[Shown, Items, Values], Ends] | None = None
+    most: Callable[[Values, float], float] | None = None

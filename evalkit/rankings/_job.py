@@ -12,7 +12,7 @@ from evalkit.errors import RequestError
 from evalkit.ids import DrawnShare, IdPlan, PartOfShare, PassShare, Sample, Share
 from evalkit.looks.curves import curve_requests
 from evalkit.looks.resampling import Draws, Resampling, resamples
-from evalkit.metrics import Request, family_of, needs_of
+from evalkit.metrics import Request, family_of, needs_of, who_of
 from evalkit.planning.item_room import AskedOfItems
 from evalkit.planning.ledger import Clock
 from evalkit.planning.list_room import AskedOfLists
@@ -258,7 +258,6 @@ class RankingJob(RankingTask):
         """What metrics of lists take."""
         if not self.of_lists:
             return None
-        from evalkit.lists import who_of
         from evalkit.looks.counting import Columns
 
         families = [family_of(each) for each in self.of_lists]

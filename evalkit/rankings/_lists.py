@@ -9,10 +9,10 @@ import numpy.typing as npt
 from evalkit.conclusions.shown import key_of
 from evalkit.config import policies_of
 from evalkit.ids import USER_KEY, Share, as_keys
-from evalkit.lists import ListCollector, ListWork, Measure, who_of
+from evalkit.lists import ListCollector, ListWork, Measure
 from evalkit.looks.genres import genres_of_users, key_of_genres, requests_of_genres
 from evalkit.looks.shown import Shares, ShownSums
-from evalkit.metrics import Lists, Request, family_of
+from evalkit.metrics import Lists, Request, family_of, who_of
 from evalkit.rankings._job import RankingJob
 from evalkit.rankings._splits import Split
 from evalkit.rankings._sums import RankingSums

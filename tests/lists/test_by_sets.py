@@ -143,4 +143,8 @@ def test_every_number_is_what_sets_give(tmp_path, seed, duplicates):
             if segment is None:
                 for user, value in values.items():
                     check(users.get(user, {}).get(labels[text]), value, *where, user)
+    for each in report.estimates:
+        low, high = registry_of("lists")[each.name].bounds
+        if each.low is not None and not math.isnan(each.low):
+            assert low <= each.low <= each.high <= high, each
     assert wrong == []

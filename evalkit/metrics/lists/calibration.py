@@ -33,6 +33,11 @@ def tables(values, beside):
     return sets(only(values, "by"), beside.items), beside.history
 
 
+def most(values, cutoff):
+    """Of KL what a list without any genre of train has."""
+    return -math.log2(values["a"]) if values["divergence"] == "kl" else 1.0
+
+
 @kernel(allocates=False)
 def weight_of(weighting, place, nth):
     """What an item weighs at a place from 0, of those with a category the nth."""
@@ -170,6 +175,7 @@ def divergence_of(p, of_p, q, of_q, kind, a, smoothed):
     ),
     needs=needs,
     tables=tables,
+    most=most,
 )
 @kernel
 def calibration(
