@@ -65,6 +65,7 @@ class Log:
         for user, item in self.train:
             self.seen.setdefault(user, set()).add(item)
         self.popularity = Counter(item for own in self.seen.values() for item in own)
+        self.rows = Counter(item for _, item in self.train)
         self.all_genres = set().union(*self.genres.values())
 
     def items(self, user, k):

@@ -42,10 +42,12 @@ class ListWork:
         popularity: of the training log, where somebody asks.
         table: of items, where there is one.
         first_rows: of each item in the training log, where somebody asks.
+        of_rows: popularity counts rows of the training log, not users.
     """
 
     requests: tuple[Request, ...]
     codes: ItemCodes
+    of_rows: bool = False
     popularity: Popularity | None = None
     table: ItemTable | None = None
     first_rows: NDInts | None = None
@@ -62,13 +64,14 @@ class ListWork:
         *,
         train: Table | None,
         items: tuple[Table, ItemsTable, Sequence[str]] | None,
+        of_rows: bool = False,
     ) -> "ListWork":
         """The work that requests of lists ask for.
 
         Args:
             items: their table, its section of the config, and the names of its groups.
         """
-        work = cls(tuple(requests), ItemCodes(plans[1]))
+        work = cls(tuple(requests), ItemCodes(plans[1]), of_rows)
         if items is not None:
             table, section, groups = items
             work.table = read_items(table, section, work.codes, groups, work.needs)
@@ -88,12 +91,12 @@ class ListWork:
         codes = self.codes.codes_of_rows(train.select(self.codes.plan.select(ITEM_KEY)))
         users, rows = np.zeros((2, self.codes.n), dtype=np.int64)
         users[codes], rows[codes] = train["users"].to_numpy(), train["rows"].to_numpy()
-        self.popularity = Popularity(users, rows, n_users)
+        self.popularity = Popularity(rows if self.of_rows else users, rows, n_users)
 
     def popularity_counter(self) -> PopularityCounter | None:
         """What is shown the training log while it is read a first time, where somebody asks."""
         asks = self.popularity is None and self.needs & {"train", "history"}
-        return PopularityCounter(self.codes) if asks else None
+        return PopularityCounter(self.codes, of_rows=self.of_rows) if asks else None
 
     @property
     def depth(self) -> int | None:

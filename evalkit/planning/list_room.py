@@ -51,6 +51,7 @@ class AskedOfLists:
         n_numbers: numbers of all lists together; `n_sums`: those made of sums.
         has_train: users of each item are counted.
         has_history, has_relevant: items of the users' own training rows, or right ones, are kept.
+        has_pairs: a user's item counts once, however often the training log has it.
     """
 
     depth: int
@@ -61,6 +62,7 @@ class AskedOfLists:
     has_train: bool
     has_history: bool
     has_relevant: bool
+    has_pairs: bool = True
 
 
 def room_of_lists(asked: AskedOfLists | None, sizes: Sizes, *, holds_all: bool) -> Room:
@@ -84,7 +86,7 @@ def room_of_lists(asked: AskedOfLists | None, sizes: Sizes, *, holds_all: bool) 
     if asked.has_train and sizes.in_order:
         first += OWNER_IN_ORDER * sizes.n_train_users
     elif asked.has_train:
-        paired = PAIR * sizes.n_train + OWNER * sizes.n_train_users
+        paired = PAIR * sizes.n_train * asked.has_pairs + OWNER * sizes.n_train_users
     lists = sizes.n_models if holds_all else 1
     share = sizes.n_users * lists * (SHOWN * asked.depth + OF_USER)
     share += sizes.n_users * sizes.n_apart * STRENGTH * asked.depth

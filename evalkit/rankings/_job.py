@@ -176,6 +176,7 @@ class RankingJob(RankingTask):
                 self.plans,
                 train=tables.train,
                 items=items,
+                of_rows=self.config.policies.train_rows == "rows",
             )
             if self.known is not None:
                 self.lists.take_counts(self.known.train, self.known.n_train_users)
@@ -276,6 +277,7 @@ class RankingJob(RankingTask):
             bool(needs & {"train", "history"}),
             "history" in needs,
             "relevant" in needs,
+            self.config.policies.train_rows == "pairs",
         )
 
     @property

@@ -11,6 +11,7 @@ import pytest
 from list_sets import NOW, OF_ALL, OF_USERS, Log, mean
 
 from evalkit.config import build_config
+from evalkit.errors import DataError
 from evalkit.metrics import registry_of
 from evalkit.street import run_config
 
@@ -148,3 +149,36 @@ def test_every_number_is_what_sets_give(tmp_path, seed, duplicates):
         if each.low is not None and not math.isnan(each.low):
             assert low <= each.low <= each.high <= high, each
     assert wrong == []
+
+
+OF_ROWS = [
+    "avg_popularity@3", "tail_share@3", "EFD@3", "popularity_quantile@3", "unexpectedness@3",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ["by user", "scattered"])
+def test_each_row_of_train_counts_where_that_is_asked(tmp_path, order):
+    log = Log(3, repeats=False)
+    assert sum(log.rows.values()) > log.popularity.total()
+    if order == "scattered":
+        log.train.sort(key=lambda row: (row[1] * 7 % 11, row[0]))
+    labels, report = report_of(tmp_path, log, OF_ROWS, train_rows="rows")
+    log.popularity = log.rows  # which nothing but popularity is made of
+
+    for text in OF_ROWS:
+        name, k = text.split("@")
+        values = [OF_USERS[name](log, user, int(k)) for user in log.run]
+        kept = [value for value in values if not math.isnan(value)]
+        found = next(e for e in report.estimates if (e.metric, e.segment) == (labels[text], None))
+        assert found.value == pytest.approx(mean(kept), rel=1e-12), text
+
+
+@pytest.mark.parametrize("name", ["novelty@3", "EPC@3", "novelty_of_rows@3"])
+def test_no_item_may_have_more_than_all_users(tmp_path, name):
+    log = Log(3, repeats=False)
+    log.train += [(5, 1)] * 40
+    assert not math.isnan(report_of(tmp_path, log, [name])[1].estimates[0].value)
+    with pytest.raises(DataError) as raised:
+        report_of(tmp_path, log, [name], train_rows="rows")
+
+    assert raised.value.code == "popularity-above-one"
