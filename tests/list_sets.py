@@ -418,11 +418,13 @@ def alpha_ndcg(log, user, k, discount, by_ideal):
     ("calibration", "kl", False),
     ("calibration(divergence='js')", "js", False),
     ("calibration(weighting='rank')", "kl", True),
+    ("calibration(weighting='rank', history='weighted')", "kl", True, True),
 )
-def calibration(log, user, k, divergence, by_rank):
-    items = log.items(user, k)
-    weights = [w(rank) for rank in range(1, len(items) + 1)] if by_rank else None
-    p, q = log.shares(log.had(user)), log.shares(items, weights)
+def calibration(log, user, k, divergence, by_rank, by_first_row=False):
+    items, had = log.items(user, k), [*dict.fromkeys(i for u, i in log.train if u == user)]
+    weights = [w(rank) for rank in range(1, 100)]
+    p = log.shares(had, weights if by_first_row else None)
+    q = log.shares(items, weights if by_rank else None)
     if not p or not q:
         return NAN
     if divergence == "js":

@@ -14,7 +14,7 @@ from evalkit.ids import ITEM, ITEM_KEY, IdPlan, Keys
 from evalkit.kernels import kernel
 from evalkit.lists._codes import Codes, ItemCodes, find_key
 from evalkit.lists._facts import ItemFacts
-from evalkit.lists._first_rows import find_first_rows
+from evalkit.lists._first_rows import find_first_rows, histories_in_order
 from evalkit.lists._popularity import Popularity, PopularityCounter
 from evalkit.lists._table import ItemTable, read_items
 from evalkit.metrics import Beside, Items, Lists, Request, Values, measure_lists, needs_of, who_of
@@ -43,6 +43,7 @@ class ListWork:
         table: of items, where there is one.
         first_rows: of each item in the training log, where somebody asks.
         of_rows: popularity counts rows of the training log, not users.
+        ordered: the training log and its users, where the order of histories is asked for.
     """
 
     requests: tuple[Request, ...]
@@ -51,6 +52,7 @@ class ListWork:
     popularity: Popularity | None = None
     table: ItemTable | None = None
     first_rows: NDInts | None = None
+    ordered: tuple[Table, IdPlan] | None = None
     needs: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,6 +81,10 @@ class ListWork:
             dict(each.parameters).get("head") == "first" for each in requests
         ):
             work.first_rows = find_first_rows(train, work.codes)
+        if train is not None and any(
+            dict(each.parameters).get("history") == "weighted" for each in requests
+        ):
+            work.ordered = train, plans[0]
         return work
 
     def take_counts(self, train: pl.DataFrame, n_users: int) -> None:
@@ -121,7 +127,10 @@ class ListWork:
             self._meet(truth.item_keys, truth.item_ids)
             relevant, gains = self._rows_of(truth.pairs, truth)
         rows = history, relevant, gains, truth.threshold
-        return Beside(self._items(), *rows, targets=targets)
+        in_order = None
+        if self.ordered is not None:
+            in_order = histories_in_order(*self.ordered, self.codes, truth)
+        return Beside(self._items(), *rows, targets=targets, history_in_order=in_order)
 
     def measure(
         self,
@@ -487,6 +496,7 @@ class Measure:
         whole = self.beside
         return whole._replace(
             history=_if_any(whole.history, users),
+            history_in_order=_if_any(whole.history_in_order, users),
             relevant=_if_any(whole.relevant, users),
             reference=_if_any(whole.reference, users),
             earlier=tuple(rows_of(each, users) for each in whole.earlier),

@@ -125,7 +125,8 @@ class Items(NamedTuple):
 class Beside(NamedTuple):
     """What stands beside the lists of a block of users, user by user; None where nothing needs it.
 
-    `history`: items of their own train rows; `relevant`: their right answers; `gains` float64,
+    `history`: items of their own train rows, and `history_in_order` by their first rows there,
+    where the parameter `history` is 'weighted'; `relevant`: their right answers; `gains` float64,
     beside `relevant.items`; `threshold`: from which these are, 1 without one; `reference`: lists of
     another model; `earlier`: lists of the model itself, the last ones first; `targets`
     bool[n_users]: who should have got a list.
@@ -139,6 +140,7 @@ class Beside(NamedTuple):
     reference: Lists | None = None
     earlier: tuple[Lists, ...] = ()
     targets: "NDArray[bool_] | None" = None
+    history_in_order: Lists | None = None
 
 
 class Shown(NamedTuple):

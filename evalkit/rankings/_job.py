@@ -278,6 +278,7 @@ class RankingJob(RankingTask):
             "history" in needs,
             "relevant" in needs,
             self.config.policies.train_rows == "pairs",
+            any(dict(each.parameters).get("history") == "weighted" for each in self.of_lists),
         )
 
     @property
