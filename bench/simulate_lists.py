@@ -36,6 +36,13 @@ METRICS = [
     "rsp(by='provider')@10",
     "reo(by='provider')@10",
     "popularity_lift@10",
+    "pop_rsp@10",
+    "pop_reo@10",
+    "bias_disparity(by='provider', group='p3')@10",
+    "item_mad(by='provider')@10",
+    "list_surprisal@10",
+    "novelty_of_rows@10",
+    "prediction_coverage",
     "mad(by='group', of='nDCG')@10",
 ]
 COMBINED = {
@@ -43,6 +50,7 @@ COMBINED = {
     "0.7 nDCG - 0.3 gini": "0.7 * nDCG@10 - 0.3 * gini@10",
     "min(nDCG, item_coverage)": "min(nDCG@10, item_coverage@10)",
 }
+OTHERS = {"evenness": "1 less gini", "user_count": "how many users there are"}  # not drawn
 NAMES = {f"c{place}": name for place, name in enumerate(COMBINED)}
 
 

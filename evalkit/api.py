@@ -11,7 +11,6 @@ from evalkit.errors import RequestError
 from evalkit.given import (
     MEMORY,
     OTHERS,
-    TABLES,
     Columns,
     Listed,
     TableColumns,
@@ -19,6 +18,7 @@ from evalkit.given import (
     add_table,
     columns_of,
     depth_of,
+    earlier_of,
     is_path,
     keys_of,
     listed_of,
@@ -77,6 +77,7 @@ def evaluate(
             lists that need no right answers.
         rankings: model name -> table of user, item and rank or score (or row order, or lists of
             items); one table alone holds one model, or several where it has a model column.
+            `{"als": {"path": table, "earlier": [table, ...]}}`: and its lists before, oldest first.
         metrics: such as `["nDCG@10", "recall@{5,20}"]`.
         primary: those of them that decide, and stand first; the first one by default.
         combined: numbers made of several of them, such as `{"trade": "hmean(nDCG@10, hit@10)"}`.
@@ -129,8 +130,7 @@ def evaluate(
             hint="pass train=table of user and item, or leave drop_seen out",
         )
     taken = Taken(user_ids, item_ids, depth_of(metrics, profile, policies))
-    named = columns_of(columns, "rankings")
-    listed = listed_of(taken.rankings(rankings, truth), TABLES["rankings"], named, what="rankings")
+    listed = taken.listed(rankings, truth, columns_of(columns, "rankings"))
     truth, train = taken.table(truth, "truth"), taken.table(train, "train")
     tree: dict[str, object] = {
         "metrics": _metrics_tree(metrics, primary, profile, combined),
@@ -163,6 +163,7 @@ def evaluate(
         segments=segment_tables,
         weight=weights.get("weight"),
         unnamed=unnamed_of(listed),
+        earlier=earlier_of(listed),
         **beside,
     )
     config = _named(build_config(tree, name=name, unnamed=given.unnamed, door="python"))

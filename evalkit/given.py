@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
 
 from evalkit.errors import EvalkitError, RequestError
@@ -114,18 +114,36 @@ def taken_over(table: object, role: str) -> object | None:
 class Listed:
     """One table: its columns as named, and its model where the rows do not name it.
 
-    `is_ours` where nobody named the model, and a column of the table may.
+    `is_ours` where nobody named the model, and a column of the table may; `earlier`: the model's
+    lists before, oldest first.
     """
 
     model: str | None
     table: object
     columns: Columns
     is_ours: bool = False
+    earlier: Sequence[object] = ()
 
     def section(self) -> dict[str, object]:
         """The table as a config has it."""
         found: dict[str, object] = {"path": paths_of(self.table), "columns": dict(self.columns)}
+        if self.earlier:
+            found["earlier"] = [paths_of(each)[0] for each in self.earlier]
         return found if self.model is None else {**found, "model": self.model}
+
+
+def earlier_of(listed: Sequence[Listed]) -> dict[tuple[int, int], object]:
+    """Lists before that are in memory, by the places of their rankings and of their own."""
+    return {
+        (place, number): taken
+        for place, each in enumerate(listed)
+        for number, table in enumerate(each.earlier)
+        if (taken := taken_over(table, "earlier")) is not None
+    }
+
+
+def _has_earlier(table: object) -> bool:
+    return isinstance(table, Mapping) and set(table) == {"path", "earlier"}
 
 
 def keys_of(named: Columns, keys: Sequence[str]) -> Columns:
@@ -233,8 +251,24 @@ class Taken:
         users = range(len(truth)) if isinstance(truth, list) else truth
         known = users if isinstance(users, Mapping | range) else ()
         if isinstance(rankings, Mapping) and not is_one_ranking(rankings, known):
-            return {name: self.table(each, "rankings") for name, each in rankings.items()}
+            return {
+                name: self.table(each["path"] if _has_earlier(each) else each, "rankings")
+                for name, each in rankings.items()
+            }
         return self.table(rankings, "rankings")
+
+    def listed(self, rankings: object, truth: object, named: Columns) -> list[Listed]:
+        """Rankings by model, with the lists before that stand beside them."""
+        tables, keys = self.rankings(rankings, truth), TABLES["rankings"]
+        found = listed_of(tables, keys, named, what="rankings")
+        if not isinstance(rankings, Mapping):
+            return found
+        earlier = {
+            str(name): [self.table(each, "earlier") for each in own["earlier"]]
+            for name, own in rankings.items()
+            if _has_earlier(own)
+        }
+        return [replace(each, earlier=earlier.get(str(each.model), ())) for each in found]
 
 
 def depth_of(

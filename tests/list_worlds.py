@@ -127,6 +127,7 @@ def build(
         reference=ranked("run_b"),
         earlier=(ranked("run_before"), ranked("run_b"))[: 2 if draws else 1],
         targets=np.ones(len(users), dtype=bool),
+        history_in_order=lists({user: [*dict.fromkeys(own)] for user, own in history.items()}),
     )
     return World(users, ranked(run), beside, raw)
 

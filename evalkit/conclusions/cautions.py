@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 from evalkit.config import Policies, policies_of
 from evalkit.exact import SCALE_BITS, ExactSums
@@ -25,6 +26,45 @@ FEWEST_NONZERO = 200  # where no skewness is known, and the interval is Student'
 FEWEST_OF_ROWS = 100  # of numbers over rows (docs/labels.md)
 FEWEST_CLUSTERS = 50
 _HELD = "95 % limits held {} to {} times in 100 there"
+FEWEST_OF_LISTS = 100  # users behind a number of all lists
+FEWEST_MOVING = 30  # of those whose lists are kept, for an error by their deviation alone
+
+
+class OfLists(Protocol):
+    """A number of all lists: users behind it, and those who add to the sum that fewest add to."""
+
+    @property
+    def mean(self) -> float: ...
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def fewest(self) -> int: ...
+
+
+def of_few_lists(numbers: Iterable[tuple[str, str, OfLists]]) -> Iterator[Warning_]:
+    """Numbers of all lists that few users stand behind, or behind one of their sums.
+
+    Args:
+        numbers: each with its model and its label.
+    """
+    few: list[tuple[str, str, int]] = []
+    fewer: list[tuple[str, str, int]] = []
+    for model, label, each in numbers:
+        if 0 < each.count < FEWEST_OF_LISTS:
+            few.append((model, label, each.count))
+        elif each.fewest < FEWEST_MOVING and not math.isnan(each.mean):
+            fewer.append((model, label, each.fewest))
+    ends = (
+        " stands on {:,} users: limits are rough",
+        ": {:,} users alone add to one of its sums, as a group that is hardly shown has them: "
+        "limits may be far too narrow",
+    )
+    for found, end in zip((few, fewer), ends, strict=True):
+        for model, label, count in found[:1]:
+            more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
+            yield Warning_("few-lists", f"{label} of {model!r}{more}{end.format(count)}")
 
 
 def of_small_segments(totals: GrandTotals) -> Iterator[Warning_]:

@@ -10,7 +10,7 @@ from evalkit.config import Config, Policies, StatisticsSection, policies_of
 from evalkit.errors import DataError
 from evalkit.exact import ExactSums
 from evalkit.looks.resampling import Resampling
-from evalkit.metrics import Request
+from evalkit.metrics import Request, bounds_of
 from evalkit.report import Estimate, Macro
 from evalkit.segments import ALL, UNKNOWN, Segment
 from evalkit.statistics.intervals import mean_interval, normal_interval
@@ -44,7 +44,7 @@ def estimates_of(
                 each = _estimate(config, measured, totals, resampling, segment, model, column)
                 if ratios is not None:
                     total = ratios.total(segment, model, column.place)
-                    each = _by_ratio(each, total, config.statistics, column.request.metric.bounds)
+                    each = _by_ratio(each, total, config.statistics, column.bounds)
                 yield each
 
 
@@ -65,12 +65,14 @@ class _Column:
     parameters: Mapping[str, str | float]
     differing: Mapping[str, str | float]
     is_mean: bool
+    bounds: tuple[float, float]
 
     @classmethod
     def of(cls, place: int, request: Request, policies: Policies) -> "_Column":
         own, parameters = policies_of(request, policies), dict(request.parameters)
         is_mean = parts_of(request) is None
-        return cls(place, request, request.label, own, parameters, differing(own), is_mean)
+        label, bounds = request.label, bounds_of(request)
+        return cls(place, request, label, own, parameters, differing(own), is_mean, bounds)
 
 
 def _estimate(
@@ -100,7 +102,7 @@ def _estimate(
     if resampling is not None:
         interval = resampling.interval(segment, model, column.label, total.mean)
     level = config.statistics.level
-    bounds = request.metric.bounds
+    bounds = column.bounds
     if interval is None:
         interval = interval_of(total, sums.skewness_of(place), bounds, level=level)
     interval = interval.within(bounds)
@@ -139,7 +141,7 @@ def _of_lists(
         number.mean, number.std_error, number.count, level=config.statistics.level
     )
     least, most = request.metric.bounds
-    most = min(most, number.ends.most)
+    least, most = max(least, number.ends.least), min(most, number.ends.most)
     return Estimate(
         model=model,
         metric=request.label,
@@ -210,7 +212,7 @@ def macros_of(config: Config, estimates: Sequence[Estimate]) -> Iterator[Macro]:
             if UNKNOWN not in (segment.split(" & ") if is_cross else [segment]):
                 groups.setdefault((each.model, each.metric, each.segmentation), []).append(each)
     named = config.segments.named
-    bounds = {request.label: request.metric.bounds for request in config.requests}
+    bounds = {request.label: bounds_of(request) for request in config.requests}
     for (model, metric, segmentation), found in groups.items():
         value = math.fsum(each.value for each in found) / len(found)
         errors = [each.std_error for each in found if each.std_error is not None]

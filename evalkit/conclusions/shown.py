@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.conclusions.cautions import FEWEST_MOVING, of_few_lists
 from evalkit.config import Config
 from evalkit.errors import RequestError
 from evalkit.kernels import kernel
@@ -26,19 +27,27 @@ from evalkit.looks.counting import (
 )
 from evalkit.looks.resampling import resamples
 from evalkit.looks.shown import SAMPLED, Sampled, ShownSums, places_of
-from evalkit.metrics import Beside, Ends, Items, Request, Shown, Values, family_of, weighing_of
+from evalkit.metrics import (
+    Beside,
+    Ends,
+    Items,
+    Request,
+    Shown,
+    Values,
+    family_of,
+    weighing_of,
+    who_of,
+)
 from evalkit.report import Warning_
 from evalkit.segments import ALL, UNKNOWN, Segment
 from evalkit.sums import GrandTotals, Pair
 
 STEP = 1e-100  # of the derivative by a complex number, which rounds nothing
-FEWEST_OF_LISTS = 100  # users behind a number of all lists
-FEWEST_MOVING = 30  # users, of those whose lists are kept, for an error by their deviation alone
 
 Floats = npt.NDArray[np.float64]
 NO_FLOATS: Floats = np.empty(0)
 NO_USERS: Users = np.empty(0, dtype=np.int64)
-NO_ENDS = Ends(0.0, math.inf)
+NO_ENDS = Ends()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +59,7 @@ class Number:
         influences: float64[n], how far each of some users whose lists are kept moves it, times
             `count`; NaN of whom it does not stand on.
         users: int64[n], places of these users.
+        fewest: of them, who add anything to that of its sums which the fewest add to.
     """
 
     mean: float
@@ -58,6 +68,7 @@ class Number:
     error: float | None = None  # where it is known otherwise
     ends: Ends = NO_ENDS
     users: Users = field(default_factory=lambda: NO_USERS)
+    fewest: int = FEWEST_MOVING
 
     @property
     def std_error(self) -> float | None:
@@ -134,7 +145,7 @@ class ShownNumbers:
         error = 0.0
         if one.ends.error and not self._are_alike(pair, request):
             error = math.hypot(one.ends.error, other.ends.error)
-        ends = Ends(error, math.inf)
+        ends = Ends(error)
         return Delta(one, other, Number(other.mean - one.mean, other.count, influences, ends=ends))
 
     def _are_alike(self, pair: Pair, request: Request) -> bool:
@@ -198,7 +209,7 @@ class ShownNumbers:
         alike = [
             each
             for each in self.requests
-            if family_of(each) == "counts" and each.policies == request.policies
+            if family_of(each) == "counts" and who_of(each) == who_of(request)
         ]
         columns = Columns.of(alike)
         counted = sums.counted.get((segment, model))
@@ -231,7 +242,8 @@ class ShownNumbers:
         slopes = np.array([_slope(rules.by, values, beside, totals, n) for n in range(totals.size)])
         users = self._users(key, sums, segment, model, pair)
         own = sums.sampled[model].values[users[:, None], columns]
-        return Number(value, count, own @ slopes * count, users=users)
+        fewest = int(np.count_nonzero(np.nan_to_num(own), axis=0).min())
+        return Number(value, count, own @ slopes * count, users=users, fewest=fewest)
 
     def _of_means(
         self, segment: Segment, model: str, request: Request, pair: Pair | None
@@ -310,18 +322,12 @@ class ShownNumbers:
         for model, label, value in beyond[:1]:
             message = f"{label} of {model!r} is {value:.3f}: it counts items beyond the catalogue"
             yield Warning_("coverage-above-one", message)
-        few = [
-            (model, request.label, number.count)
+        yield from of_few_lists(
+            (model, request.label, self.number(ALL, model, request))
             for model in models
             for request in self.requests
             if self.has(request)
-            and 0 < (number := self.number(ALL, model, request)).count < FEWEST_OF_LISTS
-        ]
-        if few:
-            model, label, count = few[0]
-            more = f", and {len(few) - 1:,} more" if len(few) > 1 else ""
-            message = f"{label} of {model!r}{more} stands on {count:,} users: limits are rough"
-            yield Warning_("few-lists", message)
+        )
 
 
 def of_groups(config: Config, request: Request) -> Request:
@@ -371,7 +377,7 @@ def _ends(request: Request, shown: Shown, items: Items, slopes: Floats, influenc
     if request.metric.lists.ends is None:
         return NO_ENDS
     ends = request.metric.lists.ends(shown, items, dict(request.parameters))
-    if np.count_nonzero(np.nan_to_num(influences)) >= FEWEST_MOVING:
+    if not ends.error or np.count_nonzero(np.nan_to_num(influences)) >= FEWEST_MOVING:
         return ends
     squares = float((shown.lists * slopes * slopes).sum())
     squares -= float((shown.lists * slopes).sum()) ** 2 / max(1, shown.n_users)
@@ -380,7 +386,7 @@ def _ends(request: Request, shown: Shown, items: Items, slopes: Floats, influenc
 
 def key_of(request: Request, model: str) -> str:
     """Under which name the sums of a request are kept; `model`: where models are apart."""
-    return repr((request.policies, model))
+    return repr((*who_of(request), model))
 
 
 def _slope(

@@ -72,6 +72,8 @@ def _turned(door: Door, found: re.Match[str]) -> str:
         return f"{key.upper()}={value} in the environment"
     if table == "segments" and name:
         return f'segments={{"{name}": {{"{key}": {value}, ...}}}}{found["others"]}'
+    if section == "items":
+        return f'items={{"path": table, "{key}": {value}}}{found["others"]}'
     if section in ("policies", "statistics", "segments"):
         return f'{section}={{"{key}": {value}}}{found["others"]}'
     return f"{'metrics' if section == 'metrics' else key}={value}{found['others']}"

@@ -39,8 +39,11 @@ def record_in(annotation: object) -> type[Record] | None:
 
 
 def takes_text(annotation: object) -> bool:
+    """Whether a key takes text, and no whole number that text might spell."""
     if annotation is str:
         return True
+    if int in get_args(annotation):
+        return False
     if get_origin(annotation) in (Union, UnionType, Annotated, tuple):
         return any(takes_text(inner) for inner in get_args(annotation))
     return get_origin(annotation) is Literal

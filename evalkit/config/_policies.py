@@ -53,6 +53,11 @@ class Policies(Record):
     truth_duplicates: Literal["max", "error", "sum", "last"] = key(
         "max", "An item twice in a user's truth."
     )
+    train_rows: Literal["pairs", "rows"] = key(
+        "pairs",
+        "An item twice in a user's train counts once in its popularity; rows: each time.",
+        exclude_if=lambda value: value == "pairs",
+    )
     ties: Annotated[str, OneOf("ties")] = default_of("ties")
     tie_share: Annotated[float, Field(ge=0, allow_inf_nan=False)] = key(
         0.01,

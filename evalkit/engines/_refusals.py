@@ -67,7 +67,8 @@ def _of_rankings(config: Config) -> Iterator[tuple[str, str]]:
         if table.builtin is not None:
             yield "a baseline is made of all of train", config.at("rankings", place, "builtin")
     for request in config.requests:
-        if dict(request.parameters).get("head") == "first":
+        values = dict(request.parameters)
+        if values.get("head") == "first" or values.get("history") == "weighted":
             yield f"{request.label} looks at the order of train", config.at("metrics", "names")
     if config.policies.truth_duplicates == "last":
         what = "the last row of a pair of the truth stays"

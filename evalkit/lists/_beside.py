@@ -14,10 +14,10 @@ from evalkit.ids import ITEM, ITEM_KEY, IdPlan, Keys
 from evalkit.kernels import kernel
 from evalkit.lists._codes import Codes, ItemCodes, find_key
 from evalkit.lists._facts import ItemFacts
-from evalkit.lists._first_rows import find_first_rows
+from evalkit.lists._first_rows import find_first_rows, histories_in_order
 from evalkit.lists._popularity import Popularity, PopularityCounter
 from evalkit.lists._table import ItemTable, read_items
-from evalkit.metrics import Beside, Items, Lists, Request, Values, measure_lists, needs_of
+from evalkit.metrics import Beside, Items, Lists, Request, Values, measure_lists, needs_of, who_of
 from evalkit.sources import Table
 from evalkit.truth import Train, Truth, UserItems, item_at, relevance_at
 
@@ -42,13 +42,17 @@ class ListWork:
         popularity: of the training log, where somebody asks.
         table: of items, where there is one.
         first_rows: of each item in the training log, where somebody asks.
+        of_rows: popularity counts rows of the training log, not users.
+        ordered: the training log and its users, where the order of histories is asked for.
     """
 
     requests: tuple[Request, ...]
     codes: ItemCodes
+    of_rows: bool = False
     popularity: Popularity | None = None
     table: ItemTable | None = None
     first_rows: NDInts | None = None
+    ordered: tuple[Table, IdPlan] | None = None
     needs: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -62,13 +66,14 @@ class ListWork:
         *,
         train: Table | None,
         items: tuple[Table, ItemsTable, Sequence[str]] | None,
+        of_rows: bool = False,
     ) -> "ListWork":
         """The work that requests of lists ask for.
 
         Args:
             items: their table, its section of the config, and the names of its groups.
         """
-        work = cls(tuple(requests), ItemCodes(plans[1]))
+        work = cls(tuple(requests), ItemCodes(plans[1]), of_rows)
         if items is not None:
             table, section, groups = items
             work.table = read_items(table, section, work.codes, groups, work.needs)
@@ -76,6 +81,10 @@ class ListWork:
             dict(each.parameters).get("head") == "first" for each in requests
         ):
             work.first_rows = find_first_rows(train, work.codes)
+        if train is not None and any(
+            dict(each.parameters).get("history") == "weighted" for each in requests
+        ):
+            work.ordered = train, plans[0]
         return work
 
     def take_counts(self, train: pl.DataFrame, n_users: int) -> None:
@@ -88,12 +97,12 @@ class ListWork:
         codes = self.codes.codes_of_rows(train.select(self.codes.plan.select(ITEM_KEY)))
         users, rows = np.zeros((2, self.codes.n), dtype=np.int64)
         users[codes], rows[codes] = train["users"].to_numpy(), train["rows"].to_numpy()
-        self.popularity = Popularity(users, rows, n_users)
+        self.popularity = Popularity(rows if self.of_rows else users, rows, n_users)
 
     def popularity_counter(self) -> PopularityCounter | None:
         """What is shown the training log while it is read a first time, where somebody asks."""
         asks = self.popularity is None and self.needs & {"train", "history"}
-        return PopularityCounter(self.codes) if asks else None
+        return PopularityCounter(self.codes, of_rows=self.of_rows) if asks else None
 
     @property
     def depth(self) -> int | None:
@@ -118,7 +127,10 @@ class ListWork:
             self._meet(truth.item_keys, truth.item_ids)
             relevant, gains = self._rows_of(truth.pairs, truth)
         rows = history, relevant, gains, truth.threshold
-        return Beside(self._items(), *rows, targets=targets)
+        in_order = None
+        if self.ordered is not None:
+            in_order = histories_in_order(*self.ordered, self.codes, truth)
+        return Beside(self._items(), *rows, targets=targets, history_in_order=in_order)
 
     def measure(
         self,
@@ -408,6 +420,8 @@ class Measure:
     def who_counts(self, request: Request, policies: Policies, present: Mask) -> Mask:
         """bool[n_users]: who counts in a request, of which `present` have a list."""
         if policies.list_users == "list":
+            if who_of(request)[1]:
+                return present & self.users.relevant
             targets = self.beside.targets
             return present if targets is None or "users" not in needs_of(request) else targets
         if policies.list_users == "all":
@@ -482,6 +496,7 @@ class Measure:
         whole = self.beside
         return whole._replace(
             history=_if_any(whole.history, users),
+            history_in_order=_if_any(whole.history_in_order, users),
             relevant=_if_any(whole.relevant, users),
             reference=_if_any(whole.reference, users),
             earlier=tuple(rows_of(each, users) for each in whole.earlier),

@@ -1,11 +1,14 @@
-"""Where each item first stands in the training log."""
+"""Where each item first stands in the training log, and in which order users have their own."""
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
-from evalkit.ids import ITEM_KEY
+from evalkit.ids import ITEM_KEY, USER_KEY, IdPlan, as_keys
 from evalkit.lists._codes import ItemCodes
+from evalkit.metrics import Lists
 from evalkit.sources import Table, reading
+from evalkit.truth import Truth
 
 BATCH_ROWS = 1 << 18
 
@@ -25,3 +28,19 @@ def find_first_rows(table: Table, items: ItemCodes) -> npt.NDArray[np.int64]:
             np.minimum.at(first, codes, n_rows + np.arange(codes.size))
             n_rows += codes.size
     return np.minimum(first, n_rows)
+
+
+def histories_in_order(table: Table, users: IdPlan, items: ItemCodes, truth: Truth) -> Lists:
+    """The items of each user of the truth's training rows, each by its first row."""
+    owners, codes = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int32)]
+    with reading(table):
+        columns = [users.key().alias(USER_KEY), *items.plan.select(ITEM_KEY)]
+        for rows in table.stream(columns, most=BATCH_ROWS):
+            known = rows.drop_nulls([USER_KEY, ITEM_KEY])
+            own = truth.codes_of(as_keys(known[USER_KEY]))
+            owners.append(own[own >= 0])
+            codes.append(items.codes_of_rows(known)[own >= 0])
+    pairs = pl.DataFrame({"user": np.concatenate(owners), "item": np.concatenate(codes)})
+    ordered = pairs.unique(maintain_order=True).sort("user", maintain_order=True)
+    lengths = np.bincount(ordered["user"].to_numpy(), minlength=truth.n_users)
+    return Lists(np.cumsum(lengths) - lengths, lengths, ordered["item"].to_numpy())

@@ -75,10 +75,15 @@ def count_rows(table, items, begins, first_owner, start, owned, again):  # type:
 
 
 class PopularityCounter:
-    """Counts users of each item while somebody reads the training log."""
+    """Counts users of each item while somebody reads the training log.
 
-    def __init__(self, items: ItemCodes) -> None:
+    Args:
+        of_rows: rows count where users would; no pair has to be known.
+    """
+
+    def __init__(self, items: ItemCodes, *, of_rows: bool = False) -> None:
         self._items, self._owners, self._is_scattered = items, _Owners(), False
+        self._of_rows = of_rows
         self._owned, self._again = np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64)
 
     def add(self, rows: pl.DataFrame) -> None:
@@ -97,14 +102,18 @@ class PopularityCounter:
             self._is_scattered = True
         if self._is_scattered:
             shares = [PassShare(each, n_shares) for each in range(n_shares)]
-            counted = [_count_scattered(table, users, self._items, each) for each in shares]
+            counted = [
+                _count_scattered(table, users, self._items, each, of_rows=self._of_rows)
+                for each in shares
+            ]
             return Popularity(
                 np.sum([_padded(each.users, self._items.n) for each in counted], axis=0),
                 np.sum([_padded(each.rows, self._items.n) for each in counted], axis=0),
                 sum(each.n_users for each in counted),
             )
         own = np.ascontiguousarray(self._owned[:, 1])
-        return Popularity(own, own + self._again, n_users)
+        rows = own + self._again
+        return Popularity(rows if self._of_rows else own, rows, n_users)
 
     def _add(self, rows: pl.DataFrame) -> None:
         items, row = self._items, 0
@@ -163,7 +172,9 @@ def _padded(counts: Counts, n_items: int) -> Counts:
     return np.pad(counts, (0, n_items - counts.size))
 
 
-def _count_scattered(table: Table, plan: IdPlan, items: ItemCodes, share: PassShare) -> Popularity:
+def _count_scattered(
+    table: Table, plan: IdPlan, items: ItemCodes, share: PassShare, *, of_rows: bool
+) -> Popularity:
     """Count users of a share, whose rows come in any order; their pairs are held, each once."""
     users, rows, pairs = KeyCodes(), np.zeros(0, dtype=np.int64), list[Keys]()
     n_held, most = 0, LEAST_REPEATS
@@ -176,12 +187,16 @@ def _count_scattered(table: Table, plan: IdPlan, items: ItemCodes, share: PassSh
             owners = users.codes_of(as_keys(known[USER_KEY])).astype(np.uint64)
             codes = items.codes_of_rows(known)
             rows = _padded(rows, items.n) + np.bincount(codes, minlength=items.n)
+            if of_rows:
+                continue
             pairs.append(np.unique((owners << np.uint64(32)) | codes.astype(np.uint64)))
             n_held += pairs[-1].size
             if n_held > most:
                 pairs = [_distinct(pairs)]
                 n_held = pairs[0].size
                 most = 2 * max(n_held, LEAST_REPEATS)
+    if of_rows:
+        return Popularity(rows, rows, users.n)
     n_users = np.zeros_like(rows)
     count_users(_distinct(pairs), n_users)
     return Popularity(n_users, rows, users.n)

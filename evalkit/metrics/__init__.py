@@ -84,7 +84,15 @@ from ._lists import (
     of_items,
     worth,
 )
-from ._measuring import digest_of, family_of, measure_lists, needs_of, weighing_of
+from ._measuring import (
+    bounds_of,
+    digest_of,
+    family_of,
+    measure_lists,
+    needs_of,
+    weighing_of,
+    who_of,
+)
 from ._parameters import NO_CUTOFF, Parameter, Value, Values, choice, number, text
 from ._policies import BOUNDS, EXACT, POLICIES, TIED
 from ._registry import FOLDERS, known_metrics, load_metric_files, registry, registry_of, tiers
@@ -149,6 +157,7 @@ __all__ = [
     "as_float",
     "at_threshold",
     "attention",
+    "bounds_of",
     "cache_directory",
     "choice",
     "combine",
@@ -199,5 +208,6 @@ __all__ = [
     "warm_metrics",
     "weighing_of",
     "weighting",
+    "who_of",
     "worth",
 ]

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from evalkit.kernels import Kernel
 
@@ -193,8 +193,7 @@ class Metric:
     @property
     def function(self) -> Callable[..., Any]:
         """What the declaration stands above, as Python."""
-        found: Callable[..., Any] = getattr(self.kernel, "py_func", self.kernel)
-        return found
+        return cast("Callable[..., Any]", getattr(self.kernel, "py_func", self.kernel))
 
     @property
     def direction(self) -> str:
@@ -466,6 +465,7 @@ def list_metric(
     n_sums: "Callable[[Values, Beside], int] | int" = 2,
     tables: "Callable[[Values, Beside], tuple[Any, ...]] | None" = None,
     ends: "Callable[[Any, Any, Values], Ends] | None" = None,
+    most: "Callable[[Values, float], float] | None" = None,
     **declared: Any,
 ) -> Callable[[Any], Metric]:
     """Makes a metric of lists of the function below it: a kernel, or of counts plain NumPy.
@@ -474,7 +474,9 @@ def list_metric(
         tables: arrays, or named tuples of them, that the kernel takes behind `cutoffs`.
         declared: as `metric` takes it; what stands before, as `ListRules` says.
     """
-    rules = ListRules(family, _callable(needs), by, _callable(weighing), _callable(n_sums), ends)
+    rules = ListRules(
+        family, _callable(needs), by, _callable(weighing), _callable(n_sums), ends, most
+    )
     return metric(kind="lists", monotone=False, lists=rules, tables=tables, **declared)
 
 

@@ -25,6 +25,7 @@ Codes of items follow no order that a number may depend on; names of genres and 
 order.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -124,7 +125,8 @@ class Items(NamedTuple):
 class Beside(NamedTuple):
     """What stands beside the lists of a block of users, user by user; None where nothing needs it.
 
-    `history`: items of their own train rows; `relevant`: their right answers; `gains` float64,
+    `history`: items of their own train rows, and `history_in_order` by their first rows there,
+    where the parameter `history` is 'weighted'; `relevant`: their right answers; `gains` float64,
     beside `relevant.items`; `threshold`: from which these are, 1 without one; `reference`: lists of
     another model; `earlier`: lists of the model itself, the last ones first; `targets`
     bool[n_users]: who should have got a list.
@@ -138,6 +140,7 @@ class Beside(NamedTuple):
     reference: Lists | None = None
     earlier: tuple[Lists, ...] = ()
     targets: "NDArray[bool_] | None" = None
+    history_in_order: Lists | None = None
 
 
 class Shown(NamedTuple):
@@ -164,11 +167,12 @@ class Shown(NamedTuple):
 class Ends(NamedTuple):
     """What is known of a number of all lists, and of its standard error, beforehand.
 
-    `error`: there is none below; `most`: what the number cannot pass.
+    `error`: there is none below; `most`, `least`: what the number cannot pass.
     """
 
-    error: float
-    most: float
+    error: float = 0.0
+    most: float = math.inf
+    least: float = -math.inf
 
 
 Needs = Callable[[Values], "tuple[Need, ...]"]
@@ -246,7 +250,8 @@ class ListRules(NamedTuple):
     """How the number of a metric of lists is made.
 
     `needs`: by the parameters, what must stand beside the lists; `by`, `n_sums`: of the family
-    `sums`; `ends`: of the family `counts`, None where nothing is known.
+    `sums`; `ends`: of the family `counts`, None where nothing is known; `most`: of other families,
+    what no value passes, by the parameters and the cutoff, where that is less than the bounds say.
     """
 
     family: Family
@@ -255,3 +260,4 @@ class ListRules(NamedTuple):
     weighing: Callable[[Values], Weighing]
     n_sums: Callable[[Values, Beside], int] | None = None
     ends: Callable[[Shown, Items, Values], Ends] | None = None
+    most: Callable[[Values, float], float] | None = None

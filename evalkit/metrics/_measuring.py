@@ -1,5 +1,6 @@
 """Kernels of metrics of lists, called; what a declaration stands above, by its checksum."""
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from ..kernels import Kernel
@@ -24,6 +25,23 @@ def needs_of(request: Request) -> "tuple[Need, ...]":
     """What must stand beside the lists for a request; nothing for one of accuracy."""
     rules = request.metric.lists
     return () if rules is None else tuple(rules.needs(dict(request.parameters)))
+
+
+def who_of(request: Request) -> tuple[object, bool]:
+    """What requests of all lists must have in common to count the same users.
+
+    Its policies, and whether items are counted in lists of users with a relevant item alone.
+    """
+    return request.policies, family_of(request) == "counts" and "relevant" in needs_of(request)
+
+
+def bounds_of(request: Request) -> tuple[float, float]:
+    """Those of the metric; narrower where parameters and cutoff let less be passed."""
+    low, high = request.metric.bounds
+    rules = request.metric.lists
+    if rules is None or rules.most is None:
+        return low, high
+    return low, rules.most(dict(request.parameters), float(request.cutoff or math.inf))
 
 
 def weighing_of(request: Request) -> "Weighing":

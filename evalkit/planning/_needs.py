@@ -125,14 +125,16 @@ def _missing(need: str, config: Config, columns: Sequence[str]) -> Lack:
     name = {"relevant": "truth"}.get(need, need)
     with_columns = f", with {', '.join(dict.fromkeys(columns))}" if need == "items" else ""
     hint = f'path = "{name}.parquet" under [{name}]'
-    if need == "earlier":
+    if config.door == "options" and need != "earlier":
+        hint = f"--{name} {'als' if need == 'reference' else f'{name}.parquet'}"
+    elif config.door == "python":
+        hint = f"pass {name}=table"
+        if need == "earlier":
+            hint = 'pass rankings={"als": {"path": table, "earlier": [table, table]}}'
+    elif need == "earlier":
         hint = 'earlier = ["monday.parquet", "tuesday.parquet"] under [rankings]'
     elif need == "reference":
         hint = 'reference = "als" under [metrics]'
-    elif config.door == "options":
-        hint = f"--{name} {name}.parquet"
-    elif config.door == "python":
-        hint = f"pass {name}=table"
     return _TOLD[need] + (with_columns if columns else ""), config.at("metrics", "names"), hint
 
 

@@ -25,6 +25,7 @@ SHOWN = 4  # a rank of a list
 STRENGTH = 8  # of it, while it is counted from scores of rows that lie apart
 WAITING = 80 << 20  # such rows, which are put into lists in the order of the log
 HISTORY = 4  # a training row of a measured user
+IN_ORDER = 40  # the same while it is put in the order of the log
 RELEVANT = 12  # a row of the truth
 OF_USER = 16  # where a list, or a user's items, begin and end
 
@@ -51,6 +52,8 @@ class AskedOfLists:
         n_numbers: numbers of all lists together; `n_sums`: those made of sums.
         has_train: users of each item are counted.
         has_history, has_relevant: items of the users' own training rows, or right ones, are kept.
+        in_order: such rows are put in the order of the training log, too.
+        has_pairs: a user's item counts once, however often the training log has it.
     """
 
     depth: int
@@ -61,6 +64,8 @@ class AskedOfLists:
     has_train: bool
     has_history: bool
     has_relevant: bool
+    has_pairs: bool = True
+    in_order: bool = False
 
 
 def room_of_lists(asked: AskedOfLists | None, sizes: Sizes, *, holds_all: bool) -> Room:
@@ -84,12 +89,12 @@ def room_of_lists(asked: AskedOfLists | None, sizes: Sizes, *, holds_all: bool) 
     if asked.has_train and sizes.in_order:
         first += OWNER_IN_ORDER * sizes.n_train_users
     elif asked.has_train:
-        paired = PAIR * sizes.n_train + OWNER * sizes.n_train_users
+        paired = PAIR * sizes.n_train * asked.has_pairs + OWNER * sizes.n_train_users
     lists = sizes.n_models if holds_all else 1
     share = sizes.n_users * lists * (SHOWN * asked.depth + OF_USER)
     share += sizes.n_users * sizes.n_apart * STRENGTH * asked.depth
     if asked.has_history:
-        share += HISTORY * sizes.n_train + OF_USER * sizes.n_users
+        share += (HISTORY + IN_ORDER * asked.in_order) * sizes.n_train + OF_USER * sizes.n_users
     if asked.has_relevant:
         share += OF_USER * sizes.n_users
     counted = sizes.n_models * ((of_item + SHOWN) * entries * bool(asked.width) + sampled)

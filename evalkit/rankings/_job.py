@@ -12,7 +12,7 @@ from evalkit.errors import RequestError
 from evalkit.ids import DrawnShare, IdPlan, PartOfShare, PassShare, Sample, Share
 from evalkit.looks.curves import curve_requests
 from evalkit.looks.resampling import Draws, Resampling, resamples
-from evalkit.metrics import Request, family_of, needs_of
+from evalkit.metrics import Request, family_of, needs_of, who_of
 from evalkit.planning.item_room import AskedOfItems
 from evalkit.planning.ledger import Clock
 from evalkit.planning.list_room import AskedOfLists
@@ -176,6 +176,7 @@ class RankingJob(RankingTask):
                 self.plans,
                 train=tables.train,
                 items=items,
+                of_rows=self.config.policies.train_rows == "rows",
             )
             if self.known is not None:
                 self.lists.take_counts(self.known.train, self.known.n_train_users)
@@ -264,7 +265,7 @@ class RankingJob(RankingTask):
         counts: dict[object, list[Request]] = {}
         for each in self.of_lists:
             if family_of(each) == "counts":
-                counts.setdefault(each.policies, []).append(each)
+                counts.setdefault(who_of(each), []).append(each)
         columns = [Columns.of(each) for each in counts.values()]
         needs = {need for each in self.of_lists for need in needs_of(each)}
         return AskedOfLists(
@@ -276,6 +277,8 @@ class RankingJob(RankingTask):
             bool(needs & {"train", "history"}),
             "history" in needs,
             "relevant" in needs,
+            self.config.policies.train_rows == "pairs",
+            any(dict(each.parameters).get("history") == "weighted" for each in self.of_lists),
         )
 
     @property

@@ -12,7 +12,7 @@ from evalkit.ids import USER_KEY, Share, as_keys
 from evalkit.lists import ListCollector, ListWork, Measure
 from evalkit.looks.genres import genres_of_users, key_of_genres, requests_of_genres
 from evalkit.looks.shown import Shares, ShownSums
-from evalkit.metrics import Lists, Request, family_of
+from evalkit.metrics import Lists, Request, family_of, who_of
 from evalkit.rankings._job import RankingJob
 from evalkit.rankings._splits import Split
 from evalkit.rankings._sums import RankingSums
@@ -78,7 +78,7 @@ class ShareLists:
         groups: dict[object, list[Request]] = {}
         for each in job.measured:
             if family_of(each) in ("counts", "sums"):
-                groups.setdefault(each.policies, []).append(each)
+                groups.setdefault(who_of(each), []).append(each)
         for requests in groups.values():
             held = {
                 name: each.sets[each.rules_of(requests[0], job.config.policies)]

@@ -125,6 +125,32 @@ def test_vectors_of_zeros_are_counted_and_few_users_told(tmp_path):
         assert report.counts.models["a"].empty_genres == 0
 
 
+def test_now_is_a_whole_number_where_dates_are(tmp_path):
+    for door in at_doors("age@3", {"published": pl.Series([10, 20, 20, None])}, tmp_path, now=30):
+        assert door().value("age@3") == (15 + 10) / 2
+
+
+def test_earlier_lists_are_given_in_python_too(tmp_path):
+    before = RANKED.with_columns(item=pl.col("item") + 1)
+    before.write_parquet(tmp_path / "before.parquet")
+    names = ["temporal_diversity@3", "temporal_novelty@3"]
+    days = (before, RANKED), (str(tmp_path / "before.parquet"), {1: [1, 2, 9], 2: [3, 2]})
+    for one, other in days:
+        model = {"path": RANKED, "earlier": [one, other]}
+        report = evaluate(None, {"a": model, "b": RANKED}, metrics=names)
+        assert report.estimates[0].value == report.estimates[1].value == 0.0
+        model = {"path": RANKED, "earlier": [one]}
+        report = evaluate(None, {"a": model}, metrics=names[:1])
+        assert report.value(names[0]) == pytest.approx(7 / 12)
+
+    with pytest.raises(EvalkitError) as raised:
+        evaluate(None, {"a": RANKED}, metrics=names)
+    assert raised.value.hint == 'pass rankings={"als": {"path": table, "earlier": [table, table]}}'
+    with pytest.raises(EvalkitError) as raised:
+        evaluate(None, {"a": RANKED}, metrics=["rbo@3"])
+    assert raised.value.hint == "pass reference=table"
+
+
 def test_coverage_beyond_the_catalogue_says_so():
     items = ITEMS.head(1)
     name = "item_coverage(catalogue='items_open')@3"

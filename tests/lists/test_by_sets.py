@@ -1,107 +1,28 @@
-"""Metrics of users against plain Python over sets, on logs that repeat, lack and do not know items.
+"""Every metric of lists against plain Python over sets, on logs that repeat, lack and do not know.
 
-Lists are short and show an item twice, some users have no train or no right answers, train repeats
-rows, and the table of items lacks items, genres and groups.
+What they are in sets is in `list_sets`; a metric without an oracle there fails.
 """
 
 import math
-from collections import Counter
+from copy import copy
 
-import numpy as np
 import polars as pl
 import pytest
+from list_sets import NOW, OF_ALL, OF_USERS, Log, mean
 
-from evalkit import evaluate
+from evalkit.config import build_config
+from evalkit.errors import DataError
+from evalkit.metrics import registry_of
+from evalkit.street import run_config
 
-K = 4
-
-
-class Log:
-    """A random log, by user, and what sets say of it."""
-
-    def __init__(self, seed):
-        rng = np.random.default_rng(seed)
-        n = int(rng.integers(8, 30))
-        known = [item for item in range(n) if rng.random() < 0.85]
-        self.genres = {i: [f"g{g}" for g in range(4) if rng.random() < 0.4] for i in known}
-
-        def lists(share, *, repeats):
-            return {
-                user: rng.choice(n, rng.integers(1, min(8, n)), replace=repeats).tolist()
-                for user in range(30)
-                if rng.random() < share
-            }
-
-        self.run, self.reference = lists(0.9, repeats=True), lists(0.8, repeats=False)
-        self.truth = {user: set(own) for user, own in lists(0.7, repeats=True).items()}
-        self.train = [
-            (user, int(item)) for user in range(5, 40) for item in rng.choice(n, rng.integers(7))
-        ]
-        self.seen = {user: {i for u, i in self.train if u == user} for user, _ in self.train}
-        self.popularity = Counter(item for own in self.seen.values() for item in own)
-
-    def head(self):
-        """The most popular items that make up 80 % of train, and those that tie with the last."""
-        total, least = 0, 0
-        for least in sorted(self.popularity.values(), reverse=True):
-            total += least
-            if total >= 0.8 * self.popularity.total():
-                break
-        return {item for item, n in self.popularity.items() if n >= least}
-
-    def expected(self, user):
-        """The most popular items that a user has not seen."""
-        unseen = self.popularity.keys() - self.seen.get(user, set())
-        return set(sorted(unseen, key=lambda item: (-self.popularity[item], item))[:K])
-
-    def shares(self, items):
-        """The share of each genre, an item split evenly over its own."""
-        masses = Counter()
-        for item in items:
-            for genre in self.genres.get(item, ()):
-                masses[genre] += 1 / len(self.genres[item])
-        return {genre: mass / masses.total() for genre, mass in masses.items()}
+CUTOFFS = (1, 3, 5)
+LAST = 7  # no list is longer
 
 
-def distance(one, other):
-    return 1 - len(one & other) / len(one | other) if one | other else 0.0
+def test_every_metric_of_lists_has_an_oracle():
+    asked = {text.partition("(")[0] for text in (*OF_USERS, *OF_ALL)}
 
-
-def values_of(log, user):
-    """Every metric of one user."""
-    items, seen, relevant = log.run[user][:K], log.seen.get(user, set()), log.truth.get(user, set())
-    n, head, users = len(items), log.head(), len(log.seen)
-    weights = [1 / math.log2(1 + rank) for rank in range(1, n + 1)]
-    sets = [set(log.genres[item]) for item in items if item in log.genres]
-    pairs = [distance(a, b) for place, a in enumerate(sets) for b in sets[:place]]
-    p, q = log.shares(seen), log.shares(items)
-    wanted = set().union(*(log.genres.get(item, ()) for item in relevant))
-    hit = set().union(*(log.genres.get(item, ()) for item in relevant & set(items)))
-    epc = sum(
-        w * (1 - log.popularity[item] / users)
-        for w, item in zip(weights, items, strict=True)
-        if item in relevant
-    )
-    new = [item for item in items if item not in log.expected(user)]
-    return {
-        "novelty": sum(-math.log2(max(log.popularity[i], 1) / users) for i in items) / n,
-        "avg_popularity": sum(log.popularity[i] for i in items) / n,
-        "tail_share": sum(i not in head for i in items) / n,
-        "expected_popularity_complement": epc / sum(weights) if relevant else math.nan,
-        "ild(distance='jaccard')": sum(pairs) / len(pairs) if pairs else math.nan,
-        "genre_entropy": -sum(x * math.log2(x) for x in q.values()) if q else math.nan,
-        "calibration": sum(x * math.log2(x / (0.99 * q.get(g, 0) + 0.01 * x)) for g, x in p.items())
-        if p and q
-        else math.nan,
-        "subtopic_recall": len(hit) / len(wanted) if wanted else math.nan,
-        "overlap": len(set(items) & set(log.reference[user][:K])) / K
-        if user in log.reference
-        else math.nan,
-        "re_recommended": sum(i in seen for i in items) / n,
-        "unexpectedness": len(new) / n,
-        "serendipity": sum(i in relevant for i in new) / n if relevant else math.nan,
-        "unrepeated": len(set(items)) / n,
-    }
+    assert sorted(set(registry_of("lists")) - asked) == []
 
 
 def frame(lists):
@@ -109,26 +30,155 @@ def frame(lists):
     return pl.DataFrame(rows, schema=["user", "item", "rank"], orient="row")
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_every_user_has_the_values_that_sets_give(seed):
-    log = Log(seed)
-    wanted = {user: values_of(log, user) for user in log.run}
-    names = list(next(iter(wanted.values())))
-    genres = pl.Series(list(log.genres.values()), dtype=pl.List(pl.String))
-
-    report = evaluate(
-        frame(log.truth).drop("rank"),
-        {"run": frame(log.run)},
-        metrics=[f"{name}@{K}" for name in names],
-        train=pl.DataFrame(log.train, schema=["user", "item"], orient="row"),
-        items=pl.DataFrame({"item": list(log.genres), "genres": genres}),
-        reference=frame(log.reference),
-        policies={"duplicates": "count", "truth_in_train": "count"},
-        per_user=True,
+def table(log):
+    known = list(log.genres)
+    return pl.DataFrame(
+        {
+            "item": known,
+            "genres": pl.Series([sorted(log.genres[i]) for i in known], dtype=pl.List(pl.String)),
+            **{name: [getattr(log, name)[i] for i in known] for name in ("vector", "published")},
+            "provider": [log.provider[i] for i in known],
+        }
     )
 
-    found = report.per_user_values.scan("run").collect()
-    for row in found.filter(pl.col("user").is_in(list(wanted))).iter_rows(named=True):
-        for name, value in wanted[row["user"]].items():
-            assert row[f"{name}@{K}"] == pytest.approx(value, abs=1e-11, nan_ok=True), (row, name)
-    assert set(wanted) <= set(found["user"].to_list())
+
+def report_of(folder, log, names, **policies):
+    def path(name, table):
+        table.write_parquet(folder / f"{name}.parquet")
+        return str(folder / f"{name}.parquet")
+
+    truth = [(u, i, grade) for u, own in log.relevance.items() for i, grade in own.items()]
+    schema = ["user", "item", "relevance"]
+    groups = pl.DataFrame({"user": list(log.group), "group": list(log.group.values())})
+    tree = {
+        "truth": {"path": path("truth", pl.DataFrame(truth, schema, orient="row")), "threshold": 2},
+        "train": {"path": path("train", pl.DataFrame(log.train, schema[:2], orient="row"))},
+        "items": {"path": path("items", table(log)), "now": NOW},
+        "users": {"path": path("users", pl.DataFrame({"user": sorted(log.targets)}))},
+        "rankings": [
+            {
+                "path": path("run", frame(log.run)),
+                "model": "run",
+                "earlier": [path("first", frame(log.first)), path("last", frame(log.last))],
+            },
+            {"path": path("reference", frame(log.reference)), "model": "other"},
+        ],
+        "statistics": {"baseline": "run"},
+        "metrics": {"names": names, "reference": "other"},
+        "segments": {"group": {"path": path("groups", groups), "by": "group"}},
+        "policies": {"truth_in_train": "count", **policies},
+    }
+    config = build_config(tree, name="sets")
+    labels = {text: config.read_metrics([text])[0].label for text in names}
+    return labels, run_config(config, per_user=True, threads=1)
+
+
+def asked():
+    """Each text with its cutoff, and the key of its oracle."""
+    for name in (*OF_USERS, *OF_ALL):
+        for k in CUTOFFS if name != "prediction_coverage" else (LAST,):
+            yield name if k == LAST else f"{name}@{k}", name, k
+
+
+def who_counts(log, name, users):
+    """The users whom a number of all lists stands on: some who have a list."""
+    metric = name.partition("(")[0]
+    needs = registry_of("lists")[metric].lists.needs(registry_of("lists")[metric].defaults)
+    has = {"relevant": log.wanted, "history": log.had}
+    return [user for user in users if all(has[need](user) for need in needs if need in has)]
+
+
+def settled(value):
+    return math.nan if value is None else value
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("duplicates", ["error", "count", "best"])
+def test_every_number_is_what_sets_give(tmp_path, seed, duplicates):
+    log = Log(seed, repeats=duplicates != "error")
+    labels, report = report_of(tmp_path, log, [text for text, *_ in asked()], duplicates=duplicates)
+    if duplicates == "best":  # what is shown again is no row
+        for lists in (log.run, log.reference, log.last, log.first):
+            lists.update({user: list(dict.fromkeys(own)) for user, own in lists.items()})
+    other, wrong = copy(log), []
+    other.run, other.last, other.first = log.reference, {}, {}
+
+    def check(found, wanted, *where):
+        if settled(found) != pytest.approx(wanted, abs=1e-11, rel=1e-11, nan_ok=True):
+            wrong.append((*where, found, wanted))
+
+    users = {row["user"]: row for row in report.per_user_values.scan("run").collect().to_dicts()}
+    estimates = {(e.metric, e.segment): e for e in report.estimates if e.model == "run"}
+    deltas = {(each.metric, each.segment): each for each in report.comparisons}
+    groups = {None: set(log.group)} | {
+        each: {user for user, group in log.group.items() if group == each} for each in "ab"
+    }
+    for text, name, k in asked():
+        for segment, own in groups.items():
+            shown, both = (
+                sorted(own & log.run.keys()),
+                sorted(own & log.run.keys() & other.run.keys()),
+            )
+            where = text, segment
+            one, delta = estimates[labels[text], segment], deltas.get((labels[text], segment))
+            if name in OF_ALL:
+                if name.startswith("mad") and segment is not None:
+                    continue
+                measure = OF_ALL[name]
+                check(one.value, measure(log, shown, k), *where)
+                if not math.isnan(one.value):
+                    check(one.n_users, len(who_counts(log, name, shown)), *where, "n")
+                difference = measure(other, both, k) - measure(log, both, k)
+                check(delta and delta.delta, difference, *where, "delta")
+                continue
+            measure = OF_USERS[name]
+            here = sorted(own & log.targets) if name.startswith("user_coverage") else shown
+            values = {user: measure(log, user, k) for user in here}
+            kept = [value for value in values.values() if not math.isnan(value)]
+            check(one.value, mean(kept), *where)
+            check(one.n_users, len(kept), *where, "n")
+            there = here if name.startswith("user_coverage") else both
+            pairs = [measure(other, user, k) - values[user] for user in there]
+            pairs = [each for each in pairs if not math.isnan(each)]
+            check(delta and delta.delta, mean(pairs), *where, "delta")
+            if segment is None:
+                for user, value in values.items():
+                    check(users.get(user, {}).get(labels[text]), value, *where, user)
+    for each in report.estimates:
+        low, high = registry_of("lists")[each.name].bounds
+        if each.low is not None and not math.isnan(each.low):
+            assert low <= each.low <= each.high <= high, each
+    assert wrong == []
+
+
+OF_ROWS = [
+    "avg_popularity@3", "tail_share@3", "EFD@3", "popularity_quantile@3", "unexpectedness@3",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ["by user", "scattered"])
+def test_each_row_of_train_counts_where_that_is_asked(tmp_path, order):
+    log = Log(3, repeats=False)
+    assert sum(log.rows.values()) > log.popularity.total()
+    if order == "scattered":
+        log.train.sort(key=lambda row: (row[1] * 7 % 11, row[0]))
+    labels, report = report_of(tmp_path, log, OF_ROWS, train_rows="rows")
+    log.popularity = log.rows  # which nothing but popularity is made of
+
+    for text in OF_ROWS:
+        name, k = text.split("@")
+        values = [OF_USERS[name](log, user, int(k)) for user in log.run]
+        kept = [value for value in values if not math.isnan(value)]
+        found = next(e for e in report.estimates if (e.metric, e.segment) == (labels[text], None))
+        assert found.value == pytest.approx(mean(kept), rel=1e-12), text
+
+
+@pytest.mark.parametrize("name", ["novelty@3", "EPC@3", "novelty_of_rows@3"])
+def test_no_item_may_have_more_than_all_users(tmp_path, name):
+    log = Log(3, repeats=False)
+    log.train += [(5, 1)] * 40
+    assert not math.isnan(report_of(tmp_path, log, [name])[1].estimates[0].value)
+    with pytest.raises(DataError) as raised:
+        report_of(tmp_path, log, [name], train_rows="rows")
+
+    assert raised.value.code == "popularity-above-one"

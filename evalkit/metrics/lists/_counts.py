@@ -4,7 +4,7 @@
 import numpy as np
 
 from evalkit.kernels.logarithm import BITS
-from evalkit.metrics import choice, kernel, log2, minus_ln_of_rest
+from evalkit.metrics import Ends, choice, kernel, log2, minus_ln_of_rest
 
 ITEMS = choice(
     "items",
@@ -29,6 +29,12 @@ def chosen(values, items, numbers):
         "shown": int(is_shown.sum()),
     }[str(values["items"])]
     return is_shown, n_items - int(is_shown.sum())
+
+
+def n_items_of(values, items, numbers):
+    """How many items the number is taken over."""
+    is_chosen, n_more = chosen(values, items, numbers)
+    return int(is_chosen.sum()) + n_more
 
 
 @kernel(allocates=False)
@@ -82,6 +88,12 @@ def gini_of(numbers, lists, items, values):
     if values["items"] == "shown" and own_below > 1.0:  # who shows an item alone takes it along
         slopes[is_shown] += (lists[is_shown] == 1) * (1.0 - number) / (own_below - 1.0) / step
     return number, slopes
+
+
+def ends_of_gini(shown, items, values):
+    """What one item that has all would give."""
+    m = max(1, n_items_of(values, items, shown.lists))
+    return Ends(most=1.0 if values["over"] == "m-1" else (m - 1.0) / m)
 
 
 def shares(numbers, is_chosen):

@@ -62,11 +62,12 @@ def ends_of_coverage(shown, items, values):
     catalogue = str(values["catalogue"])
     _, n_items = _catalogue(items, catalogue)
     if n_items == 0 or shown.n_users == 0:
-        return Ends(0.0, math.inf)
+        return Ends()
     at_users = int(values.get("at_users", 0)) or shown.n_users
     above, below = _unit(values, n_items)
     error = math.sqrt(min(1.0, at_users / shown.n_users)) / below * above
-    return Ends(error, math.inf if catalogue.endswith(OPEN) else n_items / below * above)
+    most = math.inf if catalogue.endswith(OPEN) else n_items / below * above
+    return Ends(error, most)
 
 
 def _catalogue(items, catalogue):

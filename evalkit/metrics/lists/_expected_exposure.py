@@ -26,7 +26,8 @@ AXES = (
         "samples",
         {
             "one": "the list alone",
-            "earlier": "the list and those of `earlier`, draws of one stochastic model",
+            "earlier": "the list and those of `earlier` that the user has, draws of one stochastic "
+            "model",
         },
         doc="The lists of a user that attention is the mean of.",
     ),
@@ -93,12 +94,13 @@ def measure(lists, cutoffs, aside, attention, patience, stop, what, out):
             if n_wanted == 0 or lists.lengths[user] == 0:
                 out[user, column] = math.nan
                 continue
-            n, n_others = 0, 0
+            n, n_others, n_lists = 0, 0, 0
             for sample in range(n_samples + 1):
                 items = lists.items if sample == 0 else samples.items
                 begin = lists.starts[user] if sample == 0 else samples.starts[sample - 1, user]
                 end = lists.lengths[user] if sample == 0 else samples.lengths[sample - 1, user]
                 still = 1.0
+                n_lists += end > 0
                 for place in range(min(end, cutoffs[column])):
                     item = items[begin + place]
                     is_hit = stands_in(relevant, user, item)
@@ -129,7 +131,7 @@ def measure(lists, cutoffs, aside, attention, patience, stop, what, out):
                 item = noted[each]
                 is_hit = stands_in(relevant, user, item)
                 goal = of_wanted if is_hit else of_others
-                mean = got[item] / (n_samples + 1)
+                mean = got[item] / n_lists
                 value = (mean - goal) * (mean - goal)
                 if what == SQUARE:
                     value = mean * mean

@@ -18,6 +18,7 @@ from evalkit.metrics.lists._categories import (
 
 KL, ROOT = 0, 2
 FLAT, HARMONIC = 0, 2
+WEIGHTED = 1
 BOTH, NEITHER = 1, 2
 EXACT = 17  # decimals
 FURTHEST = 0.01  # from 1, of rounded shares' sum
@@ -30,7 +31,14 @@ def needs(values):
 
 def tables(values, beside):
     """Categories of items, and the items of each user's train rows."""
-    return sets(only(values, "by"), beside.items), beside.history
+    is_ordered = values["history"] == "weighted"
+    history = beside.history_in_order if is_ordered else beside.history
+    return sets(only(values, "by"), beside.items), history
+
+
+def most(values, cutoff):
+    """Of KL what a list without any genre of train has."""
+    return -math.log2(values["a"]) if values["divergence"] == "kl" else 1.0
 
 
 @kernel(allocates=False)
@@ -86,6 +94,19 @@ def fill_rounded(lists, user, stop, sets, weighting, decimals, shares):
     for each in range(shares.size):
         found += shares[each]
     return found
+
+
+@kernel(allocates=False)
+def fill_weighted(lists, user, stop, sets, weighting, masses):
+    """Fill masses with those of a user's items, by their places; their sum."""
+    masses[:] = 0.0
+    begin, n, total = lists.starts[user], 0, 0.0
+    for place in range(stop):
+        weight = weight_of(weighting, place, n + 1)
+        n += add_masses(sets, lists.items[begin + place], weight, False, masses)
+    for each in range(masses.size):
+        total += masses[each]
+    return total
 
 
 @kernel(allocates=False)
@@ -182,9 +203,18 @@ def fill_terms(p, of_p, q, of_q, a, smoothed, terms):
             doc="Decimals that shares are rounded to after every item, before they are mixed and "
             "brought to a sum of 1; undefined where that cuts 1 % away. 17 rounds nothing.",
         ),
+        choice(
+            "history",
+            {
+                "flat": "each item as much",
+                "weighted": "as the list's, by the order of their first rows in train",
+            },
+            doc="What an item of the user's train rows weighs.",
+        ),
     ),
     needs=needs,
     tables=tables,
+    most=most,
 )
 @kernel
 def calibration(
@@ -198,22 +228,27 @@ def calibration(
     a,
     smoothed,
     decimals,
+    of_history,
     out,
 ):
     """Divergence at each cutoff."""
     # Wide: what a metric of its kind is given, and its own parameters.
     n_categories = sets.n_categories
     p, q, terms = np.zeros(n_categories), np.zeros(n_categories), np.empty(n_categories)
+    of_train = weighting if of_history == WEIGHTED else FLAT
     for user in range(out.shape[0]):
         if decimals < EXACT:
             for column in range(out.shape[1]):
                 n_train, stop = history.lengths[user], within[user, column]
-                of_p = fill_rounded(history, user, n_train, sets, FLAT, decimals, p)
+                of_p = fill_rounded(history, user, n_train, sets, of_train, decimals, p)
                 of_q = fill_rounded(lists, user, stop, sets, weighting, decimals, q)
                 given = p, of_p, q, of_q, divergence, a, smoothed, terms
                 out[user, column] = divergence_of_rounded(*given)
             continue
-        of_p = fill_masses(history, user, history.lengths[user], sets, p)
+        if of_train == FLAT:
+            of_p = fill_masses(history, user, history.lengths[user], sets, p)
+        else:
+            of_p = fill_weighted(history, user, history.lengths[user], sets, of_train, p)
         q[:] = 0.0
         begin, place, n = lists.starts[user], 0, 0
         for column in range(out.shape[1]):

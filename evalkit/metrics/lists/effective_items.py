@@ -3,9 +3,14 @@
 
 import math
 
-from evalkit.metrics import list_metric
-from evalkit.metrics.lists._counts import ITEMS, needs_of_items
+from evalkit.metrics import Ends, list_metric
+from evalkit.metrics.lists._counts import ITEMS, n_items_of, needs_of_items
 from evalkit.metrics.lists.hhi import herfindahl
+
+
+def ends(shown, items, values):
+    """What items that are all shown alike would give."""
+    return Ends(most=max(1, n_items_of(values, items, shown.lists)))
 
 
 @list_metric(
@@ -21,6 +26,7 @@ from evalkit.metrics.lists.hhi import herfindahl
     parameters=(ITEMS,),
     family="counts",
     needs=needs_of_items,
+    ends=ends,
 )
 def effective_items(shown, items, values):
     """One over the Herfindahl index."""

@@ -5,8 +5,15 @@ import math
 
 import numpy as np
 
-from evalkit.metrics import choice, list_metric, log2_of
-from evalkit.metrics.lists._counts import ITEMS, chosen, log_steps, needs_of_items, shares
+from evalkit.metrics import Ends, choice, list_metric, log2_of
+from evalkit.metrics.lists._counts import (
+    ITEMS,
+    chosen,
+    log_steps,
+    n_items_of,
+    needs_of_items,
+    shares,
+)
 
 
 def divisor(values, unit, n_items, n_shown):
@@ -16,6 +23,13 @@ def divisor(values, unit, n_items, n_shown):
         "share": math.log2(max(n_items, 1)) * unit,
         "per_item": float(n_shown),
     }[values["scale"]]
+
+
+def ends(shown, items, values):
+    """What items that are all shown alike would give."""
+    unit = 1.0 if values["log_base"] == "2" else math.log(2.0)
+    bits = math.log2(max(1, n_items_of(values, items, shown.lists))) * unit
+    return Ends(most={"bits": bits, "share": 1.0}.get(values["scale"], math.inf))
 
 
 @list_metric(
@@ -42,6 +56,7 @@ def divisor(values, unit, n_items, n_shown):
     ),
     family="counts",
     needs=needs_of_items,
+    ends=ends,
 )
 def entropy(shown, items, values):
     """The entropy, and its slope by each item's count: what one list less takes away."""

@@ -1,8 +1,13 @@
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
 """Evenness: one less the Gini index of how often items are shown."""
 
-from evalkit.metrics import list_metric
-from evalkit.metrics.lists._counts import GINI, gini_of, needs_of_items
+from evalkit.metrics import Ends, list_metric
+from evalkit.metrics.lists._counts import GINI, ends_of_gini, gini_of, needs_of_items
+
+
+def ends(shown, items, values):
+    """What one item that has all would give."""
+    return Ends(least=1.0 - ends_of_gini(shown, items, values).most)
 
 
 @list_metric(
@@ -17,6 +22,7 @@ from evalkit.metrics.lists._counts import GINI, gini_of, needs_of_items
     parameters=GINI,
     family="counts",
     needs=needs_of_items,
+    ends=ends,
 )
 def evenness(shown, items, values):
     """One less the index of how many lists show each item."""

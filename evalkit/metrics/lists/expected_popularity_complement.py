@@ -3,11 +3,13 @@
 
 from evalkit.metrics import ATTENTION, PATIENCE, kernel, list_metric, of_items
 from evalkit.metrics.lists._hits import share_of_attention
+from evalkit.metrics.lists.novelty import refuse_more_than_all
 
 
 @of_items
 def complements(values, items):
     """float64[n_items]: share of train's users who do not have the item."""
+    refuse_more_than_all(items.popularity, items.n_train_users)
     return 1.0 - items.popularity / items.n_train_users
 
 

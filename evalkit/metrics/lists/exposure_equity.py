@@ -1,6 +1,8 @@
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
 """Exposure equity: whether groups of items get as much attention by their merit."""
 
+import math
+
 import numpy as np
 
 from evalkit.metrics import ATTENTION, PATIENCE, kernel, list_metric
@@ -35,7 +37,8 @@ def ratio(values, beside, sums):
     source="Singh and Joachims 2018, Fairness of exposure in rankings, p. 2224; Biega et al. 2018, "
     "Equity of attention, p. 407",
     bounds=(0.0, 1.0),
-    undefined="with fewer than two groups; for a group without a relevant row",
+    undefined="for a user without relevant items; with fewer than two groups; for a group "
+    "without a relevant row",
     parameters=(BY, ATTENTION, PATIENCE),
     family="sums",
     n_sums=n_sums,
@@ -48,6 +51,9 @@ def exposure_equity(lists, within, cutoffs, codes, n_groups, relevant, attention
     """Attention of each group up to each cutoff, then its relevant rows."""
     for user in range(out.shape[0]):
         begin, place = lists.starts[user], 0
+        if relevant.lengths[user] == 0:
+            out[user, :, :] = math.nan
+            continue
         for column in range(out.shape[1]):
             for each in range(n_groups):
                 out[user, column, each] = out[user, column - 1, each] if column > 0 else 0.0

@@ -2,7 +2,7 @@
 """Gini index of how often items are shown."""
 
 from evalkit.metrics import list_metric
-from evalkit.metrics.lists._counts import GINI, gini_of, needs_of_items
+from evalkit.metrics.lists._counts import GINI, ends_of_gini, gini_of, needs_of_items
 
 
 @list_metric(
@@ -18,6 +18,7 @@ from evalkit.metrics.lists._counts import GINI, gini_of, needs_of_items
     parameters=GINI,
     family="counts",
     needs=needs_of_items,
+    ends=ends_of_gini,
 )
 def gini(shown, items, values):
     """The index of how many lists show each item."""

@@ -2,7 +2,7 @@
 """Gini index of the attention that items get."""
 
 from evalkit.metrics import ATTENTION, PATIENCE, list_metric
-from evalkit.metrics.lists._counts import GINI, gini_of, needs_of_items
+from evalkit.metrics.lists._counts import GINI, ends_of_gini, gini_of, needs_of_items
 
 
 @list_metric(
@@ -19,6 +19,7 @@ from evalkit.metrics.lists._counts import GINI, gini_of, needs_of_items
     family="counts",
     weighing="attention",
     needs=needs_of_items,
+    ends=ends_of_gini,
 )
 def gini_exposure(shown, items, values):
     """The index of the attention of the rows that show each item."""

@@ -3,8 +3,8 @@
 
 import numpy as np
 
-from evalkit.metrics import list_metric
-from evalkit.metrics.lists._counts import ITEMS, chosen, needs_of_items, shares
+from evalkit.metrics import Ends, list_metric
+from evalkit.metrics.lists._counts import ITEMS, chosen, n_items_of, needs_of_items, shares
 
 
 def herfindahl(shown, items, values):
@@ -17,6 +17,11 @@ def herfindahl(shown, items, values):
     number = float((p * p).sum())
     slopes[is_chosen] = 2.0 * (shown.lists[is_chosen] / total - number) / total
     return number, slopes
+
+
+def ends(shown, items, values):
+    """What items that are all shown alike would give."""
+    return Ends(least=1.0 / max(1, n_items_of(values, items, shown.lists)))
 
 
 @list_metric(
@@ -33,6 +38,7 @@ def herfindahl(shown, items, values):
     parameters=(ITEMS,),
     family="counts",
     needs=needs_of_items,
+    ends=ends,
 )
 def hhi(shown, items, values):
     """The sum of squared shares of the lists that show each item."""

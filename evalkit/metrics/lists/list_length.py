@@ -16,6 +16,7 @@ from evalkit.metrics import kernel, list_metric
     bounds=(0.0, math.inf),
     undefined="for a user without a list",
     higher_is_better=None,
+    most=lambda values, cutoff: cutoff,
 )
 @kernel(allocates=False)
 def list_length(lists, within, cutoffs, out):

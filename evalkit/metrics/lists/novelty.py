@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from evalkit.errors import DataError
 from evalkit.metrics import choice, kernel, list_metric, log2_of, of_items
 from evalkit.metrics.lists._means import DEN, mean_over_list
 
@@ -30,6 +31,22 @@ COLD = choice(
 )
 
 
+def refuse_more_than_all(counts, n_users):
+    """No item has more than all users of train; rows that repeat an item may be more.
+
+    Raises:
+        DataError: they are [popularity-above-one].
+    """
+    if (most := int(counts.max(initial=0))) > n_users:
+        raise DataError(
+            f"an item has {most:,} rows of train, which has {int(n_users):,} users: a share of the "
+            "users above 1",
+            code="popularity-above-one",
+            at="train",
+            hint="train_rows = \"pairs\" under [policies], or pop_of='interactions'",
+        )
+
+
 @of_items
 def self_information(values, items):
     """float64[n_items]: -log2 of the share of train that the item has; NaN where left out."""
@@ -37,6 +54,8 @@ def self_information(values, items):
     whole = float(items.n_train_users)
     if values["pop_of"] == "interactions":
         whole = counts.sum()
+    else:
+        refuse_more_than_all(items.popularity, whole)
     is_cold = counts == 0.0
     if values["cold"] == "tiny":
         found = -log2_of((counts + COLD_USERS) / whole)

@@ -19,6 +19,7 @@ from evalkit.metrics.lists._head import HEAD, tables
     undefined="for a user without a list",
     parameters=HEAD,
     needs=("train",),
+    most=lambda values, cutoff: cutoff,
     tables=tables,
 )
 @kernel(allocates=False)

@@ -21,13 +21,15 @@ class Scale:
         return self.start + min(max(share, -0.02), 1.02) * (self.end - self.start)
 
     def ticks(self, count: int = 4) -> list[float]:
-        """Round numbers inside the axis, about `count`."""
+        """Round numbers inside the axis, about `count`, and two or more where it has them."""
         span = self.high - self.low
         rough = span / max(count, 1)
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(power * each for each in (1, 2, 2.5, 5, 10) if power * each >= rough * 0.999)
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
+        if first >= last and count < 16:  # one number alone says nothing of the scale
+            return self.ticks(2 * count)
         return [number * step for number in range(first, last + 1)]
 
 

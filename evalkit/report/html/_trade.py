@@ -84,7 +84,11 @@ def _figure(report: Report, across: str, up: str) -> Html | None:
         for x, y in pairs
     ]
     numbers = table(["model", across, up, "on the front"], rows)
-    return behind(trade_plot(spots, f"{up} by {across}", across), numbers, f"{up} by {across}")
+    down, left = (
+        " (lower is better)" if each.higher_is_better is False else "" for each in pairs[0][::-1]
+    )
+    title = f"{up}{down} by {across}"
+    return behind(trade_plot(spots, title, across + left), numbers, title)
 
 
 def pareto(pairs: Sequence[tuple[Estimate, Estimate]]) -> list[str]:

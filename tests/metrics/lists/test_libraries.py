@@ -36,7 +36,6 @@ NOT_ASKED = {  # (library, metric, variant), patterns: why nothing gives it back
     r"(rectools|evidently) serendipity .*": OTHERS,
     r"elliot (item|user)_mad_rating .*": "means of scores",
     r"informfully eild .*": "relevance is ignored, and the next item is discounted twice",
-    r"informfully calibration .*:rank": "the order of train rows",
     r"fair_trec .*:normalized": "divides by upper - lower without subtracting lower",
 }
 ERRORS = {  # metrics of libraries: where they go wrong, and how
