@@ -5,9 +5,10 @@ process; rows of DataFrames are those that Spark reads.
 """
 
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import groupby
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -32,30 +33,21 @@ _TYPES = {
 SCHEMA = pa.schema(list(_TYPES.items()))
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
-    """What one task reads: pieces of one table that follow one another.
-
-    Args:
-        part: number of the table.
-    """
-
-    part: int
-    pieces: tuple[Piece, ...]
+Load: TypeAlias = list[tuple[int, Piece]]  # what one task reads: pieces of tables by their number
 
 
-def make_loads(part: int, pieces: Sequence[Piece]) -> list[Load]:
+def make_loads(pieces: Iterable[tuple[int, Piece]]) -> list[Load]:
     """Pieces put together to some million rows; those that nobody has counted stand alone."""
-    loads: list[list[Piece]] = []
+    loads: list[Load] = []
     room = 0
-    for piece in pieces:
+    for part, piece in pieces:
         n_rows = ROWS_OF_CUT if piece.n_rows is None else piece.n_rows
-        if n_rows > room or not loads:
+        if n_rows > room:
             loads.append([])
             room = ROWS_OF_CUT
-        loads[-1].append(piece)
+        loads[-1].append((part, piece))
         room -= n_rows
-    return [Load(part, tuple(each)) for each in loads]
+    return loads
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +71,13 @@ class Cutter:
     def cut_load(self, load: Load, number: int) -> Iterator[pa.RecordBatch]:
         """The cells of a load of files, numbered in the order of their rows."""
         with storing(self.storage):
-            yield from self._cut(load.part, self._read(load), number << 32)
+            for part, pieces in groupby(load, key=lambda each: each[0]):
+                yield from self._cut(part, self._read(part, pieces), number << 32)
 
-    def _read(self, load: Load) -> Iterator[pl.DataFrame]:
-        for piece in load.pieces:
+    def _read(self, part: int, pieces: Iterable[tuple[int, Piece]]) -> Iterator[pl.DataFrame]:
+        for _, piece in pieces:
             try:
-                yield from piece.read(self.kept[load.part].types)
+                yield from piece.read(self.kept[part].types)
             except DataError as error:
                 if error.code != "path-not-found":
                     raise

@@ -77,8 +77,6 @@ def _of_rankings(config: Config) -> Iterator[tuple[str, str]]:
 def _of_parts(read: Read) -> Iterator[tuple[str, str]]:
     for part in read.parts:
         table, name = part.table, part.table.role
-        if table.is_trec:
-            yield f"{name} is a file of TREC", table.at
         for column, dtype in part.used.items():
             if not table.files and "time_unit='ns'" in str(dtype):
                 yield f"{name} has nanoseconds in {column}", table.at

@@ -16,7 +16,7 @@ import polars as pl
 
 from evalkit.config import Config, EngineSection, reads_catalogs
 from evalkit.engines._catalog import fill_from_catalog
-from evalkit.engines._cut import CELLS, ROWS_OF_CUT, Cutter, Load, make_loads
+from evalkit.engines._cut import CELLS, ROWS_OF_CUT, Cutter, make_loads
 from evalkit.engines._known import find_known
 from evalkit.engines._layout import Kept, Part, Read, read_of
 from evalkit.engines._refusals import MOST_WHOLE, check_request, check_tables, refuse_large
@@ -43,7 +43,7 @@ from evalkit.planning.leakage import check_splits
 from evalkit.planning.tables import Given, Tables
 from evalkit.planning.work import Left, Opened, Work
 from evalkit.report import Report
-from evalkit.sources import Named, Table, is_spark
+from evalkit.sources import Named, Piece, Table, is_spark
 
 ROWS_OF_PARTITION = 1_500_000
 PARTITIONS_OF_CORE = 3
@@ -260,7 +260,7 @@ def _cells(
     """The rows of some tables as cells, those of each share in a partition of its own."""
     kept = tuple(each._replace(whole=None) for each in task.kept)
     cutter = Cutter(kept, read.users, n_partitions, task.config.storage, proof())
-    packed, loads, found = pickle.dumps(cutter), list[Load](), []
+    packed, pieces, found = pickle.dumps(cutter), list[tuple[int, Piece]](), []
     for number in parts:
         if read.parts[number].is_whole:
             continue
@@ -268,8 +268,10 @@ def _cells(
             cutting = partial(cut_frames, packed, number)
             found.append(frames[number].mapInArrow(cutting, CELLS))
         else:
-            loads += make_loads(number, read.parts[number].table.pieces(ROWS_OF_CUT))
-    if loads:
+            own = read.parts[number].table.pieces(ROWS_OF_CUT)
+            pieces += [(number, piece) for piece in own]
+    if pieces:
+        loads = make_loads(pieces)
         cutting = partial(cut_files, pickle.dumps((cutter, loads)))
         numbers = session.range(0, len(loads), 1, len(loads))
         found.append(numbers.mapInArrow(cutting, CELLS))
@@ -287,10 +289,10 @@ def _whole(part: Part, frame: Any | None) -> pl.DataFrame:
     """A table that every share takes whole."""
     if frame is not None:
         rows = pl.DataFrame(pl.from_arrow(frame.limit(MOST_WHOLE + 1).toArrow()))
-        refuse_large(rows.height, f"{part.table.role} has", part.table.at)
     else:
-        pieces = part.table.pieces(ROWS_OF_CUT)
+        pieces = part.table.pieces(MOST_WHOLE)
         rows = pl.concat(each for piece in pieces for each in piece.read(part.used))
+    refuse_large(rows.height, f"{part.table.role} has", part.table.at)
     return rows.select([pl.col(name).cast(dtype) for name, dtype in part.used.items()])
 
 

@@ -11,6 +11,7 @@ from evalkit.sources.batches import stream_batches
 from evalkit.sources.failures import mapped
 from evalkit.sources.paths import File
 from evalkit.sources.scan import scan_file
+from evalkit.sources.trec import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +19,13 @@ class Piece:
     """Neighbouring rows of one file.
 
     Args:
+        kind: what a TREC file is.
         first: its first row.
         n_rows: how many there are; None: all from there on, and nobody has counted them.
     """
 
     file: File
+    kind: Kind
     first: int = 0
     n_rows: int | None = None
 
@@ -35,13 +38,13 @@ class Piece:
             DataError: the file cannot be read [unreadable-file, path-not-found].
         """
         with mapped(self.file.path, lambda error: None):
-            rows = scan_file(self.file, types)
+            rows = scan_file(self.file, types, self.kind)
             if self.n_rows is not None:
                 rows = rows.slice(self.first, self.n_rows)
             yield from stream_batches(rows, self.n_rows)
 
 
-def cut_into_pieces(files: Sequence[File], most: int) -> list[Piece]:
+def cut_into_pieces(files: Sequence[File], kind: Kind, most: int) -> list[Piece]:
     """Whole files, and row groups of larger ones, of about `most` rows, in the order of the rows.
 
     Local paths become absolute: another process has another working directory.
@@ -49,20 +52,20 @@ def cut_into_pieces(files: Sequence[File], most: int) -> list[Piece]:
     found: list[Piece] = []
     for file in files:
         if file.remote:
-            found.append(Piece(file))
+            found.append(Piece(file, kind))
             continue
         own = replace(file, path=os.path.abspath(file.path))
         groups = _row_groups(own) if file.format == "parquet" and file.version is None else None
         if groups is None:
-            found.append(Piece(own))
+            found.append(Piece(own, kind))
             continue
         first = n_rows = 0
         for size in groups:
             if n_rows and n_rows + size > most:
-                found.append(Piece(own, first, n_rows))
+                found.append(Piece(own, kind, first, n_rows))
                 first, n_rows = first + n_rows, 0
             n_rows += size
-        found.append(Piece(own, first, n_rows))
+        found.append(Piece(own, kind, first, n_rows))
     return found
 
 

@@ -80,10 +80,10 @@ class FileScan:
         return pl.concat(frames, how="vertical") if len(frames) > 1 else frames[0]
 
 
-def scan_file(file: File, types: Schema) -> pl.LazyFrame:
+def scan_file(file: File, types: Schema, kind: Kind) -> pl.LazyFrame:
     """Columns of one file of a table, in the types that they have through all of its files."""
-    schema = types if file.format in _SEPARATORS else _schema(file, "qrels")
-    return _select(_scan(file, types, "qrels"), file, schema, types)
+    schema = types if file.format in _SEPARATORS else _schema(file, kind)
+    return _select(_scan(file, types, kind), file, schema, types)
 
 
 def open_files(files: Sequence[File], kind: Kind) -> FileScan:

@@ -155,14 +155,9 @@ class Table:
             return []
         return read_extents(self._parts, str(names[key]), [str(each) for each in names.values()])
 
-    @property
-    def is_trec(self) -> bool:
-        """Whether any of its files is TREC's, whose columns nobody names."""
-        return any(part.format == "trec" for part in self._parts)
-
     def pieces(self, most: int) -> list[Piece]:
         """Its files, those of Parquet in pieces of about `most` rows, in the order of rows."""
-        return cut_into_pieces(self._parts, most)
+        return cut_into_pieces(self._parts, self._kind, most)
 
     @property
     def n_text_bytes(self) -> int | None:
