@@ -1,19 +1,29 @@
 """evalkit on Spark beside Spark's own RankingMetrics and beside one process: CPU seconds.
 
     python bench/spark.py --users 2e5
-    python bench/spark.py --users 2e4 --rounds 1
+    python bench/spark.py --users 2e4 --rounds 1 --only files,text,many
 
-Needs the extra spark, psutil and Java. Makes users x 50 ranked rows and two million interactions
-or less, checks that all three agree, then times them in turns within one warm session: CPU seconds
-of the process and all its children. Prints one JSON record. Ids are integers; the metrics are
-nDCG@10, recall@10 and AP.
+Needs the extra spark, psutil and Java. Makes users x 50 ranked rows and nine interactions a user,
+checks that all ways agree, then times them in turns within one warm session: CPU seconds of the
+process and all its children, and the largest Python process. Prints one JSON record. The metrics
+are nDCG@10, recall@10 and AP of integer ids, but for:
+
+    frames  the same rows as DataFrames of Spark
+    text    ids that are text
+    sql     ids and `where` made by SQL
+    two     two models, compared
+    many    20 metrics at 5 cutoffs with 50 segments
+    lists   nine metrics of the lists themselves beside the three
 """
 
 import json
 import os
+import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,6 +35,13 @@ import psutil  # type: ignore[import-untyped]
 from harness import count, make_parser, tell
 
 METRICS = ["nDCG@10", "recall@10", "AP"]
+MANY = [
+    *("nDCG", "nDCG(gain='exp2')", "nDCG(gain='binary')", "DCG", "DCG(gain='exp2')", "CG"),
+    *("recall", "precision", "hit", "hits", "AP", "AP(over='relevant')", "RR", "F(beta=1)"),
+    *("F(beta=2)", "first_hit_rank", "RBP", "RBP(patience=0.5)", "RBP(patience=0.9)"),
+    "partial-AUC",
+]
+LISTS = ["gini", "entropy", "hhi", "effective_items", "list_length", "item_coverage"]
 N_ITEMS = 50_021
 
 
@@ -34,6 +51,7 @@ def main() -> int:
     parser.add_argument("--users", type=count, default=200_000, help="Users, 50 ranks each.")
     parser.add_argument("--rounds", type=int, default=3, help="Of each, in turns.")
     parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--only", default="", help="Ways, by commas; default: " + FIRST)
     asked = parser.parse_args()
     for name in ("POLARS_MAX_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ[name] = "1"  # of the workers; one process asks for its threads itself
@@ -44,11 +62,22 @@ def main() -> int:
     begin, cpu = time.perf_counter(), spent()
     session = new_session(_session_class(), master=asked.master, options={"spark.log.level": "OFF"})
     start = {"seconds": time.perf_counter() - begin, "cpu_seconds": spent() - cpu}
-    ways: dict[str, Callable[[], list[float]]] = {
-        "spark": lambda: by_evalkit(folder, asked.threads, {"kind": "spark"}),
-        "process": lambda: by_evalkit(folder, asked.threads, {}),
+    here = Way(folder, asked.threads)
+    spark = replace(here, engine={"kind": "spark"})
+    all_ways: dict[str, Callable[[], list[float]]] = {
+        "files": spark.measure,
+        "frames": replace(spark, session=session).measure,
+        "process": here.measure,
         "RankingMetrics": lambda: by_ranking_metrics(session, folder),
+        "text": replace(spark, of="text").measure,
+        "sql": replace(spark, by_sql=True).measure,
+        "two": replace(spark, two=True).measure,
+        "many": replace(spark, many=True).measure,
+        "lists": replace(spark, lists=True).measure,
     }
+    ways = {way: all_ways[way] for way in (asked.only or FIRST).split(",")}
+    if "text" in ways:
+        spell_ids(folder)
     rounds: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
     wanted: list[float] = []
     for number in range(asked.rounds + 1):  # the first one is cold
@@ -60,7 +89,7 @@ def main() -> int:
             if not np.allclose(found, wanted, rtol=0, atol=1e-12):
                 raise SystemExit(f"{way} finds {found}, not {wanted}")
             took = {"seconds": time.perf_counter() - begin, "cpu_seconds": spent() - cpu}
-            rounds[way].append(took)
+            rounds[way].append(took | {"python_mib": largest_worker()})
     session.stop()
     warm = {way: median(each["cpu_seconds"] for each in rounds[way][1:]) for way in ways}
     record = {
@@ -70,7 +99,7 @@ def main() -> int:
         "cold": {way: each[0] for way, each in rounds.items()},
         "cpu_seconds": warm,
         "cpu_seconds_of_a_million_rows": {way: each / n_rows * 1e6 for way, each in warm.items()},
-        "times_RankingMetrics": warm["spark"] / warm["RankingMetrics"],
+        "times_first": {way: each / next(iter(warm.values())) for way, each in warm.items()},
         "rounds": rounds,
     }
     print(json.dumps(record, indent=1))
@@ -101,6 +130,7 @@ def make_logs(folder: Path, n_users: int, seed: int) -> int:
 
 
 LOGS = ("rankings", "truth")
+FIRST = "files,frames,process,RankingMetrics"
 
 
 def _session_class() -> Any:
@@ -109,13 +139,51 @@ def _session_class() -> Any:
     return SparkSession
 
 
-def by_evalkit(folder: Path, threads: int, engine: dict[str, object]) -> list[float]:
-    """The means that evalkit finds."""
-    import evalkit
+@dataclass(frozen=True)
+class Way:
+    """How evalkit is asked for the means.
 
-    truth, rankings = (str(folder / each / "*.parquet") for each in ("truth", "rankings"))
-    report = evalkit.evaluate(truth, rankings, metrics=METRICS, engine=engine, threads=threads)
-    return [report.value(each) for each in METRICS]
+    Args:
+        engine: as under `[engine]` of a config.
+        session: of Spark, which opens the tables.
+        of: `text`: ids are text.
+        by_sql, two, many, lists: as the first lines of this file say.
+    """
+
+    folder: Path
+    threads: int
+    engine: Mapping[str, object] = field(default_factory=dict)
+    session: Any = None
+    of: str = ""
+    by_sql: bool = False
+    two: bool = False
+    many: bool = False
+    lists: bool = False
+
+    def measure(self) -> list[float]:
+        """The means of the three metrics."""
+        import evalkit
+
+        kind = f"{self.of}-" if self.of else ""
+        truth, shown = (str(self.folder / f"{kind}{each}" / "*.parquet") for each in LOGS)
+        given: list[Any] = [truth, {"a": shown, "b": shown} if self.two else {"a": shown}]
+        asked: dict[str, Any] = {"metrics": list(METRICS)}
+        if self.session is not None:
+            read = self.session.read.parquet
+            given = [read(str(self.folder / LOGS[1])), {"a": read(str(self.folder / LOGS[0]))}]
+        if self.by_sql:
+            ids = {"user": "user + 0", "item": "item * 1"}
+            asked["columns"] = {"truth": ids, "a": ids | {"rank": "rank + 0"}}
+            asked["where"] = {"a": "rank < 1000 AND item >= 0"}
+        if self.many:
+            asked["metrics"] += [f"{each}@{{1,5,10,20,50}}" for each in MANY]
+            asked["segments"] = {"group": {"by": "user % 50"}}
+        if self.lists:
+            asked["metrics"] += [f"{each}@10" for each in LISTS]
+        if self.two:
+            asked["statistics"] = {"baseline": "a"}
+        report = evalkit.evaluate(*given, engine=self.engine, threads=self.threads, **asked)
+        return [report.value(each, model="a") for each in METRICS]
 
 
 def by_ranking_metrics(session: Any, folder: Path) -> list[float]:
@@ -133,6 +201,33 @@ def by_ranking_metrics(session: Any, folder: Path) -> list[float]:
     found = [metrics.ndcgAt(10), metrics.recallAt(10), metrics.meanAveragePrecision]
     pairs.unpersist()
     return found
+
+
+def spell_ids(folder: Path) -> None:
+    """The same logs with ids that are text."""
+    for name in LOGS:
+        for path in sorted((folder / name).glob("*.parquet")):
+            target = folder / f"text-{name}" / path.name
+            target.parent.mkdir(exist_ok=True)
+            spelled = [
+                "user-" + pl.col("user").cast(pl.String),
+                "item-" + pl.col("item").cast(pl.String),
+            ]
+            if not target.exists():
+                pl.read_parquet(path).with_columns(spelled).write_parquet(target)
+
+
+def largest_worker() -> int:
+    """MiB that the largest Python worker ever took."""
+    peaks = [0]
+    for each in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error, OSError):
+            if "python" in each.name():
+                (line,) = re.findall(
+                    r"VmHWM:\s*(\d+)", Path(f"/proc/{each.pid}/status").read_text()
+                )
+                peaks.append(int(line) >> 10)
+    return max(peaks)
 
 
 def spent() -> float:

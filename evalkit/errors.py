@@ -282,6 +282,13 @@ class Faults:
         self._found: dict[_Where, EvalkitError] = {}
         self._alike: set[_Where] = set()  # found by every share, so that they do not add up
 
+    @classmethod
+    def of(cls, error: EvalkitError) -> "Faults":
+        """What ended a share."""
+        faults = cls()
+        faults.note(error, ())
+        return faults
+
     def __bool__(self) -> bool:
         return bool(self._found)
 

@@ -432,6 +432,18 @@ class DrawnShare:
         return held
 
 
+def drawn_shares(frame: pl.DataFrame, plan: IdPlan, n_shares: int) -> npt.NDArray[np.int32]:
+    """int32[n_rows], the number of the `DrawnShare` of each row's user, from 0.
+
+    Args:
+        frame: user columns under the names of the plan; a null id counts as one of its own.
+    """
+    keyed = frame.select(plan.select(USER_KEY)).with_columns(pl.col(USER_KEY).fill_null(0))
+    numbers = np.empty(frame.height, dtype=np.int32)
+    number_drawn(stable_hashes(keyed, plan), n_shares, numbers)
+    return numbers
+
+
 @dataclass(frozen=True, slots=True)
 class PartOfShare:
     """The users of one pass over a drawn share."""
@@ -462,9 +474,22 @@ def mark_share(users, number, n_shares, held):  # type: ignore[no-untyped-def]
 def mark_drawn(hashes, number, n_shares, held):  # type: ignore[no-untyped-def]
     """`held` becomes True where the hash belongs to one of several shares."""
     for row in range(hashes.size):
-        # unlike those of passes and of samples: each cuts the others' users evenly
-        value = mix(mix(hashes[row] ^ np.uint64(0x2545F4914F6CDD1D)))
-        held[row] = (np.int64(value >> np.uint64(32)) * n_shares) >> 32 == number
+        held[row] = share_of(hashes[row], n_shares) == number
+
+
+@kernel(allocates=False)
+def number_drawn(hashes, n_shares, numbers):  # type: ignore[no-untyped-def]
+    """`numbers` becomes the share of each hash."""
+    for row in range(hashes.size):
+        numbers[row] = share_of(hashes[row], n_shares)
+
+
+@kernel(allocates=False)
+def share_of(hash_, n_shares):  # type: ignore[no-untyped-def]
+    """Which of several shares a hash belongs to."""
+    # unlike those of passes and of samples: each cuts the others' users evenly
+    value = mix(mix(hash_ ^ np.uint64(0x2545F4914F6CDD1D)))
+    return (np.int64(value >> np.uint64(32)) * n_shares) >> 32
 
 
 @dataclass(frozen=True, slots=True)

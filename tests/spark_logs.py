@@ -55,6 +55,70 @@ baseline = "a"
 """
 
 
+LISTED = "".join(f'[[rankings]]\nmodel = "{m}"\npath = "{m}.parquet"\n' for m in "ab")
+PLAIN = f"""
+truth.path = "truth.parquet"
+{LISTED}
+[metrics]
+names = ["nDCG@5", "recall@{{1,5}}", "AP", "RR"]
+"""
+ALL = f"""
+[truth]
+path = "truth.parquet"
+{LISTED}
+[train]
+path = "train.parquet"
+drop_seen = true
+[metrics]
+names = ["nDCG@{{2,5}}", "recall@5", "AP", "RR"]
+[segments]
+country = {{ by = "country" }}
+kind = {{ path = "users.parquet", by = "upper(kind)", user = "who" }}
+age = {{ path = "users.parquet", by = "age", user = "who", edges = [30, 50] }}
+n = {{ by = "n_relevant", edges = [2, 4] }}
+genre = {{ path = "items.parquet", item = "item", by = "genre" }}
+cross = [["country", "kind"]]
+[statistics]
+baseline = "a"
+curves = true
+distributions = true
+"""
+
+
+def make_logs(folder, *, user=None, item=None, as_lists=False, n_users=120):
+    """A truth, two models with scores and ranks, train, users and items; shuffled, some skewed."""
+    rng = np.random.default_rng(3)
+    user, item = user or (lambda ids: ids), item or (lambda ids: ids)
+    users = np.concatenate([np.repeat(np.arange(n_users), 4), np.full(25, n_users)])
+    truth = pl.DataFrame({"user": users, "item": rng.integers(0, 40, users.size)}).unique()
+    truth = truth.sample(fraction=1.0, shuffle=True, seed=1)
+    country = pl.Series(["de", "fr", "jp", None]).gather(truth["user"] % 4)
+    truth = truth.with_columns(country=country, relevance=truth["item"] % 3 * 1.0)
+    frames = {"truth": truth}
+    for model in "ab":
+        lists = [rng.permutation(40)[:8] for _ in range(n_users)]
+        frame = pl.DataFrame(
+            {
+                "user": np.repeat(np.arange(10, n_users + 10), 8),
+                "item": np.concatenate(lists),
+                "rank": np.tile(np.arange(1, 9), n_users),
+            }
+        ).with_columns(score=(9 - pl.col("rank")) // 2 * 0.5)
+        frames[model] = frame.sample(fraction=1.0, shuffle=True, seed=2)
+    frames["train"] = truth.sample(40, seed=4).select("user", "item")
+    for name, frame in frames.items():
+        ids = [frame["user"].to_numpy(), frame["item"].to_numpy()]
+        frame = frame.with_columns(user=user(ids[0]), item=item(ids[1]))
+        if as_lists and name in "ab":
+            frame = frame.sort("rank").group_by("user").agg("item")
+        frame.write_parquet(folder / f"{name}.parquet")
+    people = pl.DataFrame({"who": user(np.arange(n_users - 5)), "age": rng.integers(18, 80, 115)})
+    people = people.with_columns(kind=pl.Series(rng.choice(["new", "old"], 115)))
+    people.write_parquet(folder / "users.parquet")
+    shelf = pl.DataFrame({"item": item(np.arange(40)), "genre": [f"g{n % 3}" for n in range(40)]})
+    shelf.write_parquet(folder / "items.parquet")
+
+
 def make_lists(folder, user=lambda ids: pl.Series(ids), item=lambda ids: pl.Series(ids)):
     """Truth, train, two models, their lists of other days, items and users."""
     rng = np.random.default_rng(11)

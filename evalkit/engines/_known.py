@@ -1,12 +1,12 @@
 """A small job first, for what no partition knows: quantiles, popular items, names of models."""
 
 import pickle
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import polars as pl
 
-from evalkit.engines._layout import PART, type_of_ids
 from evalkit.engines._refusals import refuse_large
 from evalkit.engines._task import Task, note_rows
 from evalkit.ids import ITEM
@@ -18,15 +18,26 @@ TYPES = {pl.String: "string", pl.Float64: "double", pl.Int64: "bigint"}
 ADDED = ["users", "rows"]
 
 
-def find_known(tables: Tables, task: Task, rows: Any) -> Known | None:
+def _type_of_ids(dtype: pl.DataType) -> str:
+    """A type of Spark that holds ids of all tables."""
+    if isinstance(dtype, pl.Datetime):
+        return "timestamp_ntz" if dtype.time_zone is None else "timestamp"
+    if dtype in (pl.UInt64, pl.Int128):
+        return "decimal(38,0)"
+    return {pl.Int64: "bigint", pl.Date: "date", pl.Binary: "binary"}.get(type(dtype), "string")
+
+
+def find_known(
+    session: Any, tables: Tables, task: Task, cells_of: Callable[[Sequence[int]], Any]
+) -> Known | None:
     """What is known of the users of all partitions; None where nobody asks.
 
     Args:
-        rows: of all tables, users together.
+        cells_of: those of some tables, by share.
     Raises:
         RequestError: train has too many items [not-on-spark].
     """
-    from pyspark.sql.functions import col, sum
+    from pyspark.sql.functions import sum
 
     asked = unknown_to_shares(RankingTask(task.config, 1, Work().clock()), tables)
     if not asked:
@@ -35,11 +46,11 @@ def find_known(tables: Tables, task: Task, rows: Any) -> Known | None:
     parts = [number for number, each in enumerate(task.kept) if each.place.section in sections]
     _, items = plan_ids_of(tables, 1)
     (item,) = items.dtypes
-    columns = {name: TYPES[dtype] for name, dtype in NOTED.items()} | {ITEM: type_of_ids(item)}
+    columns = {name: TYPES[dtype] for name, dtype in NOTED.items()} | {ITEM: _type_of_ids(item)}
     schema = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-    types = rows.sparkSession.createDataFrame([], schema).toArrow().schema
+    types = session.createDataFrame([], schema).toArrow().schema
     noting = partial(note_rows, pickle.dumps(task), types)
-    noted = rows.filter(col(PART).isin(parts)).mapInArrow(noting, schema)
+    noted = cells_of(parts).mapInArrow(noting, schema)
     keys = [name for name in columns if name not in ADDED]
     added = noted.groupBy(*keys).agg(*(sum(name).alias(name) for name in ADDED))
     found = pl.from_arrow(added.toArrow())

@@ -1,10 +1,5 @@
-"""Rows of several tables as rows of one, so that one shuffle brings all rows of a user together.
+"""What a run reads, table by table, and the tables again where a share of its users is measured."""
 
-Columns of one type share a slot: `bigint_0` holds the users of the truth in its rows, and those of
-the rankings in theirs. The column `part` says whose row it is.
-"""
-
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -21,8 +16,6 @@ from evalkit.report import Input
 from evalkit.rows.run import RowTables, group_by
 from evalkit.segments import SegmentTable
 from evalkit.sources import Named, Table
-
-PART = "part"
 
 
 class Place(NamedTuple):
@@ -149,49 +142,29 @@ class Kept(NamedTuple):
     """One table among the rows of all.
 
     Args:
-        columns: its column -> the slot that holds it, and its type.
+        types: of its columns that are read.
+        users: what makes the user columns of them.
         at: how errors name it.
         whole: its rows, where every share takes them all.
     """
 
     place: Place
-    columns: dict[str, tuple[str, pl.DataType]]
+    types: Mapping[str, pl.DataType]
+    users: tuple[pl.Expr, ...]
     at: str
     whole: pl.DataFrame | None = None
 
 
-def assign_slots(names: Sequence[str], types: Mapping[str, str]) -> dict[str, str]:
-    """A slot for each column of a table: the next one of its type."""
-    n_taken: Counter[str] = Counter()
-    slots = {}
-    for name in names:
-        kind = types[name]
-        slots[name] = f"{kind}_{n_taken[kind]}"
-        n_taken[kind] += 1
-    return slots
+def given_of(kept: Sequence[Kept], rows: Mapping[int, pl.DataFrame]) -> Given:
+    """The tables again, of one share of the users.
 
-
-def type_of_ids(dtype: pl.DataType) -> str:
-    """A type of Spark that holds ids of all tables."""
-    if isinstance(dtype, pl.Datetime):
-        return "timestamp_ntz" if dtype.time_zone is None else "timestamp"
-    if dtype in (pl.UInt64, pl.Int128):
-        return "decimal(38,0)"
-    return {pl.Int64: "bigint", pl.Date: "date", pl.Binary: "binary"}.get(type(dtype), "string")
-
-
-def given_of(kept: Sequence[Kept], rows: pl.DataFrame | None) -> Given:
-    """The tables again, of the rows that hold all of them; None: they have no rows."""
+    Args:
+        rows: by the number of the table; of those that have any.
+    """
     found: dict[str, Any] = {"rankings": [], "segments": {}, "earlier": {}}
     for number, each in enumerate(kept):
-        if each.whole is not None:
-            frame = each.whole
-        elif rows is None:
-            frame = pl.DataFrame(schema={name: dtype for name, (_, dtype) in each.columns.items()})
-        else:
-            casts = [pl.col(s).cast(dtype).alias(name) for name, (s, dtype) in each.columns.items()]
-            frame = rows.filter(pl.col(PART) == number).select(casts)
-        named = Named(frame, each.at)
+        frame = each.whole if each.whole is not None else rows.get(number)
+        named = Named(pl.DataFrame(schema=each.types) if frame is None else frame, each.at)
         if each.place.section == "rankings":
             found["rankings"].append(named)
         elif each.place.section in ("segments", "earlier"):

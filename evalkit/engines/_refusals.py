@@ -9,7 +9,10 @@ from evalkit.planning.work import Work
 from evalkit.values.gather import rules_of
 
 MOST_WHOLE = 5_000_000  # items that every share takes
-HERE = 'leave it out, or measure in this process: kind = "local" under [engine]'
+HERE = (
+    "leave it out, give files in place of DataFrames where order matters, or measure in this "
+    'process: kind = "local" under [engine]'
+)
 
 
 def check_request(config: Config, work: Work) -> None:
@@ -70,32 +73,27 @@ def _of_rankings(config: Config) -> Iterator[tuple[str, str]]:
         values = dict(request.parameters)
         if values.get("head") == "first" or values.get("history") == "weighted":
             yield f"{request.label} looks at the order of train", config.at("metrics", "names")
-    if config.policies.truth_duplicates == "last":
-        what = "the last row of a pair of the truth stays"
-        yield what, config.at("policies", "truth_duplicates")
 
 
 def _of_parts(read: Read) -> Iterator[tuple[str, str]]:
     for part in read.parts:
         table, name = part.table, part.table.role
-        if table.files and not table.is_parquet:
-            yield (
-                f"{name} is read of other files than Parquet, or of the names of folders",
-                table.at,
-            )
         for column, dtype in part.used.items():
-            if "time_unit='ns'" in str(dtype):
+            if not table.files and "time_unit='ns'" in str(dtype):
                 yield f"{name} has nanoseconds in {column}", table.at
-        if not part.is_whole and not {*table.user_names} <= {*part.used}:
-            yield f"the users of {name} are made by SQL", table.at
         by_name = table.role == "rankings" or read.config.log is not None
         if "model" in table.frame.collect_schema() and not by_name:
             yield f"a column of {name} names the models", table.at
 
 
 def _of_lists(read: Read) -> Iterator[tuple[str, str]]:
+    """What looks at the order of rows, which files have and DataFrames have not."""
     config = read.config
     for table in read.logs:
+        if table.files:
+            continue
+        if table.role == "truth" and config.policies.truth_duplicates == "last":
+            yield "the last row of a pair of the truth stays", table.at
         if table.role != "rankings":
             continue
         schema = table.frame.collect_schema()

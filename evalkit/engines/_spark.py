@@ -16,10 +16,20 @@ import polars as pl
 
 from evalkit.config import Config, EngineSection, reads_catalogs
 from evalkit.engines._catalog import fill_from_catalog
+from evalkit.engines._cut import CELLS, ROWS_OF_CUT, Cutter, make_loads
 from evalkit.engines._known import find_known
-from evalkit.engines._layout import PART, Kept, Part, Read, assign_slots, read_of, type_of_ids
+from evalkit.engines._layout import Kept, Part, Read, read_of
 from evalkit.engines._refusals import MOST_WHOLE, check_request, check_tables, refuse_large
-from evalkit.engines._task import ROW, Task, measure_rows, merge_rows
+from evalkit.engines._task import (
+    ROW,
+    Task,
+    cut_files,
+    cut_frames,
+    measure_rows,
+    merge_rows,
+    open_errors,
+    proof,
+)
 from evalkit.errors import (
     DataError,
     EvalkitError,
@@ -27,17 +37,17 @@ from evalkit.errors import (
     RequestError,
     install_hint,
 )
-from evalkit.ids import IdPlan
 from evalkit.kinds import kind_named
 from evalkit.partials import open_partials
 from evalkit.planning.leakage import check_splits
 from evalkit.planning.tables import Given, Tables
 from evalkit.planning.work import Left, Opened, Work
 from evalkit.report import Report
-from evalkit.sources import Named, is_spark
+from evalkit.sources import Named, Piece, Table, is_spark
 
 ROWS_OF_PARTITION = 1_500_000
 PARTITIONS_OF_CORE = 3
+BYTES_OF_ROW = 16  # of text, at least
 MOST_COLLECTED = 64  # partials that the driver merges by itself
 OF_SESSION = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
@@ -80,13 +90,21 @@ def run_on_spark(config: Config, work: Work) -> Report:
 
 def _left(session: Any, opened: Opened, read: Read, work: Work) -> Left:
     """What all users leave behind."""
-    task, rows, n_partitions = _plan(session, read, work)
+    frames = {
+        number: frame.select([_column(name) for name in part.used])
+        for number, part in enumerate(read.parts)
+        if (frame := part.place.of(work.given)) is not None
+    }
+    n_partitions = read.config.engine.partitions or _count_partitions(session, read.parts, frames)
+    task = _task(read, work, frames, n_partitions)
+    cutting = partial(_cells, session, read, task, frames, n_partitions)
     if isinstance(opened, Tables):
-        task = replace(task, known=find_known(opened, task, rows))
+        task = replace(task, known=find_known(session, opened, task, cutting))
     with TemporaryDirectory() as folder:
-        own = task.measure(n_partitions + 1, None)  # nobody's: what the others must agree with
+        own = task.measure(n_partitions + 1, {})  # nobody's: what the others must agree with
         own.write(Path(folder, "driver"))
-        for number, content in enumerate(_measured(rows, task, read.parts, n_partitions)):
+        measured = _measured(cutting(range(len(read.parts))), task, read.parts, n_partitions)
+        for number, content in enumerate(measured):
             Path(folder, str(number)).write_bytes(content)
         sums = _merged(Path(folder), kind_named(read.config.kind).sums)
     return Left(read.config, own.header.ids, read.inputs, sums, work.keep_parts)
@@ -214,35 +232,51 @@ def _failed(told: str) -> EvalkitError:
 # ---------------------------------------------------------------- the job
 
 
-def _plan(session: Any, read: Read, work: Work) -> tuple[Task, Any, int]:
-    """The task of each share, the rows of all tables by share, and how many shares there are."""
-    parts = read.parts
-    frames = [each.place.of(work.given) for each in parts]
-    frames = [
-        session.read.parquet(*part.table.files) if frame is None else frame
-        for part, frame in zip(parts, frames, strict=True)
-    ]
-    frames = [
-        frame.select([_column(name) for name in part.used])
-        for part, frame in zip(parts, frames, strict=True)
-    ]
-    n_partitions = read.config.engine.partitions or _count_partitions(session, parts, frames)
-    kept, chosen, keys = [], [], []
-    for number, (part, frame) in enumerate(zip(parts, frames, strict=True)):
-        types = {each.name: each.dataType.simpleString() for each in frame.schema.fields}
-        slots = assign_slots([*part.used], types)
-        columns = {name: (slots[name], dtype) for name, dtype in part.used.items()}
-        whole = _whole(part, frame) if part.is_whole else None
-        kept.append(Kept(part.place, columns, part.table.at, whole))
-        if whole is None:
-            chosen.append(_tagged(number, frame, slots))
-            keys.append((number, [slots[name] for name in part.table.user_names]))
-    rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), chosen)
-    rows = rows.repartition(n_partitions, *_keys(keys, read.users))
+def _task(read: Read, work: Work, frames: Mapping[int, Any], n_partitions: int) -> Task:
+    """What is done with each share, of which the driver has one more, without users."""
+    kept = tuple(
+        Kept(
+            part.place,
+            part.used,
+            part.table.users,
+            part.table.at,
+            _whole(part, frames.get(number)) if part.is_whole else None,
+        )
+        for number, part in enumerate(read.parts)
+    )
     settled = read.config.model_copy(update={"engine": EngineSection()})
     asked = (work.sample, work.keep_users, work.keep_parts)
-    task = Task(settled, tuple(kept), n_partitions + 1, *asked)
-    return task, rows, n_partitions
+    return Task(settled, kept, n_partitions + 1, *asked)
+
+
+def _cells(
+    session: Any,
+    read: Read,
+    task: Task,
+    frames: Mapping[int, Any],
+    n_partitions: int,
+    parts: Sequence[int],
+) -> Any:
+    """The rows of some tables as cells, those of each share in a partition of its own."""
+    kept = tuple(each._replace(whole=None) for each in task.kept)
+    cutter = Cutter(kept, read.users, n_partitions, task.config.storage, proof())
+    packed, pieces, found = pickle.dumps(cutter), list[tuple[int, Piece]](), []
+    for number in parts:
+        if read.parts[number].is_whole:
+            continue
+        if number in frames:
+            cutting = partial(cut_frames, packed, number)
+            found.append(frames[number].mapInArrow(cutting, CELLS))
+        else:
+            own = read.parts[number].table.pieces(ROWS_OF_CUT)
+            pieces += [(number, piece) for piece in own]
+    if pieces:
+        loads = make_loads(pieces)
+        cutting = partial(cut_files, pickle.dumps((cutter, loads)))
+        numbers = session.range(0, len(loads), 1, len(loads))
+        found.append(numbers.mapInArrow(cutting, CELLS))
+    rows = reduce(lambda one, other: one.unionByName(other), found)
+    return rows.repartitionById(n_partitions, "share")
 
 
 def _column(name: str) -> Any:
@@ -251,49 +285,32 @@ def _column(name: str) -> Any:
     return col("`" + name.replace("`", "``") + "`")
 
 
-def _tagged(number: int, frame: Any, slots: dict[str, str]) -> Any:
-    from pyspark.sql.functions import lit
-
-    named = [_column(name).alias(slot) for name, slot in slots.items()]
-    return frame.select(lit(number).cast("int").alias(PART), *named)
-
-
-def _keys(keys: Sequence[tuple[int, list[str]]], users: IdPlan) -> list[Any]:
-    """The users of all tables as columns of one type each, so that equal ones come together."""
-    from pyspark.sql.functions import coalesce, when
-
-    found = []
-    for place, dtype in enumerate(users.dtypes):
-        slots: dict[str, list[int]] = {}
-        for number, names in keys:
-            slots.setdefault(names[place], []).append(number)
-        if len(slots) == 1:
-            found.append(_column(next(iter(slots))))
-            continue
-        kind = type_of_ids(dtype)
-        parts = [
-            when(_column(PART).isin(numbers), _column(slot).cast(kind))
-            for slot, numbers in slots.items()
-        ]
-        found.append(coalesce(*parts))
-    return found
-
-
-def _whole(part: Part, frame: Any) -> pl.DataFrame:
+def _whole(part: Part, frame: Any | None) -> pl.DataFrame:
     """A table that every share takes whole."""
-    rows = pl.from_arrow(frame.limit(MOST_WHOLE + 1).toArrow())
-    assert isinstance(rows, pl.DataFrame)
+    if frame is not None:
+        rows = pl.DataFrame(pl.from_arrow(frame.limit(MOST_WHOLE + 1).toArrow()))
+    else:
+        pieces = part.table.pieces(MOST_WHOLE)
+        rows = pl.concat(each for piece in pieces for each in piece.read(part.used))
     refuse_large(rows.height, f"{part.table.role} has", part.table.at)
     return rows.select([pl.col(name).cast(dtype) for name, dtype in part.used.items()])
 
 
-def _count_partitions(session: Any, parts: Sequence[Part], frames: Sequence[Any]) -> int:
+def _count_partitions(session: Any, parts: Sequence[Part], frames: Mapping[int, Any]) -> int:
     counted = [
-        (part.table.n_rows_hint() if part.table.files else None) or frame.count()
-        for part, frame in zip(parts, frames, strict=True)
+        frames[number].count() if number in frames else _count_rows(part.table)
+        for number, part in enumerate(parts)
         if not part.is_whole
     ]
     return max(ceil(sum(counted) / ROWS_OF_PARTITION), PARTITIONS_OF_CORE * _cores(session), 1)
+
+
+def _count_rows(table: Table) -> int:
+    """The rows of files; where nobody has counted them, by their bytes."""
+    known = table.n_rows_hint()
+    if known is None:
+        known = sum(map(os.path.getsize, filter(os.path.exists, table.files))) // BYTES_OF_ROW
+    return known
 
 
 def _cores(session: Any) -> int:
@@ -315,25 +332,22 @@ def _measured(rows: Any, task: Task, parts: Sequence[Part], n_partitions: int) -
     found = rows.mapInArrow(partial(measure_rows, pickle.dumps(task)), ROW)
     if n_partitions > MOST_COLLECTED:
         few = isqrt(n_partitions)
-        found = found.repartition(few, pmod(PART, lit(few))).mapInArrow(
+        found = found.repartition(few, pmod("part", lit(few))).mapInArrow(
             partial(merge_rows, task.config.kind), ROW
         )
     collected = found.collect()
-    errors = [pickle.loads(bytes(row.partial)) for row in collected if row.is_error]  # noqa: S301
-    if errors:
-        raise min(errors, key=str)
+    open_errors(bytes(row.partial) for row in collected if row.is_error).tell()
     for part, counts in zip(
         parts, zip(*(row.n_rows for row in collected), strict=True), strict=True
     ):
         expected = part.table.n_rows_hint() if part.table.files and not part.is_whole else None
         if expected not in (None, sum(counts)):
             raise MachineError(
-                f"Spark read {sum(counts):,} rows of {part.table.role}, and its files have "
+                f"executors read {sum(counts):,} rows of {part.table.role}, and its files have "
                 f"{expected:,}",
                 code="spark-failed",
                 at=part.table.at,
-                hint="Spark passes over files whose names begin with _ or ., and reads *?[]{} as "
-                "patterns: give them other names",
+                hint="they must open the same files, which nobody writes meanwhile",
             )
     return [bytes(row.partial) for row in collected]
 

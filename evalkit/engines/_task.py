@@ -3,9 +3,10 @@
 Loaded before the environment of the process is set: it imports nothing heavy.
 """
 
+import json
 import os
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evalkit.config import Config
+    from evalkit.engines._cut import Cells
     from evalkit.engines._layout import Kept
+    from evalkit.errors import Faults
     from evalkit.partials import Partial
     from evalkit.planning.work import Known, Work
 
@@ -44,8 +47,13 @@ class Task:
     keep_parts: bool
     known: "Known | None" = None
 
-    def work(self, number: int, rows: "pl.DataFrame | None") -> "Work":
-        """How a share is measured, whose rows these are."""
+    def work(self, number: int, rows: "Mapping[int, pl.DataFrame]") -> "Work":
+        """How a share is measured.
+
+        Args:
+            number: which, from 1.
+            rows: of the tables, by their numbers.
+        """
         from evalkit.engines._layout import given_of
         from evalkit.planning.work import Work
 
@@ -59,13 +67,8 @@ class Task:
             known=self.known,
         )
 
-    def measure(self, number: int, rows: "pl.DataFrame | None") -> "Partial[Any]":
-        """What a share leaves behind.
-
-        Args:
-            number: which, from 1.
-            rows: of all tables; None where there is none.
-        """
+    def measure(self, number: int, rows: "Mapping[int, pl.DataFrame]") -> "Partial[Any]":
+        """What a share leaves behind, as `work` takes it."""
         from evalkit.config import speaking
         from evalkit.kinds import kind_named
         from evalkit.partials import Header, Partial
@@ -73,9 +76,34 @@ class Task:
         work = self.work(number, rows)
         with speaking(self.config.door):
             left = kind_named(self.config.kind).measure(self.config, work)
-        header = Header.of(left, work)
-        known = header.versions | {"logarithms and powers": _digest_of_values()}
-        return Partial(replace(header, versions=known), left.sums)
+        return Partial(replace(Header.of(left, work), versions=proof()), left.sums)
+
+
+def proof() -> dict[str, str]:
+    """What executors must have as the driver has it: numbers rest on it."""
+    from evalkit.planning.ledger import versions
+
+    return {**versions(), "logarithms and powers": _digest_of_values()}
+
+
+def check_proof(expected: "Mapping[str, str]") -> None:
+    """Refuse to work where evalkit or a library is another one than the driver's.
+
+    Raises:
+        MachineError: it is [spark-failed].
+    """
+    from evalkit.errors import MachineError
+
+    own = proof()
+    for name in expected:
+        if name != "python" and own.get(name) != expected[name]:
+            raise MachineError(
+                f"executors and driver do not agree: {name} is {own.get(name)} there and "
+                f"{expected[name]} here",
+                code="spark-failed",
+                at="[engine]",
+                hint="install the same versions of evalkit and its libraries on every node",
+            )
 
 
 def _digest_of_values() -> str:
@@ -91,45 +119,95 @@ def _digest_of_values() -> str:
     return hashlib.sha256(np.concatenate(found).tobytes()).hexdigest()[:16]
 
 
+def cut_files(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    """The cells of some loads of files.
+
+    Args:
+        packed: a `Cutter`, and the loads.
+        batches: the numbers of those that are read here.
+    """
+    _set_threads()
+    from evalkit.engines._cut import failing_as_cells
+
+    cutter, loads = _opened(packed)
+    numbers = (number for batch in batches for number in batch.column(0).to_pylist())
+    yield from failing_as_cells(
+        cell for number in numbers for cell in cutter.cut_load(loads[number], number)
+    )
+
+
+def cut_frames(
+    packed: bytes, part: int, batches: "Iterable[pa.RecordBatch]"
+) -> "Iterator[pa.RecordBatch]":
+    """The cells of rows that Spark reads.
+
+    Args:
+        packed: a `Cutter`.
+        part: number of the table.
+    """
+    _set_threads()
+    from evalkit.engines._cut import failing_as_cells
+
+    yield from failing_as_cells(_opened(packed).cut_batches(part, batches))
+
+
+def pack_errors(faults: "Faults") -> bytes:
+    """Errors as they go to the driver; what reads them runs nothing."""
+    from evalkit.errors import Faults
+    from evalkit.partials import codec_of
+
+    return json.dumps(codec_of(Faults).encode(faults, [])).encode()
+
+
+def open_errors(packed: "Iterable[bytes]") -> "Faults":
+    """Errors of several executors together."""
+    from evalkit.errors import Faults
+    from evalkit.partials import codec_of
+
+    whole = Faults()
+    for each in packed:
+        whole.merge(codec_of(Faults).decode(json.loads(each), None))  # type: ignore[arg-type]
+    return whole
+
+
 def measure_rows(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
     """One row: the partial of a partition, or the error that ends it, which is no fault of Spark.
 
     Args:
         packed: a `Task`.
-        batches: the rows of a partition.
+        batches: the cells of a partition.
     """
-    task, number, rows = _begin(packed, batches)
-    from evalkit.engines._layout import PART
-    from evalkit.errors import EvalkitError
+    task, number, cells = _begin(packed, batches)
+    from evalkit.errors import EvalkitError, Faults
 
     try:
-        content = task.measure(number + 1, rows).to_bytes()
-        is_error = False
+        content, is_error = task.measure(number + 1, cells.open()).to_bytes(), False
     except EvalkitError as error:
-        content, is_error = pickle.dumps(error), True
-    n_rows = [0] * len(task.kept)
-    for place, n_there in [] if rows is None else rows[PART].value_counts().rows():
-        n_rows[place] = n_there
-    yield _row(number, is_error, n_rows, content)
+        content, is_error = pack_errors(Faults.of(error)), True
+    yield _row(number, is_error, cells.n_rows, content)
 
 
-def _begin(
-    packed: bytes, batches: "Iterable[pa.RecordBatch]"
-) -> "tuple[Task, int, pl.DataFrame | None]":
-    """What is to be done with a partition, its number, and its rows."""
-    for name in THREADS:  # as many processes as cores measure side by side
-        os.environ[name] = "1"
-    import polars as pl
-    import pyarrow as pa
+def _begin(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "tuple[Task, int, Cells]":
+    """What is to be done with a partition, its number, and its cells."""
+    _set_threads()
     from pyspark import TaskContext
+
+    from evalkit.engines._cut import Cells
 
     context = TaskContext.get()
     assert context is not None
-    held = list(batches)
-    rows = pl.from_arrow(pa.Table.from_batches(held)) if held else None
-    assert rows is None or isinstance(rows, pl.DataFrame)
-    task: Task = pickle.loads(packed)  # noqa: S301  # from our own driver
-    return task, context.partitionId(), rows
+    task: Task = _opened(packed)
+    return task, context.partitionId(), Cells.of(task.kept, batches)
+
+
+def _set_threads() -> None:
+    """As many processes as cores measure side by side."""
+    for name in THREADS:
+        os.environ[name] = "1"
+
+
+def _opened(packed: bytes) -> Any:
+    return pickle.loads(packed)  # noqa: S301  # from our own driver
 
 
 def note_rows(
@@ -141,14 +219,14 @@ def note_rows(
         packed: a `Task`.
         types: of the columns that are noted.
     """
-    task, number, rows = _begin(packed, batches)
+    task, number, cells = _begin(packed, batches)
     from evalkit.config import speaking
     from evalkit.errors import EvalkitError
     from evalkit.rankings import note_share, open_job
 
     try:
         with speaking(task.config.door):
-            noted = note_share(open_job(task.config, task.work(number + 1, rows)))
+            noted = note_share(open_job(task.config, task.work(number + 1, cells.open())))
     except EvalkitError:  # the partition tells it when it is measured
         return
     yield from noted.to_arrow().cast(types).to_batches()
@@ -167,17 +245,17 @@ def merge_rows(kind: str, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.R
     from evalkit.partials import Partial, open_partials
 
     rows: list[dict[str, Any]] = [row for batch in batches for row in batch.to_pylist()]
-    rows.sort(key=lambda row: (not row["is_error"], row["part"]))
-    if len(rows) < 2 or rows[0]["is_error"]:
-        for row in rows[:1]:
-            yield _row(**row)
+    if not rows:
+        return
+    n_rows = [sum(counts) for counts in zip(*(row["n_rows"] for row in rows), strict=True)]
+    if failed := [row["partial"] for row in rows if row["is_error"]]:
+        yield _row(rows[0]["part"], True, n_rows, pack_errors(open_errors(failed)))
         return
     with TemporaryDirectory() as folder:
         paths = [Path(folder, str(row["part"])) for row in rows]
         for path, row in zip(paths, rows, strict=True):
             path.write_bytes(row["partial"])
         whole: Partial[Any] = open_partials(paths, allow_missing=True).merged(kind_named(kind).sums)
-    n_rows = [sum(counts) for counts in zip(*(row["n_rows"] for row in rows), strict=True)]
     yield _row(rows[0]["part"], False, n_rows, whole.to_bytes())
 
 

@@ -5,6 +5,7 @@ from evalkit.sources.given import Ids, frame_of, is_one_ranking
 from evalkit.sources.guess import Chosen, Guessing, Order, guess_columns
 from evalkit.sources.memory import Named, describe_given, is_spark, open_given
 from evalkit.sources.paths import FORMATS, refuse_absent
+from evalkit.sources.pieces import Piece
 from evalkit.sources.splits import HELD_OUT, NEVER_TRAIN, TRAIN, Splitter, flag_part, parts_of_files
 from evalkit.sources.suggestions import (
     BLANK,
@@ -46,6 +47,7 @@ __all__ = [
     "Named",
     "Order",
     "OwnTable",
+    "Piece",
     "Splitter",
     "Table",
     "describe_given",

@@ -15,7 +15,7 @@ from evalkit.sources.paths import File, partitions_of
 from evalkit.sources.trec import Kind, scan_trec, trec_schema
 from evalkit.sources.versions import scan_version
 
-__all__ = ["FileScan", "Schema", "Use", "open_files"]
+__all__ = ["FileScan", "Schema", "Use", "open_files", "scan_file"]
 
 Use: TypeAlias = Literal["id", "number", "any"]  # what a column of text files serves as
 Schema: TypeAlias = Mapping[str, pl.DataType]
@@ -78,6 +78,12 @@ class FileScan:
             for file, schema in zip(self.files, schemas, strict=True)
         ]
         return pl.concat(frames, how="vertical") if len(frames) > 1 else frames[0]
+
+
+def scan_file(file: File, types: Schema, kind: Kind) -> pl.LazyFrame:
+    """Columns of one file of a table, in the types that they have through all of its files."""
+    schema = types if file.format in _SEPARATORS else _schema(file, kind)
+    return _select(_scan(file, types, kind), file, schema, types)
 
 
 def open_files(files: Sequence[File], kind: Kind) -> FileScan:

@@ -17,6 +17,7 @@ from evalkit.sources.extents import Extent, read_extents
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.guess import Chosen, Columns
 from evalkit.sources.paths import File
+from evalkit.sources.pieces import Piece, cut_into_pieces
 from evalkit.sources.scan import open_files
 from evalkit.sources.splits import Splitter
 from evalkit.sources.trec import Kind, bad_trec_line
@@ -67,6 +68,7 @@ class Table:
         splitters: columns that may say which rows are train, valid and test.
         made: of other tables, as a baseline is.
         used: the table's own columns that are read, and their types.
+        users: what makes the user columns of them.
     """
 
     role: str
@@ -82,6 +84,7 @@ class Table:
     splitters: tuple[Splitter, ...] = ()
     made: Made | None = None
     used: Mapping[str, pl.DataType] = field(default_factory=dict, repr=False)
+    users: tuple[pl.Expr, ...] = field(default=(), repr=False, compare=False)
     _parts: tuple[File, ...] = field(default=(), repr=False)
     _kind: Kind = field(default="qrels", repr=False)
     _n_rows: int | None = field(default=None, repr=False)
@@ -158,16 +161,9 @@ class Table:
         ranked = self.role in ("rankings", "log") and not self.is_list and self.made is None
         return ranked and not {"rank", "score"} & set(self.columns)
 
-    @property
-    def is_parquet(self) -> bool:
-        """Whether its columns stand in Parquet files, and in no names of folders."""
-        parts = self._parts
-        return bool(parts) and all(
-            part.format == "parquet"
-            and part.version is None
-            and not self.used.keys() & dict(part.partitions)
-            for part in parts
-        )
+    def pieces(self, most: int) -> list[Piece]:
+        """Its files, those of Parquet in pieces of about `most` rows, in the order of rows."""
+        return cut_into_pieces(self._parts, self._kind, most)
 
     @property
     def n_text_bytes(self) -> int | None:

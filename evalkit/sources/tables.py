@@ -384,6 +384,11 @@ def _open(
         role=role,
         frame=_settle(plan, plan.apply(frame)),
         user_names=tuple(each.text for each in wanted if each.key == "user"),
+        users=tuple(
+            expression
+            for each, expression in zip(plan.wanted, plan.expressions, strict=True)
+            if each.key == "user"
+        ),
         at=source.at,
         is_list=is_list,
         paths=tuple(map(masked, versioned(source))),

@@ -11,6 +11,7 @@ def session(tmp_path_factory):
 
     options = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("tables"))}
     options |= {"spark.sql.execution.arrow.maxRecordsPerBatch": "7", "spark.log.level": "ERROR"}
+    options |= {"spark.sql.codegen.wholeStage": "false"}  # takes longer than so few rows
     session = new_session(SparkSession, master="local[2,4]", options=options)
     yield session
     session.stop()

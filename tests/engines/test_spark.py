@@ -1,85 +1,20 @@
 """Spark gives the bytes of one process, says what is wrong in its words, and refuses the rest."""
 
 import json
-import re
 
-import numpy as np
 import polars as pl
 import pytest
 
 pytest.importorskip("pyspark", reason="Spark is not installed: pip install evalkit-recsys[spark]")
 
 from on_spark import TYPES, check
+from spark_logs import ALL, PLAIN, make_logs
 
 from evalkit.config import parse_config
 from evalkit.errors import EvalkitError
 from evalkit.street import run_config
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
-
-LISTED = "".join(f'[[rankings]]\nmodel = "{m}"\npath = "{m}.parquet"\n' for m in "ab")
-PLAIN = f"""
-truth.path = "truth.parquet"
-{LISTED}
-[metrics]
-names = ["nDCG@5", "recall@{{1,5}}", "AP", "RR"]
-"""
-ALL = f"""
-[truth]
-path = "truth.parquet"
-{LISTED}
-[train]
-path = "train.parquet"
-drop_seen = true
-[metrics]
-names = ["nDCG@{{2,5}}", "recall@5", "AP", "RR"]
-[segments]
-country = {{ by = "country" }}
-kind = {{ path = "users.parquet", by = "upper(kind)", user = "who" }}
-age = {{ path = "users.parquet", by = "age", user = "who", edges = [30, 50] }}
-n = {{ by = "n_relevant", edges = [2, 4] }}
-genre = {{ path = "items.parquet", item = "item", by = "genre" }}
-cross = [["country", "kind"]]
-[statistics]
-baseline = "a"
-curves = true
-distributions = true
-"""
-
-
-def make_logs(folder, *, user=None, item=None, as_lists=False, n_users=120):
-    """A truth, two models with scores and ranks, train, users and items; shuffled, some skewed."""
-    rng = np.random.default_rng(3)
-    user, item = user or (lambda ids: ids), item or (lambda ids: ids)
-    users = np.concatenate([np.repeat(np.arange(n_users), 4), np.full(25, n_users)])
-    truth = pl.DataFrame({"user": users, "item": rng.integers(0, 40, users.size)}).unique()
-    truth = truth.sample(fraction=1.0, shuffle=True, seed=1)
-    country = pl.Series(["de", "fr", "jp", None]).gather(truth["user"] % 4)
-    truth = truth.with_columns(country=country, relevance=truth["item"] % 3 * 1.0)
-    frames = {"truth": truth}
-    for model in "ab":
-        lists = [rng.permutation(40)[:8] for _ in range(n_users)]
-        frame = pl.DataFrame(
-            {
-                "user": np.repeat(np.arange(10, n_users + 10), 8),
-                "item": np.concatenate(lists),
-                "rank": np.tile(np.arange(1, 9), n_users),
-            }
-        ).with_columns(score=(9 - pl.col("rank")) // 2 * 0.5)
-        frames[model] = frame.sample(fraction=1.0, shuffle=True, seed=2)
-    frames["train"] = truth.sample(40, seed=4).select("user", "item")
-    for name, frame in frames.items():
-        ids = [frame["user"].to_numpy(), frame["item"].to_numpy()]
-        frame = frame.with_columns(user=user(ids[0]), item=item(ids[1]))
-        if as_lists and name in "ab":
-            frame = frame.sort("rank").group_by("user").agg("item")
-        frame.write_parquet(folder / f"{name}.parquet")
-    people = pl.DataFrame({"who": user(np.arange(n_users - 5)), "age": rng.integers(18, 80, 115)})
-    people = people.with_columns(kind=pl.Series(rng.choice(["new", "old"], 115)))
-    people.write_parquet(folder / "users.parquet")
-    shelf = pl.DataFrame({"item": item(np.arange(40)), "genre": [f"g{n % 3}" for n in range(40)]})
-    shelf.write_parquet(folder / "items.parquet")
-
 
 OF_ITS_OWN = ("meta", "run_id", "run_key", "inputs")
 
@@ -244,31 +179,30 @@ def test_errors_of_the_data_are_those_of_one_process(session, tmp_path, name):
 
 
 REFUSED = {
-    'ties = "input"': "[policies]",
-    'duplicates = "first"': "[policies]",
-    'truth_duplicates = "last"': "[policies]",
-    "names = [\"tail_share(head='first')@5\"]": "[metrics]",
+    'ties = "input"': {"ties": "input"},
+    'duplicates = "first"': {"duplicates": "first"},
+    "the last row of a pair of the truth stays": {"truth_duplicates": "last"},
+    "tail_share@5 looks at the order of train": {},
 }
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_does_not_work_is_refused_by_name(tmp_path, what):
+def test_what_does_not_work_is_refused_by_name(session, tmp_path, what):
+    import evalkit.spark
+
     make_logs(tmp_path)
-    text = PLAIN
-    if what.startswith("names"):
-        text = re.sub("names = .*", what, text) + '\n[train]\npath = "train.parquet"\n'
-    else:
-        text += f"{REFUSED[what]}\n{what}\n"
-    if "ties" in what:
-        for model in "ab":
-            frame = pl.read_parquet(tmp_path / f"{model}.parquet")
-            frame.drop("rank").write_parquet(tmp_path / f"{model}.parquet")
-    config = parse_config(text + '[engine]\nkind = "spark"\n', source="x.toml", base=tmp_path)
+    tables = {
+        name: session.read.parquet(str(tmp_path / f"{name}.parquet")) for name in ("truth", "a")
+    }
+    asked = {"metrics": ["RR"], "policies": REFUSED[what]}
+    if what.startswith("tail"):
+        asked |= {"metrics": ["tail_share(head='first')@5"], "train": tables["truth"]}
 
     with pytest.raises(EvalkitError) as caught:
-        run_config(config)
+        evalkit.spark.evaluate(tables["truth"], {"a": tables["a"].drop("rank")}, **asked)
 
     assert caught.value.code == "not-on-spark"
+    assert what.partition("@")[0].partition("(")[0] in caught.value.message
 
 
 def test_the_engine_belongs_to_no_key_and_to_no_report(session, tmp_path):
@@ -318,23 +252,6 @@ def test_the_command_judges_gates_and_publishes(session, tmp_path, capsys):
     one, spark = ({key: each[key] for key in each if key not in own} for each in said)
     assert one == spark
     assert one["gates"]
-
-
-def test_rows_that_spark_does_not_read_are_missed(session, tmp_path):
-    make_logs(tmp_path)
-    truth = pl.read_parquet(tmp_path / "truth.parquet")
-    (tmp_path / "more").mkdir()
-    truth.head(100).write_parquet(tmp_path / "more" / "part.parquet")
-    truth.slice(100).write_parquet(tmp_path / "more" / "_part.parquet")
-    text = PLAIN.replace('"truth.parquet"', '["more/part.parquet", "more/_part.parquet"]')
-    text += '[engine]\nkind = "spark"\npartitions = 2\n'
-    config = parse_config(text, source="x.toml", base=tmp_path)
-
-    with pytest.raises(EvalkitError) as caught:
-        run_config(config)
-
-    assert caught.value.code == "spark-failed"
-    assert "Spark read 100 rows of truth" in caught.value.message
 
 
 def test_frames_of_this_process_are_refused(session):
