@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
+from evalkit.conclusions.spread import Spread
 from evalkit.config import Policies, policies_of
 from evalkit.exact import SCALE_BITS, ExactSums
 from evalkit.metrics import BOUNDS, TIED, Request
@@ -14,8 +15,6 @@ from evalkit.statistics.means import is_share
 from evalkit.sums import GrandTotals
 from evalkit.values.checks import with_ties
 from evalkit.values.gather import parts_of
-
-from .comparisons import Spread
 
 # below and beyond these, intervals held the true value too seldom (docs/statistics.md)
 FEWEST_USERS = 50

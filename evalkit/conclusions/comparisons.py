@@ -4,9 +4,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from evalkit.conclusions.ratios import RatioTotal, RatioTotals
+from evalkit.conclusions.spread import Spread, counts_differing
 from evalkit.config import Config, StatisticsSection
 from evalkit.exact import SCALE_BITS
 from evalkit.looks.resampling import Resampling
@@ -15,61 +16,17 @@ from evalkit.report import Comparison
 from evalkit.segments import ALL, Segment
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.distributions import find_t_quantiles
-from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval, relative_interval
+from evalkit.statistics.intervals import NO_INTERVAL, Interval, relative_interval
 from evalkit.statistics.means import is_share
 from evalkit.statistics.paired import effect_size, t_test
 from evalkit.statistics.power import smallest_difference, users_needed
-from evalkit.statistics.proportions import FEWEST_DIFFERING, NEAREST, mcnemar_p, paired_interval
+from evalkit.statistics.proportions import NEAREST, mcnemar_p
 from evalkit.statistics.tukey import tukey_test
 from evalkit.sums import GrandTotals, Pair, PairTotal
 from evalkit.values.gather import is_mean_of_users
 
 if TYPE_CHECKING:
     from evalkit.conclusions.shown import Delta, ShownNumbers
-
-
-class Spread(NamedTuple):
-    """What the error of a difference stands on.
-
-    Args:
-        n: users, or clusters of them.
-        df: degrees of freedom.
-        skewness: of their differences; NaN where unknown. It mends tests against a margin, and
-            what stands on clusters; of single users limits and p are those of the paired t test.
-        is_clustered: the error stands on clusters.
-        widest: the largest difference that there can be.
-        table: users who are 1 in both, in the candidate alone, the baseline alone, neither; where
-            all are 0 or 1 and few differ.
-    """
-
-    n: int
-    df: float
-    skewness: float
-    widest: float = math.inf
-    table: tuple[int, int, int, int] | None = None
-    is_clustered: bool = False
-
-    @property
-    def plain_skewness(self) -> float:
-        """What the test of a difference is mended for."""
-        return self.skewness if self.is_clustered else math.nan
-
-    def limits(
-        self, delta: float, std_error: float | None, *, level: float, of_margin: bool = False
-    ) -> Interval:
-        """Limits of a difference of this spread; `of_margin`: as tests against a margin have."""
-        if self.table is not None:
-            return paired_interval(*self.table, level=level)
-        found = mean_interval(
-            delta,
-            std_error,
-            self.n,
-            level=level,
-            skewness=self.skewness if of_margin else self.plain_skewness,
-            df=self.df,
-            only_wider=True,
-        )
-        return found.within((-self.widest, self.widest))
 
 
 def comparisons_of(
@@ -193,13 +150,6 @@ def _differing(found: PairTotal, bounds: tuple[float, float]) -> tuple[int, int,
     gained = (n_differ + more) // 2
     both = (found.candidate.scaled >> SCALE_BITS) - gained
     return counts_differing(both, gained, n_differ - gained, found.delta.count)
-
-
-def counts_differing(both: int, gained: int, lost: int, n: int) -> tuple[int, int, int, int] | None:
-    """Of `n` users of 0 and 1 the counts that `Spread.table` has; None where many differ."""
-    if gained + lost >= FEWEST_DIFFERING or n < 2:
-        return None
-    return both, gained, lost, n - both - gained - lost
 
 
 def _effect_size(

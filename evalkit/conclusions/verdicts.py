@@ -4,7 +4,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from evalkit.conclusions.comparisons import Spread, families_of, or_nan
+from evalkit.conclusions.comparisons import families_of, or_nan
+from evalkit.conclusions.spread import Spread
 from evalkit.config import Config, StatisticsSection
 from evalkit.metrics import Request
 from evalkit.report import Comparison, Estimate, Finding, Standing

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.conclusions.comparisons import Spread, counts_differing
+from evalkit.conclusions.spread import Spread, counts_differing
 from evalkit.errors import DataError
 from evalkit.history.compare import beyond_users, settled_as_measured
 from evalkit.metrics import load_metric_files
