@@ -472,3 +472,13 @@ def test_users_whose_rows_only_their_order_tells_apart_are_counted(rule, kind):
         n = mixed.agg(pl.col("part").n_unique() > 1)["part"].sum()
         assert made.manifest["ties"][kind] == n > 0
         assert sum(made.manifest["ties"].values()) == n
+
+
+@pytest.mark.parametrize(("step", "every"), [(3600, "by day"), (86_400, "in 9 days each")])
+def test_the_page_of_leaks_says_how_long_its_steps_are(tmp_path, step, every):
+    times = range(1_600_000_000, 1_600_000_000 + 1000 * step, step)
+    log = pl.DataFrame({"user": [1] * 1000, "item": range(1000), "time": times})
+
+    evalkit.split(log, test=0.2, out=tmp_path / "s")
+
+    assert f"Rows of each part, {every}" in (tmp_path / "s" / "leakage.html").read_text()
