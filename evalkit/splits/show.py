@@ -12,7 +12,7 @@ from evalkit.errors import FINE, GATE_FAILED, RequestError
 from evalkit.runs import machine_errors, private_folder
 from evalkit.sources import Guessing
 from evalkit.splits.leakage import VERDICTS
-from evalkit.splits.make import make_split, write_leaks
+from evalkit.splits.make import REPEATS, make_split, write_leaks
 
 
 def run_split(
@@ -158,6 +158,6 @@ def summary(told: dict[str, Any]) -> list[str]:
             f"{ties['users_that_hang_on_row_order']:,} users hang on row order: their boundary "
             'goes through equal times (ties = "item" settles them by item)'
         )
-    if n := ties.get("users_whose_repeats_hang_on_row_order"):
+    if n := ties.get(REPEATS):
         rows.append(f"{n:,} users hang on row order: of their repeats with one time, one stays")
     return rows
