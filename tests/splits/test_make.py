@@ -482,3 +482,17 @@ def test_the_page_of_leaks_says_how_long_its_steps_are(tmp_path, step, every):
     evalkit.split(log, test=0.2, out=tmp_path / "s")
 
     assert f"Rows of each part, {every}" in (tmp_path / "s" / "leakage.html").read_text()
+
+
+def test_a_test_part_of_few_users_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    log = pl.DataFrame({"user": [*range(300)], "item": [*range(300)], "time": [*range(300)]})
+    log = log.with_columns(pl.col("time") * 3600 + 1_600_000_000)
+    log.write_parquet("log.parquet")
+
+    assert run_command(["split", "log.parquet", "--test", "3h", "--out", "few"]) == 0
+    few = capsys.readouterr().out
+    assert run_command(["split", "log.parquet", "--test", "0.2", "--out", "enough"]) == 0
+
+    assert "test has 3 users, where another part has 297: few for an interval" in few
+    assert "few for" not in capsys.readouterr().out
