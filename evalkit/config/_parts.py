@@ -58,7 +58,10 @@ def find_entry(
         if (each.get("name"), each.get("fold")) == (name, fold or 1):
             return each
     n_folds = max((each.get("fold", 1) for each in parts), default=1)
-    names = ", ".join(sorted({str(each.get("name")) for each in parts})) or "no rows, only letters"
+    names = (
+        ", ".join(sorted({str(each.get("name")) for each in parts}))
+        or 'no files: write = "parts" makes them'
+    )
     raise RequestError(
         f"the split has no part {name!r}" + (f" in fold {fold}" if fold else ""),
         code="unknown-part",

@@ -1,6 +1,7 @@
 """`evalkit baseline`: the rankings of a baseline, as a frame or as a file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -8,7 +9,7 @@ import polars as pl
 
 from evalkit.baselines import make_rankings, named_columns, needs_time
 from evalkit.config import Builtin, Door, TrainColumns, TrainTable, build_builtin
-from evalkit.errors import MachineError
+from evalkit.errors import DataError, MachineError
 from evalkit.runs import replacing
 from evalkit.sources import Guessing, Table, open_train, reading
 
@@ -49,7 +50,7 @@ def baseline(
         columns: our names (user, item, time) to the tables' columns.
     Raises:
         RequestError: options that exclude each other, or are out of range.
-        DataError: the data is wrong [missing-column, null-id, bad-time, id-kind, ...].
+        DataError: the data is wrong [missing-column, null-id, bad-time, empty-input, ...].
     Example:
         >>> import polars as pl
         >>> train = pl.DataFrame({"user": [1, 1, 2], "item": [7, 8, 8]})
@@ -67,7 +68,7 @@ def baseline(
     }
     rule = build_builtin(asked, {name: name for name in asked})
     table = open_baseline(rule, train, users, columns=columns, door="python")
-    with reading(table):
+    with _reading(table):
         return _renamed(table).collect(engine="streaming")
 
 
@@ -101,7 +102,7 @@ def write_baseline(table: Table, path: Path) -> int:
         MachineError: the file cannot be written [write-failed].
     """
     try:
-        with reading(table), replacing(path) as file:
+        with _reading(table), replacing(path) as file:
             _renamed(table).sink_parquet(
                 file,
                 compression="zstd",
@@ -117,6 +118,28 @@ def write_baseline(table: Table, path: Path) -> int:
             at=str(path),
             hint="name a file in a folder where there is room",
         ) from error
+
+
+@contextmanager
+def _reading(table: Table) -> Iterator[None]:
+    """Read lists; both tables have rows, and hints name what can be done here.
+
+    Raises:
+        DataError: one has none [empty-input]; what reading raises.
+    """
+    for each in table.made.tables if table.made is not None else ():
+        with reading(each):
+            if each.frame.head(1).collect(engine="streaming").height:
+                continue
+        message, hint = f"{each.role} has no rows", "look at the path, and who writes it"
+        raise DataError(message, code="empty-input", at=each.at, hint=hint)
+    try:
+        with reading(table):
+            yield
+    except DataError as error:
+        if error.code in ("null-id", "bad-time"):
+            error.hint = "give tables without such rows"  # there is neither a where nor a policy
+        raise
 
 
 def _renamed(table: Table) -> pl.LazyFrame:

@@ -30,7 +30,7 @@ from evalkit.planning.tables import Given
 from evalkit.report import Report
 from evalkit.report.html import render_selection_page
 from evalkit.report.selection import Confirmed, Selection, render_selection
-from evalkit.runs import machine_errors, private_folder
+from evalkit.runs import is_store, machine_errors, private_folder
 from evalkit.selection._choose import Choice, choose_trial
 from evalkit.selection._measure import How
 from evalkit.sources import Table
@@ -205,6 +205,13 @@ def run_selection(
         RequestError, DataError, MachineError, LookedError: as `find_test`, `choose_trial` and
             `finish`.
     """
+    if is_store(str(folder).replace(":/", "://", 1)):  # as a path writes a URL
+        raise RequestError(
+            "a selection and the run of its winner are written to local folders",
+            code="conflicting-keys",
+            at=config.at("output", "path"),
+            hint='path = "runs" under [output]; evalkit run publishes to a store',
+        )
     config = history.name_selected(config, folder)
     test = find_test(config, folder, again=again)
     choice = choose_trial(config, how, tell)

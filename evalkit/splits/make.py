@@ -36,6 +36,7 @@ from evalkit.splits.leakage import join_folds
 from evalkit.version import VERSION
 
 LEAKAGE = "leakage.json"
+REPEATS = "users_whose_repeats_hang_on_row_order"
 NULLS = ("null_users", "null_items", "null_times")
 
 
@@ -248,7 +249,7 @@ def _told(
         "ties": {
             "users_with_boundary_in_equal_times": crossed,
             "users_that_hang_on_row_order": by_order,
-            "users_whose_repeats_hang_on_row_order": cut.n_hanging,
+            **({REPEATS: cut.n_hanging} if rule.dedupe != "none" else {}),
         },
         "users_with_fewer_test_rows": cut.assigned.fewer,
         "rows_looked_at": log.n_rows - sum(feed.dropped.get(each, 0) for each in NULLS),

@@ -12,7 +12,9 @@ from evalkit.errors import FINE, GATE_FAILED, RequestError
 from evalkit.runs import machine_errors, private_folder
 from evalkit.sources import Guessing
 from evalkit.splits.leakage import VERDICTS
-from evalkit.splits.make import make_split, write_leaks
+from evalkit.splits.make import REPEATS, make_split, write_leaks
+
+FEW = 100  # users whose mean has a wide interval
 
 
 def run_split(
@@ -149,6 +151,11 @@ def summary(told: dict[str, Any]) -> list[str]:
             cold = f"; {new} that train lacks"
         shown = f"{part['rows']:,} rows, {part['users']:,} users, {part['items']:,} items{cold}"
         rows.append(f"{name}: {shown}" + (f"; {part['where']}" if "where" in part else ""))
+    for part in told["parts"]:
+        of_all = max(each["users"] for each in told["parts"] if each["fold"] == part["fold"])
+        if part["name"] in ("test", "validation") and part["users"] < min(FEW, of_all // 20):
+            few = f"{part['name']} has {part['users']:,} users, where another part has {of_all:,}: "
+            rows.append(few + "few for an interval; a longer span, or a share (0.2), has more")
     if told["dropped"]:
         dropped = ", ".join(f"{name} {n:,}" for name, n in sorted(told["dropped"].items()))
         rows.append(f"dropped: {dropped}")
@@ -158,6 +165,6 @@ def summary(told: dict[str, Any]) -> list[str]:
             f"{ties['users_that_hang_on_row_order']:,} users hang on row order: their boundary "
             'goes through equal times (ties = "item" settles them by item)'
         )
-    if n := ties.get("users_whose_repeats_hang_on_row_order"):
+    if n := ties.get(REPEATS):
         rows.append(f"{n:,} users hang on row order: of their repeats with one time, one stays")
     return rows

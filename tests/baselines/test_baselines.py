@@ -187,6 +187,7 @@ def test_bad_rows_are_refused():
     cases = {
         "null-id": ("popular", train.with_columns(item=pl.Series([1, None]))),
         "bad-time": ("last", train.with_columns(time=pl.Series([1, None]))),
+        "empty-input": ("popular", train.clear()),
         "missing-column": ("recent", train.drop("time")),
         "id-kind": ("popular", train.with_columns(pl.col("user").cast(pl.String))),
     }
@@ -219,5 +220,6 @@ def test_lists_are_as_long_as_train_lets_them(builtin):
     shown = {"last": [(1, 7, 1)]}.get(builtin, [(2, 7, 1)])
 
     assert evalkit.baseline(builtin, train=train, users=users, k=9).rows() == shown
-    assert evalkit.baseline(builtin, train=train.clear(), users=users, k=9).height == 0
-    assert evalkit.baseline(builtin, train=train, users=users.clear(), k=9).height == 0
+    for given in ((train.clear(), users), (train, users.clear())):
+        with pytest.raises(DataError, match="has no rows"):
+            evalkit.baseline(builtin, train=given[0], users=given[1], k=9)

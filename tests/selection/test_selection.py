@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -13,7 +14,7 @@ from evalkit.config import load_config
 from evalkit.errors import EvalkitError, MachineError
 from evalkit.history.looks import find_looks, known_parts
 from evalkit.report.html import render_selection_page
-from evalkit.selection import How, choose_trial, find_test, finish
+from evalkit.selection import How, choose_trial, find_test, finish, run_selection
 from evalkit.selection._measure import beside_values
 from evalkit.selection._trials import read_trials
 from evalkit.statistics._draws import CHUNK, draw_poisson, start_streams
@@ -227,6 +228,16 @@ def test_a_changed_test_part_and_train_as_test_are_refused_before_anything_is_me
         find_test(written(folder, confirm % "test"), folder / "runs", again=False)
 
     assert (as_train.value.code, changed.value.code) == ("conflicting-keys", "split-changed")
+
+
+def test_a_store_takes_no_selection(folder):
+    config = written(folder, '[output]\npath = "s3://bucket/runs"')
+
+    with pytest.raises(EvalkitError) as error:
+        run_selection(config, Path(config.output.path), None, How(1))
+
+    assert error.value.code == "conflicting-keys"
+    assert not Path("s3:").exists()
 
 
 def test_bad_tables_of_trials_are_refused(folder):

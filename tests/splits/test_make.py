@@ -472,3 +472,27 @@ def test_users_whose_rows_only_their_order_tells_apart_are_counted(rule, kind):
         n = mixed.agg(pl.col("part").n_unique() > 1)["part"].sum()
         assert made.manifest["ties"][kind] == n > 0
         assert sum(made.manifest["ties"].values()) == n
+
+
+@pytest.mark.parametrize(("step", "every"), [(3600, "by day"), (86_400, "in 9 days each")])
+def test_the_page_of_leaks_says_how_long_its_steps_are(tmp_path, step, every):
+    times = range(1_600_000_000, 1_600_000_000 + 1000 * step, step)
+    log = pl.DataFrame({"user": [1] * 1000, "item": range(1000), "time": times})
+
+    evalkit.split(log, test=0.2, out=tmp_path / "s")
+
+    assert f"Rows of each part, {every}" in (tmp_path / "s" / "leakage.html").read_text()
+
+
+def test_a_test_part_of_few_users_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    log = pl.DataFrame({"user": [*range(300)], "item": [*range(300)], "time": [*range(300)]})
+    log = log.with_columns(pl.col("time") * 3600 + 1_600_000_000)
+    log.write_parquet("log.parquet")
+
+    assert run_command(["split", "log.parquet", "--test", "3h", "--out", "few"]) == 0
+    few = capsys.readouterr().out
+    assert run_command(["split", "log.parquet", "--test", "0.2", "--out", "enough"]) == 0
+
+    assert "test has 3 users, where another part has 297: few for an interval" in few
+    assert "few for" not in capsys.readouterr().out

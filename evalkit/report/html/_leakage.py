@@ -44,10 +44,12 @@ def _plots(plots: Mapping[str, Any]) -> Html | None:
     if not plots:
         return None
     days = plots["days"]
+    step = days[1] - days[0] if len(days) > 1 else 1
+    every = "by day" if step == 1 else f"in {step:,} days each"
     titles = {
-        "Rows of each part by day": plots["rows"],
-        "First held-out row of each user": {"users": plots.get("boundaries", [])},
-        "First train row of each item": {"items": plots.get("items", [])},
+        f"Rows of each part, {every}": plots["rows"],
+        f"First held-out row of each user, {every}": {"users": plots.get("boundaries", [])},
+        f"First train row of each item, {every}": {"items": plots.get("items", [])},
     }
     shown = []
     for title, lines in titles.items():
