@@ -2,8 +2,8 @@
 
 `_read` reads interactions and drops repeats by policy; `_rows` gathers what was read; `_build`
 groups it: items by user in one compressed array, filters to pass items over; `_ids` keeps the real
-ids of hashed keys; `_table` is the hash table that finds users; `_index` is what kernels look things
-up in.
+ids of hashed keys; `_table` is the hash table that finds users; `_index` is what kernels look
+things up in.
 """
 
 from evalkit.truth._build import (
