@@ -28,20 +28,23 @@ from evalkit.truth import (
     start_of,
 )
 
+LOOKED_AT = 16  # rows that tell whether users lie apart
+
 
 @kernel(allocates=False)
 def end_apart(users, row):  # type: ignore[no-untyped-def]
-    """The row behind the next ones, if most of them are of other users than the row before.
+    """The row behind the next ones, where users lie apart; otherwise `row`.
 
-    Otherwise `row`. No run of rows of one user is cut.
+    They do where most of 16 rows are of other users than the row before. No run of rows of one
+    user is cut.
     """
-    last = min(row + RUNS, users.size)
-    n_runs = 1
+    n_runs, last = np.int64(1), min(row + LOOKED_AT, users.size)
     for other in range(row + 1, last):
         n_runs += users[other] != users[other - 1]
     if 2 * n_runs <= last - row:
         return row
-    while last < users.size and users[last] == users[last - 1]:
+    last = min(row + RUNS, users.size)
+    while last < users.size and last > row and users[last] == users[last - 1]:
         last -= 1
     return last
 

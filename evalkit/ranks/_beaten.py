@@ -7,7 +7,7 @@ from evalkit.kernels.intrinsics import atomic_add, atomic_raise, prefetch
 from evalkit.ranks._apart import ask_entries, end_apart, find_apart, found_entry, look_up_apart
 from evalkit.ranks._kernels import find_hits, keep_known, next_runs, show_item
 from evalkit.ranks._records import DEFERRED, HITS, KNOWN_RUNS, N_FIELDS, RUNS
-from evalkit.truth import code_of, find_item, merge_sort
+from evalkit.truth import code_of, find_item, merge_sort, start_of
 
 FEW_SHOWN = 16  # of one user, up to which they are put in order, and compared, one by one
 
@@ -23,6 +23,10 @@ def find_best(rows, index, ranks, best, state, found):  # type: ignore[no-untype
         if last > row:
             first = counters[KNOWN_RUNS]
             n_chosen = look_up_apart(users, items, row, last, index, ranks, state.wide, found)
+            for number in range(n_chosen):
+                start = start_of(index.table, found.ends[number])
+                prefetch(best.strengths, start)
+                prefetch(best.orders, start)
             for known in range(first, counters[KNOWN_RUNS]):
                 atomic_add(state.small, found.run_codes[known] * N_FIELDS, np.int32(1))
             n_hits = find_apart(items, n_chosen, index, found)
@@ -92,7 +96,7 @@ def order_shown(starts, counts, ranks, best, first, last, shown):  # type: ignor
             for number in range(found.size):
                 places[begin + number] = found[order[number]]
         for number in range(begin, end):
-            shown.strengths[number] = strengths[places[number]]
+            shown.marks[2 * number] = strengths[places[number]]
             shown.orders[number] = best.orders[places[number]]
 
 
@@ -103,7 +107,7 @@ def count_beaten(rows, index, shown, found, only_ties):  # type: ignore[no-untyp
     Rows equal to a relevant item need orders; without them they go into `found.deferred`.
     """
     users, table, layout = rows.users, index.table, index.layout
-    firsts, strengths = shown.firsts, shown.strengths
+    firsts, marks = shown.firsts, shown.marks
     begins, ends, entries = found.begins, found.ends, found.entries
     for row in range(0, users.size, RUNS):
         last = min(row + RUNS, users.size)
@@ -116,27 +120,28 @@ def count_beaten(rows, index, shown, found, only_ties):  # type: ignore[no-untyp
             code = entries[number]
             begins[number] = firsts[code] if code >= 0 else 0
             ends[number] = firsts[code + 1] if code >= 0 else 0
-            prefetch(strengths, begins[number])
+            prefetch(marks, 2 * begins[number])
+            prefetch(marks, 2 * ends[number] - 1)
         for number in range(last - row):
             begin, end = begins[number], ends[number]
             strength = rows.strengths[row + number]
-            beaten = first_beaten(strengths, begin, end, strength)
+            beaten = first_beaten(marks, begin, end, strength)
             if beaten < end and not only_ties:
-                atomic_add(shown.beaten, beaten, np.int32(1))
-            if beaten > begin and strengths[beaten - 1] == strength:
+                atomic_add(marks, 2 * beaten + 1, np.int64(1))
+            if beaten > begin and marks[2 * beaten - 2] == strength:
                 note_ties(rows, row + number, index, begin, beaten, shown, found)
 
 
 @kernel(allocates=False)
-def first_beaten(strengths, begin, end, strength):  # type: ignore[no-untyped-def]
+def first_beaten(marks, begin, end, strength):  # type: ignore[no-untyped-def]
     """The first of begin..end whose strength, which falls, is below `strength`."""
     if end - begin <= FEW_SHOWN:  # most rows beat none
-        while end > begin and strengths[end - 1] < strength:
+        while end > begin and marks[2 * end - 2] < strength:
             end -= 1
         return end
     while begin < end:
         middle = (begin + end) >> 1
-        if strengths[middle] < strength:
+        if marks[2 * middle] < strength:
             end = middle
         else:
             begin = middle + 1
@@ -148,7 +153,7 @@ def note_ties(rows, row, index, begin, end, shown, found):  # type: ignore[no-un
     """Hold a row against other items that are as strong, the last of begin..end."""
     places, counters = shown.places, found.counters
     strength, number = rows.strengths[row], end - 1
-    while number >= begin and shown.strengths[number] == strength:
+    while number >= begin and shown.marks[2 * number] == strength:
         if find_item(index.lows, index.highs, rows.items[row], places[number], 1) < 0:
             if rows.orders.size == 0:
                 found.deferred[counters[DEFERRED]] = row
@@ -166,5 +171,5 @@ def rank_shown(shown, ranks):  # type: ignore[no-untyped-def]
     for user in range(shown.firsts.size - 1):
         above = np.int64(0)
         for number in range(shown.firsts[user], shown.firsts[user + 1]):
-            above += shown.beaten[number]
+            above += shown.marks[2 * number + 1]
             ranks[shown.places[number]] = np.int32(above + shown.tied[number] + 1)

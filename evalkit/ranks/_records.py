@@ -192,8 +192,8 @@ class Shown(NamedTuple):
 
     Args:
         firsts: int64[n_users + 1], where those of each user begin, from strongest to weakest.
-        strengths: int64[n_shown].
-        beaten: int32[n_shown], rows that beat this item and no stronger one.
+        marks: int64[n_shown * 2], which are used together: the strength of each, and how many rows
+            beat this item and no stronger one.
         places: int64[n_shown].
         orders: int64[n_shown], of equally strong rows.
         tied: int32[n_shown], equal rows that stand before it.
@@ -201,8 +201,7 @@ class Shown(NamedTuple):
     """
 
     firsts: Array
-    strengths: Array
-    beaten: npt.NDArray[np.int32]
+    marks: Array
     places: Array
     orders: Array
     tied: npt.NDArray[np.int32]
@@ -214,8 +213,7 @@ class Shown(NamedTuple):
         n_shown = int(firsts[-1])
         return cls(
             firsts,
-            np.empty(n_shown, dtype=np.int64),
-            np.zeros(n_shown, dtype=np.int32),
+            np.zeros(2 * n_shown, dtype=np.int64),
             np.empty(n_shown, dtype=np.int64),
             np.zeros(n_shown, dtype=np.int64),
             np.zeros(n_shown, dtype=np.int32),

@@ -27,13 +27,6 @@ def scan_twice(scan: RankScan) -> None:
     orders_of: Callable[[pl.DataFrame, Keys], Array] | None = None
     best: dict[str, Best] = {}
 
-    def orders_for(batch: Batch) -> Array:
-        if not direct:
-            return NO_INTS
-        rows = np.arange(batch.first_row, batch.first_row + batch.frame.height)
-        keys = as_keys(batch.frame[ITEM_KEY])
-        return order_in_batch(ties, scan.truth.item_plan, batch.frame, keys, rows)
-
     def prepare(batches: Iterator[Batch]) -> Iterator[Batch]:
         for batch in batches:
             name = batch.probe.model
@@ -43,8 +36,7 @@ def scan_twice(scan: RankScan) -> None:
 
     def find(batch: Batch) -> tuple[Batch, Array, Found]:
         scan.note_ranks(batch)
-        orders = orders_for(batch)
-        batch, strengths, orders, tally = _drop_rows_with(scan, batch, orders)
+        batch, strengths, orders, tally = _drop_rows(scan, batch, direct=direct)
         users, items = as_keys(batch.frame[USER_KEY]), as_keys(batch.frame[ITEM_KEY])
         found = scan.take_room(users.size)
         name = batch.probe.model
@@ -77,8 +69,7 @@ def scan_twice(scan: RankScan) -> None:
         return scan.give_room_back(found).deferred
 
     def count(batch: Batch) -> list[tuple[str, pl.DataFrame, Array]]:
-        orders = orders_for(batch)
-        batch, strengths, orders, _ = _drop_rows_with(scan, batch, orders)
+        batch, strengths, orders, _ = _drop_rows(scan, batch, direct=direct)
         name = batch.probe.model
         left = beat(batch.frame, strengths, orders, name, False)
         return [(name, batch.frame[left], strengths[left])] if left.size else []
@@ -125,12 +116,18 @@ def _order_shown(pairs: UserItems, ranks: Ranks, best: Best, threads: int) -> Sh
     return shown
 
 
-def _drop_rows_with(
-    scan: RankScan, batch: Batch, orders: Array
-) -> tuple[Batch, Array, Array, Array]:
-    if not orders.size:
-        kept, strengths, tally = scan.drop_rows(batch)
-        return kept, strengths, orders, tally
-    named = batch.frame.with_columns(pl.Series("__order", orders))
-    kept, strengths, tally = scan.drop_rows(Batch(batch.probe, named, batch.first_row))
-    return kept, strengths, as_array(kept.frame["__order"]), tally
+def _drop_rows(scan: RankScan, batch: Batch, *, direct: bool) -> tuple[Batch, Array, Array, Array]:
+    """What `RankScan.drop_rows` leaves, and orders of equals where rows tell them by themselves."""
+    rows = NO_INTS
+    if scan.policies.ties == "input":
+        rows = np.arange(batch.first_row, batch.first_row + batch.frame.height)
+        numbered = batch.frame.with_columns(pl.Series("__row", rows))
+        batch = Batch(batch.probe, numbered, batch.first_row)
+    kept, strengths, tally = scan.drop_rows(batch)
+    if not direct:
+        return kept, strengths, NO_INTS, tally
+    if rows.size:
+        rows = as_array(kept.frame["__row"])
+    keys, plan = as_keys(kept.frame[ITEM_KEY]), scan.truth.item_plan
+    orders = order_in_batch(scan.policies.ties, plan, kept.frame, keys, rows)
+    return kept, strengths, orders, tally

@@ -1,8 +1,9 @@
 """The truth: read from the interactions, items by user in one array, a hash table to find users.
 
 `_read` reads interactions and drops repeats by policy; `_rows` gathers what was read; `_build`
-groups it: items by user in one compressed array, filters to pass items over; `_table` is the hash
-table that finds users; `_index` is what kernels look things up in.
+groups it: items by user in one compressed array, filters to pass items over; `_ids` keeps the real
+ids of hashed keys; `_table` is the hash table that finds users; `_index` is what kernels look
+things up in.
 """
 
 from evalkit.truth._build import (

@@ -23,6 +23,7 @@ ENTRY = 4  # words of a table entry: user key, filter, start and count packed, c
 USERS_A_PARTITION = 1 << 13
 MAX_PARTITION_BITS = 12
 TABLE_LOAD = 0.7  # entries a slot of the fullest partition
+DENSE_LOAD = 0.875  # where keys have a slot each, as numbers without many gaps do
 SPARE_SLOTS = 128  # of a partition, for entries that met others at its end
 EVEN = 1.25  # times their mean, which no partition exceeds where keys are spread evenly
 LONGEST_RUN = 256  # of entries without a free slot, where keys are spread evenly
@@ -229,6 +230,9 @@ def _fill(
         return FULL, None
     scattered = np.empty(2 * users.size, dtype=np.uint64)
     slots = max(1, math.ceil(int(np.diff(offsets).max()) / TABLE_LOAD))
+    if hash is not MIXED:
+        n_keys = (1 << 64 - bits) // int(hash.factor) + 1  # that a partition has room for
+        slots = min(slots, math.ceil(n_keys / DENSE_LOAD))
     layout = Layout(hash, 63 - bits, slots, slots + spare)
     table = Table(_aligned(layout.stride * ENTRY << bits), layout)
 
