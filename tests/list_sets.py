@@ -144,29 +144,25 @@ DISTANCES = {  # each with what an item must have
 }
 
 
-def of_users(*texts):
-    """Metrics of a user: `f(log, user, k)`, with the arguments that stand beside their texts."""
+def keeping(found):
+    """Keeps functions of a log, of a user or users, and of k, under the texts that ask for them.
 
-    def keep(function):
-        for text in texts:
-            text, *arguments = (text,) if isinstance(text, str) else text
-            OF_USERS[text] = lambda log, user, k, a=arguments: function(log, user, k, *a)
-        return function
+    Further arguments stand beside the texts.
+    """
 
-    return keep
+    def texts_of(*texts):
+        def keep(function):
+            for text in texts:
+                text, *arguments = (text,) if isinstance(text, str) else text
+                found[text] = lambda log, who, k, a=arguments: function(log, who, k, *a)
+            return function
+
+        return keep
+
+    return texts_of
 
 
-def of_all(*texts):
-    """Metrics of all lists: `f(log, users, k)`."""
-
-    def keep(function):
-        for text in texts:
-            text, *arguments = (text,) if isinstance(text, str) else text
-            OF_ALL[text] = lambda log, users, k, a=arguments: function(log, users, k, *a)
-        return function
-
-    return keep
-
+of_users, of_all = keeping(OF_USERS), keeping(OF_ALL)
 
 # Popularity and novelty
 

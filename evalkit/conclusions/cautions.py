@@ -56,7 +56,7 @@ def of_few_lists(numbers: Iterable[tuple[str, str, OfLists]]) -> Iterator[Warnin
         elif each.fewest < FEWEST_MOVING and not math.isnan(each.mean):
             fewer.append((model, label, each.fewest))
     ends = (
-        " stands on {:,} users: limits are rough",
+        ": on {:,} users alone, so that limits are rough",
         ": {:,} users alone add to one of its sums, as a group that is hardly shown has them: "
         "limits may be far too narrow",
     )

@@ -14,7 +14,7 @@ from evalkit.ids import ITEM, ITEM_KEY, IdPlan, Keys
 from evalkit.kernels import kernel
 from evalkit.lists._codes import Codes, ItemCodes, find_key
 from evalkit.lists._facts import ItemFacts
-from evalkit.lists._first_rows import find_first_rows, histories_in_order
+from evalkit.lists._first_rows import find_first_rows, histories_in_order, of_all_items
 from evalkit.lists._popularity import Popularity, PopularityCounter
 from evalkit.lists._table import ItemTable, read_items
 from evalkit.metrics import Beside, Items, Lists, Request, Values, measure_lists, needs_of, who_of
@@ -204,7 +204,7 @@ class ListWork:
             genres=None if table is None else table.genres_of(n),
             vectors=None if table is None else table.vectors_of(n),
             groups={} if table is None else table.groups_of(n),
-            first_rows=_padded(self.first_rows, n),
+            first_rows=of_all_items(self.first_rows, n),
         )
 
     def _rows_of(self, pairs: UserItems, truth: Truth) -> tuple[Lists, Measured]:
@@ -365,14 +365,6 @@ def n_sums_of(request: Request, beside: Beside) -> int:
 def rows_of(lists: Lists, users: npt.NDArray[np.int64]) -> Lists:
     """The lists of some users."""
     return Lists(lists.starts[users], lists.lengths[users], lists.items)
-
-
-def _padded(first_rows: NDInts | None, n: int) -> NDInts | None:
-    """First rows of all items, also of those that were met after train, which lacks them."""
-    if first_rows is None:
-        return None
-    nowhere = int(first_rows.max(initial=0)) + 1
-    return np.pad(first_rows, (0, n - first_rows.size), constant_values=nowhere)
 
 
 def _if_any(lists: Lists | None, users: npt.NDArray[np.int64]) -> Lists | None:

@@ -30,6 +30,14 @@ def find_first_rows(table: Table, items: ItemCodes) -> npt.NDArray[np.int64]:
     return np.minimum(first, n_rows)
 
 
+def of_all_items(first_rows: npt.NDArray[np.int64] | None, n: int) -> npt.NDArray[np.int64] | None:
+    """First rows of all items, also of those that were met after train, which lacks them."""
+    if first_rows is None:
+        return None
+    nowhere = int(first_rows.max(initial=0)) + 1
+    return np.pad(first_rows, (0, n - first_rows.size), constant_values=nowhere)
+
+
 def histories_in_order(table: Table, users: IdPlan, items: ItemCodes, truth: Truth) -> Lists:
     """The items of each user of the truth's training rows, each by its first row."""
     owners, codes = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int32)]

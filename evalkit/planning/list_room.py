@@ -23,7 +23,7 @@ OWNER_IN_ORDER = 32
 # -- of a share of the users
 SHOWN = 4  # a rank of a list
 STRENGTH = 8  # of it, while it is counted from scores of rows that lie apart
-WAITING = 80 << 20  # such rows, which are put into lists in the order of the log
+WAITING = 112 << 20  # such rows, which are put into lists in the order of the log
 HISTORY = 4  # a training row of a measured user
 IN_ORDER = 40  # the same while it is put in the order of the log
 RELEVANT = 12  # a row of the truth

@@ -8,6 +8,7 @@ from copy import copy
 
 import polars as pl
 import pytest
+from list_axes import CHOICES_OF_ALL, CHOICES_OF_USERS
 from list_sets import NOW, OF_ALL, OF_USERS, Log, mean
 
 from evalkit.config import build_config
@@ -23,6 +24,19 @@ def test_every_metric_of_lists_has_an_oracle():
     asked = {text.partition("(")[0] for text in (*OF_USERS, *OF_ALL)}
 
     assert sorted(set(registry_of("lists")) - asked) == []
+
+
+def test_every_choice_has_an_oracle():
+    texts = [*OF_USERS, *OF_ALL, *CHOICES_OF_USERS, *CHOICES_OF_ALL]
+    lacking = [
+        f"{name}({parameter.name}={choice!r})"
+        for name, metric in registry_of("lists").items()
+        for parameter in metric.parameters
+        for choice in parameter.choices[1:]
+        if not any(t.startswith(f"{name}(") and f"{parameter.name}={choice!r}" in t for t in texts)
+    ]
+
+    assert lacking == ["bias_disparity(of_train='all')"]  # of users without a list: list_users
 
 
 def frame(lists):
@@ -148,6 +162,35 @@ def test_every_number_is_what_sets_give(tmp_path, seed, duplicates):
         low, high = registry_of("lists")[each.name].bounds
         if each.low is not None and not math.isnan(each.low):
             assert low <= each.low <= each.high <= high, each
+    assert wrong == []
+
+
+@pytest.mark.parametrize(("seed", "duplicates"), [(0, "error"), (1, "count"), (2, "error")])
+def test_every_choice_is_what_sets_give(tmp_path, seed, duplicates):
+    log, wrong = Log(seed, repeats=duplicates != "error"), []
+    texts = [*CHOICES_OF_USERS, *CHOICES_OF_ALL]
+    asked = [
+        (t if t.startswith("prediction") else f"{t}@{k}", t, LAST if "prediction" in t else k)
+        for t in texts
+        for k in (2, 4)
+    ]
+    labels, report = report_of(tmp_path, log, [text for text, *_ in asked], duplicates=duplicates)
+    estimates = {e.metric: e for e in report.estimates if (e.model, e.segment) == ("run", None)}
+    users = {row["user"]: row for row in report.per_user_values.scan("run").collect().to_dicts()}
+    shown = sorted(log.run)
+    for text, name, k in asked:
+        pairs = []
+        if name in CHOICES_OF_USERS:
+            values = {user: CHOICES_OF_USERS[name](log, user, k) for user in shown}
+            kept = [value for value in values.values() if not math.isnan(value)]
+            pairs += [(u, users[u][labels[text]], value) for u, value in values.items()]
+            pairs.append(("mean", estimates[labels[text]].value, mean(kept)))
+        else:
+            number = CHOICES_OF_ALL[name](log, shown, k)
+            pairs.append(("all", estimates[labels[text]].value, number))
+        for whom, found, wanted in pairs:
+            if settled(found) != pytest.approx(wanted, abs=1e-11, rel=1e-11, nan_ok=True):
+                wrong.append((text, whom, found, wanted))
     assert wrong == []
 
 

@@ -1,12 +1,16 @@
 """Limits of numbers of lists: within what these can be, and warned of where they are rough."""
 
 import math
+import runpy
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 from evalkit import evaluate
+from evalkit.metrics import registry_of
 
+BENCH = Path(__file__).parents[2] / "bench"
 ITEMS = pl.DataFrame(
     {"item": range(8), "genres": [["a"], ["b"]] * 4, "provider": ["x"] * 6 + ["y"] * 2}
 )
@@ -51,3 +55,11 @@ def test_groups_that_are_hardly_hit_are_warned_of():
     told = [each.message for each in report.warnings if each.code == "few-lists"]
     assert len(told) == 1
     assert told[0].startswith("exposure_equity@1 of 'a': 2 users alone add to one of its sums")
+
+
+def test_limits_of_every_number_of_all_lists_are_simulated():
+    drawn = runpy.run_path(str(BENCH / "simulate_lists.py"))
+    names = {each.partition("(")[0].partition("@")[0] for each in drawn["METRICS"]}
+    of_all = {n for n, each in registry_of("lists").items() if each.lists.family != "users"}
+
+    assert of_all - names - set(drawn["OTHERS"]) == set()
