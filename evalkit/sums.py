@@ -80,14 +80,17 @@ class PairSums:
             self.baseline_alone = ExactSums(n_columns, n_cells)
             self.candidate_alone = ExactSums(n_columns, n_cells)
 
-    def over(self, cells: npt.NDArray[np.int64]) -> "PairSums":
-        """The sums over some of the cells."""
-        if self.has_alone:
-            one, other = self.baseline_alone.over(cells), self.candidate_alone.over(cells)
-        else:
-            one, other = self.baseline_alone, self.candidate_alone
-        outcomes = self.outcomes[cells].sum(axis=0, keepdims=True)
-        return PairSums(self.deltas.over(cells), one, other, outcomes)
+    def over(
+        self, cells: npt.NDArray[np.int64], columns: npt.NDArray[np.int64] | None = None
+    ) -> "PairSums":
+        """The sums over some of the cells, of some columns or of all."""
+        columns = np.arange(self.deltas.n_columns) if columns is None else columns
+        alone = (self.baseline_alone, self.candidate_alone)
+        one, other = (
+            each.over(cells, columns) if self.has_alone else each.take(columns) for each in alone
+        )
+        outcomes = self.outcomes[cells].sum(axis=0, keepdims=True)[:, columns]
+        return PairSums(self.deltas.over(cells, columns), one, other, outcomes)
 
     def take(self, columns: npt.NDArray[np.int64]) -> "PairSums":
         """The same sums with columns in another order."""
@@ -332,12 +335,11 @@ class GrandTotals:
         for name in list(totals.models):
             sums = totals.models.pop(name) if is_last else totals.models[name]
             for segment, cells in segments.items():
-                over = sums.over(cells).take(columns)
-                add_to(self.models, (segment, name), over)
+                add_to(self.models, (segment, name), sums.over(cells, columns))
         for pair in list(totals.pairs):
             found = totals.pairs.pop(pair) if is_last else totals.pairs[pair]
             for segment, cells in segments.items():
-                add_to(self.pairs, (segment, pair), found.over(cells).take(columns))
+                add_to(self.pairs, (segment, pair), found.over(cells, columns))
 
     def complete(self) -> None:
         """Add to each segment of items the users of shares without such an item."""

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from logs import JIT_OFF, examples
 
-from evalkit.exact import SCALE_BITS, ExactSum, ExactSums, StepSums, add_weighted
+from evalkit.exact import SCALE_BITS, CellRows, ExactSum, ExactSums, StepSums, add_weighted
 
 laws = settings(deadline=None, max_examples=examples(100))
 
@@ -291,3 +291,22 @@ def test_large_weights_fill_nothing_over():
     assert Fraction(found.scaled, 1 << SCALE_BITS) == scaled
     assert Fraction(found.squares, 1 << 2 * SCALE_BITS) == squares
     assert found.count == 3 * ((1 << 29) - 7)
+
+
+@settings(max_examples=examples(20))
+@given(st.integers(0, 60), st.booleans(), st.integers(0, 99))
+def test_cells_add_up_alike_whether_their_values_wait_or_not(n_users, has_odd, seed):
+    random = np.random.default_rng(seed)
+    pool = [0.0, 1.0, *random.random(4), *(ODD if has_odd else [])]
+    values, cells = random.choice(pool, size=(n_users, 2)), random.integers(0, 5, n_users)
+    sums, settled = ExactSums(2, 5), ExactSums(2, 5)
+    for each in (sums, settled):
+        each.add(values, rows=CellRows.of(cells.astype(np.int32), 5))
+    settled.settle()
+
+    for chosen in (np.array([1]), np.array([0, 2, 4]), np.arange(5)):
+        wanted = ExactSums(2)
+        wanted.add(values[np.isin(cells, chosen)])
+        for each in (sums, settled):
+            np.testing.assert_array_equal(each.over(chosen).state().used, wanted.state().used)
+            np.testing.assert_array_equal(each.over(chosen).state().numbers, wanted.state().numbers)

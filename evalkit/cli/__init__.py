@@ -20,6 +20,9 @@ def main() -> None:
         except OSError:
             pass  # told below, as for any command
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy would start them, for nothing here
+    os.environ.setdefault(
+        "PYDANTIC_DISABLE_PLUGINS", "__all__"
+    )  # it would look through all packages
     gc.set_threshold(OBJECTS_BEFORE_COLLECTING, 50, 1000)
     from evalkit.cli.outcome import end_with
 

@@ -1,8 +1,10 @@
 """Kernels that cut floats into integers and add these into limbs."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import float_bits, prefetch, square_error
@@ -35,6 +37,16 @@ N_POWERS = 6
 LEAST_SPREAD = 16  # grid units of deviation, below which skewness would be that of the rounding
 ABSOLUTE = 0x7FFFFFFFFFFFFFFF
 INFINITY = 0x7FF0000000000000
+
+
+class Numbers(NamedTuple):
+    """The arrays of sums that kernels add to, as `ExactSums` has them."""
+
+    limbs: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+    largest: npt.NDArray[np.int64]
+    powers: npt.NDArray[np.int64]
+    waiting: npt.NDArray[np.int64]
 
 
 @kernel(allocates=False)
@@ -303,16 +315,20 @@ def settle_all(waiting, limbs):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def sum_waiting(waiting, cells, limbs):  # type: ignore[no-untyped-def]
-    """Add what waits in some cells to the limbs of one; it goes on waiting."""
-    n_columns = limbs.shape[0]
+def sum_cells(cells, columns, n_columns, whole, found):  # type: ignore[no-untyped-def]
+    """Add some columns of some cells of `whole` to one cell, but what its limbs hold."""
     for cell in cells:
-        for column in range(n_columns):
-            some = waiting[cell * n_columns + column]
+        for column in range(columns.size):
+            place = cell * n_columns + columns[column]
+            for number in range(N_COUNTS):
+                found.counts[column, number] += whole.counts[place, number]
+            for number in range(N_POWERS):
+                found.powers[column, number] += whole.powers[place, number]
+            found.largest[column] = max(found.largest[column], whole.largest[place])
+            some = whole.waiting[place]
             if some[0] > 0:
-                add_cuts(
-                    limbs[column], WAITING_EXPONENT, some[1], some[2], some[3], some[4], some[5]
-                )
+                limbs = found.limbs[column]
+                add_cuts(limbs, WAITING_EXPONENT, some[1], some[2], some[3], some[4], some[5])
 
 
 @kernel(allocates=False)

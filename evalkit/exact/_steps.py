@@ -1,7 +1,5 @@
 """Exact sums of values at many cutoffs, of which most are what they were at the one before."""
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
@@ -9,15 +7,6 @@ from evalkit.exact._kernels import TOGETHER, add_powers, add_some
 from evalkit.exact._sums import ExactSums
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import float_bits
-
-
-class Filling(NamedTuple):
-    """The arrays of sums that a kernel adds to."""
-
-    limbs: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.int64]
-    powers: npt.NDArray[np.int64]
-    waiting: npt.NDArray[np.int64]
 
 
 @kernel(allocates=False)
@@ -93,7 +82,7 @@ class StepSums:
             first_column,
             np.empty((2, n_columns, TOGETHER)),
             np.empty(n_columns, dtype=np.int64),
-            *(Filling(each.limbs, each.counts, each.powers, each.waiting) for each in self._parts),
+            *(each.numbers for each in self._parts),
         )
 
     def merge(self, other: "StepSums") -> None:

@@ -21,12 +21,13 @@ from evalkit.exact._kernels import (
     SCALE_BITS,
     SUM_LIMBS,
     TOGETHER,
+    Numbers,
     add_cells,
     carry,
     mark_used,
     settle_all,
     sort_by_cell,
-    sum_waiting,
+    sum_cells,
 )
 from evalkit.metrics import as_float
 
@@ -144,6 +145,7 @@ class ExactSums:
         self._may_wait = True  # whether limbs hold something says what waits, and nothing else
         # the limbs that are not all 0, and which they are: what many segments are summed from
         self._used: Limbs | None = None
+        self._has_limbs: bool | None = None
         self._sums: list[ExactSum] | None = None  # of every column, once they are settled
         self._places = np.empty(0, dtype=np.int64)
 
@@ -199,7 +201,7 @@ class ExactSums:
         if self._adds + n_values > ADDS_BEFORE_CARRY:
             self.settle()
         self._adds += n_values
-        self._is_settled, self._used = False, None
+        self._is_settled, self._used, self._has_limbs = False, None, None
 
     def settle(self) -> None:
         """Bring everything that waits into the limbs, and these into 32 bits."""
@@ -216,7 +218,7 @@ class ExactSums:
         self.counts += other.counts
         self.powers += other.powers
         np.maximum(self.largest, other.largest, out=self.largest)
-        self._is_settled, self._may_wait, self._used = False, False, None
+        self._is_settled, self._may_wait, self._used, self._has_limbs = False, False, None, None
 
     def state(self) -> SumsState:
         """What makes the same sums elsewhere: the same numbers for any way that they were added."""
@@ -257,24 +259,35 @@ class ExactSums:
         taken._may_wait = False
         return taken
 
-    def over(self, cells: npt.NDArray[np.int64]) -> "ExactSums":
-        """The sums over some of the cells, as those of one."""
-        found = ExactSums(self.n_columns)
-        shape = (self.n_cells, self.n_columns, -1)
-        if self._may_wait and not self.waiting[:, HAS_LIMBS].any():  # limbs that take no memory
-            sum_waiting(self.waiting, cells, found.limbs)
-        else:
+    def over(
+        self, cells: npt.NDArray[np.int64], columns: npt.NDArray[np.int64] | None = None
+    ) -> "ExactSums":
+        """The sums over some of the cells, as those of one.
+
+        Args:
+            columns: which, in this order; all of them by default.
+        """
+        if columns is None:
+            columns = np.arange(self.n_columns)
+        if self._has_limbs is None:
+            self._has_limbs = not self._may_wait or bool(self.waiting[:, HAS_LIMBS].any())
+        found = ExactSums(columns.size)
+        if self._has_limbs:
             self.settle()
             if self._used is None:
                 self._places = _used(self.limbs)
                 self._used = self.limbs[:, self._places]
-            found.limbs[:, self._places] = self._used.reshape(shape)[cells].sum(axis=0)
-        found.counts = self.counts.reshape(shape)[cells].sum(axis=0)
-        found.largest = self.largest.reshape(shape[:2])[cells].max(axis=0, initial=0)
-        found.powers = self.powers.reshape(shape)[cells].sum(axis=0)
+            used = self._used.reshape(self.n_cells, self.n_columns, -1)
+            found.limbs[:, self._places] = used[cells].sum(axis=0)[columns]
+        sum_cells(cells, columns, self.n_columns, self.numbers, found.numbers)
         found._adds += cells.size
         found._is_settled = found._may_wait = False
         return found
+
+    @property
+    def numbers(self) -> Numbers:
+        """The arrays that kernels add to."""
+        return Numbers(self.limbs, self.counts, self.largest, self.powers, self.waiting)
 
     def n_undefined(self, column: int) -> int:
         """Values that were NaN."""

@@ -16,7 +16,7 @@ from evalkit.metrics import Request
 from evalkit.report import Curve, Graph
 from evalkit.statistics.means import interval_of
 from evalkit.sums import add_to
-from evalkit.values.blocks import Measuring, PlainHits, UserValues
+from evalkit.values.blocks import Measuring, PlainHits, Room, UserValues
 from evalkit.values.gather import is_mean_of_users
 
 USERS_AT_ONCE = 2048  # whose values stay close to the core, at fifty cutoffs
@@ -100,7 +100,7 @@ class _Share:
 
     steps: dict[str, StepSums]
     counts: dict[str, list[Counts]]
-    room: npt.NDArray[np.float64]
+    room: Room
 
     @classmethod
     def empty(cls, users: UserValues, counted: Mapping[str, list[HitCounts]]) -> "_Share":
@@ -108,7 +108,7 @@ class _Share:
         return cls(
             {name: StepSums(users.widths) for name in counted},
             {name: [each.empty() for each in found] for name, found in counted.items()},
-            np.empty(USERS_AT_ONCE * max(users.widths)),
+            Room(),
         )
 
     def add(
@@ -123,10 +123,11 @@ class _Share:
             are_counted = {place for each in counted[name] for place in each.places}
             places = [place for place in range(len(users.widths)) if place not in are_counted]
             found = measuring.each(codes, places, plain, self.room)
+            self.room.clear()
             for place, values in zip(places, found, strict=True):
                 steps.add(values, first_column=users.firsts[place])
             for each, counts in zip(counted[name], self.counts[name], strict=True):
-                each.count(codes, *measuring.gather(codes, each.probe, plain), counts)
+                each.count(codes, *measuring.gather(codes, each.probe, plain, self.room), counts)
 
 
 def _counted(measuring: Measuring) -> list[HitCounts]:

@@ -1,6 +1,7 @@
 """From the sums of all shares to what a report says of rankings. No log is read any more."""
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,15 @@ def conclude(
     """
     tell_faults(task, sums)
     check_shares(sums)
+    with ThreadPoolExecutor(1) as beside:  # files are written while numbers are made of sums
+        kept = beside.submit(_kept_values, task, sums, writer)
+        report = _concluded(task, sums, inputs, told)
+        return replace(report, per_user_values=kept.result())
+
+
+def _concluded(
+    task: RankingTask, sums: RankingSums, inputs: Sequence[Input], told: Sequence[Warning_]
+) -> Report:
     resampling = task.resampling(sums.draws)
     _conclude_kept(task, sums, resampling)
     odd = check_whole(task, sums)
@@ -75,7 +85,7 @@ def conclude(
         graphs=(*precision_recall(curves), *_graphs_of(shown, models)),
         distributions=tuple(sums.histograms.distributions(models, task.requests)),
         parts=parts,
-        per_user_values=_kept_values(task, sums, writer),
+        per_user_values=None,
     )
     inputs = _counted(inputs, sums)
     meta = replace(

@@ -1,10 +1,11 @@
 """From ranks to sums: blocks of users are measured and folded into exact sums at once."""
 
 import math
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from itertools import accumulate, islice
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +26,35 @@ if TYPE_CHECKING:
     from evalkit.lists import Measure
 
 USERS_A_BLOCK = 8192  # at least, where there are so many
+BLOCKS_TOGETHER = 8  # whose users are put in the order of their cells
+MOST_KEPT = 8  # values of a user for which that is done, as they wait for each other
 MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
 
 Values = npt.NDArray[np.float64]
 PlainHits: TypeAlias = dict[tuple[int, bool], tuple[Hits, Relevant]]  # by probe and `judged`
+
+
+class Room:
+    """Memory that one block after the other stands in: new memory costs as much as its values."""
+
+    def __init__(self) -> None:
+        self._parts: list[npt.NDArray[np.uint8]] = []  # one for each array of a block
+        self._n_taken = 0
+
+    def take(self, shape: tuple[int, ...], dtype: type[np.generic]) -> npt.NDArray[Any]:
+        """An array that nothing else stands in until the room is cleared; what it holds is open."""
+        n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+        if self._n_taken == len(self._parts):
+            self._parts.append(np.empty(0, dtype=np.uint8))
+        if self._parts[self._n_taken].size < n_bytes:  # a little more, as blocks differ
+            self._parts[self._n_taken] = np.empty(n_bytes + n_bytes // 16, dtype=np.uint8)
+        part = self._parts[self._n_taken]
+        self._n_taken += 1
+        return part[:n_bytes].view(dtype).reshape(shape)
+
+    def clear(self) -> None:
+        """All that was taken may be written over."""
+        self._n_taken = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,25 +148,26 @@ class Measuring:
             lists,
         )
 
-    def measure(self, users: npt.NDArray[np.int64]) -> list[Values]:
+    def measure(self, users: npt.NDArray[np.int64], room: Room | None = None) -> list[Values]:
         """For each group float64[n_users, n_cutoffs] of a block of users; NaN where left out."""
-        return list(self.each(users, range(len(self.groups)), {}))
+        return list(self.each(users, range(len(self.groups)), {}, room))
 
     def each(
         self,
         users: npt.NDArray[np.int64],
         places: Iterable[int],
         plain: PlainHits,
-        room: Values | None = None,
+        room: Room | None = None,
     ) -> Iterator[Values]:
         """The same of some groups, one after the other.
 
         Args:
             places: of the groups.
             plain: of these users; what is gathered here goes into it.
-            room: float64[n] that values stand in until the next ones are asked for.
+            room: what values stand in until it is cleared.
         """
         looks: dict[tuple[int, View, int], Seen] = {}
+        take = np.empty if room is None else room.take
         for group, probe in ((self.groups[place], self.probes[place]) for place in places):
             request, policies = group.request, group.policies
             if request.metric.combined is not None:
@@ -152,10 +179,9 @@ class Measuring:
             lengths = self.lengths[probe][users].astype(np.int64)
             cases = self.cases[probe][users]
             view = self._view(group)
-            shape = (users.size, group.cutoffs.size)
-            values = np.empty(shape) if room is None else room[: math.prod(shape)].reshape(shape)
+            values = take((users.size, group.cutoffs.size), np.float64)
             if view.is_plain:
-                hits, relevant = self.gather(users, probe, plain, judged=view.judged)
+                hits, relevant = self.gather(users, probe, plain, room, judged=view.judged)
                 threshold = self.truth.threshold
                 request.measure(hits, relevant, lengths, group.cutoffs, values, threshold=threshold)
             else:
@@ -218,7 +244,13 @@ class Measuring:
         return seen.n_relevant
 
     def gather(
-        self, users: npt.NDArray[np.int64], probe: int, plain: PlainHits, *, judged: bool = False
+        self,
+        users: npt.NDArray[np.int64],
+        probe: int,
+        plain: PlainHits,
+        room: Room | None = None,
+        *,
+        judged: bool = False,
     ) -> tuple[Hits, Relevant]:
         """The hits of a block of users and what is relevant to them; kept in `plain`."""
         if (probe, judged) in plain:
@@ -226,15 +258,14 @@ class Measuring:
         pairs, ranks = self.truth.pairs, self.ranks[probe]
         n_places = int(pairs.counts[users].sum())
         n_hits = n_places + ranks.copy_places.size + 1  # one is written before it counts
+        take = np.empty if room is None else room.take
         hits = Hits(
-            np.empty(users.size + 1, dtype=np.int64),
-            np.empty(n_hits, dtype=np.int32),
-            np.empty(n_hits, dtype=np.float64),
-            np.empty(n_hits, dtype=np.float64),
+            take((users.size + 1,), np.int64),
+            take((n_hits,), np.int32),
+            take((n_hits,), np.float64),
+            take((n_hits,), np.float64),
         )
-        relevant = Relevant(
-            np.empty(users.size + 1, dtype=np.int64), np.empty(n_places, dtype=np.float64)
-        )
+        relevant = Relevant(take((users.size + 1,), np.int64), take((n_places,), np.float64))
         gather_hits(
             users,
             Items(pairs.starts, pairs.counts, pairs.grades),
@@ -260,8 +291,14 @@ class BlockValues(Protocol):
     columns: npt.NDArray[np.int64]
     higher_is_better: list[bool]
 
-    def measure(self, users: npt.NDArray[np.int64]) -> dict[str, list[Values]]:
-        """For each model, for each group of requests float64[n_users, n_cutoffs]."""
+    def measure(
+        self, users: npt.NDArray[np.int64], room: Room | None = None
+    ) -> dict[str, list[Values]]:
+        """For each model, for each group of requests float64[n_users, n_cutoffs].
+
+        Args:
+            room: what they may stand in until it is cleared.
+        """
 
     def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
         """User codes, a few thousand at a time; at least one block, be it empty."""
@@ -297,7 +334,9 @@ class GivenValues:
         self.higher_is_better = list(higher_is_better)
         self._values = values
 
-    def measure(self, users: npt.NDArray[np.int64]) -> dict[str, list[Values]]:
+    def measure(
+        self, users: npt.NDArray[np.int64], _: Room | None = None
+    ) -> dict[str, list[Values]]:
         """For each model, for each request float64[n_users, 1]."""
         return {
             name: [np.ascontiguousarray(each[users, place, None]) for place in self.columns]
@@ -340,9 +379,11 @@ class UserValues:
             for name, by_rules in ranks.items()
         }
 
-    def measure(self, users: npt.NDArray[np.int64]) -> dict[str, list[Values]]:
+    def measure(
+        self, users: npt.NDArray[np.int64], room: Room | None = None
+    ) -> dict[str, list[Values]]:
         """For each model, for each group of requests float64[n_users, n_cutoffs]."""
-        return {name: each.measure(users) for name, each in self.measuring.items()}
+        return {name: each.measure(users, room) for name, each in self.measuring.items()}
 
     def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
         """User codes, a few thousand at a time; at least one block, be it empty."""
@@ -380,26 +421,62 @@ def measure_models(
         keep: what takes values, block after block.
         watch: told of each block's user codes and values, from any thread.
     """
+    models = tuple(models)
     totals = [Totals(models, pairs, users.columns.size, each.n_cells) for each in cell_sets]
+    rooms: dict[int, Room] = {}  # of each thread
 
-    def work(given: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], dict[str, Values]]:
-        order = CellRows.of(cell_sets[0].codes[given], cell_sets[0].n_cells).order
-        block = given[order]  # cell by cell, to be added in order
-        values = users.measure(block)
+    def work(piece: _Piece) -> tuple[_Piece, dict[str, Values]]:
+        room = rooms.setdefault(threading.get_ident(), Room())
+        room.clear()
+        block = piece.codes
+        values = users.measure(block, room)
         for each, cells in zip(totals, cell_sets, strict=True):
             each.add(values, users.higher_is_better, cells.codes[block])
         if watch is not None:
             watch.add(block, values, users.columns)
-        kept: dict[str, Values] = {}
-        if keep is not None:
-            for name, groups in values.items():
-                kept[name] = np.empty((given.size, keep.places.size))
-                kept[name][order] = beside(users, groups, keep.places)
-        return given, kept
+        kept = {} if keep is None else values
+        places = slice(None) if keep is None else keep.places
+        return piece, {name: beside(users, each, places) for name, each in kept.items()}
 
+    n_kept = 0 if keep is None else keep.places.size * len(models)
+    n_together = BLOCKS_TOGETHER if cell_sets[0].n_cells > 1 and n_kept <= MOST_KEPT else 1
     blocks = users.blocks(None if keep is None else keep.order)
-    for block, kept in ordered_map(work, blocks, threads=threads):
+    whole: dict[str, Values] = {}
+    pieces = _pieces(blocks, cell_sets[0], n_together)
+    for piece, kept in ordered_map(work, pieces, threads=threads):
         for name, values in kept.items():
             assert keep is not None
-            keep.take(name, block, values)
+            if name not in whole:
+                whole[name] = np.empty((piece.whole.size, keep.places.size))
+            whole[name][piece.order] = values
+            if piece.is_last:
+                keep.take(name, piece.whole, whole.pop(name))
     return totals
+
+
+class _Piece(NamedTuple):
+    """Users of a few blocks whose cells lie together, so that sums stay close to the core.
+
+    Args:
+        codes: of the users of this piece.
+        order: their places in `whole`.
+        whole: the users of these blocks as they came by.
+    """
+
+    codes: npt.NDArray[np.int64]
+    order: npt.NDArray[np.int64]
+    whole: npt.NDArray[np.int64]
+    is_last: bool
+
+
+def _pieces(
+    blocks: Iterator[npt.NDArray[np.int64]], cells: CellSet, n_together: int
+) -> Iterator[_Piece]:
+    """The users of every few blocks, cell by cell, in pieces as large as blocks."""
+    while some := list(islice(blocks, n_together)):
+        whole = np.concatenate(some)
+        order = CellRows.of(cells.codes[whole], cells.n_cells).order
+        end = 0
+        for each in some:
+            begin, end = end, end + each.size
+            yield _Piece(whole[order[begin:end]], order[begin:end], whole, end == whole.size)
