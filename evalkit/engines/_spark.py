@@ -291,7 +291,8 @@ def _whole(part: Part, frame: Any | None) -> pl.DataFrame:
         rows = pl.DataFrame(pl.from_arrow(frame.limit(MOST_WHOLE + 1).toArrow()))
     else:
         pieces = part.table.pieces(MOST_WHOLE)
-        rows = pl.concat(each for piece in pieces for each in piece.read(part.used))
+        read = (each for piece in pieces for each in piece.read(part.used))
+        rows = pl.concat([pl.DataFrame(schema=part.used), *read])
     refuse_large(rows.height, f"{part.table.role} has", part.table.at)
     return rows.select([pl.col(name).cast(dtype) for name, dtype in part.used.items()])
 
