@@ -27,9 +27,8 @@ from evalkit.engines._task import (
     cut_frames,
     measure_rows,
     merge_rows,
-    open_errors,
-    proof,
 )
+from evalkit.engines._told import open_errors, proof
 from evalkit.errors import (
     DataError,
     EvalkitError,

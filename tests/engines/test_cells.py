@@ -8,7 +8,7 @@ import pytest
 
 from evalkit.engines._cut import FAULT, Cells, Cutter, failing_as_cells, make_loads
 from evalkit.engines._layout import Kept, Place
-from evalkit.engines._task import check_proof, proof
+from evalkit.engines._told import check_proof, proof
 from evalkit.errors import DataError, EvalkitError, MachineError
 from evalkit.ids import DrawnShare, drawn_shares, plan_ids
 from evalkit.sources.paths import File
