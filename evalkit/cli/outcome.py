@@ -62,9 +62,7 @@ def end_with(arguments: Sequence[str]) -> NoReturn:
 def _leave(status: int) -> NoReturn:
     """End the process as Python does, but for its memory: the system takes that back at once."""
     _listen(dict.fromkeys(_STOPS, _stop_at_once))  # there is no stack left to unwind
-    for thread in threading.enumerate():
-        if not thread.daemon and thread is not threading.main_thread():
-            thread.join()
+    threading._shutdown()  # type: ignore[attr-defined]  # ends pools of threads, waits for others
     atexit._run_exitfuncs()
     flush_native_stderr()
     with suppress(OSError):  # what could not be written has been told

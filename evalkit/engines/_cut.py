@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from evalkit.credentials import storing
 from evalkit.engines._layout import Kept
-from evalkit.engines._task import check_proof, open_errors, pack_errors
+from evalkit.engines._told import check_proof, open_errors, pack_errors
 from evalkit.errors import DataError, EvalkitError, Faults, MachineError
 from evalkit.ids import IdPlan, drawn_shares
 from evalkit.sources import Piece

@@ -27,9 +27,8 @@ from evalkit.engines._task import (
     cut_frames,
     measure_rows,
     merge_rows,
-    open_errors,
-    proof,
 )
+from evalkit.engines._told import open_errors, proof
 from evalkit.errors import (
     DataError,
     EvalkitError,
@@ -291,7 +290,8 @@ def _whole(part: Part, frame: Any | None) -> pl.DataFrame:
         rows = pl.DataFrame(pl.from_arrow(frame.limit(MOST_WHOLE + 1).toArrow()))
     else:
         pieces = part.table.pieces(MOST_WHOLE)
-        rows = pl.concat(each for piece in pieces for each in piece.read(part.used))
+        read = (each for piece in pieces for each in piece.read(part.used))
+        rows = pl.concat([pl.DataFrame(schema=part.used), *read])
     refuse_large(rows.height, f"{part.table.role} has", part.table.at)
     return rows.select([pl.col(name).cast(dtype) for name, dtype in part.used.items()])
 

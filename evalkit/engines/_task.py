@@ -3,7 +3,6 @@
 Loaded before the environment of the process is set: it imports nothing heavy.
 """
 
-import json
 import os
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from evalkit.config import Config
     from evalkit.engines._cut import Cells
     from evalkit.engines._layout import Kept
-    from evalkit.errors import Faults
     from evalkit.partials import Partial
     from evalkit.planning.work import Known, Work
 
@@ -70,6 +68,7 @@ class Task:
     def measure(self, number: int, rows: "Mapping[int, pl.DataFrame]") -> "Partial[Any]":
         """What a share leaves behind, as `work` takes it."""
         from evalkit.config import speaking
+        from evalkit.engines._told import proof
         from evalkit.kinds import kind_named
         from evalkit.partials import Header, Partial
 
@@ -77,46 +76,6 @@ class Task:
         with speaking(self.config.door):
             left = kind_named(self.config.kind).measure(self.config, work)
         return Partial(replace(Header.of(left, work), versions=proof()), left.sums)
-
-
-def proof() -> dict[str, str]:
-    """What executors must have as the driver has it: numbers rest on it."""
-    from evalkit.planning.ledger import versions
-
-    return {**versions(), "logarithms and powers": _digest_of_values()}
-
-
-def check_proof(expected: "Mapping[str, str]") -> None:
-    """Refuse to work where evalkit or a library is another one than the driver's.
-
-    Raises:
-        MachineError: it is [spark-failed].
-    """
-    from evalkit.errors import MachineError
-
-    own = proof()
-    for name in expected:
-        if name != "python" and own.get(name) != expected[name]:
-            raise MachineError(
-                f"executors and driver do not agree: {name} is {own.get(name)} there and "
-                f"{expected[name]} here",
-                code="spark-failed",
-                at="[engine]",
-                hint="install the same versions of evalkit and its libraries on every node",
-            )
-
-
-def _digest_of_values() -> str:
-    """Tells libraries of mathematics apart that round otherwise: metrics rest on them."""
-    import hashlib
-    import math
-
-    import numpy as np
-
-    ranks = np.arange(1.0, 2000.0)
-    found = [np.log2(ranks), np.log(ranks), np.exp(-ranks / 100), 0.8**ranks, np.sqrt(ranks)]
-    found += [np.array([math.log2(x), 0.8 ** (x - 1), math.exp(x / 100)]) for x in ranks.tolist()]
-    return hashlib.sha256(np.concatenate(found).tobytes()).hexdigest()[:16]
 
 
 def cut_files(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
@@ -151,25 +110,6 @@ def cut_frames(
     yield from failing_as_cells(_opened(packed).cut_batches(part, batches))
 
 
-def pack_errors(faults: "Faults") -> bytes:
-    """Errors as they go to the driver; what reads them runs nothing."""
-    from evalkit.errors import Faults
-    from evalkit.partials import codec_of
-
-    return json.dumps(codec_of(Faults).encode(faults, [])).encode()
-
-
-def open_errors(packed: "Iterable[bytes]") -> "Faults":
-    """Errors of several executors together."""
-    from evalkit.errors import Faults
-    from evalkit.partials import codec_of
-
-    whole = Faults()
-    for each in packed:
-        whole.merge(codec_of(Faults).decode(json.loads(each), None))  # type: ignore[arg-type]
-    return whole
-
-
 def measure_rows(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
     """One row: the partial of a partition, or the error that ends it, which is no fault of Spark.
 
@@ -178,6 +118,7 @@ def measure_rows(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "Iterato
         batches: the cells of a partition.
     """
     task, number, cells = _begin(packed, batches)
+    from evalkit.engines._told import pack_errors
     from evalkit.errors import EvalkitError, Faults
 
     try:
@@ -241,6 +182,7 @@ def merge_rows(kind: str, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.R
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
+    from evalkit.engines._told import open_errors, pack_errors
     from evalkit.kinds import kind_named
     from evalkit.partials import Partial, open_partials
 

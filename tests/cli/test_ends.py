@@ -82,3 +82,20 @@ def test_full_stdout_after_a_run_says_that_the_run_is_complete(logs):
 
 def test_signal_numbers_are_those_of_the_shell():
     assert 128 + signal.SIGINT == 130
+
+
+def test_pools_of_threads_do_not_keep_a_command_from_ending():
+    script = """
+import threading, time
+from concurrent.futures import ThreadPoolExecutor
+from evalkit.cli.outcome import _leave
+pool = ThreadPoolExecutor()
+pool.submit(int).result()
+threading.Thread(target=lambda: (time.sleep(0.2), print("waited for"))).start()
+_leave(3)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (3, "waited for\n")

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 OF_ITS_OWN = ("meta", "run_id", "run_key", "inputs")
 
 
-@pytest.mark.parametrize("partitions", [1, 30])
+@pytest.mark.parametrize("partitions", [1, 65])  # of more than 64 executors merge groups
 def test_segments_crosses_curves_and_comparisons(session, tmp_path, partitions):
     make_logs(tmp_path)
 
