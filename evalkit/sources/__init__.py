@@ -11,6 +11,7 @@ from evalkit.sources.suggestions import (
     guess_table,
     read_groups,
     read_kinds,
+    read_models,
     read_splitters,
     read_time_form,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "parts_of_files",
     "read_groups",
     "read_kinds",
+    "read_models",
     "read_schema",
     "read_splitters",
     "read_time_form",
