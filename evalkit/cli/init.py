@@ -130,7 +130,7 @@ def _config_lines(
     yield from _metric_lines(names, beside, folder)
     yield from _segment_lines(beside["users"], folder)
     baseline, candidate = _compared(rankings, is_split=split is not None)
-    yield from _comparison_lines(baseline)
+    yield from _comparison_lines(baseline, [] if baseline else _models_of(log or rankings))
     yield from _gate_lines(names[0].replace("{5,10,20}", "10"), baseline, candidate)
     yield from _policy_lines()
 
@@ -270,7 +270,19 @@ def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
 
 
-def _comparison_lines(baseline: str | None) -> Iterator[str]:
+def _models_of(table: str | Sequence[str]) -> list[str]:
+    """The models that a column of the one table names; empty: nothing names them."""
+    from evalkit.sources import guess_table, read_models
+
+    tables = [table] if isinstance(table, str) else table
+    if len(tables) != 1 or is_named(tables[0]):
+        return []
+    [(_, path)] = name_rankings(tables)
+    columns, format_, _ = guess_table([path], "rankings")
+    return read_models([path], format_, columns["model"]) if "model" in columns else []
+
+
+def _comparison_lines(baseline: str | None, models: Sequence[str]) -> Iterator[str]:
     """The statistics: live where a baseline is known."""
     yield ""
     if baseline is not None:
@@ -278,7 +290,10 @@ def _comparison_lines(baseline: str | None) -> Iterator[str]:
         yield f"baseline = {_text(baseline)}"
     else:
         yield _default("[statistics]", "", "models compared user by user")
-        yield _default("baseline", '"popularity"', "every other model is compared with this one")
+        first, *others = models or ["popularity"]
+        beside = f"; or {', '.join(map(_text, others))}" if others else ""
+        says = f"every other model is compared with this one{beside}"
+        yield _default("baseline", _text(first), says)
     yield _default("margin", "0.002", "a difference that does not matter; default: none")
     yield _default("search", "false", "look for the segments that lose or gain most")
 

@@ -12,6 +12,7 @@ from evalkit.sources.suggestions import (
     guess_table,
     read_groups,
     read_kinds,
+    read_models,
     read_splitters,
     read_time,
 )
@@ -72,6 +73,7 @@ __all__ = [
     "parts_of_files",
     "read_groups",
     "read_kinds",
+    "read_models",
     "read_schema",
     "read_splitters",
     "read_time",

@@ -116,6 +116,17 @@ def read_kinds(
     return None
 
 
+def read_models(paths: Sequence[str], format: str | None, column: str) -> list[str]:
+    """The first models that a column of rankings names, as far as the first rows tell.
+
+    Raises:
+        DataError: as `read_schema`.
+    """
+    frame = _open(paths, format, "rankings").having(column).frame({column: "any"})
+    names = frame.select(pl.col(column).cast(pl.String)).head(KINDS_AMONG).unique().drop_nulls()
+    return sorted(names.collect(engine="streaming")[column].to_list())[:MOST_KINDS]
+
+
 def read_time(
     paths: Sequence[str], format: str | None = None, *, role: str, column: str
 ) -> str | None:

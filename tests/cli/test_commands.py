@@ -586,6 +586,18 @@ def test_init_suggests_kinds_of_rows_and_says_where_ranks_are_the_order_of_rows(
     assert """# where = "day = 'd2'"                  # or 'd1'; default: all rows""" in text
 
 
+def test_init_names_the_models_of_one_table_for_a_baseline(evalkit, logs):
+    good = pl.read_parquet(logs / "good.parquet")
+    both = [good.with_columns(model_id=pl.lit(name)) for name in ("als", "bpr")]
+    pl.concat(both).write_parquet(logs / "both-models.parquet")
+
+    files = ("--truth", "truth.parquet", "--rankings", "both-models.parquet")
+    text = evalkit("init", *files, "-o", "-").out
+
+    assert '# baseline = "als"' in text
+    assert '; or "bpr"' in text
+
+
 def test_init_overwrites_nothing(evalkit, logs):
     options = ("init", "--truth", "truth.parquet", "--rankings", "good.parquet", "-o", "job.toml")
 

@@ -134,6 +134,20 @@ def test_verdict_comes_first():
     assert body.index("<h2") < body.index('id="origin"')
 
 
+def test_many_gates_are_told_in_few_words():
+    report = page_report()
+    failed, passed = (
+        next(each for each in report.gates if (each.outcome == "pass") is is_pass)
+        for is_pass in (False, True)
+    )
+    text = render_html(replace(report, gates=(failed,) * 5 + (passed,) * 9))
+
+    verdict = text[text.index('class="verdict') : text.index("9 gates passed</summary>")]
+    assert verdict[: verdict.index("</p>")].count(failed.message) == 3
+    assert "2 more below." in verdict
+    assert verdict.count("<td><b") == 5
+
+
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_a_screen_holds_its_columns_and_says_what_is_better(width):
     plain = replace(page_report(), gates=(), primary=("nDCG@10",), config={})

@@ -208,7 +208,7 @@ def test_an_object_that_is_no_table_is_refused():
     error = fault(lambda: truth_of(3), "unknown-format")
 
     assert error.message == "a int is no table"
-    assert error.at == "truth (builtins int)"
+    assert error.at == "truth (int)"
 
 
 # ---------------------------------------------------------------- damaged files

@@ -39,6 +39,7 @@ from evalkit.report.verdict import verdict_of
 MOST_COLUMNS = 8
 MOST_BASELINES = 3
 MOST_COMPARISONS = 12
+MOST_PASSED = 4  # gates beside others
 MOST_FAILED = 3  # gates that the verdict names
 _WORDS = {"pass": "pass", "fail": "fail", "cannot tell": "unclear"}
 _SIGNS = {"pass": "✓", "fail": "✗", "cannot tell": "?"}
@@ -63,8 +64,17 @@ def verdict_section(report: Report) -> Html:
         notes.append(f"{count_noun(len(report.warnings), 'warning')}.")
     line = el("p", said, el("small", " ".join(notes)), class_=f"verdict {kind}".strip())
     over_nights = [el("p", each) for each in tell_nights(report.nights)]
-    gates = _gate_table(report.gates) if report.gates else None
-    return join(line, _tiles(report), *over_nights, gates)
+    return join(line, _tiles(report), *over_nights, _gates(report.gates))
+
+
+def _gates(gates: Sequence[Gate]) -> Html | None:
+    """What the gates found; many that passed are folded away."""
+    passed = [each for each in gates if each.outcome == "pass"]
+    others = [each for each in gates if each.outcome != "pass"]
+    if not others or len(passed) <= MOST_PASSED:
+        return _gate_table(gates) if gates else None
+    said = el("summary", f"{count_noun(len(passed), 'gate')} passed")
+    return join(_gate_table(others), el("details", said, _gate_table(passed)))
 
 
 _KINDS = {"better": "pass", "worse": "fail", "undecided": "unclear"}

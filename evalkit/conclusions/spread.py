@@ -1,0 +1,58 @@
+"""What the error of a difference stands on, and the limits that follow."""
+
+import math
+from typing import NamedTuple
+
+from evalkit.statistics.intervals import Interval, mean_interval
+from evalkit.statistics.proportions import FEWEST_DIFFERING, paired_interval
+
+
+class Spread(NamedTuple):
+    """What the error of a difference stands on.
+
+    Args:
+        n: users, or clusters of them.
+        df: degrees of freedom.
+        skewness: of their differences; NaN where unknown. It mends tests against a margin, and
+            what stands on clusters; of single users limits and p are those of the paired t test.
+        is_clustered: the error stands on clusters.
+        widest: the largest difference that there can be.
+        table: users who are 1 in both, in the candidate alone, the baseline alone, neither; where
+            all are 0 or 1 and few differ.
+    """
+
+    n: int
+    df: float
+    skewness: float
+    widest: float = math.inf
+    table: tuple[int, int, int, int] | None = None
+    is_clustered: bool = False
+
+    @property
+    def plain_skewness(self) -> float:
+        """What the test of a difference is mended for."""
+        return self.skewness if self.is_clustered else math.nan
+
+    def limits(
+        self, delta: float, std_error: float | None, *, level: float, of_margin: bool = False
+    ) -> Interval:
+        """Limits of a difference of this spread; `of_margin`: as tests against a margin have."""
+        if self.table is not None:
+            return paired_interval(*self.table, level=level)
+        found = mean_interval(
+            delta,
+            std_error,
+            self.n,
+            level=level,
+            skewness=self.skewness if of_margin else self.plain_skewness,
+            df=self.df,
+            only_wider=True,
+        )
+        return found.within((-self.widest, self.widest))
+
+
+def counts_differing(both: int, gained: int, lost: int, n: int) -> tuple[int, int, int, int] | None:
+    """Of `n` users of 0 and 1 the counts that `Spread.table` has; None where many differ."""
+    if gained + lost >= FEWEST_DIFFERING or n < 2:
+        return None
+    return both, gained, lost, n - both - gained - lost
