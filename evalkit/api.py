@@ -22,6 +22,7 @@ from evalkit.given import (
     is_path,
     keys_of,
     listed_of,
+    metrics_section,
     named_of,
     named_segments,
     paths_of,
@@ -133,7 +134,7 @@ def evaluate(
     listed = taken.listed(rankings, truth, columns_of(columns, "rankings"))
     truth, train = taken.table(truth, "truth"), taken.table(train, "train")
     tree: dict[str, object] = {
-        "metrics": _metrics_tree(metrics, primary, profile, combined),
+        "metrics": metrics_section(metrics, primary, profile, combined),
         "policies": dict(policies or {}),
         "rankings": [each.section() for each in listed],
         "engine": dict(engine or {}),
@@ -330,26 +331,6 @@ def load(
     return load_named(Path(folder), os.fspath(run))
 
 
-def _metrics_tree(
-    metrics: Sequence[str],
-    primary: str | Sequence[str],
-    profile: str,
-    combined: Mapping[str, str] | None = None,
-) -> dict[str, object]:
-    """`[metrics]` of a config."""
-    if isinstance(metrics, str):
-        raise RequestError(
-            f"metrics is the text {metrics!r}, not a list",
-            code="wrong-type",
-            hint=f"pass metrics=[{metrics!r}]",
-        )
-    leads = primary if isinstance(primary, str) else list(primary)
-    tree: dict[str, object] = {"names": list(metrics), "primary": leads, "profile": profile}
-    if combined:
-        tree["combined"] = dict(combined) if isinstance(combined, Mapping) else combined
-    return tree
-
-
 def evaluate_ratings(
     ratings: object,
     predictions: object | None = None,
@@ -480,7 +461,7 @@ def _rows_tree(
 ) -> dict[str, object]:
     """What a config says besides its tables."""
     return {
-        "metrics": _metrics_tree(metrics, primary, profile),
+        "metrics": metrics_section(metrics, primary, profile),
         "policies": dict(policies or {}),
         "statistics": dict(statistics or {}),
     }

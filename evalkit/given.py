@@ -287,3 +287,27 @@ def depth_of(
     cutoffs = [each.cutoff for each in requests if each.cutoff is not None]
     is_plain = all(each.metric.name in _FROM_THE_TOP and not each.given for each in requests)
     return max(cutoffs) if is_plain and cutoffs and len(cutoffs) == len(requests) else None
+
+
+def metrics_section(
+    metrics: Sequence[str],
+    primary: str | Sequence[str],
+    profile: str,
+    combined: Mapping[str, str] | None = None,
+) -> dict[str, object]:
+    """`[metrics]` of a config.
+
+    Raises:
+        RequestError: one text in place of a list [wrong-type].
+    """
+    if isinstance(metrics, str):
+        raise RequestError(
+            f"metrics is the text {metrics!r}, not a list",
+            code="wrong-type",
+            hint=f"pass metrics=[{metrics!r}]",
+        )
+    leads = primary if isinstance(primary, str) else list(primary)
+    tree: dict[str, object] = {"names": list(metrics), "primary": leads, "profile": profile}
+    if combined:
+        tree["combined"] = dict(combined) if isinstance(combined, Mapping) else combined
+    return tree
