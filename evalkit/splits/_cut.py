@@ -9,6 +9,7 @@ import numpy.typing as npt
 from evalkit.config import SplitSection
 from evalkit.errors import DataError
 from evalkit.splits._assign import COUNTING, FREE, assign, refuse_empty
+from evalkit.splits._back import Back
 from evalkit.splits._before import leave_before
 from evalkit.splits._feed import Assigned, Feed, fitted
 from evalkit.splits._filters import (
@@ -124,12 +125,14 @@ class Cut:
     Args:
         dropped: rows that left before the cut, by reason.
         rounds: that the core took.
+        back: what is still to see all rows, from the last to the first.
     """
 
     folds: list[Fold]
     assigned: Assigned
     dropped: dict[str, int]
     rounds: int = 0
+    back: Back | None = None
 
 
 def cut_rows(feed: Feed, rule: SplitSection, unit: str | None, at: str, room: Room = FREE) -> Cut:
@@ -149,8 +152,14 @@ def cut_rows(feed: Feed, rule: SplitSection, unit: str | None, at: str, room: Ro
     if rule.by not in COUNTING:  # which read the log themselves
         unit = unit or feed.unit
         _refuse_none(feed, at)
-    latest = None if _needs_all(rule) else Latest.of(feed, rule)
-    if latest is not None:
+    back = None if _needs_all(rule) else Back.of(feed, rule)
+    latest = None if _needs_all(rule) or back is not None else Latest.of(feed, rule)
+    if back is not None:
+        _refuse_none(feed, at)
+        assigned = Assigned(lambda _: [back.letters], crossed=back.crossed, fewer=back.fewer)
+        folds = [Fold(Leaks(unit or feed.unit, feed.has_times))]
+        folds[0].letters, folds[0].n_rows = back.letters, back.n_rows
+    elif latest is not None:
         _refuse_none(feed, at)
         held, assigned = latest.held()
         folds = [Fold(Leaks(unit or feed.unit, feed.has_times))]
@@ -162,9 +171,9 @@ def cut_rows(feed: Feed, rule: SplitSection, unit: str | None, at: str, room: Ro
     if rule.empty == "error":
         span = f"; times go from {feed.first} to {feed.last}" if feed.has_times else ""
         refuse_empty({n: fold.n_rows for n, fold in enumerate(folds)}, rule, span, at)
-    for fold in folds:
+    for fold in folds if back is None else ():
         fold.end()
-    return Cut(folds, assigned, feed.dropped, rounds)
+    return Cut(folds, assigned, feed.dropped, rounds, back)
 
 
 def _decided(feed: Feed, rule: SplitSection, assigned: Assigned, unit: str, at: str) -> list[Fold]:

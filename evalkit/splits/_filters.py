@@ -239,3 +239,14 @@ def drop_repeats(rows: Rows, letters: Letters, which: str) -> int:
     drop &= letters != NONE
     letters[drop] = NONE
     return int(np.count_nonzero(drop))
+
+
+def tell_copies_apart(rows: Rows) -> None:
+    """Rows of one user, item and time are drawn apart: the k-th such row has a hash of its own."""
+    order = np.argsort(rows.hashes, kind="stable")
+    ordered = rows.hashes[order]
+    same = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
+    if same.size:
+        begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+        copy = np.arange(ordered.size) - np.repeat(begins, np.diff([*begins, ordered.size]))
+        rows.hashes[order[same]] += copy[same].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)

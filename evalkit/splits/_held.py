@@ -92,6 +92,11 @@ class Held:
         )
 
     @property
+    def of_items(self) -> Ticks:
+        """Rows of each item."""
+        return np.bincount(self.items)
+
+    @property
     def n_after(self) -> int:
         """Train rows at or after the first held-out time."""
         return int(self._state[1])
