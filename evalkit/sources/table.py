@@ -178,10 +178,6 @@ class Table:
         """The same table with other rows, about `n_rows` of them, as a join makes them."""
         return replace(self, frame=frame, _n_rows=n_rows, _is_whole=False)
 
-    def part(self, columns: Sequence[pl.Expr], begin: int, n_rows: int) -> pl.DataFrame:
-        """The columns of some neighbouring rows, as they stand in the log."""
-        return self.frame.slice(begin, n_rows).select(columns).collect(engine="streaming")
-
     def stream(
         self, columns: Sequence[pl.Expr], *, most: int, skip: int = 0
     ) -> Iterator[pl.DataFrame]:

@@ -19,8 +19,8 @@ from evalkit.splits._clock import Clock
 from evalkit.splits._counts import bounds_of, tell_of_one
 from evalkit.splits._feed import Feed, fitted
 from evalkit.splits._filters import TEST, TRAIN, VALIDATION, Letters, Rows
-from evalkit.splits._log import LogFeed, refuse_changed
-from evalkit.splits._units import BATCH
+from evalkit.splits._log import LogFeed
+from evalkit.splits._source import BATCH, refuse_changed
 from evalkit.splits.leakage import Leaks
 
 FAR = np.iinfo(np.int64).max
@@ -34,10 +34,11 @@ Codes = npt.NDArray[np.int32]
 Ticks = npt.NDArray[np.int64]
 
 
-def _scratch() -> tuple[Codes, Codes, Codes, Ticks]:
+def _scratch() -> tuple[Codes, Codes, Codes, Ticks, Ticks]:
     """What `walk_back` fills for one batch, in memory that was touched before."""
     held, tied, todo = (np.empty(size, np.int32) for size in (BATCH, BATCH, BLOCK))
-    return held, tied, todo, np.empty((2, 3, BATCH), dtype=np.int64)
+    moments, days = (np.empty((*shape, BATCH), dtype=np.int64) for shape in ((2, 3), (4,)))
+    return held, tied, todo, moments, days
 
 
 @dataclass(slots=True)
@@ -103,10 +104,11 @@ class Back:
     _step: int = 0
     _held: list[tuple[Codes, Codes, Letters]] = field(default_factory=list)
     _moments: list[list[Ticks]] = field(default_factory=lambda: [[], []])
+    _days: list[Ticks] = field(default_factory=list)
     _ties: list[tuple[Codes, Codes, Ticks]] = field(default_factory=list)
     _n_ties: int = 0
     _at: int = 0
-    _scratch: tuple[Codes, Codes, Codes, Ticks] = field(default_factory=_scratch)
+    _scratch: tuple[Codes, Codes, Codes, Ticks, Ticks] = field(default_factory=_scratch)
 
     @classmethod
     def of(cls, feed: Feed, rule: SplitSection) -> "Back | None":
@@ -128,8 +130,8 @@ class Back:
         n_pairs = max(16, 1 << (3 * int(held.sum(dtype=np.int64)) // 2).bit_length())
         pairs = np.zeros((n_pairs, 2), dtype=np.int64)
         pairs[:, 0] = -1
-        state = np.zeros(16, dtype=np.int64)
-        state[0] = state[8] = state[12] = FAR
+        state = np.zeros(21, dtype=np.int64)
+        state[[0, 8, 12, 16]] = FAR
         return cls(
             *(feed, bounds, fewer, slices, np.zeros(feed.n_rows, np.uint8)),
             *(held.astype(np.int64), pairs, np.full((2, held.size), FAR), state),
@@ -151,11 +153,11 @@ class Back:
         self._item_first = fitted(self._item_first, rows.n_items, FAR)
         self._of_items = fitted(self._of_items, rows.n_items, 0)
         letters = np.empty(rows.n, dtype=np.uint8)
-        held, tied, todo, moments = self._scratch
+        held, tied, todo, moments, days = self._scratch
         walk_back(
             *(rows.users, rows.items, rows.times, self.n_validation, self.near, self.pairs),
             *(self.own_first, self._item_first, self._of_items, self.flags),
-            *(letters, held, moments, tied, todo, self.state),
+            *(letters, held, moments, days, tied, todo, self.state, leaks.a_day),
         )
         here, ties = held[: self.state[6]], tied[: self.state[5]]
         self._n_ties += ties.size
@@ -164,12 +166,11 @@ class Back:
         self._held.append((rows.users[here], rows.items[here], letters[here]))
         if ties.size:
             self._ties.append((rows.users[ties], rows.items[ties], rows.times[ties]))
-        for at, (name, letter) in enumerate(PARTS.items()):
+        self._days.append(days[:, : self.state[19]].copy())
+        for at in range(2):
             n = int(self.state[8 + 4 * at + 1])
             if n:
                 self._moments[at].append(moments[at, :, :n].copy())
-                leaks.days_of(name).add(rows.times, (letters == letter).view(np.uint8))
-        leaks.days_of("train").add(rows.times, letters)
         if self._step != 1 and rows.n:
             self._step = int(np.gcd.reduce(rows.times, initial=self._step))
         self.letters[rows.begin : rows.begin + rows.height] = rows.spread(letters)
@@ -188,7 +189,7 @@ class Back:
         self.marks = (self.bounds[:, 0] == self.bounds[:, 2] + self.bounds[:, 3])[users] + (
             2 * of_item[items]
         ).astype(np.uint8)
-        found = {}
+        found: dict[str, HeldBack] = {}
         for at, (name, letter) in enumerate(PARTS.items()):
             here = parts == letter
             if not here.any():
@@ -197,11 +198,30 @@ class Back:
             self.cold[letter] = int(np.count_nonzero(marks & 1)), int(np.count_nonzero(marks & 2))
             found[name] = self._held_of(at, users[here], items[here])
         self.marks = self.marks[::-1]
+        self._tell_days(leaks, n_train, found)
         clock = Clock.of([])
         n_shared, run = int(self.state[2]), int(self.state[1])
         clock.step, clock.shared = self._step, n_shared + run * (run > 1)
         known = self.bounds[:, 0] > self.bounds[:, 2] + self.bounds[:, 3]
         leaks.take(found, n_train, (known.astype(np.uint8), self._item_first), clock)
+
+    def _tell_days(self, leaks: Leaks, n_train: int, parts: dict[str, HeldBack]) -> None:
+        """Rows of each day, of all parts."""
+        last = np.array([[self.state[16], n_train, self.state[17], self.state[18]]]).T
+        days = np.concatenate([*self._days, last], axis=1)
+        ends = {name: (held.moments[0], held.moments[-1]) for name, held in parts.items()}
+        if n_train:
+            ends["train"] = self._item_first.min(), self.state[20]
+        for at, name in enumerate(("train", *PARTS), 1):
+            counts = np.diff(days[at], prepend=0)
+            here = counts > 0
+            of_part = leaks.days_of(name) if name == "train" or name in ends else None
+            if of_part is None or not here.any():
+                continue
+            of_part.n, (low, high) = int(counts.sum()), ends[name]
+            of_part.low, of_part.high = int(low), int(high)
+            numbers = days[0, here] // leaks.a_day
+            of_part.counts = dict(zip(numbers.tolist(), counts[here].tolist(), strict=True))
 
     def _held_of(self, at: int, users: Codes, items: Codes) -> HeldBack:
         """What is known of a part; its rows from the last to the first."""
@@ -311,7 +331,7 @@ def _bit_of(item):
 @kernel(allocates=False)
 def walk_back(
     users, items, times, n_validation, near, pairs, own_first, item_first, of_items, flags,
-    letters, held, moments, tied, todo, state,
+    letters, held, moments, days, tied, todo, state, a_day,
 ):  # fmt: skip
     """Letters of rows from the last to the first, and what train and held-out ones share.
 
@@ -322,18 +342,20 @@ def walk_back(
             in rows of one time (4).
         held: where the held-out rows stand.
         moments: of each part its times, rows at each, and train rows behind it.
+        days: where they begin, and train, validation and test rows from there on.
         tied: train rows at the first held-out time of their user.
         state: time, rows of it, rows that share theirs, train rows, train rows behind the time,
             tied rows, held-out rows, whether a time is later than the one that came before; of
             each part its last moment, how many there are, train rows at or after it, rows whose
-            pair train has.
+            pair train has; where the day begins, rows of validation and test, days, the last
+            train time.
     Returns:
         What was fetched, which means nothing.
     """
     # Wide: all that one object holds; called in one place.
     fetched = 0
     time, run, n_shared, n_train, n_behind = state[0], state[1], state[2], state[3], state[4]
-    n_tied, n_held, is_held = 0, 0, time == state[8] or time == state[12]
+    n_tied, n_held, n_days, is_held = 0, 0, 0, time == state[8] or time == state[12]
     state[9] = state[13] = 0
     for end in range(users.size, 0, -BLOCK):
         begin, n_todo = max(0, end - BLOCK), 0
@@ -351,6 +373,12 @@ def walk_back(
                     if state[at] == time:
                         state[at + 2] = n_train
                 time = times[row]
+                if time < state[16]:
+                    if state[16] < FAR:
+                        days[0, n_days], days[1, n_days] = state[16], n_train
+                        days[2, n_days], days[3, n_days] = state[17], state[18]
+                        n_days += 1
+                    state[16] = time // a_day * a_day
             run += 1
             word, bit = near[user], _bit_of(item)
             left = word & ((1 << LEFT) - 1)
@@ -370,24 +398,21 @@ def walk_back(
                 if is_held and part == 0 and own_first[1, user] == time:
                     flags[user] |= np.uint8(4)
                 own_first[part, user] = time
+                state[17 + part] += 1
                 of_items[item, part] += 1
                 held[n_held] = row
                 n_held += 1
                 is_held = True
             else:
                 letters[row] = 1
+                if not n_train:
+                    state[20] = time
                 n_train += 1
                 item_first[item] = time
                 if is_held and (own_first[0, user] == time or own_first[1, user] == time):
                     tied[n_tied] = row
                     n_tied += 1
-                    if own_first[0, user] == time:
-                        flags[user] |= np.uint8(1)
-                    if own_first[1, user] == time:
-                        flags[user] |= np.uint8(2)
-                    latest = 0 if own_first[0, user] < FAR else 1
-                    if own_first[latest, user] == time:
-                        flags[user] |= np.uint8(4)
+                    _note_tie(user, time, own_first, flags)
                 if not word & bit:
                     continue
             fetched ^= pairs[_pair_of(user, item, pairs.shape[0]), 0]
@@ -397,8 +422,20 @@ def walk_back(
             row = todo[place]
             _look_at_pair(users[row], items[row], letters[row], pairs, state)
     state[0], state[1], state[2], state[3], state[4] = time, run, n_shared, n_train, n_behind
-    state[5], state[6] = n_tied, n_held
+    state[5], state[6], state[19] = n_tied, n_held, n_days
     return fetched
+
+
+@kernel(allocates=False)
+def _note_tie(user, time, own_first, flags):
+    """A train row is at the first held-out time of its user: of which part, and of the next one."""
+    if own_first[0, user] == time:
+        flags[user] |= np.uint8(1)
+    if own_first[1, user] == time:
+        flags[user] |= np.uint8(2)
+    latest = 0 if own_first[0, user] < FAR else 1
+    if own_first[latest, user] == time:
+        flags[user] |= np.uint8(4)
 
 
 @kernel(allocates=False)

@@ -16,8 +16,8 @@ from evalkit.ids import as_array, mix
 from evalkit.kernels import kernel
 from evalkit.splits._cut import Cut
 from evalkit.splits._filters import PARTS, TEST, TRAIN
-from evalkit.splits._log import Log
 from evalkit.splits._rule import PER_SECOND
+from evalkit.splits._source import Log
 from evalkit.splits.content import Content, row_hashes
 
 _FAR = np.iinfo(np.int64)

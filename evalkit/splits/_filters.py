@@ -18,9 +18,10 @@ PARTS = {
     "validation_fold_in": VALIDATION_FOLD_IN,
 }
 COLUMNS = ("users", "items", "times", "relevance", "hashes", "user_hashes", "ranks")
+OF_COPIES = np.uint64(0x9E3779B97F4A7C15)  # what hashes of a row's copies differ by
 Letters = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
-Spread = TypeVar("Spread", Letters, Mask)
+Spread = TypeVar("Spread", Letters, Mask, npt.NDArray[np.int32])
 
 
 @dataclass(slots=True)
@@ -104,6 +105,10 @@ class Rows:
     def gather(self, low: int = 0, high: int = 0) -> "Rows":
         """All rows, as they are in memory."""
         return self
+
+    def tell_copies(self, most: int) -> None:
+        """Rows of one user, item and time get hashes of their own."""
+        self.hashes = self.hashes + number_copies(self.hashes).astype(np.uint64) * OF_COPIES
 
     def remember(self, coded: list["Rows"]) -> None:
         """All rows are here."""
@@ -203,13 +208,15 @@ class Known:
     items: Mask
 
     @classmethod
-    def of(cls, rows: Rows, letters: Letters) -> "Known":
+    def none(cls, n_users: int, n_items: int) -> "Known":
+        """Nothing yet."""
+        return cls(np.zeros(n_users, np.bool_), np.zeros(n_items, np.bool_))
+
+    def add(self, rows: Rows, letters: Letters) -> None:
         """What the rows with the letter of train hold, or that of fold-in."""
-        known = cls(np.zeros(rows.n_users, np.bool_), np.zeros(rows.n_items, np.bool_))
         is_train = letters == TRAIN
-        known.items[rows.items[is_train]] = True
-        known.users[rows.users[is_train | (letters >= FOLD_IN)]] = True
-        return known
+        self.items[rows.items[is_train]] = True
+        self.users[rows.users[is_train | (letters >= FOLD_IN)]] = True
 
 
 def seen_in_train(rows: Rows, letters: Letters) -> Mask:
@@ -241,12 +248,11 @@ def drop_repeats(rows: Rows, letters: Letters, which: str) -> int:
     return int(np.count_nonzero(drop))
 
 
-def tell_copies_apart(rows: Rows) -> None:
-    """Rows of one user, item and time are drawn apart: the k-th such row has a hash of its own."""
-    order = np.argsort(rows.hashes, kind="stable")
-    ordered = rows.hashes[order]
-    same = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
-    if same.size:
-        begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-        copy = np.arange(ordered.size) - np.repeat(begins, np.diff([*begins, ordered.size]))
-        rows.hashes[order[same]] += copy[same].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+def number_copies(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
+    """How many rows with the same hash stand before each row."""
+    order = np.argsort(hashes, kind="stable")
+    ordered = hashes[order]
+    begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    copies = np.empty(hashes.size, dtype=np.int32)
+    copies[order] = np.arange(hashes.size) - np.repeat(begins, np.diff([*begins, hashes.size]))
+    return copies

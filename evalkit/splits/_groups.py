@@ -14,7 +14,7 @@ from evalkit.splits._counts import bounds_of, tell_of_one
 from evalkit.splits._feed import Assigned, Feed, fitted
 from evalkit.splits._filters import NONE, TRAIN, Letters, Rows, lay_rows
 from evalkit.splits._kernels import sort_groups
-from evalkit.splits._room import Room
+from evalkit.splits._room import OF_ROW, Room
 
 Ticks = npt.NDArray[np.int64]
 _NONE = np.zeros(0, dtype=np.int64)
@@ -154,7 +154,8 @@ def of_groups(
     """
     groups = Groups(rule, is_in_order=rule.order != "hash")
     if rule.order == "hash":
-        feed = feed.gather()  # copies of a row are told apart
+        feed.survey()
+        feed.tell_copies(room.at_a_time(feed, rule, feed.n_kept, OF_ROW))
     for rows in feed.batches():
         groups.count(rows)
         if note is not None:

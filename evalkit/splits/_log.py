@@ -1,8 +1,8 @@
 """A log as rows of numbers: codes of users and items, times, and whatever a rule asks for."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise, takewhile
+from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, NoReturn
 
 import numpy as np
@@ -10,63 +10,15 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import SplitSection
-from evalkit.errors import BusyError, DataError
+from evalkit.errors import DataError
 from evalkit.ids import as_array, plan_ids
-from evalkit.kernels.threads import one_ahead
-from evalkit.sources import Extent, Table, reading
+from evalkit.sources import Extent, reading
 from evalkit.splits._codes import Coder, FootersDifferError, codes_between
 from evalkit.splits._feed import ALL
-from evalkit.splits._filters import COLUMNS, Mask, Rows, tell_copies_apart
-from evalkit.splits._units import BATCH, as_ticks, find_unit, unit_of
+from evalkit.splits._filters import COLUMNS, OF_COPIES, Mask, Rows, number_copies
+from evalkit.splits._source import BATCH, Log, batches_of, refuse_changed
+from evalkit.splits._units import as_ticks, find_unit, unit_of
 from evalkit.splits.content import row_hashes
-
-AT_ONCE, MOST_AT_ONCE = 1 << 20, 1 << 22  # rows of some row groups, or of a large one
-MOST_FOOTERS = 1 << 12  # of files, read again with each of some row groups
-
-
-@dataclass(slots=True)
-class Log:
-    """A log that is open, and how its rows become numbers.
-
-    Args:
-        table: columns of user, item and, where there are, time and relevance.
-        whole: the same rows with all their own columns.
-        unit: of times: s, ms, us or ns.
-        schema: of the table; `users` are our names of its user columns.
-    """
-
-    table: Table
-    whole: pl.LazyFrame
-    unit: str = "s"
-    n_rows: int = 0
-    trusts_footers: bool = True
-    train_anyway: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    schema: dict[str, pl.DataType] = field(init=False)
-    users: list[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.schema = dict(self.table.frame.collect_schema())
-        self.users = [name for name in self.schema if name.startswith("user_")]
-
-    def slices(self) -> list[tuple[int, int]]:
-        """First rows and numbers of rows of neighbouring row groups that are read together.
-
-        Empty where footers do not tell that row groups are in the order of time.
-        """
-        extents = self.table.extents("time") if self.trusts_footers else []
-        in_order = all(one[2] <= other[1] for one, other in pairwise(extents))
-        if not extents or not in_order or max(rows for rows, _, _ in extents) > MOST_AT_ONCE:
-            return []
-        slices: list[tuple[int, int]] = []
-        begin = waiting = 0
-        for rows, _, _ in extents:
-            if waiting and waiting + rows > AT_ONCE:
-                slices.append((begin, waiting))
-                begin, waiting = begin + waiting, 0
-            waiting += rows
-        slices.append((begin, waiting))
-        return slices if len(slices) * len(self.table.files) <= MOST_FOOTERS else []
 
 
 @dataclass(slots=True)
@@ -96,6 +48,7 @@ class LogFeed:
     _told: list[Extent] = field(default_factory=list)  # times of row groups, by footers
     _early: int = 0  # rows at the beginning that are told to be before a moment
     _moment: int = 0
+    _copies: npt.NDArray[np.int32] | None = None  # of each row, how many alike are before it
     _coded: list[Rows] = field(default_factory=list)  # codes of all rows, where they are kept
 
     @classmethod
@@ -237,7 +190,7 @@ class LogFeed:
 
     def users_alone(self) -> Iterator[npt.NDArray[np.int32]]:
         """The codes of users of all rows, with as little reading as that takes."""
-        if self._coded:
+        if self._coded and self.kept is None:
             yield from (rows.users for rows in self._coded)
             return
         leaves = self.rule.threshold is not None and self.rule.threshold_in == "all"
@@ -267,21 +220,16 @@ class LogFeed:
         low, high = np.iinfo(np.int64).max, np.iinfo(np.int64).min
         columns = [pl.all()] if is_whole else self.columns()
 
-        def read(place: tuple[int, int]) -> pl.DataFrame:
-            with reading(self.log.table):
-                return self.log.table.part(columns, *place)
-
-        for (begin, n_rows), whole in zip(slices[::-1], one_ahead(read, slices[::-1]), strict=True):
-            if whole.height != n_rows:
-                refuse_changed(self.log)
-            for at in range((n_rows - 1) // BATCH * BATCH, -1, -BATCH):
+        frame = self.log.table.frame.select(columns)
+        for begin, whole in self.log.read(frame, slices[::-1]):
+            for at in range((whole.height - 1) // BATCH * BATCH, -1, -BATCH):
                 own = whole.slice(at, BATCH)
                 wanted = own.select(self.columns()) if is_whole else own
                 rows = self.number(wanted, begin + at)
                 if rows.dropped.keys() & {"null_users", "null_items", "null_times"}:
                     self.distrust()
                 if rows.n:
-                    low, high = min(low, rows.first), max(high, rows.last)
+                    low, high = min(low, int(rows.times[0])), max(high, int(rows.times[-1]))
                 yield rows, own
         if (low, high) != (self.first, self.last):
             self.distrust()
@@ -387,6 +335,8 @@ class LogFeed:
             rows.keep(rows.relevance >= self.rule.threshold, "threshold")
         if self.kept is not None:
             rows.keep(rows.own(self.kept), "left")
+        if self._copies is not None:
+            rows.hashes = rows.hashes + rows.own(self._copies).astype(np.uint64) * OF_COPIES
         return rows
 
     def gather(self, low: int = 0, high: int = ALL) -> Rows:
@@ -404,10 +354,22 @@ class LogFeed:
             name: np.concatenate([getattr(empty, name), *whole.get(name, [])])
             for name in (*COLUMNS, "places")
         }
-        rows = Rows(**columns, n_users=self.n_users, n_items=self.n_items, height=self.n_rows)
-        if self._draws:
-            tell_copies_apart(rows)
-        return rows
+        return Rows(**columns, n_users=self.n_users, n_items=self.n_items, height=self.n_rows)
+
+    def tell_copies(self, most: int) -> None:
+        """Rows of one user, item and time get hashes of their own; `most` rows at a time."""
+        n_shares = -(-self.n_kept // most)
+        copies = np.zeros(self.n_rows, dtype=np.int32)
+        for share in range(n_shares):
+            parts = []
+            for rows in self.batches():
+                top = (rows.hashes >> np.uint64(32)) * np.uint64(n_shares) >> np.uint64(32)
+                here = np.flatnonzero(top == share)
+                places = rows.places[here] if rows.n < rows.height else here
+                parts.append((rows.hashes[here], places + rows.begin))
+            hashes, at = (np.concatenate(each) for each in zip(*parts, strict=True))
+            copies[at] = number_copies(hashes)
+        self._copies = copies
 
     def leave(self, kept: Mask, reason: str) -> None:
         """Look at these rows of the log alone from now on."""
@@ -424,20 +386,6 @@ class LogFeed:
         """Keep codes of all rows, so that ids are not read again; none is kept where rows left."""
         if self.kept is None and not self.dropped and "time" in self.log.schema:
             self._coded = coded
-
-
-def refuse_changed(log: Log) -> NoReturn:
-    """Tell that the log changed meanwhile.
-
-    Raises:
-        BusyError: always [input-changed].
-    """
-    raise BusyError(
-        "the log has other rows than when it was read",
-        code="input-changed",
-        at=log.table.at,
-        hint="somebody writes to it; try again when it is whole",
-    )
 
 
 def _without_nulls(
@@ -476,9 +424,3 @@ def _ranks(items: pl.Series) -> npt.NDArray[np.int64]:
     if items.dtype.is_integer():
         return as_array(items.cast(pl.Int64))
     return (row_hashes(items.to_frame()) >> np.uint64(1)).view(np.int64)
-
-
-def batches_of(log: Log) -> Iterator[pl.DataFrame]:
-    """All columns of all rows, in the order of the log."""
-    with reading(log.table):
-        yield from replace(log.table, frame=log.whole).stream([pl.all()], most=BATCH)

@@ -77,7 +77,10 @@ class Leaks:
     _known_items: Flags = field(default_factory=lambda: np.zeros(0, np.uint8))
     _item_first: Ticks = field(default_factory=lambda: np.zeros(0, np.int64))
     _clock: Clock | None = None
-    _near: Ticks = field(default_factory=lambda: np.zeros((0, 2), np.int64))
+    _near: tuple[Ticks, Flags] = field(
+        default_factory=lambda: (np.zeros((0, 2), np.int64), np.zeros(0, np.uint8))
+    )
+    _least: int = FAR
     _found: Codes = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def hold(self, name: str, users: Codes, items: Codes, times: Ticks) -> None:
@@ -88,13 +91,19 @@ class Leaks:
 
     def days_of(self, name: str) -> Days:
         """How many rows of a part there are of each day."""
-        return self._days.setdefault(name, Days(86400 * PER_SECOND[self.unit]))
+        return self._days.setdefault(name, Days(self.a_day))
+
+    @property
+    def a_day(self) -> int:
+        """In the unit of times."""
+        return 86400 * PER_SECOND[self.unit]
 
     def lay(self) -> None:
         """All held-out rows are here."""
         for held in self._held.values():
             held.lay()
         self._near = lay_near(self._held.values())
+        self._least = int(self._near[0][:, 0].min(initial=FAR))
         if self.has_times and self._held:
             self._clock = Clock.of([(each.moments, each.n_at) for each in self._held.values()])
 
@@ -123,7 +132,8 @@ class Leaks:
         if self._found.size < rows.users.size:
             self._found = np.empty(rows.users.size, dtype=np.int32)
         times = rows.times if self.has_times else rows.times[:0]
-        n_found, _ = find_near(rows.users, rows.items, times, letters, self._near, self._found)
+        wanted = (*self._near, self._least, self._found)
+        n_found, _ = find_near(rows.users, rows.items, times, letters, *wanted)
         for held in self._held.values():
             held.look(*of_rows, self._found[:n_found])
 

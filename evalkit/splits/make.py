@@ -23,14 +23,10 @@ from evalkit.splits._codes import ReadAgainError
 from evalkit.splits._cut import Cut, cut_rows, tell_leaks
 from evalkit.splits._describe import Counting, OddTimes
 from evalkit.splits._filters import PARTS, TRAIN, Letters
-from evalkit.splits._log import (
-    Log,
-    LogFeed,
-    batches_of,
-    refuse_changed,
-)
+from evalkit.splits._log import LogFeed
 from evalkit.splits._room import Room
 from evalkit.splits._rule import settle_rule
+from evalkit.splits._source import Log, batches_of, refuse_changed
 from evalkit.splits._write import Part, Writing, write_assignment
 from evalkit.splits.leakage import join_folds
 from evalkit.version import VERSION
