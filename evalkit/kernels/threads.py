@@ -50,3 +50,16 @@ def ordered_map(
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def one_ahead(work: Callable[[Work], Done], items: Iterable[Work]) -> Iterator[Done]:
+    """`work(item)` in the order of the items; the next one is at work while one is looked at."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting: Future[Done] | None = None
+        for item in items:
+            after = pool.submit(work, item)
+            if waiting is not None:
+                yield waiting.result()
+            waiting = after
+        if waiting is not None:
+            yield waiting.result()

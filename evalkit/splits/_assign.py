@@ -1,7 +1,8 @@
 """Which part each row is in: what a rule finds out by passes, then a letter for each row."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,24 +10,20 @@ import numpy.typing as npt
 
 from evalkit.config import SplitSection
 from evalkit.errors import DataError
-from evalkit.ids import mix
-from evalkit.kernels import kernel
 from evalkit.splits._counts import count_parts
+from evalkit.splits._drawn import by_rows, by_users
 from evalkit.splits._feed import Assigned, Feed, fitted
 from evalkit.splits._filters import (
-    FOLD_IN,
     NONE,
     TEST,
     TRAIN,
     VALIDATION,
-    VALIDATION_FOLD_IN,
     Letters,
     Rows,
-    hang_on_order,
-    lay_rows,
 )
-from evalkit.splits._groups import of_groups
-from evalkit.splits._kernels import cut_groups, first_times, sort_groups
+from evalkit.splits._groups import cut_places, of_groups
+from evalkit.splits._kernels import first_times
+from evalkit.splits._nth import nth_times, quantile
 from evalkit.splits._room import Room
 from evalkit.splits._rule import PER_SECOND, read_moment, read_span
 
@@ -48,27 +45,15 @@ def assign(feed: Feed, rule: SplitSection, unit: str, room: Room = FREE) -> Assi
     if rule.by in ("user", "item"):
         return of_groups(feed, rule, room).assigned()
     if rule.by == "users":
-        return _by_users(feed, rule, room)
-    return _RULES[rule.by](feed, rule, unit)
-
-
-def _laid(folds: list[Letters]) -> Callable[[Rows], list[Letters]]:
-    """Letters of rows that were in memory all at once."""
-    place = 0
-
-    def decide(rows: Rows) -> list[Letters]:
-        nonlocal place
-        place += rows.n
-        return [letters[place - rows.n : place] for letters in folds]
-
-    return decide
+        return by_users(feed, rule, room)
+    return _RULES[rule.by](feed, rule, unit, room)
 
 
 def _letters(rows: Rows, letter: int = TRAIN) -> Letters:
     return np.full(rows.n, letter, dtype=np.uint8)
 
 
-def _by_span(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
+def _by_span(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assigned:
     """by = user-span: what is less than a span before the user's last row."""
     last = _first_of_users(feed, -1)
     test = _width(rule.test, unit)
@@ -163,7 +148,7 @@ def _end_of_unit(last: int, seconds: int, unit: str, zone: str) -> int:
     return ((last + shift) // size + 1) * size - shift
 
 
-def _by_moment(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
+def _by_moment(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assigned:
     moments = find_moments(feed, rule, unit)
     return _of_moments(moments, after=rule.boundary == "after")
 
@@ -174,7 +159,7 @@ def _of_moments(moments: list[dict[str, int]], *, after: bool = False) -> Assign
     )
 
 
-def _by_share_of_time(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
+def _by_share_of_time(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assigned:
     """by = time-ratio: a share of all rows, the latest."""
     feed.survey()
     n = feed.n_kept
@@ -211,75 +196,78 @@ def _by_share_of_time(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
     return Assigned(decide, [moments], crossed)
 
 
-def nth_times(feed: Feed, wanted: list[int]) -> dict[int, tuple[int, int]]:
-    """For each place in the order of time its time, and how many rows are earlier.
-
-    Times are counted by 16 bits, then those of the bucket that the place is in, and so on.
-    """
-    shift = max(0, int(feed.last - feed.first).bit_length() - 16)
-    found = {at: (feed.first, 0) for at in wanted}
-    while wanted:
-        counts = {low: np.zeros(1 << 17, dtype=np.int64) for low, _ in found.values()}
-        for rows in feed.batches():
-            for low, each in counts.items():
-                count_ticks(rows.times, low, shift, each)
-        for at, (low, n_before) in found.items():
-            ends = n_before + np.cumsum(counts[low])
-            bucket = int(np.searchsorted(ends, at, side="right"))
-            n_earlier = int(ends[bucket] - counts[low][bucket])
-            found[at] = (low + (bucket << shift), n_earlier)
-        if not shift:
-            break
-        shift = max(0, shift - 16)
-    return found
-
-
-@kernel(allocates=False)
-def count_ticks(times, low, shift, counts):  # type: ignore[no-untyped-def]
-    """Rows of each bucket of 2^shift ticks from `low` on; others are passed over."""
-    for row in range(times.size):
-        if times[row] >= low:
-            bucket = (times[row] - low) >> shift
-            if bucket < counts.size:
-                counts[bucket] += 1
-
-
-def _by_quantile(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
+def _by_quantile(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assigned:
     """by = time-quantile: from an interpolated quantile of all times on."""
-    rows = feed.gather()
+    feed.survey()
     assert isinstance(rule.test, float)
-    moment = math.ceil(np.quantile(rows.times, 1 - rule.test))
+    moment = math.ceil(quantile(feed, 1 - rule.test, feed.n_kept))
     moments = {"test": moment}
     if isinstance(rule.validation, float):
-        rest = rows.times[rows.times < moment]
-        if rest.size:
-            moments["validation"] = math.ceil(np.quantile(rest, 1 - rule.validation))
+        n_before = sum(int(np.count_nonzero(rows.times < moment)) for rows in feed.batches())
+        if n_before:
+            moments["validation"] = math.ceil(quantile(feed, 1 - rule.validation, n_before))
     return _of_moments([moments])
 
 
-def _by_percentile(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
+def _by_percentile(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assigned:
     """by = percentile-user: test after a percentile, the rest of each user cut in two."""
-    rows = feed.gather()
+    feed.survey()
     total = sum(rule.ratios)
     shares = [each / total for each in rule.ratios]
-    is_test = rows.times > np.percentile(rows.times, 100 * (1 - shares[-1]))
-    letters = _letters(rows)
-    letters[is_test] = TEST
-    if len(shares) == 3:
-        rest = np.flatnonzero(~is_test)
-        starts, laid = lay_rows(rows.users[rest], rows.n_users)
-        times, none = rows.times[rest], np.zeros(0, dtype=np.int64)
-        sort_groups(starts, laid, times, none, np.empty_like(laid))
-        sizes = np.diff(starts)
-        kept = np.floor(sizes * shares[0] / (shares[0] + shares[1])).astype(np.int64)
-        inner = np.full(rest.size, TRAIN, dtype=np.uint8)
-        latest = (sizes - kept)[np.newaxis]
-        cut_groups(starts, laid, latest, inner, np.array([VALIDATION], dtype=np.uint8))
-        letters[rest] = inner
-    return Assigned(_laid([letters]))
+    limit = quantile(feed, 100 * (1 - shares[-1]) / 100, feed.n_kept)
+    if len(shares) == 2:
+        return Assigned(lambda rows: [np.where(rows.times > limit, TEST, TRAIN).astype(np.uint8)])
+    by_user = {"by": "user", "order": "time", "ties": "input"}
+    groups = of_groups(Earlier(feed, limit), rule.model_copy(update=by_user), room)  # type: ignore[arg-type]
+    kept = np.floor(groups.counts * shares[0] / (shares[0] + shares[1])).astype(np.int32)
+    bounds = np.zeros((kept.size, 4), dtype=np.int32)
+    bounds[:, 0], bounds[:, 3] = groups.counts, groups.counts - kept
+
+    def decide(rows: Rows) -> list[Letters]:
+        letters = _letters(rows, TEST)
+        is_early = rows.times <= limit
+        rest = replace(rows)
+        rest.keep(is_early, "later")
+        inner = np.empty(rest.n, dtype=np.uint8)
+        places, tied = groups.place(rest)
+        cut_places(rest.users, places, tied, bounds, TRAIN, inner, np.zeros(kept.size, np.uint8))
+        letters[is_early] = inner
+        return [letters]
+
+    return Assigned(decide)
 
 
-def _by_new_users(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
+@dataclass(slots=True)
+class Earlier:
+    """The rows of a feed that are not later than a limit."""
+
+    feed: Feed
+    limit: float
+
+    @property
+    def n_users(self) -> int:
+        """Users of all rows."""
+        return self.feed.n_users
+
+    @property
+    def n_items(self) -> int:
+        """Items of all rows."""
+        return self.feed.n_items
+
+    @property
+    def n_kept(self) -> int:
+        """Rows at most."""
+        return self.feed.n_kept
+
+    def batches(self) -> Iterator[Rows]:
+        """All of them."""
+        for rows in self.feed.batches():
+            earlier = replace(rows)
+            earlier.keep(rows.times <= self.limit, "later")
+            yield earlier
+
+
+def _by_new_users(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assigned:
     """by = new-users: all rows of users who begin late, and the others' rows before that."""
     assert isinstance(rule.test, float)
     first = _first_of_users(feed, 1)
@@ -294,89 +282,10 @@ def _by_new_users(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
     return Assigned(decide, [{"test": moment}])
 
 
-# ---------------------------------------------------------------- drawn, and in turns
+# ---------------------------------------------------------------- in turns
 
 
-def _by_users(feed: Feed, rule: SplitSection, room: Room) -> Assigned:
-    """by = users: whole users; the earlier rows of those held out are their fold-in."""
-    share = rule.model_copy(
-        update={"test": round(1 - rule.fold_in, 12), "validation": None, "rounding": "floor"}
-    ).model_copy(update={"by": "user", "folds": None, "min_rows": 0, "ratios": ()})
-    hashes = np.zeros(0, dtype=np.uint64)
-
-    def note(rows: Rows) -> None:
-        nonlocal hashes
-        hashes = fitted(hashes, rows.n_users, 0)
-        hashes[rows.users] = rows.user_hashes
-
-    groups = of_groups(feed, share, room, note)
-    latest = groups.assigned()
-    drawn = _draw(hashes, groups.counts > 0, rule)
-
-    def decide(rows: Rows) -> list[Letters]:
-        is_late = latest.decide(rows)[0] == TEST
-        folds = []
-        for parts in drawn:
-            of_rows = parts[rows.users]
-            letters = of_rows.copy()
-            letters[(of_rows == TEST) & ~is_late] = FOLD_IN
-            letters[(of_rows == VALIDATION) & ~is_late] = VALIDATION_FOLD_IN
-            folds.append(letters)
-        return folds
-
-    return Assigned(decide, crossed=latest.crossed)
-
-
-def _by_rows(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
-    """by = rows: each row by the hash of its user, item, time and how many such were before."""
-    rows = feed.gather()
-    folds = _draw(rows.hashes, np.ones(rows.n, dtype=np.bool_), rule)
-    here = np.flatnonzero(rows.copies)
-    users, copies = rows.users[here], rows.copies[here]
-    n_hanging = max(hang_on_order(users, copies, letters[here]) for letters in folds)
-    return Assigned(_laid(folds), crossed=lambda: (0, n_hanging))
-
-
-def _draw(
-    hashes: npt.NDArray[np.uint64], present: npt.NDArray[np.bool_], rule: SplitSection
-) -> list[Letters]:
-    """Letters of whatever has a hash: so many of the lowest, a share of all, or folds."""
-    mixed = np.empty_like(hashes)
-    mix_all(hashes, np.uint64(rule.seed), mixed)
-    if rule.folds:
-        turn = ((mixed >> np.uint64(32)) * np.uint64(rule.folds)) >> np.uint64(32)
-        folds = [np.where(turn == fold, TEST, TRAIN).astype(np.uint8) for fold in range(rule.folds)]
-        return [np.where(present, each, NONE).astype(np.uint8) for each in folds]
-    total = sum(rule.ratios)
-    test: object = rule.test if not rule.ratios else rule.ratios[-1] / total
-    validation: object = rule.validation
-    if len(rule.ratios) == 3:
-        validation = rule.ratios[1] / total
-    letters = np.where(present, TRAIN, NONE).astype(np.uint8)
-    if isinstance(test, float) and not isinstance(validation, int):
-        n_test = round(test * 2**32)
-        n_both = n_test + (round(validation * 2**32) if isinstance(validation, float) else 0)
-        top = (mixed >> np.uint64(32)).astype(np.int64)
-        letters[present & (top < n_both)] = VALIDATION
-        letters[present & (top < n_test)] = TEST
-        return [letters]
-    order = np.flatnonzero(present)[np.argsort(mixed[present], kind="stable")]
-    ends = [int(each * order.size) if isinstance(each, float) else int(each or 0)  # type: ignore[call-overload]
-            for each in (test, validation)]  # fmt: skip
-    letters[order[: ends[0]]] = TEST
-    letters[order[ends[0] : ends[0] + ends[1]]] = VALIDATION
-    return [letters]
-
-
-@kernel(allocates=False)
-def mix_all(hashes, seed, mixed):  # type: ignore[no-untyped-def]
-    """Hashes of hashes and a seed."""
-    salt = mix(np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x632BE59BD9B4E019))
-    for row in range(hashes.size):
-        mixed[row] = mix(mix(hashes[row]) ^ salt)
-
-
-def _in_turns(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
+def _in_turns(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assigned:
     """by = round-robin: the i-th row of a user, as they stand, is test of fold i mod folds."""
     assert rule.folds is not None
     n_folds = rule.folds
@@ -389,7 +298,7 @@ def _in_turns(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
     return Assigned(decide, crossed=lambda: (0, int(np.count_nonzero(groups.counts > 1))))
 
 
-def _in_blocks(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
+def _in_blocks(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assigned:
     """by = blocks: neighbouring rows of the log."""
     assert rule.folds is not None
     feed.survey()
@@ -409,7 +318,7 @@ def _in_blocks(feed: Feed, rule: SplitSection, unit: str) -> Assigned:
     return Assigned(decide, crossed=lambda: (0, int(np.count_nonzero(users))))
 
 
-_RULES: Mapping[str, Callable[[Feed, SplitSection, str], Assigned]] = {
+_RULES: Mapping[str, Callable[[Feed, SplitSection, str, Room], Assigned]] = {
     "user-span": _by_span,
     "time": _by_moment,
     "window": _by_moment,
@@ -417,7 +326,7 @@ _RULES: Mapping[str, Callable[[Feed, SplitSection, str], Assigned]] = {
     "time-quantile": _by_quantile,
     "percentile-user": _by_percentile,
     "new-users": _by_new_users,
-    "rows": _by_rows,
+    "rows": by_rows,
     "round-robin": _in_turns,
     "blocks": _in_blocks,
 }

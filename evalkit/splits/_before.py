@@ -2,16 +2,14 @@
 
 # mypy: disable-error-code="no-untyped-def"
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 
 from evalkit.config import Core, SplitSection
 from evalkit.kernels import kernel
-from evalkit.splits._feed import ALL, Feed
+from evalkit.splits._feed import Feed
 from evalkit.splits._filters import Mask, Rows, one_of_each_pair
-from evalkit.splits._room import OF_CODES, OF_ROW, Room
+from evalkit.splits._room import OF_CODES, Room
 
 Codes = npt.NDArray[np.int32]
 
@@ -54,7 +52,7 @@ def _of_relevance(feed: Feed, least: float) -> Mask:
 def _without_repeats(feed: Feed, rule: SplitSection, which: str, room: Room) -> tuple[Mask, int]:
     """Which rows of the log stay where a user has each item once; and as `one_of_each_pair`."""
     kept, n_hanging = np.zeros(0, dtype=np.bool_), 0
-    for low, high in _shares(feed, rule, room):
+    for low, high in room.shares(feed, rule):
         rows = feed.gather(low, high)
         if not kept.size:
             kept = np.zeros(feed.n_rows, dtype=np.bool_)
@@ -62,24 +60,6 @@ def _without_repeats(feed: Feed, rule: SplitSection, which: str, room: Room) -> 
         kept |= rows.spread(stay)
         n_hanging += n
     return kept, n_hanging
-
-
-def _shares(feed: Feed, rule: SplitSection, room: Room) -> Iterator[tuple[int, int]]:
-    """Codes of users whose rows fit into the room together: from one, up to another."""
-    if room.limit is None:
-        yield 0, ALL
-        return
-    counts = np.zeros(feed.n_users, dtype=np.int64)
-    for rows in feed.batches():
-        counts += np.bincount(rows.users, minlength=counts.size)
-    ends = np.cumsum(counts)
-    most = room.at_a_time(feed, rule, feed.n_kept, OF_ROW)
-    low = 0
-    while low < counts.size:
-        before = int(ends[low - 1]) if low else 0
-        high = max(low + 1, int(np.searchsorted(ends, before + most, side="right")))
-        yield low, high
-        low = high
 
 
 def _keep_core(feed: Feed, rule: SplitSection, core: Core, counted: Mask | None, room: Room) -> int:

@@ -51,6 +51,7 @@ class Clock:
 
     Args:
         moments, n_at: different held-out times, sorted, and the rows at each.
+        shared: what `n_shared` gives, where somebody else counted.
     """
 
     moments: Ticks
@@ -63,6 +64,7 @@ class Clock:
     _table: npt.NDArray[np.uint8] | None = None
     _again: list[Ticks] = field(default_factory=list)
     n_train: int = 0
+    shared: int | None = None
 
     @classmethod
     def of(cls, held: Sequence[tuple[Ticks, Ticks]]) -> "Clock":
@@ -109,6 +111,8 @@ class Clock:
 
     def n_shared(self) -> int:
         """Rows of all parts whose time another row has, too."""
+        if self.shared is not None:
+            return self.shared
         if self._table is not None:
             n_single = int(np.count_nonzero(self._table == 1))
             return int(self.n_at.sum()) + self.n_train - n_single

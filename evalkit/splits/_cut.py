@@ -8,21 +8,19 @@ import numpy.typing as npt
 
 from evalkit.config import SplitSection
 from evalkit.errors import DataError
+from evalkit.splits._after import leave_after, leave_low, leaves_after
 from evalkit.splits._assign import COUNTING, FREE, assign, refuse_empty
+from evalkit.splits._back import Back
 from evalkit.splits._before import leave_before
 from evalkit.splits._feed import Assigned, Feed, fitted
 from evalkit.splits._filters import (
-    NONE,
     TEST,
     TRAIN,
     VALIDATION,
     VALIDATION_FOLD_IN,
-    Known,
     Letters,
-    Mask,
     Rows,
-    drop_repeats,
-    seen_in_train,
+    Twins,
 )
 from evalkit.splits._kernels import mark_cold, note_parts
 from evalkit.splits._latest import HeldOut, Latest
@@ -52,12 +50,11 @@ class Fold:
     of_items: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
     n_rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(6, np.int64))
     dropped: dict[str, int] = field(default_factory=dict)
-    _parts: list[Letters] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.n_early:
             self.n_rows[TRAIN] = self.n_early
-            self._parts.append(np.full(self.n_early, TRAIN, dtype=np.uint8))
+            self.letters[: self.n_early] = TRAIN
 
     @property
     def sizes(self) -> dict[int, tuple[int, int]]:
@@ -69,7 +66,7 @@ class Fold:
         }
 
     def add(self, rows: Rows, letters: Letters) -> None:
-        """The next rows of the log."""
+        """The next rows of the log, whose letters are known."""
         self.of_users = fitted(self.of_users, rows.n_users, 0)
         self.of_items = fitted(self.of_items, rows.n_items, 0)
         before = self.n_rows.copy()
@@ -79,7 +76,6 @@ class Fold:
                 held = np.flatnonzero(letters == letter)
                 times = rows.times[held] if rows.times.size else rows.times
                 self.leaks.hold(name, rows.users[held], rows.items[held], times)
-        self._parts.append(rows.spread(letters))
 
     def take(self, held: HeldOut) -> None:
         """All rows of the log at once, of which the held-out ones are known."""
@@ -94,9 +90,6 @@ class Fold:
 
     def end(self) -> None:
         """All rows of the log are here."""
-        if self._parts:
-            self.letters = np.concatenate(self._parts)
-        self._parts = []
         self.leaks.lay()
 
     def look(self, rows: Rows) -> npt.NDArray[np.uint8]:
@@ -125,6 +118,8 @@ class Cut:
         dropped: rows that left before the cut, by reason.
         rounds: that the core took.
         n_hanging: users of whose repeats row order says which one stays.
+        back: what is still to see all rows, from the last to the first.
+        twins: rows that only their order tells apart, where rows are drawn.
     """
 
     folds: list[Fold]
@@ -132,6 +127,14 @@ class Cut:
     dropped: dict[str, int]
     rounds: int = 0
     n_hanging: int = 0
+    back: Back | None = None
+    twins: Twins | None = None
+
+    def crossed(self) -> tuple[int, int]:
+        """Users whose boundary goes through equal times, and those that hang on row order."""
+        by_time, by_order = self.assigned.crossed()
+        twins = (self.twins.hanging(fold.letters) for fold in self.folds if self.twins is not None)
+        return by_time, max(by_order, *twins, 0)
 
 
 def cut_rows(feed: Feed, rule: SplitSection, unit: str | None, at: str, room: Room = FREE) -> Cut:
@@ -151,8 +154,14 @@ def cut_rows(feed: Feed, rule: SplitSection, unit: str | None, at: str, room: Ro
     if rule.by not in COUNTING:  # which read the log themselves
         unit = unit or feed.unit
         _refuse_none(feed, at)
-    latest = None if _needs_all(rule) else Latest.of(feed, rule)
-    if latest is not None:
+    back = None if leaves_after(rule) else Back.of(feed, rule)
+    latest = None if leaves_after(rule) or back is not None else Latest.of(feed, rule)
+    if back is not None:
+        _refuse_none(feed, at)
+        assigned = Assigned(lambda _: [back.letters], crossed=back.crossed, fewer=back.fewer)
+        folds = [Fold(Leaks(unit or feed.unit, feed.has_times))]
+        folds[0].letters, folds[0].n_rows = back.letters, back.n_rows
+    elif latest is not None:
         _refuse_none(feed, at)
         held, assigned = latest.held()
         folds = [Fold(Leaks(unit or feed.unit, feed.has_times))]
@@ -160,26 +169,39 @@ def cut_rows(feed: Feed, rule: SplitSection, unit: str | None, at: str, room: Ro
     else:
         assigned = assign(feed, rule, unit or "s", room)
         _refuse_none(feed, at)
-        folds = _decided(feed, rule, assigned, unit or feed.unit, at)
+        folds = _decided(feed, rule, assigned, unit or feed.unit, at, room)
     if rule.empty == "error":
         span = f"; times go from {feed.first} to {feed.last}" if feed.has_times else ""
         refuse_empty({n: fold.n_rows for n, fold in enumerate(folds)}, rule, span, at)
-    for fold in folds:
+    for fold in folds if back is None else ():
         fold.end()
-    return Cut(folds, assigned, feed.dropped, rounds, n_hanging)
+    return Cut(folds, assigned, feed.dropped, rounds, n_hanging, back, feed.twins)
 
 
-def _decided(feed: Feed, rule: SplitSection, assigned: Assigned, unit: str, at: str) -> list[Fold]:
+def _decided(
+    feed: Feed, rule: SplitSection, assigned: Assigned, unit: str, at: str, room: Room
+) -> list[Fold]:
     """The folds of rows whose letters are told batch by batch."""
-    read = feed.gather() if _needs_all(rule) else feed
-    n_early = read.count_before(assigned.first_held()) if rule.by in ("time", "window") else 0
-    folds = [Fold(Leaks(unit, feed.has_times), n_early) for _ in assigned.moments]
+    leaves = leaves_after(rule)
+    read = feed.gather() if leaves and room.limit is None else feed
+    is_early = rule.by in ("time", "window") and not leaves
+    n_early = read.count_before(assigned.first_held()) if is_early else 0
+    folds: list[Fold] = []
     for rows in read.batches(skip=n_early):
         letters = assigned.decide(rows)
-        folds = folds or [Fold(Leaks(unit, feed.has_times)) for _ in letters]
+        if not folds:
+            leaks = [Leaks(unit, feed.has_times) for _ in letters]
+            folds = [Fold(each, n_early, np.zeros(feed.n_rows, np.uint8)) for each in leaks]
         for fold, mine in zip(folds, letters, strict=True):
-            _leave_after(rows, mine, rule, fold.dropped, at)
-            fold.add(rows, mine)
+            leave_low(rows, mine, rule, fold.dropped)
+            fold.letters[rows.begin : rows.begin + rows.height] = rows.spread(mine)
+            if not leaves:
+                fold.add(rows, mine)
+    if leaves:
+        leave_after(read, rule, [(fold.letters, fold.dropped) for fold in folds], room, at)
+        for rows in read.batches():
+            for fold in folds:
+                fold.add(rows, rows.own(fold.letters))
     return folds
 
 
@@ -192,50 +214,6 @@ def _refuse_none(feed: Feed, at: str) -> None:
             at=at,
             hint="ask for less, or look at the log with evalkit check",
         )
-
-
-def _needs_all(rule: SplitSection) -> bool:
-    """Whether what leaves after the cut is told by all rows of the log together."""
-    policies = (rule.cold_users, rule.cold_items, rule.seen, rule.part_duplicates)
-    return any(policy != "keep" for policy in policies)
-
-
-def _leave_after(
-    rows: Rows, letters: Letters, rule: SplitSection, dropped: dict[str, int], at: str
-) -> None:
-    """Take rows out of their parts, and count them."""
-
-    def drop(mask: Mask, reason: str) -> None:
-        n = int(np.count_nonzero(mask))
-        if n:
-            dropped[reason] = dropped.get(reason, 0) + n
-            letters[mask] = NONE
-
-    if rule.threshold is not None and rule.threshold_in == "test":
-        held = (letters == TEST) | (letters == VALIDATION)
-        drop(held & ~(rows.relevance >= rule.threshold), "threshold")
-    if not _needs_all(rule):
-        return
-    known = Known.of(rows, letters)
-    masks = {"cold_users": ~known.users[rows.users], "cold_items": ~known.items[rows.items]}
-    if rule.seen != "keep":
-        masks["seen"] = seen_in_train(rows, letters)
-    for name, mask in masks.items():
-        held = (letters == TEST) | (letters == VALIDATION)
-        policy = getattr(rule, name)
-        if policy == "error" and np.any(mask & held):
-            raise DataError(
-                f"{np.count_nonzero(mask & held):,} held-out rows are {name.replace('_', ' ')}",
-                code="cold-rows",
-                at=at,
-                hint=f'{name} = "keep" counts them, "drop" leaves them out',
-            )
-        if policy == "drop":
-            drop(mask & held, name)
-    if rule.part_duplicates != "keep":
-        n = drop_repeats(rows, letters, rule.part_duplicates)
-        if n:
-            dropped["part_duplicates"] = n
 
 
 def tell_leaks(cut: Cut, feed: Feed) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 # mypy: disable-error-code="no-untyped-def"
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from time import time_ns
 from typing import Any
@@ -15,8 +16,8 @@ from evalkit.ids import as_array, mix
 from evalkit.kernels import kernel
 from evalkit.splits._cut import Cut
 from evalkit.splits._filters import PARTS, TEST, TRAIN
-from evalkit.splits._log import Log
 from evalkit.splits._rule import PER_SECOND
+from evalkit.splits._source import Log
 from evalkit.splits.content import Content, row_hashes
 
 _FAR = np.iinfo(np.int64)
@@ -28,7 +29,6 @@ class Counting:
 
     log: Log
     cut: Cut
-    _begin: int = 0
     _dtype: pl.DataType | None = None
     _sums: list[npt.NDArray[np.uint64]] = field(default_factory=list)
     _counts: list[npt.NDArray[np.int64]] = field(default_factory=list)
@@ -40,8 +40,11 @@ class Counting:
             counts[:, 3], counts[:, 4] = _FAR.max, _FAR.min
             self._counts.append(counts)
 
-    def add(self, batch: pl.DataFrame, marks: list[npt.NDArray[np.uint8]]) -> None:
-        """Count in the next rows of the log; `marks` of cold ones, for each fold."""
+    def add(
+        self, batch: pl.DataFrame, begin: int, marks: list[npt.NDArray[np.uint8]] | None = None
+    ) -> None:
+        """Count in rows of the log from `begin` on; `marks` of cold ones, for each fold."""
+        marks = marks or [np.zeros(batch.height, dtype=np.uint8)] * len(self.cut.folds)
         n_ids = len(self.log.users) + 1
         pairs = row_hashes(batch[:, :n_ids])
         hashes = row_hashes(batch[:, n_ids:], pairs.copy())
@@ -53,12 +56,16 @@ class Counting:
                 absent = as_array(times.is_null()).astype(np.int64)
                 times = times.fill_null(strategy="zero")
             ticks = as_array(times.to_physical().cast(pl.Int64))
-        here = slice(self._begin, self._begin + batch.height)
+        here = slice(begin, begin + batch.height)
         for fold, cold, sums, counts in zip(
             self.cut.folds, marks, self._sums, self._counts, strict=True
         ):
             count_parts(fold.letters[here], hashes, pairs, ticks, absent, cold, sums, counts)
-        self._begin += batch.height
+
+    def add_cold(self, cold: Mapping[int, tuple[int, int]]) -> None:
+        """Rows of cold users and items of each letter, which no marks told."""
+        for letter, counts in cold.items():
+            self._counts[0][letter, 1:3] += counts
 
     def told(self) -> list[dict[str, Any]]:
         """What the manifest says of each part."""

@@ -17,10 +17,24 @@ PARTS = {
     "fold_in": FOLD_IN,
     "validation_fold_in": VALIDATION_FOLD_IN,
 }
-COLUMNS = ("users", "items", "times", "relevance", "hashes", "user_hashes", "ranks", "copies")
+COLUMNS = ("users", "items", "times", "relevance", "hashes", "user_hashes", "ranks")
+OF_COPIES = np.uint64(0x9E3779B97F4A7C15)  # what hashes of a row's copies differ by
 Letters = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
-Spread = TypeVar("Spread", Letters, Mask)
+Spread = TypeVar("Spread", Letters, Mask, npt.NDArray[np.int32])
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """Rows that order alone tells from others: their users, places in the log, and the others'."""
+
+    users: npt.NDArray[np.int32]
+    places: npt.NDArray[np.int64]
+    others: npt.NDArray[np.int64]
+
+    def hanging(self, letters: Letters) -> int:
+        """Users of whose twins some are in another part, by the letters of all rows of the log."""
+        return count_users(self.users[letters[self.places] != letters[self.others]])
 
 
 @dataclass(slots=True)
@@ -33,8 +47,7 @@ class Rows:
         relevance: float64; empty without.
         hashes: uint64 of user, item and time, and of the user alone; empty unless drawn by.
         ranks: int64 that orders items by id; empty unless ties are by item.
-        copies: int64, one number for rows that nothing drawn by tells apart, and 0 for others;
-            empty unless all rows are gathered to be drawn.
+        twins: rows that nothing drawn by tells from others, once `tell_copies` looked for them.
         places: int64, where each row stands behind `begin`; empty where no row in between is left
             out.
         dropped: rows that left, by reason.
@@ -52,7 +65,7 @@ class Rows:
     places: npt.NDArray[np.int64]
     n_users: int
     n_items: int
-    copies: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    twins: Twins | None = None
     dropped: dict[str, int] = field(default_factory=dict)
     begin: int = 0
     height: int = -1
@@ -107,6 +120,12 @@ class Rows:
     def gather(self, low: int = 0, high: int = 0) -> "Rows":
         """All rows, as they are in memory."""
         return self
+
+    def tell_copies(self, most: int) -> None:
+        """Rows of one user, item and time get hashes of their own."""
+        places = self.begin + (self.places if self.places.size else np.arange(self.n))
+        copies, self.twins = find_copies(self.hashes, self.users, places)
+        self.hashes = self.hashes + copies.astype(np.uint64) * OF_COPIES
 
     def remember(self, coded: list["Rows"]) -> None:
         """All rows are here."""
@@ -211,16 +230,6 @@ def count_users(users: npt.NDArray[np.int32]) -> int:
     return int(np.unique(users).size)
 
 
-def hang_on_order(
-    users: npt.NDArray[np.int32], copies: npt.NDArray[np.int64], letters: Letters
-) -> int:
-    """Users of whose rows some are in several parts that only row order tells apart."""
-    order = np.lexsort((letters, copies))
-    copies, letters = copies[order], letters[order]
-    apart = (copies[1:] == copies[:-1]) & (copies[1:] > 0) & (letters[1:] != letters[:-1])
-    return count_users(users[order[1:]][apart])
-
-
 @dataclass(slots=True)
 class Known:
     """What train holds: users, items, and whether test rows' pairs are in it."""
@@ -229,13 +238,15 @@ class Known:
     items: Mask
 
     @classmethod
-    def of(cls, rows: Rows, letters: Letters) -> "Known":
+    def none(cls, n_users: int, n_items: int) -> "Known":
+        """Nothing yet."""
+        return cls(np.zeros(n_users, np.bool_), np.zeros(n_items, np.bool_))
+
+    def add(self, rows: Rows, letters: Letters) -> None:
         """What the rows with the letter of train hold, or that of fold-in."""
-        known = cls(np.zeros(rows.n_users, np.bool_), np.zeros(rows.n_items, np.bool_))
         is_train = letters == TRAIN
-        known.items[rows.items[is_train]] = True
-        known.users[rows.users[is_train | (letters >= FOLD_IN)]] = True
-        return known
+        self.items[rows.items[is_train]] = True
+        self.users[rows.users[is_train | (letters >= FOLD_IN)]] = True
 
 
 def seen_in_train(rows: Rows, letters: Letters) -> Mask:
@@ -265,3 +276,22 @@ def drop_repeats(rows: Rows, letters: Letters, which: str) -> int:
     drop &= letters != NONE
     letters[drop] = NONE
     return int(np.count_nonzero(drop))
+
+
+def find_copies(
+    hashes: npt.NDArray[np.uint64], users: npt.NDArray[np.int32], places: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int32], Twins]:
+    """How many rows with the same hash stand before each row; and the rows that have one before.
+
+    Args:
+        places: of the rows in the log.
+    """
+    order = np.argsort(hashes, kind="stable")
+    ordered = hashes[order]
+    begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    sizes = np.diff([*begins, hashes.size])
+    number = np.arange(hashes.size) - np.repeat(begins, sizes)
+    copies = np.empty(hashes.size, dtype=np.int32)
+    copies[order] = number
+    again, first = order[number > 0], np.repeat(order[begins], sizes)[number > 0]
+    return copies, Twins(users[again], places[again], places[first])

@@ -2,7 +2,7 @@
 
 # mypy: disable-error-code="no-untyped-def"
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,22 +12,12 @@ from evalkit.config import SplitSection
 from evalkit.kernels import kernel
 from evalkit.splits._counts import bounds_of, tell_of_one
 from evalkit.splits._feed import Assigned, Feed, fitted
-from evalkit.splits._filters import NONE, TRAIN, Letters, Rows, hang_on_order, lay_rows
+from evalkit.splits._filters import NONE, TRAIN, Letters, Rows, lay_rows
 from evalkit.splits._kernels import sort_groups
-from evalkit.splits._room import Room
+from evalkit.splits._room import OF_ROW, Room
 
 Ticks = npt.NDArray[np.int64]
 _NONE = np.zeros(0, dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class _Copied:
-    """Rows that are there again: their groups, places in these, users, and which are alike."""
-
-    codes: npt.NDArray[np.int32]
-    places: npt.NDArray[np.int32]
-    users: npt.NDArray[np.int32]
-    copies: Ticks
 
 
 @dataclass(slots=True)
@@ -47,7 +37,6 @@ class Groups:
     _places: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     _tied: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
     _at: int = 0
-    _copied: "_Copied | None" = None
 
     def codes(self, rows: Rows) -> npt.NDArray[np.int32]:
         """The group of each row."""
@@ -144,31 +133,11 @@ class Groups:
                 cut_places(self.codes(rows), places, tied, bound, left, letters, groups)
             return folds
 
-        by_copies = self._hanging(bounds, left)
-
         def count_crossed() -> tuple[int, int]:
             by_time = max(int(np.count_nonzero(each & 1)) for each in crossed)
-            by_order = max(int(np.count_nonzero(each & 2)) for each in crossed)
-            return by_time, max(by_order, by_copies)
+            return by_time, max(int(np.count_nonzero(each & 2)) for each in crossed)
 
         return Assigned(decide, crossed=count_crossed, fewer=fewer)
-
-    def _hanging(self, bounds: Sequence[npt.NDArray[np.int32]], left: int) -> int:
-        """Users whose rows are drawn into several parts, and only row order tells them apart."""
-        rows, most = self._copied, 0
-        if rows is None:
-            return 0
-        tied, letters = np.zeros((2, rows.users.size), dtype=np.uint8)
-        for bound in bounds:
-            cut_places(rows.codes, rows.places, tied, bound, left, letters, tied)
-            most = max(most, hang_on_order(rows.users, rows.copies, letters))
-        return most
-
-    def note_copies(self, rows: Rows) -> None:
-        """Keep the rows that nothing drawn by tells apart, of all that are gathered."""
-        here = np.flatnonzero(rows.copies)
-        codes, places = self.codes(rows)[here], self._places[here]
-        self._copied = _Copied(codes, places, rows.users[here], rows.copies[here])
 
 
 def of_groups(
@@ -184,8 +153,9 @@ def of_groups(
         note: sees each batch of the first look, too.
     """
     groups = Groups(rule, is_in_order=rule.order != "hash")
-    drawn = feed.gather() if rule.order == "hash" else None  # copies of a row are told apart
-    feed = feed if drawn is None else drawn
+    if rule.order == "hash":
+        feed.survey()
+        feed.tell_copies(room.at_a_time(feed, rule, feed.n_kept, OF_ROW))
     for rows in feed.batches():
         groups.count(rows)
         if note is not None:
@@ -193,8 +163,6 @@ def of_groups(
     tell_of_one(groups.counts)
     if not groups.is_in_order:
         groups.lay(feed, room)
-    if drawn is not None:
-        groups.note_copies(drawn)
     groups.begin()
     return groups
 

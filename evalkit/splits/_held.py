@@ -92,6 +92,11 @@ class Held:
         )
 
     @property
+    def of_items(self) -> Ticks:
+        """Rows of each item."""
+        return np.bincount(self.items)
+
+    @property
     def n_after(self) -> int:
         """Train rows at or after the first held-out time."""
         return int(self._state[1])
@@ -137,6 +142,12 @@ def _word_of(item):
 
 
 @kernel(allocates=False)
+def _few_of(item):
+    """The place of the same bit in its byte."""
+    return np.int64(1) << ((np.int64(item) * 0x9E3779B1 >> 20) & 7)
+
+
+@kernel(allocates=False)
 def set_bits(users, items, words, bits):
     """A bit of each item in its user's word, and one for each user and item in all the others."""
     for row in range(users.size):
@@ -157,8 +168,13 @@ def _at_least(values, begin, end, wanted):
     return begin
 
 
-def lay_near(parts: Iterable[Held]) -> Ticks:
-    """int64[n_users, 2], the first held-out time of each user in any part, bits of its items."""
+def lay_near(parts: Iterable[Held]) -> tuple[Ticks, npt.NDArray[np.uint8]]:
+    """What `find_near` looks at: large, and small enough to stay near.
+
+    Returns:
+        int64[n_users, 2], the first held-out time of each user in any part, and bits of its items;
+        uint8[n_users], the same bits by eight, 0 where nothing is held out.
+    """
     parts = list(parts)
     near = np.zeros((max((each.words.size for each in parts), default=0), 2), dtype=np.int64)
     near[:, 0] = FAR
@@ -167,29 +183,36 @@ def lay_near(parts: Iterable[Held]) -> Ticks:
         np.minimum(mine[:, 0], each.own_first, out=mine[:, 0])
         mine[:, 1] |= each.words
         each.words = _NO_TIMES
-    return near
+    few = np.bitwise_or.reduce(near[:, 1:].copy().view(np.uint8), axis=1)
+    return near, few
 
 
 @kernel(allocates=False)
-def find_near(users, items, times, letters, near, found):
+def find_near(users, items, times, letters, near, few, least, found):
     """Train rows at or behind a held-out time of their user, or whose item may be held out.
 
-    What 64 rows need is fetched together; the second result is that, and means nothing.
+    What the rows of a block need is fetched together; the second result means nothing.
 
     Args:
-        near: as `lay_near` gives it.
+        near, few: as `lay_near` gives them.
+        least: of the held-out times.
         found: where these rows stand, as many as the first result says.
     """
     n_found, fetched = 0, 0
     for block in range(0, users.size, 64):
-        end = min(block + 64, users.size)
-        for row in range(block, end):
-            if users[row] < near.shape[0]:
-                fetched ^= near[users[row], 0]
-        for row in range(block, end):
+        n_before, n_close = n_found, n_found
+        for row in range(block, min(block + 64, users.size)):
             user = users[row]
-            if (letters[row] != 1 and letters[row] < 4) or user >= near.shape[0]:
+            if (letters[row] != 1 and letters[row] < 4) or user >= few.size:
                 continue
+            is_late = few[user] != 0 and times.size > 0 and times[row] >= least
+            if is_late or few[user] & _few_of(items[row]):
+                fetched ^= near[user, 0]
+                found[n_close] = row
+                n_close += 1
+        for place in range(n_before, n_close):
+            row = found[place]
+            user = users[row]
             is_behind = times.size > 0 and times[row] >= near[user, 0]
             if is_behind or near[user, 1] & _word_of(items[row]):
                 found[n_found] = row

@@ -1,7 +1,7 @@
 """A log as rows of numbers: codes of users and items, times, and whatever a rule asks for."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, NoReturn
 
@@ -10,75 +10,16 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import SplitSection
-from evalkit.errors import BusyError, DataError, warn
+from evalkit.errors import DataError
 from evalkit.ids import as_array, plan_ids
-from evalkit.sources import Extent, Table, reading
+from evalkit.sources import Extent, reading
 from evalkit.splits._before import least_as_read
 from evalkit.splits._codes import Coder, FootersDifferError, codes_between
 from evalkit.splits._feed import ALL
-from evalkit.splits._filters import COLUMNS, Mask, Rows
+from evalkit.splits._filters import COLUMNS, OF_COPIES, Mask, Rows, Twins, find_copies
+from evalkit.splits._source import BATCH, Log, batches_of, refuse_changed
+from evalkit.splits._units import as_ticks, find_unit, unit_of
 from evalkit.splits.content import row_hashes
-
-BATCH = 1 << 18
-_UNITS = {"ms": "ms", "us": "us", "ns": "ns"}
-
-
-@dataclass(slots=True)
-class Log:
-    """A log that is open, and how its rows become numbers.
-
-    Args:
-        table: columns of user, item and, where there are, time and relevance.
-        whole: the same rows with all their own columns.
-        unit: of times: s, ms, us or ns.
-        schema: of the table; `users` are our names of its user columns.
-    """
-
-    table: Table
-    whole: pl.LazyFrame
-    unit: str = "s"
-    n_rows: int = 0
-    trusts_footers: bool = True
-    train_anyway: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    schema: dict[str, pl.DataType] = field(init=False)
-    users: list[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.schema = dict(self.table.frame.collect_schema())
-        self.users = [name for name in self.schema if name.startswith("user_")]
-
-
-def check_log(log: Log, rule: SplitSection) -> None:
-    """Refuse a log that lacks what a rule needs, and times that cannot be compared.
-
-    Raises:
-        DataError: no time [missing-time], times that are floats [bad-time], no relevance
-            [missing-column].
-    """
-    schema = log.schema
-    by_time = rule.order == "time" and rule.by not in ("users", "rows", "round-robin", "blocks")
-    if "time" not in schema and by_time and rule.by in ("user", "item"):
-        raise DataError(
-            f"by = {rule.by!r} takes the latest rows, and the log has no time",
-            code="missing-time",
-            at=log.table.at,
-            hint='time = "..." under [split.columns], or order = "input" where the latest is last',
-        )
-    if "time" not in schema and by_time:
-        raise DataError(
-            "a split at a moment needs a time, and the log has none",
-            code="missing-time",
-            at=log.table.at,
-            hint='time = "..." under [split.columns], or by = "rows"',
-        )
-    if "relevance" not in schema and (rule.threshold is not None or rule.dedupe == "max"):
-        raise DataError(
-            "threshold and the best of repeats need a relevance",
-            code="missing-column",
-            at=log.table.at,
-            hint='relevance = "rating" under [split.columns]',
-        )
 
 
 @dataclass(slots=True)
@@ -108,6 +49,8 @@ class LogFeed:
     _told: list[Extent] = field(default_factory=list)  # times of row groups, by footers
     _early: int = 0  # rows at the beginning that are told to be before a moment
     _moment: int = 0
+    twins: Twins | None = None
+    _copies: npt.NDArray[np.int32] | None = None  # of each row, how many alike are before it
     _coded: list[Rows] = field(default_factory=list)  # codes of all rows, where they are kept
 
     @classmethod
@@ -162,7 +105,7 @@ class LogFeed:
         self._told = self.log.table.extents("time")
         rows, lows, highs = zip(*self._told, strict=True) if self._told else ((), (0,), (0,))
         first, last = min(lows), max(highs)
-        if first <= 0 or _unit_of(first) != _unit_of(last):
+        if first <= 0 or unit_of(first) != unit_of(last):
             self._told = []
             return False
         self.first, self.last = first, last
@@ -227,7 +170,7 @@ class LogFeed:
                 if self.n_rows < 0 or self._is_cut:
                     self._note_times(rows)
                 if self._told and rows.dropped:
-                    self._distrust()
+                    self.distrust()
                 if self._told and rows.n:
                     low, high = min(low, rows.first), max(high, rows.last)
                 yield rows
@@ -236,11 +179,62 @@ class LogFeed:
         self.n_rows = self.log.n_rows = begin
         self._is_cut = False
         if self._told and ((low < self.first if skip else low != self.first) or high != self.last):
-            self._distrust()
+            self.distrust()
 
-    def _distrust(self) -> NoReturn:
+    def distrust(self) -> NoReturn:
+        """Footers told what the rows do not hold, or what does not follow from it.
+
+        Raises:
+            FootersDifferError: always.
+        """
         self.log.trusts_footers = False
         raise FootersDifferError
+
+    def users_alone(self) -> Iterator[npt.NDArray[np.int32]]:
+        """The codes of users of all rows, with as little reading as that takes."""
+        if self._coded and self.kept is None:
+            yield from (rows.users for rows in self._coded)
+            return
+        leaves = self.rule.threshold is not None and self.rule.threshold_in == "all"
+        told = not leaves and self.kept is None and (self.n_rows >= 0 or self._take_extent())
+        if not told or self.dropped:
+            yield from (rows.users for rows in self.batches())
+            return
+        n_read = 0
+        with reading(self.log.table):
+            for batch in self.log.table.stream(self.of_users.expressions("user"), most=BATCH):
+                if batch["user_key"].has_nulls():
+                    self.distrust()
+                yield self.of_users.encode(batch, "user")
+                n_read += batch.height
+        if n_read != self.n_rows:
+            refuse_changed(self.log)
+
+    def backwards(
+        self, slices: list[tuple[int, int]], *, is_whole: bool
+    ) -> Iterator[tuple[Rows, pl.DataFrame]]:
+        """The rows from the last batch to the first, and the columns that they were read of.
+
+        Args:
+            slices: what is read together.
+            is_whole: all our columns.
+        """
+        low, high = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+        columns = [pl.all()] if is_whole else self.columns()
+
+        frame = self.log.table.frame.select(columns)
+        for begin, whole in self.log.read(frame, slices[::-1]):
+            for at in range((whole.height - 1) // BATCH * BATCH, -1, -BATCH):
+                own = whole.slice(at, BATCH)
+                wanted = own.select(self.columns()) if is_whole else own
+                rows = self.number(wanted, begin + at)
+                if rows.dropped.keys() & {"null_users", "null_items", "null_times"}:
+                    self.distrust()
+                if rows.n:
+                    low, high = min(low, int(rows.times[0])), max(high, int(rows.times[-1]))
+                yield rows, own
+        if (low, high) != (self.first, self.last):
+            self.distrust()
 
     def whole(self, names: Sequence[str]) -> Iterator[tuple[Rows, pl.DataFrame, pl.DataFrame]]:
         """The rows, all columns of the log, and those of them that are ours.
@@ -279,7 +273,7 @@ class LogFeed:
             early = rows.times[: self._early - begin]
             is_odd = early.size and (early.min() < self.first or early.max() >= self._moment)
             if rows.dropped or is_odd:
-                self._distrust()
+                self.distrust()
         return rows
 
     def _note(self, rows: Rows) -> None:
@@ -340,6 +334,8 @@ class LogFeed:
             rows.keep(rows.relevance >= least, "threshold")
         if self.kept is not None:
             rows.keep(rows.own(self.kept), "left")
+        if self._copies is not None:
+            rows.hashes = rows.hashes + rows.own(self._copies).astype(np.uint64) * OF_COPIES
         return rows
 
     def gather(self, low: int = 0, high: int = ALL) -> Rows:
@@ -357,10 +353,24 @@ class LogFeed:
             name: np.concatenate([getattr(empty, name), *whole.get(name, [])])
             for name in (*COLUMNS, "places")
         }
-        rows = Rows(**columns, n_users=self.n_users, n_items=self.n_items, height=self.n_rows)
-        if self._draws:
-            _tell_copies_apart(rows)
-        return rows
+        return Rows(**columns, n_users=self.n_users, n_items=self.n_items, height=self.n_rows)
+
+    def tell_copies(self, most: int) -> None:
+        """Rows of one user, item and time get hashes of their own; `most` rows at a time."""
+        n_shares = -(-self.n_kept // most)
+        copies, twins = np.zeros(self.n_rows, dtype=np.int32), []
+        for share in range(n_shares):
+            parts = []
+            for rows in self.batches():
+                top = (rows.hashes >> np.uint64(32)) * np.uint64(n_shares) >> np.uint64(32)
+                here = np.flatnonzero(top == share)
+                places = rows.places[here] if rows.n < rows.height else here
+                parts.append((rows.hashes[here], rows.users[here], places + rows.begin))
+            hashes, users, at = (np.concatenate(each) for each in zip(*parts, strict=True))
+            copies[at], found = find_copies(hashes, users, at)
+            twins.append((found.users, found.places, found.others))
+        self._copies = copies
+        self.twins = Twins(*(np.concatenate(each) for each in zip(*twins, strict=True)))
 
     def leave(self, kept: Mask, reason: str) -> None:
         """Look at these rows of the log alone from now on."""
@@ -377,20 +387,6 @@ class LogFeed:
         """Keep codes of all rows, so that ids are not read again; none is kept where rows left."""
         if self.kept is None and not self.dropped and "time" in self.log.schema:
             self._coded = coded
-
-
-def refuse_changed(log: Log) -> NoReturn:
-    """Tell that the log changed meanwhile.
-
-    Raises:
-        BusyError: always [input-changed].
-    """
-    raise BusyError(
-        "the log has other rows than when it was read",
-        code="input-changed",
-        at=log.table.at,
-        hint="somebody writes to it; try again when it is whole",
-    )
 
 
 def _without_nulls(
@@ -424,79 +420,8 @@ def _without_nulls(
     return batch.filter(~bad), np.flatnonzero(as_array(~bad)), dropped
 
 
-def as_ticks(times: pl.Series) -> pl.Series:
-    """Times as whole numbers of the log's unit."""
-    if times.dtype == pl.Date:
-        return times.cast(pl.Int64) * 86400
-    return times.to_physical().cast(pl.Int64)
-
-
 def _ranks(items: pl.Series) -> npt.NDArray[np.int64]:
     """What orders items whatever row they stand in: whole numbers by size, others by a hash."""
     if items.dtype.is_integer():
         return as_array(items.cast(pl.Int64))
     return (row_hashes(items.to_frame()) >> np.uint64(1)).view(np.int64)
-
-
-def _tell_copies_apart(rows: Rows) -> None:
-    """Rows of one user, item and time are drawn apart: the k-th such row has a hash of its own."""
-    order = np.argsort(rows.hashes, kind="stable")
-    ordered = rows.hashes[order]
-    same = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
-    if same.size:
-        begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-        sizes = np.diff([*begins, ordered.size])
-        copy = np.arange(ordered.size) - np.repeat(begins, sizes)
-        groups = np.where(sizes > 1, np.arange(1, sizes.size + 1), 0)
-        rows.copies = np.empty(ordered.size, dtype=np.int64)
-        rows.copies[order] = np.repeat(groups, sizes)
-        rows.hashes[order[same]] += copy[same].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-
-
-def sample_times(log: Log) -> npt.NDArray[np.int64]:
-    """Times of some rows, where their unit is to be told by their size."""
-    none = np.zeros(0, dtype=np.int64)
-    if not log.schema["time"].is_integer():
-        return none
-    step = max(1, (log.table.n_rows_hint() or 0) // 100_000)
-    with reading(log.table):
-        found = [
-            as_array(as_ticks(batch["time"].gather_every(step).drop_nulls()))
-            for batch in log.table.stream([pl.col("time")], most=BATCH)
-        ]
-    return np.concatenate([none, *found])
-
-
-def find_unit(log: Log, rule: SplitSection, times: npt.NDArray[np.int64]) -> str:
-    """The unit of the log's times: as its type says, as the rule says, or by their size."""
-    dtype = log.schema.get("time")
-    if isinstance(dtype, pl.Datetime):
-        return _UNITS[dtype.time_unit]
-    if dtype == pl.Date or dtype is None:
-        return "s"
-    if rule.time_unit != "auto":
-        return rule.time_unit
-    if not times.size:
-        return "s"
-    sample = times[:: max(1, times.size // 100_000)]
-    low, middle, high = (int(each) for each in np.quantile(sample, [0.01, 0.5, 0.99]))
-    if low > 0 and _unit_of(low) != _unit_of(high):
-        warn(
-            "mixed-times",
-            f"1 % of times are at most {low}, 1 % are {high} or more: two units in one column",
-            at=log.table.at,
-            hint='bring them to one unit, or say time_unit = "s" under [split]',
-        )
-    return _unit_of(middle)
-
-
-def _unit_of(time: int) -> str:
-    size = abs(time)
-    limits = (("s", 10**11), ("ms", 10**14), ("us", 10**17))
-    return next((unit for unit, limit in limits if size < limit), "ns")
-
-
-def batches_of(log: Log) -> Iterator[pl.DataFrame]:
-    """All columns of all rows, in the order of the log."""
-    with reading(log.table):
-        yield from replace(log.table, frame=log.whole).stream([pl.all()], most=BATCH)

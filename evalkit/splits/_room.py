@@ -1,23 +1,22 @@
 """How much memory a split takes, and how many rows fit beside that at a time."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+import numpy as np
 
 from evalkit.config import SplitSection
 from evalkit.errors import MachineError
-from evalkit.splits._feed import Feed
+from evalkit.splits._feed import ALL, Feed
 from evalkit.splits._latest import OF_SLOT, count_slots
 
 FIXED = 470 << 20  # the process, what is read ahead, and row groups that are being written
 OF_USER, OF_ITEM = 90, 40  # codes, counts, bounds, first times and parts of one
 OF_HELD = 48  # a held-out row, with its places by user and by time
 OF_ROW = 56  # a row of which all columns are in memory, put in order
+OF_COPY = 4  # which of rows that are alike a row is
 OF_CODES = 8  # user and item of a row
 LAID, LEAST = 32, 16 << 20  # a row while those of its group lie side by side; bytes for such rows
-_ALL_ROWS = {
-    "rows": "rows that are drawn by a hash",
-    "time-quantile": "an interpolated quantile of times",
-    "percentile-user": "a percentile of times",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +34,11 @@ class Room:
         if self.limit is None:
             return
         feed.survey(is_coded=True)
-        needed, why = self._kept(feed, rule), ""
-        whole = needs_all(rule)
-        if whole:
-            needed += OF_ROW * feed.n_kept
-            why = f", as {whole} needs all rows at once"
+        needed = self._kept(feed, rule)
         if needed > self.limit:
             mib = (needed >> 20) + 1
             raise MachineError(
-                f"a split of {feed.n_kept:,} rows needs about {mib:,} MiB{why}; the limit is "
+                f"a split of {feed.n_kept:,} rows needs about {mib:,} MiB; the limit is "
                 f"{self.limit >> 20:,} MiB",
                 code="memory-limit",
                 at=at,
@@ -56,6 +51,23 @@ class Room:
             return max(1 << 28, 8 * n_rows) // of_row
         left = self.limit - self._kept(feed, rule) - 5 * n_rows
         return max(left, LEAST) // of_row
+
+    def shares(self, feed: Feed, rule: SplitSection) -> Iterator[tuple[int, int]]:
+        """Codes of users whose rows fit into the room together: from one, up to another."""
+        if self.limit is None:
+            yield 0, ALL
+            return
+        counts = np.zeros(feed.n_users, dtype=np.int64)
+        for rows in feed.batches():
+            counts += np.bincount(rows.users, minlength=counts.size)
+        ends = np.cumsum(counts)
+        most = self.at_a_time(feed, rule, feed.n_kept, OF_ROW)
+        low = 0
+        while low < counts.size:
+            before = int(ends[low - 1]) if low else 0
+            high = max(low + 1, int(np.searchsorted(ends, before + most, side="right")))
+            yield low, high
+            low = high
 
     def holds(self, feed: Feed, rule: SplitSection, of_row: int) -> bool:
         """Whether so many bytes of each row fit beside what stays."""
@@ -74,12 +86,6 @@ class Room:
         of_ids = of_user * feed.n_users + OF_ITEM * feed.n_items
         held = min(held, feed.n_kept) * OF_HELD
         masks = 2 * feed.n_kept * (rule.dedupe != "none" or rule.core is not None)
+        if rule.by == "rows" or rule.order == "hash":
+            masks += OF_COPY * feed.n_kept
         return FIXED + of_ids + masks + n_folds * int(feed.n_kept + held)
-
-
-def needs_all(rule: SplitSection) -> str:
-    """Which axis of a rule needs all rows in memory; empty where none does."""
-    for name in ("cold_users", "cold_items", "seen", "part_duplicates"):
-        if getattr(rule, name) != "keep":
-            return f"{name} = {getattr(rule, name)!r}"
-    return 'order = "hash"' if rule.order == "hash" else _ALL_ROWS.get(rule.by, "")

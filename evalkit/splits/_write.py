@@ -14,7 +14,7 @@ from evalkit.config import SplitSection
 from evalkit.errors import RequestError
 from evalkit.splits._cut import Cut
 from evalkit.splits._filters import PARTS, TEST, TRAIN, VALIDATION, Letters
-from evalkit.splits._log import Log
+from evalkit.splits._source import Log
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,13 +13,8 @@ from evalkit.errors import DataError, EvalkitError, note, raise_all, warn
 from evalkit.ids import as_array, plan_ids
 from evalkit.sources import Guessing, Table, open_split, reading
 from evalkit.splits._codes import Coder, ReadAgainError
-from evalkit.splits._log import (
-    BATCH,
-    Log,
-    as_ticks,
-    find_unit,
-    sample_times,
-)
+from evalkit.splits._source import BATCH, Log
+from evalkit.splits._units import as_ticks, find_unit, sample_times
 from evalkit.splits.leakage import Leaks, join_folds
 
 

@@ -1,5 +1,6 @@
 """What a split gives away: rows in two parts, train behind the test, items from the future."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -20,6 +21,7 @@ _RESOLUTIONS = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1
 
 
 Flags = npt.NDArray[np.uint8]
+Known = tuple[Flags, Ticks]
 
 
 class Looked(Protocol):
@@ -30,6 +32,30 @@ class Looked(Protocol):
     times: Ticks
     n_users: int
     n_items: int
+
+
+class Told(Protocol):
+    """What train has in common with the held-out rows of one part, when all rows were there."""
+
+    n: int
+    has_times: bool
+    starts: Ticks
+    own_first: Ticks
+    moments: Ticks
+    n_at: Ticks
+
+    @property
+    def of_items(self) -> Ticks: ...
+    @property
+    def n_after(self) -> int: ...
+    @property
+    def n_behind_own(self) -> int: ...
+    @property
+    def users_behind_own(self) -> int: ...
+    @property
+    def users_at_own_first(self) -> int: ...
+    def rows_in_train(self) -> tuple[int, int]: ...
+    def n_later(self) -> Ticks: ...
 
 
 @dataclass(slots=True)
@@ -45,30 +71,51 @@ class Leaks:
     has_times: bool
     n_train: int = 0
     _held: dict[str, Held] = field(default_factory=dict)
+    _told: dict[str, Told] = field(default_factory=dict)
     _days: dict[str, Days] = field(default_factory=dict)
     _known_users: Flags = field(default_factory=lambda: np.zeros(0, np.uint8))
     _known_items: Flags = field(default_factory=lambda: np.zeros(0, np.uint8))
     _item_first: Ticks = field(default_factory=lambda: np.zeros(0, np.int64))
     _clock: Clock | None = None
-    _near: Ticks = field(default_factory=lambda: np.zeros((0, 2), np.int64))
+    _near: tuple[Ticks, Flags] = field(
+        default_factory=lambda: (np.zeros((0, 2), np.int64), np.zeros(0, np.uint8))
+    )
+    _least: int = FAR
     _found: Codes = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def hold(self, name: str, users: Codes, items: Codes, times: Ticks) -> None:
         """Rows of validation or test."""
         self._held.setdefault(name, Held()).add(users, items, times)
         if self.has_times:
-            self._of_days(name).add(times)
+            self.days_of(name).add(times)
 
-    def _of_days(self, name: str) -> Days:
-        return self._days.setdefault(name, Days(86400 * PER_SECOND[self.unit]))
+    def days_of(self, name: str) -> Days:
+        """How many rows of a part there are of each day."""
+        return self._days.setdefault(name, Days(self.a_day))
+
+    @property
+    def a_day(self) -> int:
+        """In the unit of times."""
+        return 86400 * PER_SECOND[self.unit]
 
     def lay(self) -> None:
         """All held-out rows are here."""
         for held in self._held.values():
             held.lay()
         self._near = lay_near(self._held.values())
+        self._least = int(self._near[0][:, 0].min(initial=FAR))
         if self.has_times and self._held:
             self._clock = Clock.of([(each.moments, each.n_at) for each in self._held.values()])
+
+    def take(self, parts: Mapping[str, Told], n_train: int, known: Known, clock: Clock) -> None:
+        """All rows at once, of which somebody else found out what they have in common.
+
+        Args:
+            known: a flag for each user of train, and the first time of each item.
+        """
+        self._told, self.n_train, self._clock = dict(parts), n_train, clock
+        self._known_users, self._item_first = known
+        self._known_items = (self._item_first != FAR).astype(np.uint8)
 
     def add_train(self, rows: Looked, letters: Flags) -> None:
         """The next rows of the log; those without a letter of train are passed over."""
@@ -78,14 +125,15 @@ class Leaks:
         of_rows = (rows.users, rows.items, rows.times, letters)
         self.n_train += note_train(*of_rows, self._known_users, self._known_items, self._item_first)
         if self.has_times:
-            self._of_days("train").add(rows.times, letters)
+            self.days_of("train").add(rows.times, letters)
             if self._clock is None:
                 self._clock = Clock.of([])
             self._clock.add(rows.times, letters)
         if self._found.size < rows.users.size:
             self._found = np.empty(rows.users.size, dtype=np.int32)
         times = rows.times if self.has_times else rows.times[:0]
-        n_found, _ = find_near(rows.users, rows.items, times, letters, self._near, self._found)
+        wanted = (*self._near, self._least, self._found)
+        n_found, _ = find_near(rows.users, rows.items, times, letters, *wanted)
         for held in self._held.values():
             held.look(*of_rows, self._found[:n_found])
 
@@ -103,18 +151,23 @@ class Leaks:
 
     def told(self) -> dict[str, Any]:
         """Counts for each held-out part, and a verdict."""
+        held = self._all_held
         parts = {"train": self._of_train()}
-        names = [name for name in ("validation", "test") if name in self._held]
-        parts |= {name: _of_held(self._held[name]) for name in names}
+        names = [name for name in ("validation", "test") if name in held]
+        parts |= {name: _of_held(held[name]) for name in names}
         found: dict[str, Any] = {
             "parts": parts,
-            "held_out": {name: self._against(self._held[name]) for name in names},
+            "held_out": {name: self._against(held[name]) for name in names},
             "times": self._of_times(),
             "plots": self._plots(),
         }
         verdicts = (VERDICTS.index(each["verdict"]) for each in found["held_out"].values())
         found["verdict"] = VERDICTS[max(verdicts, default=0)]
         return found
+
+    @property
+    def _all_held(self) -> Mapping[str, Told]:
+        return self._told if self._told else self._held
 
     def _of_train(self) -> dict[str, Any]:
         days = self._days.get("train")
@@ -126,14 +179,14 @@ class Leaks:
             "last_time": days.high if days is not None and days.n else None,
         }
 
-    def _against(self, held: Held) -> dict[str, Any]:
+    def _against(self, held: Told) -> dict[str, Any]:
         n_pairs, n_rows = held.rows_in_train()
         has_times = held.has_times and self.n_train > 0
         found: dict[str, Any] = {
             "pairs_in_train": n_pairs,
             "rows_in_train": n_rows,
             "users_never_in_train": _never("users", np.diff(held.starts), self._known_users),
-            "items_never_in_train": _never("items", np.bincount(held.items), self._known_items),
+            "items_never_in_train": _never("items", held.of_items, self._known_items),
             "train_after": {"rows": None, "share": None, "most_days": None},
             "train_after_own": {"rows": None, "users": None},
             "train_later_than_row": None,
@@ -145,7 +198,7 @@ class Leaks:
         found["verdict"] = _verdict(found)
         return found
 
-    def _of_order(self, held: Held) -> dict[str, Any]:
+    def _of_order(self, held: Told) -> dict[str, Any]:
         """What of train lies behind held-out rows: over all users, and of one and the same."""
         first = int(held.moments[0])
         item_first = np.sort(self._item_first[self._item_first != FAR])
@@ -169,7 +222,7 @@ class Leaks:
 
     def _of_times(self) -> dict[str, Any]:
         """How coarse times are: rows that share theirs, and what all are multiples of."""
-        n_rows = self.n_train + sum(held.n for held in self._held.values())
+        n_rows = self.n_train + sum(held.n for held in self._all_held.values())
         if self._clock is None or not n_rows:
             return {"shared": None, "resolution": None}
         step, a_second = self._clock.step, PER_SECOND[self.unit]
@@ -205,9 +258,8 @@ class Leaks:
             "days": [int(each) for each in edges],
             "rows": {n: counted(self._days[n].counts) for n in names if self._days[n].n},
         }
-        held = next(
-            (self._held[name] for name in ("test", "validation") if name in self._held), None
-        )
+        parts = self._all_held
+        held = parts.get("test", parts.get("validation"))
         if held is not None:
             shown["boundaries"] = by_day(held.own_first)
         if self.n_train:
@@ -215,11 +267,11 @@ class Leaks:
         return shown
 
 
-def _of_held(held: Held) -> dict[str, Any]:
+def _of_held(held: Told) -> dict[str, Any]:
     return {
         "rows": held.n,
         "users": int(np.count_nonzero(np.diff(held.starts))),
-        "items": int(np.count_nonzero(np.bincount(held.items))) if held.n else 0,
+        "items": int(np.count_nonzero(held.of_items)) if held.n else 0,
         "first_time": int(held.moments[0]) if held.moments.size else None,
         "last_time": int(held.moments[-1]) if held.moments.size else None,
     }
@@ -274,9 +326,16 @@ def _verdict(found: Mapping[str, Any]) -> str:
 
 
 def _spread_of(values: npt.NDArray[np.float64]) -> dict[str, float]:
-    quantiles = np.quantile(values, _QUANTILES)
-    named = {f"q{round(100 * q):02}": float(v) for q, v in zip(_QUANTILES, quantiles, strict=True)}
-    return {"mean": float(values.mean()), **named}
+    """Mean and quantiles of values that come from the greatest to the least."""
+    found = {"mean": float(values.mean())}
+    for share in _QUANTILES:  # as np.quantile has them to the bit, which would sort
+        place = share * (values.size - 1)
+        low = math.floor(place)
+        one, other = values[values.size - 1 - low], values[max(0, values.size - 2 - low)]
+        step, part = other - one, place - low
+        value = other - step * (1 - part) if part >= 0.5 else one + step * part
+        found[f"q{round(100 * share):02}"] = float(value)
+    return found
 
 
 @kernel(allocates=False)

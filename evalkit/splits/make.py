@@ -18,19 +18,15 @@ from evalkit.errors import DataError, RequestError
 from evalkit.runs import digest, machine_errors, private_folder
 from evalkit.sources import Guessing, open_split
 from evalkit.splits import manifest
+from evalkit.splits._back import Back
 from evalkit.splits._codes import ReadAgainError
 from evalkit.splits._cut import Cut, cut_rows, tell_leaks
 from evalkit.splits._describe import Counting, OddTimes
 from evalkit.splits._filters import PARTS, TRAIN, Letters
-from evalkit.splits._log import (
-    Log,
-    LogFeed,
-    batches_of,
-    check_log,
-    refuse_changed,
-)
+from evalkit.splits._log import LogFeed
 from evalkit.splits._room import Room
 from evalkit.splits._rule import settle_rule
+from evalkit.splits._source import Log, batches_of, refuse_changed
 from evalkit.splits._write import Part, Writing, write_assignment
 from evalkit.splits.leakage import join_folds
 from evalkit.version import VERSION
@@ -105,7 +101,7 @@ def make_split(
     with storing(storage or {}):
         table, whole = open_split(section, given, guessing or Guessing())
         log = Log(table, whole)
-        check_log(log, rule)
+        _check_log(log, rule)
         identity = table.fingerprint()
         if out is not None and os.path.lexists(out):
             return _found(out, rule, identity)
@@ -123,13 +119,44 @@ def make_split(
     raise AssertionError("no seed tells these ids apart")
 
 
+def _check_log(log: Log, rule: SplitSection) -> None:
+    """Refuse a log that lacks what a rule needs, and times that cannot be compared.
+
+    Raises:
+        DataError: no time [missing-time], times that are floats [bad-time], no relevance
+            [missing-column].
+    """
+    schema = log.schema
+    by_time = rule.order == "time" and rule.by not in ("users", "rows", "round-robin", "blocks")
+    if "time" not in schema and by_time and rule.by in ("user", "item"):
+        raise DataError(
+            f"by = {rule.by!r} takes the latest rows, and the log has no time",
+            code="missing-time",
+            at=log.table.at,
+            hint='time = "..." under [split.columns], or order = "input" where the latest is last',
+        )
+    if "time" not in schema and by_time:
+        raise DataError(
+            "a split at a moment needs a time, and the log has none",
+            code="missing-time",
+            at=log.table.at,
+            hint='time = "..." under [split.columns], or by = "rows"',
+        )
+    if "relevance" not in schema and (rule.threshold is not None or rule.dedupe == "max"):
+        raise DataError(
+            "threshold and the best of repeats need a relevance",
+            code="missing-column",
+            at=log.table.at,
+            hint='relevance = "rating" under [split.columns]',
+        )
+
+
 def _finish(
     log: Log, feed: LogFeed, cut: Cut, rule: SplitSection, identity: str | None, out: Path | None
 ) -> Split:
     """Look at all rows once more, and write what was asked for."""
     for fold in cut.folds:
         fold.letters[log.train_anyway] = TRAIN
-    told = _told(log, feed, rule, cut, identity)
     with ExitStack() as stack:
         writing = folder = None
         if out is not None:
@@ -137,7 +164,8 @@ def _finish(
             folder = stack.enter_context(private_folder(out))
             if rule.write == "parts":
                 writing = Writing(log, cut, rule, folder, stack.enter_context(ExitStack()))
-        told["parts"] = _look_again(log, feed, cut, writing)
+        parts = _look_again(log, feed, cut, writing)
+        told = _told(log, feed, rule, cut, identity) | {"parts": parts}
         leaks = join_folds(tell_leaks(cut, feed))
         told["leakage"] = {"verdict": leaks["verdict"], "counts": leaks["counts"]}
         _add_files(log, cut, rule, told, writing.end() if writing is not None else [], folder)
@@ -152,10 +180,12 @@ def _look_again(log: Log, feed: LogFeed, cut: Cut, writing: Writing | None) -> l
     """All rows once more: train past held-out ones, contents, files; what is told of parts."""
     counting, odd = Counting(log, cut), OddTimes(log)
     names = _own_names(log) if writing is not None else None
+    if cut.back is not None:
+        return _look_back(log, feed, cut, cut.back, writing, names)
     kept: list[list[Letters]] = []
     for rows, batch, own in feed.whole(names) if names is not None else feed.with_relevance():
         marks = [fold.look(rows) for fold in cut.folds]
-        counting.add(own, marks)
+        counting.add(own, rows.begin, marks)
         odd.add(rows.times)
         if writing is not None and names is not None:
             writing.add(batch, marks)
@@ -176,6 +206,36 @@ def _look_again(log: Log, feed: LogFeed, cut: Cut, writing: Writing | None) -> l
     return counting.told()
 
 
+def _look_back(
+    log: Log, feed: LogFeed, cut: Cut, back: Back, writing: Writing | None, names: list[str] | None
+) -> list[dict[str, Any]]:
+    """The same where letters and leaks are told by all rows from the last to the first."""
+    (fold,) = cut.folds
+    counting, odd = Counting(log, cut), OddTimes(log)
+    is_whole = names is None  # else contents are told by the columns that are written
+    for rows, own in feed.backwards(back.slices, is_whole=is_whole):
+        back.add(rows, fold.leaks)
+        odd.add(rows.times)
+        if is_whole:
+            counting.add(own, rows.begin)
+    back.end(fold.leaks)
+    fold.of_users, fold.of_items = back.bits()
+    counting.add_cold(back.cold)
+    begin = 0
+    for batch in batches_of(log) if writing is not None else ():
+        if begin + batch.height > log.n_rows:
+            refuse_changed(log)
+        if names is not None:
+            counting.add(batch.select(_renamed(log, names)), begin)
+        if writing is not None:
+            writing.add(batch, [back.marks_of(begin, batch.height)])
+        begin += batch.height
+    if writing is not None and begin != log.n_rows:
+        refuse_changed(log)
+    odd.tell()
+    return counting.told()
+
+
 def _own_names(log: Log) -> list[str] | None:
     """The columns of the log that are ours, in our order; None where one of them is SQL."""
     columns, known = log.table.columns, log.whole.collect_schema()
@@ -189,6 +249,10 @@ def _own_names(log: Log) -> list[str] | None:
         return None
     same = all(known[n] == dtype for n, dtype in zip(names, ours.values(), strict=True))
     return names if same else None
+
+
+def _renamed(log: Log, names: list[str]) -> list[pl.Expr]:
+    return [pl.col(name).alias(our) for name, our in zip(names, log.schema, strict=True)]
 
 
 def _series(cut: Cut) -> list[pl.Series]:
@@ -226,7 +290,7 @@ def _told(
     log: Log, feed: LogFeed, rule: SplitSection, cut: Cut, identity: str | None
 ) -> dict[str, Any]:
     columns = dict(log.table.columns)
-    crossed, by_order = cut.assigned.crossed()
+    crossed, by_order = cut.crossed()
     return {
         "schema_version": SPLIT_VERSION,
         "evalkit": VERSION,

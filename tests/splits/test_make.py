@@ -1,6 +1,7 @@
 """Splits through every door: parts as they were, a manifest, nothing half done."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -11,8 +12,10 @@ from evalkit.cli.app import run_command
 from evalkit.config import load_config
 from evalkit.errors import DataError, MachineError, RequestError
 from evalkit.sources import Table
+from evalkit.splits._back import Back
 from evalkit.splits._groups import Groups
 from evalkit.splits._log import LogFeed
+from evalkit.splits._source import Log
 
 N = 3_000
 
@@ -318,13 +321,91 @@ def test_a_limit_of_memory_is_held_by_passes_or_refused_by_name(log, tmp_path, m
         whole = evalkit.split("log.parquet", test="7d", **rule)
         assert passes.manifest == whole.manifest
         assert passes.manifest["dropped"]["core"]
-    for rule, name in (
-        ({"by": "rows", "test": 0.2}, "hash"),
-        ({"test": "7d", "seen": "drop"}, "seen"),
-    ):
-        with pytest.raises(MachineError, match=name) as refused:
-            evalkit.split("log.parquet", memory_limit="1.1MiB", **rule)
-        assert refused.value.code == "memory-limit"
+    with pytest.raises(MachineError, match="a split of") as refused:
+        evalkit.split("log.parquet", test="7d", memory_limit="1025KiB")
+    assert refused.value.code == "memory-limit"
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"by": "rows", "test": 0.2},
+        {"by": "rows", "test": 50, "validation": 20},
+        {"by": "user", "test": 0.2, "order": "hash"},
+        {"by": "time-quantile", "test": 0.2, "validation": 0.3},
+        {"by": "percentile-user", "ratios": [0.7, 0.2, 0.1]},
+        {"test": "7d", "seen": "drop", "cold_users": "drop", "cold_items": "drop"},
+        {"test": "7d", "seen": "error"},
+        {"by": "user", "test": 2, "part_duplicates": "first by time"},
+        {"by": "users", "folds": 3, "seen": "drop", "part_duplicates": "first"},
+    ],
+)
+def test_what_all_rows_tell_is_the_same_by_passes(log, tmp_path, monkeypatch, rule):
+    mixed = log.drop("note").sample(fraction=1, shuffle=True, seed=1)
+    pl.concat([mixed, mixed.head(50)]).write_parquet(tmp_path / "log.parquet")
+    monkeypatch.setattr("evalkit.splits._room.LEAST", 1 << 12)
+    monkeypatch.setattr("evalkit.splits._room.FIXED", 1 << 20)
+    gathered = []
+    gather = LogFeed.gather
+    monkeypatch.setattr(LogFeed, "gather", lambda *a, **k: gathered.append(a) or gather(*a, **k))
+
+    def answer(**limit):
+        try:
+            made = evalkit.split(tmp_path / "log.parquet", time_unit="s", **rule, **limit)
+        except DataError as error:
+            return str(error)
+        return made.manifest, made.leakage, [each.to_list() for each in made.assignment]
+
+    whole = answer()
+    n_whole = len(gathered)
+    assert answer(memory_limit="1200KiB") == whole
+    assert n_whole <= 1 + ("error" in rule.values())  # it is told without footers, too
+    assert len(gathered) > n_whole + 1 or not rule.keys() & {"seen", "part_duplicates"}
+
+
+LATEST = [
+    {"test": 1},
+    {"test": 2, "validation": 3},
+    {"test": 0.2},
+    {"ratios": [0.6, 0.3, 0.1]},
+    {"test": 1, "min_train": 0},
+    {"test": 2, "core": {"user": 9, "item": 24}},
+    {"test": 0.3, "write": "assignment"},
+]
+
+
+@pytest.mark.parametrize("rule", LATEST)
+@pytest.mark.parametrize("kind", ["fine", "coarse", "one time", "mixed groups", "two files"])
+def test_a_log_in_time_order_is_read_from_its_end(log, tmp_path, monkeypatch, rule, kind):
+    step = {"coarse": 90_000, "one time": 10**12}.get(kind, 1)
+    ordered = log.with_columns(pl.col("ts") // step + 5).sort("ts", maintain_order=True)
+    ordered = pl.concat([ordered, *[ordered.tail(1)] * 9])
+    if kind == "mixed groups":
+        order = pl.int_range(pl.len()) // 100
+        ordered = ordered.sample(fraction=1, shuffle=True, seed=2).sort("ts").with_columns(g=order)
+        ordered = ordered.sort("g", -pl.col("ts"), maintain_order=True).drop("g")
+    folder = tmp_path / "log"
+    folder.mkdir()
+    cuts = (0, 333, ordered.height) if kind == "two files" else (0, ordered.height)
+    for begin, end in pairwise(cuts):
+        file = folder / f"{begin:04}.parquet"
+        ordered[begin:end].write_parquet(file, row_group_size=100)
+    monkeypatch.setattr("evalkit.splits._source.AT_ONCE", 150)
+    monkeypatch.setattr("evalkit.splits._log.BATCH", 64)
+    looked = []
+    add = Back.add
+    monkeypatch.setattr(Back, "add", lambda *a: looked.append(1) or add(*a))
+    asked = {"by": "user", "time_unit": "s", "empty": "keep"} | rule
+    quick = evalkit.split(folder, out=tmp_path / "quick", **asked)
+    n_looked = len(looked)
+    monkeypatch.setattr(Log, "slices", lambda _: [])
+    slow = evalkit.split(folder, out=tmp_path / "slow", **asked)
+
+    assert quick.assignment[0].to_list() == slow.assignment[0].to_list()
+    assert quick.manifest == slow.manifest
+    assert quick.leakage == slow.leakage
+    assert len(looked) == n_looked
+    assert n_looked == 1 if kind == "mixed groups" else n_looked > 8
 
 
 def test_odd_logs_are_told(log, caplog):

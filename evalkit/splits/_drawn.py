@@ -1,0 +1,150 @@
+"""Users or rows that are drawn by a hash, so that no order of rows changes who is drawn."""
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.config import SplitSection
+from evalkit.ids import mix
+from evalkit.kernels import kernel
+from evalkit.splits._feed import Assigned, Feed, fitted
+from evalkit.splits._filters import (
+    FOLD_IN,
+    NONE,
+    TEST,
+    TRAIN,
+    VALIDATION,
+    VALIDATION_FOLD_IN,
+    Letters,
+    Rows,
+)
+from evalkit.splits._groups import of_groups
+from evalkit.splits._nth import nth_of
+from evalkit.splits._room import OF_ROW, Room
+
+Ticks = npt.NDArray[np.int64]
+
+
+def by_users(feed: Feed, rule: SplitSection, room: Room) -> Assigned:
+    """by = users: whole users; the earlier rows of those held out are their fold-in."""
+    share = rule.model_copy(
+        update={"test": round(1 - rule.fold_in, 12), "validation": None, "rounding": "floor"}
+    ).model_copy(update={"by": "user", "folds": None, "min_rows": 0, "ratios": ()})
+    hashes = np.zeros(0, dtype=np.uint64)
+
+    def note(rows: Rows) -> None:
+        nonlocal hashes
+        hashes = fitted(hashes, rows.n_users, 0)
+        hashes[rows.users] = rows.user_hashes
+
+    groups = of_groups(feed, share, room, note)
+    latest = groups.assigned()
+    drawn = _draw(hashes, groups.counts > 0, rule)
+
+    def decide(rows: Rows) -> list[Letters]:
+        is_late = latest.decide(rows)[0] == TEST
+        folds = []
+        for parts in drawn:
+            of_rows = parts[rows.users]
+            letters = of_rows.copy()
+            letters[(of_rows == TEST) & ~is_late] = FOLD_IN
+            letters[(of_rows == VALIDATION) & ~is_late] = VALIDATION_FOLD_IN
+            folds.append(letters)
+        return folds
+
+    return Assigned(decide, crossed=latest.crossed)
+
+
+def by_rows(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assigned:
+    """by = rows: each row by the hash of its user, item, time and how many such were before."""
+    feed.tell_copies(room.at_a_time(feed, rule, feed.n_kept, OF_ROW))
+    if _is_by_share(rule):
+        present = np.ones(feed.n_kept, dtype=np.bool_)
+        return Assigned(lambda rows: _draw(rows.hashes, present[: rows.n], rule))
+    n_test, n_both = _ends(rule, feed.n_kept)
+    found = nth_of(
+        feed,
+        [at for at in (n_test, n_both) if at < feed.n_kept],
+        lambda rows: _mixed(rows.hashes, rule),
+        0,
+        np.iinfo(np.int64).max,
+    )
+    seen = dict.fromkeys(found, 0)
+
+    def decide(rows: Rows) -> list[Letters]:
+        letters = np.full(rows.n, TRAIN, dtype=np.uint8)
+        drawn = _mixed(rows.hashes, rule)
+        for at, letter in ((n_both, VALIDATION), (n_test, TEST)):
+            if at not in found:
+                letters[:] = letter
+                continue
+            value, n_before = found[at]
+            is_at = drawn == value
+            is_early = np.cumsum(is_at) + seen[at] <= at - n_before
+            letters[(drawn < value) | (is_at & is_early)] = letter
+        for at, (value, _) in found.items():
+            seen[at] += int(np.count_nonzero(drawn == value))
+        return [letters]
+
+    return Assigned(decide)
+
+
+def _mixed(hashes: npt.NDArray[np.uint64], rule: SplitSection) -> Ticks:
+    """What rows are drawn by, without its last bit."""
+    mixed = np.empty_like(hashes)
+    mix_all(hashes, np.uint64(rule.seed), mixed)
+    return (mixed >> np.uint64(1)).view(np.int64)
+
+
+def _draw(
+    hashes: npt.NDArray[np.uint64], present: npt.NDArray[np.bool_], rule: SplitSection
+) -> list[Letters]:
+    """Letters of whatever has a hash: so many of the lowest, a share of all, or folds."""
+    mixed = np.empty_like(hashes)
+    mix_all(hashes, np.uint64(rule.seed), mixed)
+    if rule.folds:
+        turn = ((mixed >> np.uint64(32)) * np.uint64(rule.folds)) >> np.uint64(32)
+        folds = [np.where(turn == fold, TEST, TRAIN).astype(np.uint8) for fold in range(rule.folds)]
+        return [np.where(present, each, NONE).astype(np.uint8) for each in folds]
+    letters = np.where(present, TRAIN, NONE).astype(np.uint8)
+    test, validation = _sizes(rule)
+    if isinstance(test, float) and not isinstance(validation, int):
+        n_test = round(test * 2**32)
+        n_both = n_test + (round(validation * 2**32) if isinstance(validation, float) else 0)
+        top = (mixed >> np.uint64(32)).astype(np.int64)
+        letters[present & (top < n_both)] = VALIDATION
+        letters[present & (top < n_test)] = TEST
+        return [letters]
+    order = np.flatnonzero(present)[np.argsort(mixed[present], kind="stable")]
+    n_test, n_both = _ends(rule, order.size)
+    letters[order[:n_both]] = VALIDATION
+    letters[order[:n_test]] = TEST
+    return [letters]
+
+
+def _sizes(rule: SplitSection) -> tuple[object, object]:
+    """Of test and validation, whole numbers or shares."""
+    if not rule.ratios:
+        return rule.test, rule.validation
+    total = sum(rule.ratios)
+    validation = rule.ratios[1] / total if len(rule.ratios) == 3 else rule.validation
+    return rule.ratios[-1] / total, validation
+
+
+def _is_by_share(rule: SplitSection) -> bool:
+    """Whether a hash alone tells a part, so that sizes vary a little."""
+    test, validation = _sizes(rule)
+    return bool(rule.folds) or (isinstance(test, float) and not isinstance(validation, int))
+
+
+def _ends(rule: SplitSection, n: int) -> tuple[int, int]:
+    """How many of `n` are test, and test or validation."""
+    ends = [int(each * n) if isinstance(each, float) else int(each or 0) for each in _sizes(rule)]  # type: ignore[call-overload]
+    return ends[0], ends[0] + ends[1]
+
+
+@kernel(allocates=False)
+def mix_all(hashes, seed, mixed):  # type: ignore[no-untyped-def]
+    """Hashes of hashes and a seed."""
+    salt = mix(np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x632BE59BD9B4E019))
+    for row in range(hashes.size):
+        mixed[row] = mix(mix(hashes[row]) ^ salt)

@@ -1,0 +1,63 @@
+"""The unit of times: as their type says, as the rule says, or by their size."""
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.config import SplitSection
+from evalkit.errors import warn
+from evalkit.ids import as_array
+from evalkit.sources import reading
+from evalkit.splits._source import BATCH, Log
+
+_UNITS = {"ms": "ms", "us": "us", "ns": "ns"}
+
+
+def as_ticks(times: pl.Series) -> pl.Series:
+    """Times as whole numbers of the log's unit."""
+    if times.dtype == pl.Date:
+        return times.cast(pl.Int64) * 86400
+    return times.to_physical().cast(pl.Int64)
+
+
+def sample_times(log: Log) -> npt.NDArray[np.int64]:
+    """Times of some rows, where their unit is to be told by their size."""
+    none = np.zeros(0, dtype=np.int64)
+    if not log.schema["time"].is_integer():
+        return none
+    step = max(1, (log.table.n_rows_hint() or 0) // 100_000)
+    with reading(log.table):
+        found = [
+            as_array(as_ticks(batch["time"].gather_every(step).drop_nulls()))
+            for batch in log.table.stream([pl.col("time")], most=BATCH)
+        ]
+    return np.concatenate([none, *found])
+
+
+def find_unit(log: Log, rule: SplitSection, times: npt.NDArray[np.int64]) -> str:
+    """The unit of the log's times: as its type says, as the rule says, or by their size."""
+    dtype = log.schema.get("time")
+    if isinstance(dtype, pl.Datetime):
+        return _UNITS[dtype.time_unit]
+    if dtype == pl.Date or dtype is None:
+        return "s"
+    if rule.time_unit != "auto":
+        return rule.time_unit
+    if not times.size:
+        return "s"
+    sample = times[:: max(1, times.size // 100_000)]
+    low, middle, high = (int(each) for each in np.quantile(sample, [0.01, 0.5, 0.99]))
+    if low > 0 and unit_of(low) != unit_of(high):
+        warn(
+            "mixed-times",
+            f"1 % of times are at most {low}, 1 % are {high} or more: two units in one column",
+            at=log.table.at,
+            hint='bring them to one unit, or say time_unit = "s" under [split]',
+        )
+    return unit_of(middle)
+
+
+def unit_of(time: int) -> str:
+    size = abs(time)
+    limits = (("s", 10**11), ("ms", 10**14), ("us", 10**17))
+    return next((unit for unit, limit in limits if size < limit), "ns")
