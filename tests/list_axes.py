@@ -398,6 +398,7 @@ def ils_by(log, user, k, distance, is_turned):
         for name, turned in (("ild", lambda x: x), ("ils", lambda x: 1 - x))
         for given in (
             "unknown='no_rank'", "unknown='unlike'", "single='zero'", "single='empty'",
+            "single='short'",
             "zero_vector='nan'",
         )
     ),
@@ -409,7 +410,11 @@ def ild_by(log, user, k, given, turned):
     if given != "unknown='unlike'":
         known = [v for v in known if v is not None][:k]
     if len(known) < 2:
-        is_zero = given == "single='empty'" or (given == "single='zero'" and known)
+        is_zero = {
+            "single='empty'": True,
+            "single='zero'": bool(known),
+            "single='short'": len(items) < 2,
+        }.get(given, False)
         return turned(0.0) if is_zero else NAN
     if given == "zero_vector='nan'" and not all(map(any, known)):
         return NAN
@@ -570,10 +575,14 @@ def bias_by(log, users, k, of_list):
     return mean(item in own for item in rows) / (len(own) / len(with_group)) if rows else NAN
 
 
-@of_users(("overlap(den='n')", None), ("overlap(ref_k=3)", 3))
-def overlap_by(log, user, k, ref_k):
+@of_users(
+    ("overlap(den='n')", None), ("overlap(ref_k=3)", 3), ("overlap(lacking='zero')", None, True)
+)
+def overlap_by(log, user, k, ref_k, is_zero=False):
     a, b = log.items(user, k), log.reference.get(user, [])[: ref_k or k]
-    return len(set(a) & set(b)) / (k if ref_k else len(a)) if b else NAN
+    if not b and not is_zero:
+        return NAN
+    return len(set(a) & set(b)) / (k if ref_k or is_zero else len(a))
 
 
 @of_users(*((f"rbo(tail='{tail}')", tail) for tail in ("prefix", "normalized", "average")))

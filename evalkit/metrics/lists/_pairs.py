@@ -11,7 +11,7 @@ from evalkit.metrics.lists._categories import sets
 
 COSINE, JACCARD, HAMMING, COSINE_GENRES, HAMMING_GENRES, COLUMNS, COLUMNS_GENRES = range(7)
 LEAVES, NO_RANK, UNLIKE = range(3)
-ZERO, EMPTY, UNDEFINED = 1, 2, 1
+ZERO, EMPTY, SHORT, UNDEFINED = 1, 2, 3, 1
 OVER_PAIRS, OVER_N = 0, 1
 MOST_SETS = 1024  # of genres, whose distances from each other are kept
 AXES = (
@@ -39,7 +39,12 @@ AXES = (
     ),
     choice(
         "single",
-        {"nan": "undefined", "zero": "distance 0 of one item", "empty": "distance 0, of none too"},
+        {
+            "nan": "undefined",
+            "zero": "distance 0 of one item",
+            "empty": "distance 0, of none too",
+            "short": "distance 0 where a list shows no two items, known or not",
+        },
         doc="A list with fewer than two items that can be held against each other.",
     ),
     choice(
@@ -272,6 +277,7 @@ def mean_distance(
                 out[user, column] = distances / (pairs if pairs_den == OVER_PAIRS else all_of_them)
             else:
                 is_zero = single == EMPTY or (single == ZERO and all_of_them > 0)
+                is_zero = is_zero or (single == SHORT and place < 2)
                 out[user, column] = 0.0 if is_zero else math.nan
         if not is_cosine and distance != JACCARD:
             for each in range(n):

@@ -8,7 +8,7 @@ import numpy as np
 from evalkit.metrics import NO_CUTOFF, choice, kernel, list_metric, number
 from evalkit.metrics.lists._two_lists import count_common
 
-OVER_K = 0
+OVER_K, ZERO = 0, 1
 
 
 def tables(values, beside):
@@ -40,12 +40,17 @@ def tables(values, beside):
             tried=3.0,
             doc="Ranks of the reference that are looked at; 0: as many as of the list.",
         ),
+        choice(
+            "lacking",
+            {"nan": "has no value", "zero": "has nothing in common with it"},
+            doc="A user whom the reference has no list for.",
+        ),
     ),
     needs=("reference",),
     tables=tables,
 )
 @kernel
-def overlap(lists, within, cutoffs, reference, n_items, den, ref_k, out):
+def overlap(lists, within, cutoffs, reference, n_items, den, ref_k, lacking, out):
     """Common items over the cutoff; without one over the length of the list."""
     counts = np.empty((out.shape[0], out.shape[1], 3), dtype=np.int64)
     count_common(lists, reference, within, cutoffs, int(ref_k), n_items, counts)
@@ -54,5 +59,5 @@ def overlap(lists, within, cutoffs, reference, n_items, den, ref_k, out):
             below = within[user, column]
             if below > 0 and den == OVER_K and cutoffs[column] != NO_CUTOFF:
                 below = cutoffs[column]
-            is_there = below > 0 and reference.lengths[user] > 0
+            is_there = below > 0 and (reference.lengths[user] > 0 or lacking == ZERO)
             out[user, column] = counts[user, column, 0] / below if is_there else math.nan
