@@ -62,7 +62,8 @@ def ask_entries(users, row, last, index, entries):  # type: ignore[no-untyped-de
 @kernel(allocates=False)
 def found_entry(table, entry, user, layout):  # type: ignore[no-untyped-def]
     """A user's table entry, where it should be or else; -1 for a user that is not there."""
-    if table[entry] == user and table[entry + 3] != 0:
+    at = np.uint64(entry)  # of an index without a sign nobody asks whether it is negative
+    if table[at] == user and table[at + np.uint64(3)] != 0:
         return entry
     return find_entry(table, user, layout)
 
@@ -130,6 +131,7 @@ def find_apart(items, n_chosen, index, found):  # type: ignore[no-untyped-def]
 def note_apart(users, row_ranks, offset, first, state, found):  # type: ignore[no-untyped-def]
     """The ranks of known users' rows, from the row number `first` of them, into their state."""
     small, wide, counters = state.small, state.wide, found.counters
+    has_reappeared = counters[REAPPEARED] != 0
     for number in range(first, counters[KNOWN_RUNS]):
         row, code = found.run_rows[number], found.run_codes[number]
         rank = np.int64(row_ranks[row]) - offset
@@ -137,8 +139,9 @@ def note_apart(users, row_ranks, offset, first, state, found):  # type: ignore[n
             counters[BAD_RANKS] += 1
             continue
         n_before = atomic_add(small, code * N_FIELDS, np.int32(1))
-        if n_before != 0 and (row == 0 or users[row] != users[row - 1]):
-            counters[REAPPEARED] = 1
+        if not has_reappeared and n_before != 0:
+            has_reappeared = row == 0 or users[row] != users[row - 1]
         if small[code * N_FIELDS + 1] < rank:  # it never falls
             atomic_raise(small, code * N_FIELDS + 1, np.int32(min(rank, NOT_RANKED)))
         atomic_add(wide, code * 2 + 1, np.int64(mix(np.uint64(rank))))
+    counters[REAPPEARED] = has_reappeared

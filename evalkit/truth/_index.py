@@ -80,7 +80,7 @@ def relevance_at(codes, values, own, place):  # type: ignore[no-untyped-def]
 @kernel(allocates=False)
 def code_of(table, entry):  # type: ignore[no-untyped-def]
     """The user code of a table entry."""
-    return np.int64(table[entry + 3]) - 1
+    return np.int64(table[np.uint64(entry) + np.uint64(3)]) - 1
 
 
 @kernel(allocates=False)
@@ -155,8 +155,9 @@ def prefetch_filter(table, entry, filters, item):  # type: ignore[no-untyped-def
 
     The word that filters the items of a user of many is on its way to the cache then.
     """
-    word = table[entry + 1]
-    if (table[entry + 2] & np.uint64(MAX_PACKED_COUNT)) > np.uint64(FEW_ITEMS):
+    at = np.uint64(entry)
+    word = table[at + np.uint64(1)]
+    if (table[at + np.uint64(2)] & np.uint64(MAX_PACKED_COUNT)) > np.uint64(FEW_ITEMS):
         bit = (item * np.uint64(SPREAD)) >> (np.uint64(64) - (word & np.uint64(63)))
         prefetch(filters, np.int64((word >> np.uint64(6)) + (bit >> np.uint64(6))))
         return np.int64(1)
