@@ -80,7 +80,7 @@ def choose_trial(config: Config, how: How, tell: Callable[[str], None]) -> Choic
     plain = plain_config(config, list(dict.fromkeys(names)))
     tables = {name: each.table for name, each in tried.items() if each.table is not None}
     left: dict[str, Trial] = {}
-    found, rungs = _race(plain, section, tables, how, tell, left)
+    found, rungs = _race(plain, section, tables, how, tell, left, labels[1:])
     better = found.estimates[found.models[0]][labels[0]].higher_is_better
     if better is None:
         raise RequestError(
@@ -183,6 +183,7 @@ def _race(
     how: How,
     tell: Callable[[str], None],
     left: dict[str, Trial],
+    limited: Sequence[str],
 ) -> tuple[Measured, list[Rung]]:
     """The trials that stay to the end, measured over all users; those that leave go to `left`."""
     shares = section.screen.users if section.screen is not None else (1.0,)
@@ -197,8 +198,9 @@ def _race(
             sign = -1.0 if first.higher_is_better is False else 1.0
             values, _ = found.counted(range(len(names)), sign)
             rule = {"level": config.statistics.level, "keep": section.screen.keep}
+            may = [not _unmet(found, name, section, limited) for name in names]
             if values.shape[0] > 1:
-                out, deltas, reach = hopeless(values, n_tests=n_tests, **rule)
+                out, deltas, reach = hopeless(values, n_tests=n_tests, may=may, **rule)
                 for place in out:
                     name = names[place]
                     dropped.append(name)

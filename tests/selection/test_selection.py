@@ -158,6 +158,19 @@ def test_constraints_rules_and_races(folder):
     assert raced.rungs[1].measured == ("trial-2", "trial-3")
 
 
+def test_a_race_is_run_against_trials_that_may_be_chosen(folder):
+    race = "screen = { users = [0.9, 1.0], keep = 0.25 }\n"
+    free = chosen(folder, race)
+    capped = chosen(folder, race + 'constraints = [{ metric = "hit@1", max = 0.8 }]')
+    none = race + 'constraints = [{ metric = "hit@1", max = -1.0 }]'
+    with pytest.raises(EvalkitError, match="none of 4 trials reaches"):  # so none was dropped
+        chosen(folder, none)
+
+    dropped = [each.model for each in free.trials if each.state == "dropped"]
+    assert {"trial-1", "trial-2"} <= set(dropped)
+    assert capped.winner in ("trial-1", "trial-2")
+
+
 def test_the_winner_is_confirmed_on_test_and_named_for_gates(folder):
     config = written(folder, 'confirm = { path = "test.parquet" }')
 
