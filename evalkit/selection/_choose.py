@@ -96,7 +96,7 @@ def choose_trial(config: Config, how: How, tell: Callable[[str], None]) -> Choic
     choose = _chooser(field, section.rule, reach)
     means = field.values.mean(axis=0)
     best, winner = int(np.argmax(means)), int(choose(means[None])[0])
-    errors = paired_errors(field.values, best) * reach
+    errors = paired_errors(field.values, best) * (reach if n_users > 1 else math.nan)
     sign = 1.0 if better else -1.0
     trials = [
         _measured(found, tried[name], labels[0], unmet[name], field, best, errors, sign)
@@ -335,7 +335,9 @@ def _measured(
         return trial
     place = field.models.index(tried.model)
     means = field.values.mean(axis=0)
-    delta, reach = float(means[place] - means[best]), float(np.nan_to_num(reaches[place]))
+    delta, reach = float(means[place] - means[best]), float(reaches[place])
+    if not math.isfinite(reach):  # one user alone tells nothing apart
+        return replace(trial, delta=sign * delta, is_alike=True)
     low, high = sorted((sign * (delta - reach), sign * (delta + reach)))
     is_alike = delta + reach >= 0.0
     return replace(trial, delta=sign * delta, delta_low=low, delta_high=high, is_alike=is_alike)

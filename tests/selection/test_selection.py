@@ -243,6 +243,17 @@ def test_a_changed_test_part_and_train_as_test_are_refused_before_anything_is_me
     assert (as_train.value.code, changed.value.code) == ("conflicting-keys", "split-changed")
 
 
+def test_one_user_tells_no_trials_apart(folder):
+    for name in ("validation", *(f"list-{n}" for n in range(4))):
+        table = pl.read_parquet(folder / f"{name}.parquet")
+        table.head(1).write_parquet(folder / f"{name}.parquet")
+
+    found = chosen(folder)
+
+    assert found.n_users == 1
+    assert all(each.is_alike for each in found.trials if each.state == "measured")
+
+
 def test_a_store_takes_no_selection(folder):
     config = written(folder, '[output]\npath = "s3://bucket/runs"')
 
