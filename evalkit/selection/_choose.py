@@ -80,7 +80,7 @@ def choose_trial(config: Config, how: How, tell: Callable[[str], None]) -> Choic
     plain = plain_config(config, list(dict.fromkeys(names)))
     tables = {name: each.table for name, each in tried.items() if each.table is not None}
     left: dict[str, Trial] = {}
-    found, rungs = _race(plain, section, tables, how, tell, left)
+    found, rungs = _race(plain, section, tables, how, tell, left, labels[1:])
     better = found.estimates[found.models[0]][labels[0]].higher_is_better
     if better is None:
         raise RequestError(
@@ -96,7 +96,7 @@ def choose_trial(config: Config, how: How, tell: Callable[[str], None]) -> Choic
     choose = _chooser(field, section.rule, reach)
     means = field.values.mean(axis=0)
     best, winner = int(np.argmax(means)), int(choose(means[None])[0])
-    errors = paired_errors(field.values, best) * reach
+    errors = paired_errors(field.values, best) * (reach if n_users > 1 else math.nan)
     sign = 1.0 if better else -1.0
     trials = [
         _measured(found, tried[name], labels[0], unmet[name], field, best, errors, sign)
@@ -183,6 +183,7 @@ def _race(
     how: How,
     tell: Callable[[str], None],
     left: dict[str, Trial],
+    limited: Sequence[str],
 ) -> tuple[Measured, list[Rung]]:
     """The trials that stay to the end, measured over all users; those that leave go to `left`."""
     shares = section.screen.users if section.screen is not None else (1.0,)
@@ -197,8 +198,9 @@ def _race(
             sign = -1.0 if first.higher_is_better is False else 1.0
             values, _ = found.counted(range(len(names)), sign)
             rule = {"level": config.statistics.level, "keep": section.screen.keep}
+            may = [not _unmet(found, name, section, limited) for name in names]
             if values.shape[0] > 1:
-                out, deltas, reach = hopeless(values, n_tests=n_tests, **rule)
+                out, deltas, reach = hopeless(values, n_tests=n_tests, may=may, **rule)
                 for place in out:
                     name = names[place]
                     dropped.append(name)
@@ -333,7 +335,9 @@ def _measured(
         return trial
     place = field.models.index(tried.model)
     means = field.values.mean(axis=0)
-    delta, reach = float(means[place] - means[best]), float(np.nan_to_num(reaches[place]))
+    delta, reach = float(means[place] - means[best]), float(reaches[place])
+    if not math.isfinite(reach):  # one user alone tells nothing apart
+        return replace(trial, delta=sign * delta, is_alike=True)
     low, high = sorted((sign * (delta - reach), sign * (delta + reach)))
     is_alike = delta + reach >= 0.0
     return replace(trial, delta=sign * delta, delta_low=low, delta_high=high, is_alike=is_alike)

@@ -219,20 +219,23 @@ def alike_reach(n_trials: int, n_users: int, *, level: float) -> float:
         >>> round(alike_reach(10, 1000, level=0.95), 6)
         3.170888
     """
-    if n_trials < 2 or n_users < 2:
+    if n_trials < 2:
+        return 0.0
+    if n_users < 2:
         return math.inf
     return range_quantile(level, n_trials, n_users - 1) / math.sqrt(2.0)
 
 
 def hopeless(
-    values: Values, *, level: float, n_tests: int, keep: float
+    values: Values, *, level: float, n_tests: int, keep: float, may: Sequence[bool] = ()
 ) -> tuple[list[int], list[float], list[float]]:
-    """Trials that the paired interval says to be worse than the best, the worst first.
+    """Trials that the paired interval says to be worse than the best that may win, worst first.
 
     At most a share of 1 - `keep` of them leaves, whatever the intervals say.
 
     Args:
         n_tests: tests of the whole race, by which 1 - level is split.
+        may: which trials may win; by default all. Where none may, none leaves.
     Returns:
         Their places; for every trial its difference from the best, and the reach of its interval.
     Example:
@@ -243,12 +246,14 @@ def hopeless(
     """
     n_users, n_trials = values.shape
     means = values.mean(axis=0)
-    best = int(np.argmax(means))
+    is_open = np.array(may or [True] * n_trials)
+    best = int(np.argmax(np.where(is_open, means, -np.inf)))
     errors = paired_errors(values, best)
     df = max(1, n_users - 1)
     reach = t_quantile(1 - (1 - level) / max(1, n_tests), df) * errors
     deltas = means - means[best]
     order: Sequence[int] = [int(each) for each in np.argsort(deltas, kind="stable")]
     most = n_trials - max(1, math.ceil(keep * n_trials))
-    out = [place for place in order if n_users > 1 and deltas[place] + reach[place] < 0.0]
+    can_tell = n_users > 1 and is_open.any()
+    out = [place for place in order if can_tell and deltas[place] + reach[place] < 0.0]
     return out[:most], deltas.tolist(), reach.tolist()

@@ -158,6 +158,19 @@ def test_constraints_rules_and_races(folder):
     assert raced.rungs[1].measured == ("trial-2", "trial-3")
 
 
+def test_a_race_is_run_against_trials_that_may_be_chosen(folder):
+    race = "screen = { users = [0.9, 1.0], keep = 0.25 }\n"
+    free = chosen(folder, race)
+    capped = chosen(folder, race + 'constraints = [{ metric = "hit@1", max = 0.8 }]')
+    none = race + 'constraints = [{ metric = "hit@1", max = -1.0 }]'
+    with pytest.raises(EvalkitError, match="none of 4 trials reaches"):  # so none was dropped
+        chosen(folder, none)
+
+    dropped = [each.model for each in free.trials if each.state == "dropped"]
+    assert {"trial-1", "trial-2"} <= set(dropped)
+    assert capped.winner in ("trial-1", "trial-2")
+
+
 def test_the_winner_is_confirmed_on_test_and_named_for_gates(folder):
     config = written(folder, 'confirm = { path = "test.parquet" }')
 
@@ -228,6 +241,17 @@ def test_a_changed_test_part_and_train_as_test_are_refused_before_anything_is_me
         find_test(written(folder, confirm % "test"), folder / "runs", again=False)
 
     assert (as_train.value.code, changed.value.code) == ("conflicting-keys", "split-changed")
+
+
+def test_one_user_tells_no_trials_apart(folder):
+    for name in ("validation", *(f"list-{n}" for n in range(4))):
+        table = pl.read_parquet(folder / f"{name}.parquet")
+        table.head(1).write_parquet(folder / f"{name}.parquet")
+
+    found = chosen(folder)
+
+    assert found.n_users == 1
+    assert all(each.is_alike for each in found.trials if each.state == "measured")
 
 
 def test_a_store_takes_no_selection(folder):
