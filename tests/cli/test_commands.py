@@ -67,7 +67,7 @@ def test_json_is_one_document_on_stdout(evalkit, logs):
 
 
 @pytest.mark.parametrize(
-    ("format", "first"), [("csv", "model,metric,label,name,cutoff"), ("markdown", "#")]
+    ("format", "first"), [("csv", "model,metric,value,low,high"), ("markdown", "#")]
 )
 def test_other_formats_are_one_document_too(evalkit, logs, format, first):
     outcome = evalkit("run", "job.toml", "--format", format, "--quiet")
