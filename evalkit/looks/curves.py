@@ -19,7 +19,7 @@ from evalkit.sums import add_to
 from evalkit.values.blocks import Measuring, PlainHits, Room, UserValues
 from evalkit.values.gather import is_mean_of_users
 
-USERS_AT_ONCE = 2048  # whose values stay close to the core, at fifty cutoffs
+USERS_AT_ONCE = 4096  # whose values stay close to the core, at fifty cutoffs
 
 
 def curve_requests(requests: Sequence[Request], policies: Policies) -> list[Request]:
