@@ -13,7 +13,7 @@ are nDCG@10, recall@10 and AP of integer ids, but for:
     sql     ids and `where` made by SQL
     two     two models, compared
     many    20 metrics at 5 cutoffs with 50 segments
-    lists   nine metrics of the lists themselves beside the three
+    lists   six metrics of the lists themselves beside the three
 """
 
 import json
@@ -78,6 +78,8 @@ def main() -> int:
     ways = {way: all_ways[way] for way in (asked.only or FIRST).split(",")}
     if "text" in ways:
         spell_ids(folder)
+    if "lists" in ways:
+        pl.DataFrame({"item": range(N_ITEMS)}).write_parquet(folder / "items.parquet")
     rounds: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
     wanted: list[float] = []
     for number in range(asked.rounds + 1):  # the first one is cold
@@ -165,21 +167,23 @@ class Way:
         import evalkit
 
         kind = f"{self.of}-" if self.of else ""
-        truth, shown = (str(self.folder / f"{kind}{each}" / "*.parquet") for each in LOGS)
+        tables = [self.folder / f"{kind}{each}" for each in ("truth", "rankings")]
+        truth, shown = (str(each / "*.parquet") for each in tables)
         given: list[Any] = [truth, {"a": shown, "b": shown} if self.two else {"a": shown}]
         asked: dict[str, Any] = {"metrics": list(METRICS)}
         if self.session is not None:
             read = self.session.read.parquet
-            given = [read(str(self.folder / LOGS[1])), {"a": read(str(self.folder / LOGS[0]))}]
+            given = [read(str(self.folder / "truth")), {"a": read(str(self.folder / "rankings"))}]
         if self.by_sql:
             ids = {"user": "user + 0", "item": "item * 1"}
-            asked["columns"] = {"truth": ids, "a": ids | {"rank": "rank + 0"}}
-            asked["where"] = {"a": "rank < 1000 AND item >= 0"}
+            asked["columns"] = {"truth": ids, "rankings": ids | {"rank": "rank + 0"}}
+            asked["where"] = {"rankings": "rank < 1000 AND item >= 0"}
         if self.many:
             asked["metrics"] += [f"{each}@{{1,5,10,20,50}}" for each in MANY]
             asked["segments"] = {"group": {"by": "user % 50"}}
         if self.lists:
             asked["metrics"] += [f"{each}@10" for each in LISTS]
+            asked["items"] = str(self.folder / "items.parquet")
         if self.two:
             asked["statistics"] = {"baseline": "a"}
         report = evalkit.evaluate(*given, engine=self.engine, threads=self.threads, **asked)
@@ -209,10 +213,7 @@ def spell_ids(folder: Path) -> None:
         for path in sorted((folder / name).glob("*.parquet")):
             target = folder / f"text-{name}" / path.name
             target.parent.mkdir(exist_ok=True)
-            spelled = [
-                "user-" + pl.col("user").cast(pl.String),
-                "item-" + pl.col("item").cast(pl.String),
-            ]
+            spelled = [pl.format(each + "-{}", each).alias(each) for each in ("user", "item")]
             if not target.exists():
                 pl.read_parquet(path).with_columns(spelled).write_parquet(target)
 

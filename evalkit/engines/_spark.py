@@ -196,7 +196,8 @@ def new_session(
         builder = builder.master(master)
         if master.startswith("local"):
             chosen |= ON_LOOPBACK
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if (remote or master or "").startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for name, value in (chosen | dict(options or {})).items():
         builder = builder.config(name, value)
     try:
