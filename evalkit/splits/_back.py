@@ -127,8 +127,7 @@ class Back:
         if held.max(initial=0) >= 1 << LEFT:
             return None
         tell_of_one(bounds[:, 0])
-        n_pairs = max(16, 1 << (3 * int(held.sum(dtype=np.int64)) // 2).bit_length())
-        pairs = np.zeros((n_pairs, 2), dtype=np.int64)
+        pairs = np.zeros((16 + 3 * int(held.sum(dtype=np.int64)) // 2, 2), dtype=np.int64)
         pairs[:, 0] = -1
         state = np.zeros(21, dtype=np.int64)
         state[[0, 8, 12, 16]] = FAR
@@ -179,7 +178,7 @@ class Back:
         """All rows are here: what leaks are told of, and marks of cold rows in their order."""
         if np.any(self.near & ((1 << LEFT) - 1)):
             refuse_changed(self.feed.log)
-        n_train = int(self.state[3])
+        n_train, self.pairs = int(self.state[3]), self.pairs[:0].copy()
         for at in range(2):  # the earliest time has ended
             if self.state[8 + 4 * at] == self.state[0]:
                 self.state[8 + 4 * at + 2] = n_train
@@ -318,7 +317,7 @@ def count_codes(codes, counts):
 def _pair_of(user, item, n_pairs):
     key = (np.uint64(user) << np.uint64(32)) | np.uint64(item)
     key = (key ^ (key >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64((key >> np.uint64(20)) & np.uint64(n_pairs - 1))
+    return np.int64((key >> np.uint64(32)) * np.uint64(n_pairs) >> np.uint64(32))
 
 
 @kernel(allocates=False)
@@ -442,9 +441,9 @@ def _note_tie(user, time, own_first, flags):
 def _look_at_pair(user, item, letter, pairs, state):
     """Put a held-out row into the table, or count those that a train row shares its pair with."""
     key = (np.int64(user) << 32) | np.int64(item)
-    at, mask = _pair_of(user, item, pairs.shape[0]), pairs.shape[0] - 1
+    at = _pair_of(user, item, pairs.shape[0])
     while pairs[at, 0] != key and pairs[at, 0] != -1:
-        at = (at + 1) & mask
+        at = at + 1 if at + 1 < pairs.shape[0] else 0
     if letter != 1:
         pairs[at, 0] = key
         pairs[at, 1] += 1 if letter == 3 else 1 << 31

@@ -12,7 +12,7 @@ from evalkit.splits._latest import OF_SLOT, count_slots
 
 FIXED = 470 << 20  # the process, what is read ahead, and row groups that are being written
 OF_USER, OF_ITEM = 90, 40  # codes, counts, bounds, first times and parts of one
-OF_HELD = 48  # a held-out row, with its places by user and by time
+OF_HELD = 96  # a held-out row, with its pair, its time, and what is told of it
 OF_ROW = 56  # a row of which all columns are in memory, put in order
 OF_COPY = 4  # which of rows that are alike a row is
 OF_CODES = 8  # user and item of a row
