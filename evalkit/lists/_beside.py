@@ -12,20 +12,19 @@ import polars as pl
 from evalkit.config import ItemsTable, Policies
 from evalkit.ids import ITEM, ITEM_KEY, IdPlan, Keys
 from evalkit.kernels import kernel
-from evalkit.lists._codes import Codes, ItemCodes, find_key
+from evalkit.lists._codes import ItemCodes
 from evalkit.lists._facts import ItemFacts
 from evalkit.lists._first_rows import find_first_rows, histories_in_order, of_all_items
+from evalkit.lists._owned import History, relevant_of
 from evalkit.lists._popularity import Popularity, PopularityCounter
 from evalkit.lists._table import ItemTable, read_items
 from evalkit.metrics import Beside, Items, Lists, Request, Values, measure_lists, needs_of, who_of
 from evalkit.sources import Table
-from evalkit.truth import Train, Truth, UserItems, item_at, relevance_at
+from evalkit.truth import Train, Truth
 
 OF_USERS = frozenset({"history", "relevant", "reference", "earlier", "users"})
-NO_KEYS = np.empty(0, dtype=np.uint64)
 NAMED = 3  # items that a warning names
 UNKNOWN, WITHOUT_GENRE, ZERO_VECTOR = 1, 2, 4  # marks of items
-FEW = 96  # items of a user that are put in order by counting
 
 Measured = npt.NDArray[np.float64]
 NDInts = npt.NDArray[np.int64]
@@ -118,18 +117,20 @@ class ListWork:
     def beside(
         self, truth: Truth, train: Train | None, targets: npt.NDArray[np.bool_] | None
     ) -> Beside:
-        """What stands beside the lists of all users of a share, in the order of their codes."""
-        history = relevant = gains = None
+        """What stands beside the lists of all users of a share, in the order of their codes.
+
+        Of their train rows there are lists of some of them at a time alone: `Users.history`.
+        """
+        relevant = gains = None
         if "history" in self.needs and train is not None:
             self._meet(train.item_keys, train.item_ids)
-            history, _ = self._rows_of(train.pairs, truth)
         if "relevant" in self.needs:
             self._meet(truth.item_keys, truth.item_ids)
-            relevant, gains = self._rows_of(truth.pairs, truth)
-        rows = history, relevant, gains, truth.threshold
+            relevant, gains = relevant_of(truth, self.codes)
         in_order = None
         if self.ordered is not None:
             in_order = histories_in_order(*self.ordered, self.codes, truth)
+        rows = None, relevant, gains, truth.threshold
         return Beside(self._items(), *rows, targets=targets, history_in_order=in_order)
 
     def measure(
@@ -149,12 +150,11 @@ class ListWork:
             earlier: of each model its own lists before, the last ones first.
         """
         beside = self.beside(truth, train, targets)._replace(reference=reference)
-        relevant = truth.pairs.n_relevant > 0
-        has_train = np.zeros(truth.n_users, dtype=np.bool_)
-        if train is not None:
-            has_train[truth.codes_of(train.pairs.users[train.pairs.counts > 0])] = True
+        history = None if train is None else History(train.pairs, truth, self.codes)
+        trained = np.zeros(truth.n_users, np.bool_) if history is None else history.has_rows
+        users = Users(truth.pairs.n_relevant > 0, trained, history)
         facts = ItemFacts.of(beside.items, self.codes.stable_hashes())
-        return Measure(beside, facts, earlier, Users(relevant, has_train))
+        return Measure(beside, facts, earlier, users)
 
     def oddities(
         self, items: Items, lists: Lists, present: npt.NDArray[np.bool_]
@@ -207,32 +207,6 @@ class ListWork:
             first_rows=of_all_items(self.first_rows, n),
         )
 
-    def _rows_of(self, pairs: UserItems, truth: Truth) -> tuple[Lists, Measured]:
-        """The items of each user of the truth that reach its threshold, by code; and their gains.
-
-        Args:
-            pairs: of the truth, or of users of it.
-        """
-        own = truth.pairs is pairs
-        places = np.arange(truth.n_users) if own else truth.codes_of(pairs.users)
-        least = truth.relevant_from if own and pairs.grades.is_graded else -np.inf
-        lengths = np.zeros(truth.n_users, dtype=np.int64)
-        count_relevant(pairs.starts, pairs.counts, pairs.grades, least, places, lengths)
-        starts = np.cumsum(lengths) - lengths
-        rows = Rows(
-            starts,
-            np.empty(int(lengths.sum()), dtype=np.int32),
-            np.empty(int(lengths.sum()) if own else 0),
-        )
-        given = pairs.starts, pairs.index, pairs.grades, least, places
-        if n_missing := copy_relevant(*given, self.codes.table, rows, NO_KEYS):
-            missing = np.empty(n_missing, dtype=np.uint64)
-            copy_relevant(*given, self.codes.table, rows, missing)
-            self.codes.codes_of_keys(missing)
-            copy_relevant(*given, self.codes.table, rows, NO_KEYS)
-        sort_rows(lengths, rows, np.empty(FEW, dtype=np.int32), np.empty(FEW))
-        return Lists(starts, lengths, rows.codes), rows.gains
-
 
 @kernel(allocates=False)
 def count_odd(lists, marks, met, counts):  # type: ignore[no-untyped-def]
@@ -244,106 +218,6 @@ def count_odd(lists, marks, met, counts):  # type: ignore[no-untyped-def]
                 met[lists.items[place]] = True
                 for bit in range(counts.size):
                     counts[bit] += (mark >> bit) & 1
-
-
-@kernel(allocates=False)
-def count_relevant(starts, counts, grades, least, places, lengths):  # type: ignore[no-untyped-def]
-    """How many items of each user reach a relevance."""
-    for user in range(places.size):
-        n = 0
-        for place in range(starts[user], starts[user] + counts[user]):
-            n += relevance_at(grades.codes, grades.values, grades.own, place) >= least
-        lengths[places[user]] = n
-
-
-class Rows(NamedTuple):
-    """Items of users: where those of each begin, int32 codes, and float64 gains, or none."""
-
-    starts: npt.NDArray[np.int64]
-    codes: Codes
-    gains: Measured
-
-
-@kernel(allocates=False)
-def copy_relevant(starts, index, grades, least, places, table, rows, missing):  # type: ignore[no-untyped-def]
-    """Copy the codes of the items that reach a relevance, and these; how many have no code.
-
-    Args:
-        missing: room for the keys of those.
-    """
-    n_missing = 0
-    for user in range(places.size):
-        into = rows.starts[places[user]]
-        for place in range(starts[user], starts[user] + index.counts[user]):
-            gain = relevance_at(grades.codes, grades.values, grades.own, place)
-            if gain < least:
-                continue
-            key = item_at(index.lows, index.highs, place)
-            code = find_key(table, key)
-            rows.codes[into] = code
-            if rows.gains.size > 0:
-                rows.gains[into] = gain
-            into += 1
-            if code < 0 and missing.size > 0:
-                missing[n_missing] = key
-            n_missing += code < 0
-    return n_missing
-
-
-@kernel(allocates=False)
-def count_smaller(codes, code):  # type: ignore[no-untyped-def]
-    """How many codes are smaller than one."""
-    n = np.int32(0)
-    for each in range(codes.size):
-        n += np.int32(codes[each] < code)
-    return n
-
-
-@kernel(allocates=False)
-def sort_rows(lengths, rows, few, few_gains):  # type: ignore[no-untyped-def]
-    """Sort the items of each user by code, and their gains with them.
-
-    Args:
-        few, few_gains: room for the items of one user.
-    """
-    has_gains = rows.gains.size > 0
-    for user in range(lengths.size):
-        begin, n = rows.starts[user], lengths[user]
-        own = rows.codes[begin : begin + n]
-        gains = rows.gains[begin : begin + n] if has_gains else rows.gains
-        if n > few.size:
-            sort_many(own, gains)
-            continue
-        for each in range(n):  # each goes where as many are as are smaller: none stands twice
-            place = count_smaller(own, own[each])
-            few[place] = own[each]
-            if has_gains:
-                few_gains[place] = gains[each]
-        for each in range(n):
-            own[each] = few[each]
-            if has_gains:
-                gains[each] = few_gains[each]
-
-
-@kernel(allocates=False)
-def sort_many(codes, gains):  # type: ignore[no-untyped-def]
-    """Sort codes, and gains with them."""
-    gap = 1
-    while 3 * gap + 1 < codes.size:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for place in range(gap, codes.size):
-            code, before = codes[place], place - gap
-            gain = gains[place] if gains.size > 0 else 0.0
-            while before >= 0 and codes[before] > code:
-                codes[before + gap] = codes[before]
-                if gains.size > 0:
-                    gains[before + gap] = gains[before]
-                before -= gap
-            codes[before + gap] = code
-            if gains.size > 0:
-                gains[before + gap] = gain
-        gap //= 3
 
 
 def depth_of(requests: Sequence[Request]) -> int | None:
@@ -372,10 +246,11 @@ def _if_any(lists: Lists | None, users: npt.NDArray[np.int64]) -> Lists | None:
 
 
 class Users(NamedTuple):
-    """Which users have a relevant item, and a train row: bool[n_users]."""
+    """Which users have a relevant item, and a train row: bool[n_users]; and their train rows."""
 
     relevant: Mask
     trained: Mask
+    history: History | None
 
 
 class Measure:
@@ -477,17 +352,19 @@ class Measure:
             return ()
         values: Values = dict(request.parameters)
         if OF_USERS & set(needs_of(request)):
-            return tuple(pick(values, self.of_users(users)))
+            beside = self.of_users(users)
+            if "history" in needs_of(request) and self.users.history is not None:
+                beside = beside._replace(history=self.users.history.of(users))
+            return tuple(pick(values, beside))
         with self._lock:
             if request not in self._tables:
                 self._tables[request] = tuple(pick(values, self.beside))
             return self._tables[request]
 
     def of_users(self, users: npt.NDArray[np.int64]) -> Beside:
-        """What stands beside the lists of some users."""
+        """What stands beside the lists of some users, but for their train rows."""
         whole = self.beside
         return whole._replace(
-            history=_if_any(whole.history, users),
             history_in_order=_if_any(whole.history_in_order, users),
             relevant=_if_any(whole.relevant, users),
             reference=_if_any(whole.reference, users),

@@ -23,16 +23,21 @@ def place_rows(index, users, table, items, ranks, first_rank, depth, cells):  # 
     Args:
         users, items: keys; users that the index lacks are passed over.
     """
-    n_missing, begin = 0, -1
-    for row in range(users.size):
-        if row == 0 or users[row] != users[row - 1]:
-            entry = find_entry(index.table, users[row], index.layout)
-            begin = code_of(index.table, entry) * depth if entry >= 0 else -1
-        place = np.int64(ranks[row]) - first_rank
-        if begin >= 0 and 0 <= place < depth:
-            code = find_key(table, items[row])
-            cells[begin + place] = code + 1
-            n_missing += code < 0
+    n_missing = row = 0
+    while row < users.size:
+        end = row + 1
+        while end < users.size and users[end] == users[row]:
+            end += 1
+        entry = find_entry(index.table, users[row], index.layout)
+        if entry >= 0:
+            begin = code_of(index.table, entry) * depth
+            for each in range(row, end):
+                place = np.int64(ranks[each]) - first_rank
+                if 0 <= place < depth:
+                    code = find_key(table, items[each])
+                    cells[begin + place] = code + 1
+                    n_missing += code < 0
+        row = end
     return n_missing
 
 

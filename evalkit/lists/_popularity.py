@@ -1,6 +1,7 @@
 """How many users of the training log have each item."""
 
 from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ from evalkit.ids import ITEM_KEY, USER_KEY, IdPlan, Keys, PassShare, as_keys
 from evalkit.kernels import kernel
 from evalkit.lists._codes import ItemCodes, KeyCodes, find_key
 from evalkit.sources import Table, reading
-from evalkit.truth import count_runs
+from evalkit.truth import Train, count_runs, item_at
 
 BATCH_ROWS = 1 << 18
 LEAST_REPEATS = 1 << 22  # pairs of scattered rows, before they are looked through for repeats
@@ -74,8 +75,32 @@ def count_rows(table, items, begins, first_owner, start, owned, again):  # type:
     return items.size
 
 
+@kernel(allocates=False)
+def count_all(table, items, start, counts):  # type: ignore[no-untyped-def]
+    """Count rows of each item, from `start` on.
+
+    Gives the first row whose item `table` lacks; behind the last one where it has all.
+    """
+    for row in range(start, items.size):
+        item = find_key(table, items[row])
+        if item < 0:
+            return row
+        counts[item] += 1
+    return items.size
+
+
+@kernel(allocates=False)
+def count_settled(table, starts, lengths, index, counts):  # type: ignore[no-untyped-def]
+    """Count users of each item, of users who have each item once."""
+    for user in range(starts.size):
+        for place in range(starts[user], starts[user] + lengths[user]):
+            counts[find_key(table, item_at(index.lows, index.highs, place))] += 1
+
+
 class PopularityCounter:
     """Counts users of each item while somebody reads the training log.
+
+    Rows of users whom the truth has are counted by threads; `Train` has their items, each once.
 
     Args:
         of_rows: rows count where users would; no pair has to be known.
@@ -85,17 +110,42 @@ class PopularityCounter:
         self._items, self._owners, self._is_scattered = items, _Owners(), False
         self._of_rows = of_rows
         self._owned, self._again = np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64)
+        self._known = SimpleQueue[Counts]()  # rows by item, as many as threads have counted
 
-    def add(self, rows: pl.DataFrame) -> None:
-        """Take the next rows, which have keys of users and items."""
-        if rows.height and not self._is_scattered:
+    def add(self, rows: pl.DataFrame, others: pl.DataFrame) -> None:
+        """Take the next rows, which have keys of users and items.
+
+        Args:
+            others: those of users whom the truth lacks.
+        """
+        if rows.height and self._items.plan.hashed:  # ids are held against those that are known
+            self._items.codes_of_rows(rows)
+        if others.height and not self._is_scattered:
             try:
-                self._add(rows)
+                self._add(others)
             except _ScatteredError:
                 self._is_scattered = True
 
-    def finish(self, table: Table, users: IdPlan, n_shares: int) -> Popularity:
-        """What was counted; where a user's rows lie apart the log is read again by its shares."""
+    def add_known(self, items: Keys) -> None:
+        """Count rows of users whom the truth has; from any thread."""
+        try:
+            counts = self._known.get_nowait()
+        except Empty:
+            counts = np.zeros(0, dtype=np.int64)
+        row = 0
+        while row < items.size:
+            counts = _padded(counts, max(counts.size, self._items.n))
+            row = count_all(self._items.table, items, row, counts)
+            if row < items.size:
+                self._items.codes_of_keys(items[row:])
+        self._known.put(counts)
+
+    def finish(self, table: Table, users: IdPlan, n_shares: int, train: Train) -> Popularity:
+        """What was counted; where a user's rows lie apart the log is read again by its shares.
+
+        Args:
+            train: what was read of the log.
+        """
         try:
             n_users = self._owners.check()
         except _ScatteredError:
@@ -111,16 +161,23 @@ class PopularityCounter:
                 np.sum([_padded(each.rows, self._items.n) for each in counted], axis=0),
                 sum(each.n_users for each in counted),
             )
-        own = np.ascontiguousarray(self._owned[:, 1])
-        rows = own + self._again
-        return Popularity(rows if self._of_rows else own, rows, n_users)
+        rows = np.zeros(self._items.n, dtype=np.int64)
+        while not self._known.empty():
+            rows += _padded(self._known.get(), rows.size)
+        own, pairs = rows, train.pairs
+        if train.has_copies and not self._of_rows:
+            own = np.zeros_like(rows)
+            count_settled(self._items.table, pairs.starts, pairs.counts, pairs.index, own)
+        others = _padded(np.ascontiguousarray(self._owned[:, 1]), rows.size)
+        again = _padded(self._again, rows.size)
+        n_known = int(np.count_nonzero(pairs.counts))
+        own, rows = own + others, rows + others + again
+        return Popularity(rows if self._of_rows else own, rows, n_known + n_users)
 
     def _add(self, rows: pl.DataFrame) -> None:
         items, row = self._items, 0
         begins, first = self._owners.runs_of(as_keys(rows[USER_KEY]))
         keys = as_keys(rows[ITEM_KEY])
-        if items.plan.hashed:  # ids are held against those that are known
-            items.codes_of_rows(rows)
         while row < keys.size:
             if room := items.n - self._again.size:
                 self._again = np.pad(self._again, (0, room))

@@ -13,6 +13,7 @@ from evalkit.metrics import Beside, Lists, Request, Value, attention, weighing_o
 
 WORD = 31  # bits of the lower of two words that weights are added in
 UNIT = 2.0**62  # weights are whole numbers of its inverse
+LINE = 8  # words of a cache line
 OF_GAIN = 3  # words: rows, and the whole part of their gains, and the rest
 GAIN_BITS = 48  # of that rest
 USERS_OF_GAINS = 1 << 12  # whose gains are in memory at a time
@@ -103,50 +104,48 @@ def _whole(weights: Sequence[npt.NDArray[np.float64]], depth: int) -> Counts:
 
 
 @kernel(allocates=False)
-def count_items(lists, users, cutoffs, by_rank, by_length, sizes, records, short):  # type: ignore[no-untyped-def]
+def count_items(lists, users, cutoffs, by_rank, by_length, sizes, records, width, short):  # type: ignore[no-untyped-def]
     """Count the items of some users' lists.
 
     Args:
         cutoffs: int64[n_cutoffs], ascending.
         by_rank: int64[n_ways, depth + 1], by place; `by_length` the same, by different items.
         sizes: int64[n_cutoffs], room.
-        records: int64[n_items * (1 + n_cutoffs * (1 + 2 * n_ways))]: the user whom the item was met
-            with last, then counters, which must be added up from cutoff to cutoff.
+        records: int64[n_items * width]: the user whom the item was met with last, then
+            n_cutoffs * (1 + 2 * n_ways) counters, which must be added up from cutoff to cutoff.
         short: int64[n_items * n_cutoffs * (1 + 2 * n_ways)]: lists with fewer different items than
             the cutoff, and what they add by their lengths.
     """
     n_cutoffs, n_ranks = cutoffs.size, by_rank.shape[0]
-    width, mask = 1 + n_cutoffs * (1 + 2 * n_ranks), (1 << WORD) - 1
+    n_words, mask = 1 + n_cutoffs * (1 + 2 * n_ranks), (1 << WORD) - 1
     deepest, last = cutoffs[n_cutoffs - 1], users.size - 1
     for row in range(users.size):
         user, after = users[row], users[min(row + 1, last)]
         begin, n = lists.starts[user], min(lists.lengths[user], deepest)
         following, n_following = lists.starts[after], min(lists.lengths[after], deepest)
-        column, n_new = 0, 0
-        for place in range(n):
-            if place < n_following:
-                ahead = np.int64(lists.items[following + place]) * width
-                prefetch(records, ahead)
-                prefetch(records, ahead + width - 1)
-            while place >= cutoffs[column]:
-                sizes[column] = n_new
-                column += 1
-            at = np.int64(lists.items[begin + place]) * width
-            is_new = records[at] != user + 1
-            records[at] = user + 1
-            n_new += is_new
-            records[at + 1 + column] += is_new
-            into = at + 1 + n_cutoffs + 2 * column
-            for way in range(n_ranks):
-                weight = by_rank[way, place]
-                records[into] += weight >> WORD
-                records[into + 1] += weight & mask
-                into += 2 * n_cutoffs
-        is_short = False
-        for each in range(n_cutoffs):
-            if each >= column:
-                sizes[each] = n_new
-            is_short |= sizes[each] < cutoffs[each]
+        for place in range(n_following):  # the next list is on its way while this one is counted
+            ahead = np.int64(lists.items[following + place]) * width
+            prefetch(records, ahead)
+            if n_words > LINE:
+                prefetch(records, ahead + n_words - 1)
+        place, n_new, is_short = 0, np.int64(0), False
+        for column in range(n_cutoffs):
+            end = min(n, cutoffs[column])
+            while place < end:
+                at = np.int64(lists.items[begin + place]) * width
+                is_new = np.int64(records[at] != user + 1)
+                records[at] = user + 1
+                n_new += is_new
+                records[at + 1 + column] += is_new
+                into = at + 1 + n_cutoffs + 2 * column
+                for way in range(n_ranks):
+                    weight = by_rank[way, place]
+                    records[into] += weight >> WORD
+                    records[into + 1] += weight & mask
+                    into += 2 * n_cutoffs
+                place += 1
+            sizes[column] = n_new
+            is_short |= n_new < cutoffs[column]
         if is_short and by_length.shape[0] > 0:
             count_short(lists, user, n, cutoffs, by_length, sizes, records, width, short)
 
@@ -232,6 +231,14 @@ def gains_of(lists: Lists, users: Users, depth: int, beside: Beside, gain: str) 
     return found
 
 
+def _records(n_items: int, n_words: int) -> Counts:
+    """int64[n_items, at least n_words], zeros, of which few words lie in one cache line."""
+    width = 1 << (n_words - 1).bit_length() if n_words <= LINE else n_words
+    room = np.zeros(n_items * width + LINE, dtype=np.int64)
+    first = -room.ctypes.data % (8 * LINE) // 8
+    return room[first : first + n_items * width].reshape(n_items, width)
+
+
 @dataclass(slots=True)
 class Counted:
     """How often the lists of some users show each item.
@@ -256,15 +263,18 @@ class Counted:
         depth = min(int(lists.lengths[users].max(initial=0)), columns.cutoffs[-1])
         cutoffs = np.array(columns.cutoffs, dtype=np.int64)
         by_rank, by_length = columns.weights(depth)
-        records = np.zeros((n_items, 1 + n * (1 + 2 * n_ranks)), dtype=np.int64)
+        n_words = 1 + n * (1 + 2 * n_ranks)
+        records = _records(n_items, n_words)
         short = np.zeros((n_items * bool(n_lengths), n, 1 + 2 * n_lengths), dtype=np.int64)
-        room = np.empty_like(cutoffs), records.reshape(-1), short.reshape(-1)
+        room = np.empty_like(cutoffs), records.reshape(-1), records.shape[1], short.reshape(-1)
         count_items(lists, users, cutoffs, by_rank, by_length, *room)
         items = np.flatnonzero(records[:, 0]).astype(np.int32)
         counts = np.empty((items.size, columns.width), dtype=np.int64)
         np.cumsum(records[items, 1 : 1 + n], axis=1, out=counts[:, :n])
         if n_ranks:
-            ranks = records[items, 1 + n :].reshape(items.size, n_ranks, n, 2).cumsum(axis=2)
+            ranks = (
+                records[items, 1 + n : n_words].reshape(items.size, n_ranks, n, 2).cumsum(axis=2)
+            )
             counts[:, n : n + 2 * n * n_ranks] = ranks.reshape(items.size, 2 * n * n_ranks)
         del records, room
         for way in range(n_lengths):  # a column at a time: of many items, this is what is held

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.ids import Keys
-from evalkit.lists import ItemFacts
+from evalkit.lists import ItemFacts, Measure
 from evalkit.looks.shown import Floats, ShownSums, draw_numbers, places_of
-from evalkit.metrics import Beside, Items, Lists, Request
+from evalkit.metrics import Items, Lists, Request
 
 MOST_GENRES = 40  # those of the most items
 WHOLE = 2.0**32  # what an item adds is a multiple of its inverse, so that no order matters
@@ -39,7 +39,7 @@ def key_of_genres(request: Request, model: str) -> str:
 
 
 def genres_of_users(
-    request: Request, model: str, beside: Beside, lists: Lists, who: Mask, hashes: Keys
+    request: Request, model: str, measure: Measure, lists: Lists, who: Mask, hashes: Keys
 ) -> ShownSums:
     """Of each user who is drawn the share of each genre in train, then in the list.
 
@@ -49,10 +49,9 @@ def genres_of_users(
         who: bool[n_users], who counts.
         hashes: of the users' ids.
     """
-    assert beside.history is not None
-    names, kept = _kept(request, beside.items)
-    counting = _Genres(request, beside, kept)
-    drawn = np.flatnonzero(who & (lists.lengths > 0) & (beside.history.lengths > 0))
+    names, kept = _kept(request, measure.beside.items)
+    counting = _Genres(request, measure, kept)
+    drawn = np.flatnonzero(who & (lists.lengths > 0) & measure.users.trained)
     if drawn.size > USERS_DRAWN:
         drawn = drawn[np.argpartition(draw_numbers(hashes[drawn]), USERS_DRAWN)[:USERS_DRAWN]]
 
@@ -89,12 +88,12 @@ class _Genres:
         kept: codes of the genres that are told apart.
     """
 
-    def __init__(self, request: Request, beside: Beside, kept: npt.NDArray[np.int64]) -> None:
+    def __init__(self, request: Request, measure: Measure, kept: npt.NDArray[np.int64]) -> None:
         assert request.metric.tables is not None
-        assert beside.history is not None
+        assert measure.users.history is not None
         values = dict(request.parameters)
-        sets: Any = request.metric.tables(values, beside)[0]
-        self.request, self.history = request, beside.history
+        sets: Any = request.metric.tables(values, measure.beside)[0]
+        self.request, self.history = request, measure.users.history
         self.by_rank = values["weighting"] == "rank"
         self.starts, self.codes = sets.starts, np.full(sets.codes.size, kept.size)
         for place, code in enumerate(kept):
@@ -104,13 +103,11 @@ class _Genres:
     def shares(self, lists: Lists, users: Users) -> Iterator[Floats]:
         """float64[n, n_genres] of the users' train rows, then of their lists."""
         lengths = np.minimum(lists.lengths[users], self.request.kernel_cutoff)
-        for own, counted, by_rank in (
-            (self.history, self.history.lengths[users], False),
-            (lists, lengths, self.by_rank),
-        ):
-            rows = places_of(own.starts[users], counted)
-            owners = np.repeat(np.arange(users.size), counted)
-            ranks = rows - np.repeat(own.starts[users], counted)
+        shown = Lists(lists.starts[users], lengths, lists.items)
+        for own, by_rank in ((self.history.of(users), False), (shown, self.by_rank)):
+            rows = places_of(own.starts, own.lengths)
+            owners = np.repeat(np.arange(users.size), own.lengths)
+            ranks = rows - np.repeat(own.starts, own.lengths)
             items = own.items[rows]
             sizes = self.starts[items + 1] - self.starts[items]
             weights = 1.0 / np.log2(ranks + 2.0) if by_rank else np.ones(rows.size)

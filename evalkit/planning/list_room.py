@@ -24,8 +24,9 @@ OWNER_IN_ORDER = 32
 SHOWN = 4  # a rank of a list
 STRENGTH = 8  # of it, while it is counted from scores of rows that lie apart
 WAITING = 112 << 20  # such rows, which are put into lists in the order of the log
-HISTORY = 4  # a training row of a measured user
-IN_ORDER = 40  # the same while it is put in the order of the log
+HISTORY = 4  # a training row of a measured user, while a thread has lists of them
+USERS_AT_ONCE = 1 << 15  # whose rows a thread has, at most
+IN_ORDER = 40  # the same of all of them, while they are put in the order of the log
 RELEVANT = 12  # a row of the truth
 OF_USER = 16  # where a list, or a user's items, begin and end
 
@@ -51,7 +52,7 @@ class AskedOfLists:
         n_gains: of each row of a list that is kept.
         n_numbers: numbers of all lists together; `n_sums`: those made of sums.
         has_train: users of each item are counted.
-        has_history, has_relevant: items of the users' own training rows, or right ones, are kept.
+        has_history, has_relevant: items of the users' own training rows, or right ones, are asked.
         in_order: such rows are put in the order of the training log, too.
         has_pairs: a user's item counts once, however often the training log has it.
     """
@@ -85,7 +86,8 @@ def room_of_lists(asked: AskedOfLists | None, sizes: Sizes, *, holds_all: bool) 
     beside = ITEM_CODE + ITEM_BESIDE + 2 * sizes.text + VALUE_COPIES * sizes.beside
     fixed = codes + n * beside + WAITING * bool(sizes.n_apart)
     on_the_way = n * sizes.threads * (2 * COUNTER + COUNTERS_AT_ONCE * of_item) * bool(asked.width)
-    first, paired = (READ + codes) * asked.has_train, 0.0  # codes while others are learned
+    rows_by_item = 2 * COUNTER * n * sizes.threads  # while they grow
+    first, paired = (READ + codes + rows_by_item) * asked.has_train, 0.0  # codes grow, too
     if asked.has_train and sizes.in_order:
         first += OWNER_IN_ORDER * sizes.n_train_users
     elif asked.has_train:
@@ -94,7 +96,9 @@ def room_of_lists(asked: AskedOfLists | None, sizes: Sizes, *, holds_all: bool) 
     share = sizes.n_users * lists * (SHOWN * asked.depth + OF_USER)
     share += sizes.n_users * sizes.n_apart * STRENGTH * asked.depth
     if asked.has_history:
-        share += (HISTORY + IN_ORDER * asked.in_order) * sizes.n_train + OF_USER * sizes.n_users
+        at_once = min(1.0, sizes.threads * USERS_AT_ONCE / max(1.0, sizes.n_users))
+        share += HISTORY * sizes.n_train * at_once + OF_USER * sizes.n_users
+        share += IN_ORDER * sizes.n_train * asked.in_order
     if asked.has_relevant:
         share += OF_USER * sizes.n_users
     counted = sizes.n_models * ((of_item + SHOWN) * entries * bool(asked.width) + sampled)

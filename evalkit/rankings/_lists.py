@@ -114,9 +114,7 @@ class ShareLists:
                 held = each.sets[each.rules_of(request, job.config.policies)]
                 if held.lists is not None:
                     who = self.measure.who_counts(request, policies, held.present)
-                    found = genres_of_users(
-                        request, name, self.measure.beside, held.lists, who, hashes
-                    )
+                    found = genres_of_users(request, name, self.measure, held.lists, who, hashes)
                     add_to(sums.shown, key_of_genres(request, name), found)
 
     def _note_odd(self, ranks: Mapping[str, RankSets], sums: RankingSums) -> None:

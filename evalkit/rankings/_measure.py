@@ -99,10 +99,10 @@ def _train_of(
             null_ids=policies.null_ids,
             threads=job.threads,
             share=share,
-            watch=None if counter is None else counter.add,
+            watch=counter,
         )
     if counter is not None and job.lists is not None:
-        job.lists.popularity = counter.finish(table, job.plans[0], job.n_passes)
+        job.lists.popularity = counter.finish(table, job.plans[0], job.n_passes, train)
     sums.train_rows = train.rows
     sums.truth.add_in_train(count_in_train(truth, train, threads=job.threads))
     job.clock.stop("train")

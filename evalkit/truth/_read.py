@@ -5,7 +5,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -448,12 +448,24 @@ class Train:
         item_keys: uint64[n_items] ascending; only for hashed ids.
         item_ids: their ids; only for hashed ids.
         rows: rows of the whole log, with the first share of the users.
+        has_copies: rows of the truth's users repeat an item.
     """
 
     pairs: UserItems
     item_keys: Keys
     item_ids: pl.DataFrame
     rows: int
+    has_copies: bool
+
+
+class Watch(Protocol):
+    """Looks at the rows of the training log while they are read."""
+
+    def add(self, rows: pl.DataFrame, others: pl.DataFrame) -> None:
+        """All rows with ids, in their order; and those of them whose users the truth lacks."""
+
+    def add_known(self, items: Keys) -> None:
+        """Items of the rows whose users the truth has; from any thread."""
 
 
 def build_train(
@@ -463,14 +475,14 @@ def build_train(
     null_ids: str,
     threads: int,
     share: Share | None = None,
-    watch: Callable[[pl.DataFrame], None] | None = None,
+    watch: Watch | None = None,
 ) -> Train:
     """Read the training log; rows of users that the truth lacks are passed over.
 
     All rows, and those without ids, are counted with the first share of the users.
 
     Args:
-        watch: is shown all rows with ids, in their order.
+        watch: is shown all rows with ids.
     Raises:
         DataError: rows without ids, where the policy forbids them [null-id].
         KeyCollisionError: two ids share a key.
@@ -485,49 +497,53 @@ def build_train(
         nonlocal n_null, n_rows
         for rows in table.stream(columns, most=BATCH_ROWS):
             kept, dropped = drop_null_ids(rows)
-            if watch is not None:
-                watch(kept)
             if share is None or share.is_first:
                 n_rows += rows.height
                 n_null += dropped
-            known = _known(kept, truth)
+            known, others = _known(kept, truth)
+            if watch is not None:
+                watch.add(kept, others)
             if truth.item_plan.hashed:
                 items.take(known)()
             yield known, pairs.place(known.height)
 
     def write(placed: tuple[pl.DataFrame, int]) -> None:
         known, begin = placed
-        pairs.write(begin, as_keys(known[USER_KEY]), as_keys(known[ITEM_KEY]), None)
+        users, items = as_keys(known[USER_KEY]), as_keys(known[ITEM_KEY])
+        pairs.write(begin, users, items, None)
+        if watch is not None:
+            watch.add_known(items)
 
     with reading(table):  # arrays that may still grow are written by one thread
         for _ in ordered_map(write, placed(), threads=threads if room else 1):
             pass
     if n_null and null_ids == "error":
         raise null_id_error("training log", n_null, table.at)
-    seen, _ = build_user_items(pairs, threads=threads)
+    seen, found = build_user_items(pairs, threads=threads)
     item_keys, item_ids = _NO_KEYS, _NO_IDS
     if truth.item_plan.hashed and seen.n_users:
         item_keys, item_ids = items.settle(threads)
-    return Train(seen, item_keys, item_ids, n_rows)
+    return Train(seen, item_keys, item_ids, n_rows, found.duplicates > 0)
 
 
-def _known(rows: pl.DataFrame, truth: Truth) -> pl.DataFrame:
-    """The rows of users that the truth has.
+def _known(rows: pl.DataFrame, truth: Truth) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The rows of users that the truth has, and the others.
 
     Raises:
         KeyCollisionError: two users share a key.
     """
-    users = as_keys(rows[USER_KEY])
+    users, others = as_keys(rows[USER_KEY]), rows.clear()
     if not truth.user_plan.hashed and not count_unknown(truth.pairs.index, users):
-        return rows
+        return rows, others
     codes = truth.codes_of(users)
     if (codes < 0).any():
-        rows, codes = rows.filter(pl.Series(codes >= 0)), codes[codes >= 0]
+        is_known = pl.Series(codes >= 0)
+        rows, others, codes = rows.filter(is_known), rows.filter(~is_known), codes[codes >= 0]
     if truth.user_plan.hashed and not same_ids(
         rows.select(truth.user_plan.columns), truth.user_ids[codes]
     ):
         raise KeyCollisionError
-    return rows
+    return rows, others
 
 
 def count_in_train(truth: Truth, train: Train, *, threads: int) -> int:

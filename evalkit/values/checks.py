@@ -14,7 +14,7 @@ from evalkit.ids import USER_KEY, IdPlan, Sample, Share, as_keys
 from evalkit.metrics import BOUNDS, TIED, Request, registry
 from evalkit.report import Warning_
 from evalkit.sources import Order, Table, reading
-from evalkit.truth import BATCH_ROWS, Truth, choose_users
+from evalkit.truth import BATCH_ROWS, Truth, choose_users, count_unknown
 from evalkit.values.gather import View, distinct, parts_of
 
 
@@ -104,6 +104,8 @@ def unknown_users(
             ):
                 users = rows.drop_nulls(USER_KEY)
                 keys = as_keys(users[USER_KEY])
+                if not count_unknown(truth.pairs.index, keys):
+                    continue
                 begins = np.append(True, keys[1:] != keys[:-1])[: keys.size].nonzero()[0]
                 strange = begins[truth.codes_of(keys[begins]) < 0]
                 if strange.size:

@@ -185,6 +185,27 @@ def add_distances(some, one, others, sums):
 
 
 @kernel(allocates=False)
+def add_four(apart, known, first, sums):
+    """Add the distances of four items of a list, one after the other, to each behind them.
+
+    What is added up is read and written once for all four.
+    """
+    one, two, three, four = (
+        apart[known[first]],
+        apart[known[first + 1]],
+        apart[known[first + 2]],
+        apart[known[first + 3]],
+    )
+    sums[first + 1] += one[known[first + 1]]
+    sums[first + 2] = sums[first + 2] + one[known[first + 2]] + two[known[first + 2]]
+    last = known[first + 3]
+    sums[first + 3] = sums[first + 3] + one[last] + two[last] + three[last]
+    for each in range(first + 4, sums.size):
+        other = known[each]
+        sums[each] = sums[each] + one[other] + two[other] + three[other] + four[other]
+
+
+@kernel(allocates=False)
 def fill_far(lists, user, stop, most, some, known, far):
     """Fill `far` of the known items among the first places of a list.
 
@@ -200,7 +221,11 @@ def fill_far(lists, user, stop, most, some, known, far):
             known[n] = some.sets[item] if some.sets.size > 0 else np.uint32(item)
             far[n] = 0.0
             n += 1
-    for each in range(n):
+    first = 0
+    while some.apart.shape[0] > 0 and first + 4 <= n:
+        add_four(some.apart, known, first, far[:n])
+        first += 4
+    for each in range(first, n):
         add_distances(some, known[each], known[each + 1 : n], far[each + 1 : n])
 
 
