@@ -252,9 +252,9 @@ def _same_at(one: pl.Series, rows: Rows, other: pl.Series, places: Rows) -> bool
 def _follows(column: pl.Series, keys: Keys) -> bool:
     views = views_of(column)
     if views is not None:
-        n_unsure = int(compare_neighbours(keys, views))
-        if n_unsure <= 0:
-            return n_unsure == 0
+        found = int(compare_neighbours(keys, views))
+        if found != 0:
+            return found == 1
     return not bool(((column[1:] != column[:-1]).to_numpy() & (keys[1:] == keys[:-1])).any())
 
 
@@ -335,8 +335,10 @@ def compare_views(left, rows, right, places, unsure):  # type: ignore[no-untyped
 
 @kernel(allocates=False)
 def compare_neighbours(keys, views):  # type: ignore[no-untyped-def]
-    """How many neighbours of one key are long texts that may differ; -1 where some do differ."""
-    n_unsure = 0
+    """Whether neighbours of one key are the same texts: 1 they are, -1 some differ, 0 unsure.
+
+    Nothing more is looked at where long texts lie in two places.
+    """
     for row in range(1, keys.size):
         one, other = 2 * row - 2, 2 * row
         if keys[row - 1] != keys[row]:
@@ -344,10 +346,8 @@ def compare_neighbours(keys, views):  # type: ignore[no-untyped-def]
         if views[one] != views[other]:
             return -1
         if views[one + 1] != views[other + 1]:
-            if (views[one] & np.uint64(0xFFFFFFFF)) <= np.uint64(WHOLE):
-                return -1
-            n_unsure += 1
-    return n_unsure
+            return -1 if (views[one] & np.uint64(0xFFFFFFFF)) <= np.uint64(WHOLE) else 0
+    return 1
 
 
 PLACE_BITS = 16
