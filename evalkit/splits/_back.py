@@ -83,7 +83,10 @@ class Back:
         near: a word of each user, see `LEFT`.
         pairs: a hash table of held-out users and items; see `SEEN`.
         own_first: of each part and user the first held-out time.
-        state: what `walk_back` goes on from.
+        letters, flags, state: what `walk_back` fills, and goes on from.
+        n_validation: rows of each user; empty where nobody has any.
+        marks: of held-out rows as they lie in the log, cold users (1) and items (2).
+        cold: rows of cold users, and of cold items, by letter.
     """
 
     feed: LogFeed

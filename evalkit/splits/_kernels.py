@@ -127,23 +127,6 @@ def _is_before(one, two, times, seconds):
 
 
 @kernel(allocates=False)
-def cut_groups(starts, laid, n_latest, letters, parts):
-    """The latest rows of each group get the letters of parts.
-
-    Args:
-        n_latest: int64[n_parts, n_groups], how many rows of each part, the latest part first.
-        letters: uint8[n_rows], written where a part takes a row.
-        parts: uint8[n_parts], the letter of each part.
-    """
-    for group in range(starts.size - 1):
-        end = starts[group + 1]
-        for part in range(parts.size):
-            for place in range(max(end - n_latest[part, group], starts[group]), end):
-                letters[laid[place]] = parts[part]
-            end = max(end - n_latest[part, group], starts[group])
-
-
-@kernel(allocates=False)
 def note_parts(users, items, letters, of_users, of_items, counts):
     """Which parts each user and item is in, a bit for each letter; rows of each letter."""
     for row in range(users.size):
