@@ -541,7 +541,8 @@ def test_a_part_is_known_by_its_looks_wherever_its_selection_is_written(folder):
     (folder / "run.toml").write_text(RUN.format(truth="test.parquet", other="b", baseline="b"))
 
     done = run_program(["select", "select.toml", "--out", "aside/selections"], folder)
-    (folder / "runs" / "looks.jsonl").open("a").write('{"content": "torn\n[1]\n{}\n')
+    notes = folder / "runs" / "looks.jsonl"
+    notes.write_text(notes.read_text() + '{"content": "torn\n[1]\n{}\n')
     refused = run_program(["run", "run.toml"], folder)
 
     assert done.status == 0, done.err
