@@ -299,7 +299,6 @@ class LogFeed:
 
     def number(self, batch: pl.DataFrame, begin: int, *, is_coded: bool = True) -> Rows:
         """Codes of users and items, times, and what else the rule asks for."""
-        users = self.log.users
         kept, places, dropped = _without_nulls(batch, self, begin)
         none = np.zeros(0, dtype=np.int64)
         times = as_array(as_ticks(kept["time"])) if "time" in batch.columns else none
@@ -309,9 +308,9 @@ class LogFeed:
             values = kept["relevance"].cast(pl.Float64).fill_null(float("nan"))
             relevance = as_array(values)
         if self.rule.by == "users":
-            user_hashes = row_hashes(kept.select(users))
+            user_hashes = row_hashes(kept.select(self.log.users))
         if self._draws:
-            keys = [*users, "item", *(["time"] if times.size else [])]
+            keys = [*self.log.users, "item", *(["time"] if times.size else [])]
             hashes = row_hashes(kept.select(keys))
         if self.rule.ties == "item":
             ranks = _ranks(kept["item"])
@@ -444,12 +443,11 @@ def _tell_copies_apart(rows: Rows) -> None:
     ordered = rows.hashes[order]
     same = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
     if same.size:
-        begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-        sizes = np.diff([*begins, ordered.size])
-        copy = np.arange(ordered.size) - np.repeat(begins, sizes)
-        groups = np.where(sizes > 1, np.arange(1, sizes.size + 1), 0)
+        edges = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1], [True]]))
+        sizes = np.diff(edges)
+        copy = np.arange(ordered.size) - np.repeat(edges[:-1], sizes)
         rows.copies = np.empty(ordered.size, dtype=np.int64)
-        rows.copies[order] = np.repeat(groups, sizes)
+        rows.copies[order] = np.repeat(np.where(sizes > 1, np.arange(1, sizes.size + 1), 0), sizes)
         rows.hashes[order[same]] += copy[same].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
 
 
