@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
@@ -100,10 +101,12 @@ class Ahead:
     Args:
         content: the fingerprint of its users and items.
         number: of this look; 0 where no test part is looked at.
+        most: looks that are allowed, where a selection says so.
     """
 
     content: str = ""
     number: int = 0
+    most: int | None = None
 
     def corrected(self, config: Config) -> Config:
         """The config at the level that all looks hold together (Bonferroni)."""
@@ -262,7 +265,7 @@ def count_look(part: Part, folder: Path, *, again: bool, at: str) -> Ahead:
             at=at,
             hint="evalkit history looks lists them; --again looks once more",
         )
-    return Ahead(part.content, number)
+    return Ahead(part.content, number, part.most)
 
 
 def open_whole(truth: TruthTable, guessing: Guessing, given: object | None = None) -> Table:
@@ -278,7 +281,8 @@ def note_look(folder: Path, ahead: Ahead, report: Report) -> None:
     with machine_errors(folder):
         descriptor = os.open(folder / NOTED, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         try:
-            os.write(descriptor, (json.dumps({"content": ahead.content, **look}) + "\n").encode())
+            told = {"content": ahead.content, "most": ahead.most, **look}
+            os.write(descriptor, (json.dumps(told) + "\n").encode())
         finally:
             os.close(descriptor)
 
@@ -338,15 +342,25 @@ def find_looks(folder: Path, part: Part) -> list[Look]:
 def _noted(folder: Path, part: Part) -> dict[str, Look]:
     """Looks that are kept, by their runs' ids; also of what wrote no run."""
     found: dict[str, Look] = {}
+    for look in _lines_of_notes(folder):
+        if look["content"] == part.content:
+            with suppress(TypeError, LookupError):
+                names = tuple(map(str, look["models"]))
+                run_id = str(look["run_id"]) or f"without one {len(found)}"
+                found[run_id] = Look(run_id, str(look["job"]), str(look["started"]), names)
+    return found
+
+
+def _lines_of_notes(folder: Path) -> Iterator[dict[str, Any]]:
+    """What is noted, the first look first; what is torn or foreign tells nothing."""
     with suppress(OSError):
         for line in (folder / NOTED).read_bytes().splitlines():
-            with suppress(ValueError, TypeError, LookupError):  # what is torn tells nothing
+            with suppress(ValueError):
                 look = json.loads(line)
-                if look["content"] == part.content:
-                    names = tuple(map(str, look["models"]))
-                    run_id = str(look["run_id"]) or f"without one {len(found)}"
-                    found[run_id] = Look(run_id, str(look["job"]), str(look["started"]), names)
-    return found
+                if isinstance(look, dict) and re.fullmatch(
+                    r"[0-9a-f]{32}-\d+", str(look.get("content"))
+                ):
+                    yield look
 
 
 def _is_of(truth: Input, part: Part, known: dict[tuple[str, ...], bool]) -> bool:
@@ -382,7 +396,8 @@ def known_parts(folder: Path, paths: Sequence[str] = ()) -> list[Part]:
     splits = _splits_beside(folder)
     splits += [place / SPLIT for place in above if (place / SPLIT).is_file()]
     found: dict[str, Part] = {}
-    for part in (*_of_selections(folder), *_of_splits(splits)):  # a split names its part best
+    listed = (*_of_notes(folder), *_of_selections(folder), *_of_splits(splits))
+    for part in listed:  # a split names its part best
         most = (
             found[part.content].most if part.content in found and part.most is None else part.most
         )
@@ -395,6 +410,13 @@ def _of_splits(splits: Sequence[Path]) -> Iterator[Part]:
         for part in _listed(path, "parts"):
             if part.get("name") == "test" and isinstance(part.get("pairs"), str):
                 yield Part(part["pairs"], f"test of {path.parent}")
+
+
+def _of_notes(folder: Path) -> Iterator[Part]:
+    for look in _lines_of_notes(folder):
+        most = look.get("most")
+        name = f"test, noted in {folder / NOTED}"
+        yield Part(str(look["content"]), name, most=most if isinstance(most, int) else None)
 
 
 def _of_selections(folder: Path) -> Iterator[Part]:

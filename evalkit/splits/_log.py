@@ -293,7 +293,6 @@ class LogFeed:
 
     def number(self, batch: pl.DataFrame, begin: int, *, is_coded: bool = True) -> Rows:
         """Codes of users and items, times, and what else the rule asks for."""
-        users = self.log.users
         kept, places, dropped = _without_nulls(batch, self, begin)
         none = np.zeros(0, dtype=np.int64)
         times = as_array(as_ticks(kept["time"])) if "time" in batch.columns else none
@@ -303,9 +302,9 @@ class LogFeed:
             values = kept["relevance"].cast(pl.Float64).fill_null(float("nan"))
             relevance = as_array(values)
         if self.rule.by == "users":
-            user_hashes = row_hashes(kept.select(users))
+            user_hashes = row_hashes(kept.select(self.log.users))
         if self._draws:
-            keys = [*users, "item", *(["time"] if times.size else [])]
+            keys = [*self.log.users, "item", *(["time"] if times.size else [])]
             hashes = row_hashes(kept.select(keys))
         if self.rule.ties == "item":
             ranks = _ranks(kept["item"])

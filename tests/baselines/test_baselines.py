@@ -222,4 +222,4 @@ def test_lists_are_as_long_as_train_lets_them(builtin):
     assert evalkit.baseline(builtin, train=train, users=users, k=9).rows() == shown
     for tables in ((train.clear(), users), (train, users.clear())):
         with pytest.raises(DataError, match="has no rows"):
-            evalkit.baseline(builtin, train=tables[0], users=given[1], k=9)
+            evalkit.baseline(builtin, train=tables[0], users=tables[1], k=9)

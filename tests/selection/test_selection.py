@@ -536,6 +536,19 @@ def test_frames_and_joined_logs_are_looks_wherever_a_folder_of_runs_is_known(fol
     assert "again=True" in error.value.hint
 
 
+def test_a_part_is_known_by_its_looks_wherever_its_selection_is_written(folder):
+    written(folder, 'confirm = { path = "test.parquet" }')
+    (folder / "run.toml").write_text(RUN.format(truth="test.parquet", other="b", baseline="b"))
+
+    done = run_program(["select", "select.toml", "--out", "aside/selections"], folder)
+    notes = folder / "runs" / "looks.jsonl"
+    notes.write_text(notes.read_text() + '{"content": "torn\n[1]\n{}\n')
+    refused = run_program(["run", "run.toml"], folder)
+
+    assert done.status == 0, done.err
+    assert (refused.status, refused.codes) == (1, ["looks-used-up"])
+
+
 def test_the_winner_is_a_baseline(folder):
     named = {"truth": "validation.parquet", "baseline": "selected"}
     (folder / "run.toml").write_text(RUN.format(other="new", **named))
