@@ -132,7 +132,8 @@ def _config_lines(
     baseline, candidate = _compared(rankings, is_split=split is not None)
     yield from _comparison_lines(baseline, [] if baseline else _models_of(log or rankings))
     yield from _gate_lines(names[0].replace("{5,10,20}", "10"), baseline, candidate)
-    yield from _policy_lines()
+    from_zero = any(_ranks_from_zero(*each) for each in _ranked(rankings, log))
+    yield from _policy_lines({"first_rank": 0} if from_zero else {})
 
 
 def _log_lines(
@@ -232,8 +233,21 @@ def _gate_lines(metric: str, baseline: str | None, candidate: str | None) -> Ite
     yield _default("unclear", '"fail"', "what a gate does that cannot tell; or pass")
 
 
-def _policy_lines() -> Iterator[str]:
-    """Policies and what is written, all commented."""
+def _ranked(rankings: Sequence[str], log: str | None) -> Iterator[tuple[str, str]]:
+    """Path and role of each table that may have ranks."""
+    role = "rankings" if log is None else "log"
+    yield from ((path, role) for _, path in name_rankings(rankings if log is None else [log]))
+
+
+def _ranks_from_zero(path: str, role: str) -> bool:
+    from evalkit.sources import counts_from_zero, guess_table
+
+    columns, format_, _ = guess_table([path], role)
+    return "rank" in columns and counts_from_zero([path], format_, role, columns["rank"])
+
+
+def _policy_lines(found: Mapping[str, object]) -> Iterator[str]:
+    """Policies and what is written, all commented but for those that the files tell."""
     from evalkit.config import OutputSection, Policies
 
     for section, record in (("policies", Policies), ("output", OutputSection)):
@@ -241,7 +255,10 @@ def _policy_lines() -> Iterator[str]:
         yield f"[{section}]"
         said = record.model_json_schema()["properties"]
         for key, declared in record.model_fields.items():
-            if declared.default is not None:
+            if key in found:
+                console.note(f"{key} = {_toml(found[key])}, as the ranks of the files have it")
+                yield f"{key} = {_toml(found[key])}"
+            elif declared.default is not None:
                 yield _default(key, _toml(declared.default), _comment(declared, said[key]))
 
 

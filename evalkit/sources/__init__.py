@@ -9,6 +9,7 @@ from evalkit.sources.pieces import Piece
 from evalkit.sources.splits import HELD_OUT, NEVER_TRAIN, TRAIN, Splitter, flag_part, parts_of_files
 from evalkit.sources.suggestions import (
     BLANK,
+    counts_from_zero,
     guess_table,
     read_groups,
     read_kinds,
@@ -51,6 +52,7 @@ __all__ = [
     "Piece",
     "Splitter",
     "Table",
+    "counts_from_zero",
     "describe_given",
     "flag_part",
     "frame_of",

@@ -127,6 +127,18 @@ def read_models(paths: Sequence[str], format: str | None, column: str) -> list[s
     return sorted(names.collect(engine="streaming")[column].to_list())[:MOST_KINDS]
 
 
+def counts_from_zero(paths: Sequence[str], format: str | None, role: str, column: str) -> bool:
+    """Whether a column of ranks begins at 0, as far as the first rows tell.
+
+    Raises:
+        DataError: as `read_schema`.
+    """
+    frame = _open(paths, format, role).having(column).frame({column: "any"})
+    if not frame.collect_schema()[column].is_integer():
+        return False
+    return bool(frame.head(KINDS_AMONG).collect(engine="streaming")[column].min() == 0)
+
+
 def read_time(
     paths: Sequence[str], format: str | None = None, *, role: str, column: str
 ) -> str | None:

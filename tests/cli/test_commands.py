@@ -598,6 +598,20 @@ def test_init_names_the_models_of_one_table_for_a_baseline(evalkit, logs):
     assert '; or "bpr"' in text
 
 
+def test_init_says_where_ranks_begin_at_zero(evalkit, logs):
+    shifted = pl.read_parquet(logs / "good.parquet").with_columns(pl.col("rank") - 1)
+    shifted.write_parquet(logs / "zero.parquet")
+
+    written = evalkit(
+        "init", "--truth", "truth.parquet", "--rankings", "zero.parquet", "-o", "z.toml"
+    )
+
+    assert "first_rank = 0, as the ranks" in written.err
+    assert evalkit("check", "z.toml").status == 0
+    files = ("--truth", "truth.parquet", "--rankings", "good.parquet")
+    assert "\n# first_rank = 1" in evalkit("init", *files, "-o", "-").out
+
+
 def test_init_overwrites_nothing(evalkit, logs):
     options = ("init", "--truth", "truth.parquet", "--rankings", "good.parquet", "-o", "job.toml")
 
