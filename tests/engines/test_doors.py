@@ -30,10 +30,9 @@ def run(line, folder):
 
 def same_reports(folder):
     """Whether a run that was published says what this process says."""
-    from evalkit.cli.app import run_command
-
-    asked = [str(folder / "nightly.toml"), "--engine", "local", "--out", str(folder / "here")]
-    assert run_command(["run", *asked, "--quiet"]) == 0
+    asked = ["nightly.toml", "--engine", "local", "--out", "here", "--quiet"]
+    here = run([sys.executable, "-m", "evalkit", "run", *asked], folder)
+    assert here.returncode == 0, here.stderr
     paths = [folder / name / "latest" / "report.json" for name in ("runs", "here")]
     one, other = (json.loads(path.read_text(encoding="utf-8")) for path in paths)
     return all(one[key] == other[key] for key in one if key not in OF_ITS_OWN)
