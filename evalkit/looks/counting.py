@@ -116,6 +116,7 @@ def count_items(lists, users, cutoffs, by_rank, by_length, sizes, records, width
         short: int64[n_items * n_cutoffs * (1 + 2 * n_ways)]: lists with fewer different items than
             the cutoff, and what they add by their lengths.
     """
+    # Wide: lists, what their ranks weigh, and all that is counted; called in one place.
     n_cutoffs, n_ranks = cutoffs.size, by_rank.shape[0]
     n_words, mask = 1 + n_cutoffs * (1 + 2 * n_ranks), (1 << WORD) - 1
     deepest, last = cutoffs[n_cutoffs - 1], users.size - 1
