@@ -21,8 +21,9 @@ def blocks(language: str) -> list[str]:
 
 
 def test_commands_run_one_after_the_other(tmp_path: Path) -> None:
-    (choose,) = (block for block in blocks("ini") if "[selection]" in block)
-    (tmp_path / "choose.toml").write_text(choose, encoding="utf-8")
+    for name, mark in (("trials.toml", "selection = "), ("choose.toml", "[selection]")):
+        (config,) = (block for block in blocks("ini") if mark in block)
+        (tmp_path / name).write_text(config, encoding="utf-8")
     shutil.copy(ROOT / "evalkit" / "demo" / "train.parquet", tmp_path / "log.parquet")
     lines = [line[2:] for block in blocks("console") for line in block.splitlines()]
     assert len(lines) >= 5
