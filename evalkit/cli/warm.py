@@ -22,6 +22,7 @@ COMPARED = [
     "statistics.test=permutation",
     "statistics.replicates=100",
 ]
+CURVES = ['metrics.names=["recall@5", "nDCG@5"]', "statistics.curves=true"]
 WITH_TRAIN = ["train.path={truth}", "train.drop_seen=true", "policies.truth_in_train=count"]
 
 
@@ -58,6 +59,7 @@ def _run_all(folder: Path) -> None:
         _Way("rank", "int", ["policies.bad_ranks=compress"]),
         _Way("rank", "int", COMPARED, models=2),
         _Way("rank", "int", ['metrics.names=["recall"]', "statistics.two_way=item"]),
+        _Way("rank", "int", [*CURVES, "statistics.baseline=model-1"], models=2),
         _Way("rank", "string", ["policies.duplicates=count"], sample=0.5),
         _Way("both", "int", WITH_TRAIN, sample=0.5),
         _Way("both", "string", ["policies.ties=item-text-desc"]),
@@ -113,11 +115,13 @@ class _Way:
 def _split_users() -> None:
     import polars as pl
 
-    from evalkit.ids import USER_KEY, DrawnShare, PassShare, plan_ids
+    from evalkit.ids import USER_KEY, DrawnShare, PassShare, drawn_shares, plan_ids
 
     users = pl.DataFrame({USER_KEY: [0, 1]})
+    plan = plan_ids("user", [("truth", "", {"user_0": pl.Int64()})], seed=1)
     PassShare(0, 2).holds(users)
-    DrawnShare(0, 2, plan_ids("user", [("truth", "", {"user_0": pl.Int64()})], seed=1)).holds(users)
+    DrawnShare(0, 2, plan).holds(users)
+    drawn_shares(users.rename({USER_KEY: "user_0"}), plan, 2)
 
 
 def _find_tails() -> None:
@@ -171,7 +175,8 @@ def _run_lists(folder: Path) -> None:
     names += ["serendipity(of='content')"]
     users, items = [1, 1, 1, 2, 2, 2], [1, 2, 3, 3, 2, 1]
     rows = pl.DataFrame({"user": users, "item": items})
-    seen = rows.vstack(pl.DataFrame({"user": [3] * 4000, "item": range(4000)}))
+    seen = rows.vstack(rows).sort("user")  # known users, of whom rows repeat, and others
+    seen = seen.vstack(pl.DataFrame({"user": [3] * 4000 + [4], "item": [*range(4000), 1]}))
     seen = seen.with_columns(time=pl.lit(datetime(2026, 1, 1)))
     columns = {"genres": [["x"], ["x", "y"], ["y"]], "provider": ["p", "q", "q"]}
     columns |= {"vector": [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]], "day": ["2026-01-01"] * 3}

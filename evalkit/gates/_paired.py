@@ -105,8 +105,8 @@ def _difference(
     if n_users < 2:
         return Difference(mean, None, n_users)
     squares = math.fsum((delta - mean) ** 2 for delta in deltas)
-    table = None
-    if may_be_shares and np.isin(new, (0.0, 1.0)).all() and np.isin(old, (0.0, 1.0)).all():
-        both, gained = int((new * old).sum()), int((new > old).sum())
-        table = counts_differing(both, gained, int((old > new).sum()), n_users)
+    table = None  # nor where nobody differs, as of a model that was measured again
+    gained, lost = int((new > old).sum()), int((old > new).sum())
+    if may_be_shares and gained + lost and np.isin([new, old], (0.0, 1.0)).all():
+        table = counts_differing(int((new * old).sum()), gained, lost, n_users)
     return Difference(mean, math.sqrt(squares / (n_users - 1) / n_users), n_users, table)

@@ -539,10 +539,13 @@ def test_check_says_how_to_mend_what_a_run_would_refuse(evalkit, logs):
     rows = pl.read_parquet(logs / "good.parquet")
     rows.with_columns(pl.col("rank") - 1).write_parquet(logs / "low.parquet")
     evalkit("init", "--truth", "truth.parquet", "--rankings", "low.parquet", "-o", "low.toml")
+    written = (logs / "low.toml").read_text()
 
+    found = evalkit("check", "low.toml")
+    (logs / "low.toml").write_text(written.replace("first_rank = 0", ""))
     checked = evalkit("check", "low.toml")
 
-    assert checked.status == 3
+    assert (found.status, checked.status) == (0, 3)
     assert "hint: Write first_rank = 0" in checked.out
 
 
