@@ -42,7 +42,7 @@ def make_loads(pieces: Iterable[tuple[int, Piece]]) -> list[Load]:
     room = 0
     for part, piece in pieces:
         n_rows = ROWS_OF_CUT if piece.n_rows is None else piece.n_rows
-        if n_rows > room:
+        if not loads or n_rows > room:
             loads.append([])
             room = ROWS_OF_CUT
         loads[-1].append((part, piece))
