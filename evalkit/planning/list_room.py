@@ -16,6 +16,8 @@ COUNTER = 8
 COUNTERS_AT_ONCE = 2  # those that a thread counts, and what they add up to
 VALUE_COPIES = 3  # of what the table of items says: as read, by row, by code
 
+HELD = 40 << 20  # rows of any log that were let go of, and that the allocator still has
+
 # -- of the training log, while users of items are counted
 PAIR, OWNER = 8, 240  # where the rows of a user lie apart
 OWNER_IN_ORDER = 32
@@ -84,7 +86,7 @@ def room_of_lists(asked: AskedOfLists | None, sizes: Sizes, *, holds_all: bool) 
     n_numbers = sizes.n_models + 3 * sizes.n_pairs
     codes = ITEM_SLOT * 2.0 ** math.ceil(math.log2(4 * max(1.0, n)))
     beside = ITEM_CODE + ITEM_BESIDE + 2 * sizes.text + VALUE_COPIES * sizes.beside
-    fixed = codes + n * beside + WAITING * bool(sizes.n_apart)
+    fixed = HELD + codes + n * beside + WAITING * bool(sizes.n_apart)
     on_the_way = n * sizes.threads * (2 * COUNTER + COUNTERS_AT_ONCE * of_item) * bool(asked.width)
     rows_by_item = 2 * COUNTER * n * sizes.threads  # while they grow
     first, paired = (READ + codes + rows_by_item) * asked.has_train, 0.0  # codes grow, too
