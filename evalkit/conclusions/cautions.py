@@ -163,7 +163,7 @@ def too_narrow(sums: ExactSums, column: int, bounds: tuple[float, float]) -> str
     if math.isnan(skewness) and sums.largest_of(column) > 1.0:
         n_nonzero = n - sums.n_zero(column)
         few = n_nonzero < FEWEST_NONZERO
-        return f"is not 0 for {n_nonzero:,} users alone: {_HELD.format(84, 94)}" if few else ""
+        return f"is not 0 for {n_nonzero:,} users alone: {_HELD.format(68, 94)}" if few else ""
     if abs(skewness) > MOST_SKEWED * math.sqrt(n):
         held = _HELD.format(91 if n < 2 * FEWEST_USERS else 94, 100)
         return f"has values of a skewness of {skewness:.1f}, much for {n:,} users: {held}"
