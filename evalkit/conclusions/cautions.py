@@ -179,9 +179,26 @@ def of_few_users(estimates: Sequence[Estimate]) -> Iterator[Warning_]:
         yield Warning_("few-users", message)
 
 
+def of_other_users(comparisons: Sequence[Comparison]) -> Iterator[Warning_]:
+    """One warning where Tukey's test has no layout: pairs of models stand on other users."""
+    found = [
+        f"{each.metric}{_among((each.segmentation, each.segment))}"
+        for each in comparisons
+        if each.test == "tukey" and each.std_error is not None and each.verdict == "not tested"
+    ]
+    if found:
+        names = list(dict.fromkeys(found))
+        more = f", and {len(names) - 1:,} more" if len(names) > 1 else ""
+        yield Warning_(
+            "tukey-users",
+            f"not every user has a value of every model, as Tukey's test wants: {names[0]}{more} "
+            "not tested",
+        )
+
+
 def of_few_clusters(estimates: Sequence[Estimate], what: str) -> Iterator[Warning_]:
     """One warning where so few of what varies were met that limits held less than they said."""
-    found = [each for each in estimates if each.n_clusters and each.low is not None]
+    found = [each for each in estimates if each.n_clusters and each.std_error is not None]
     n_fewest = min((each.n_clusters or 0 for each in found), default=FEWEST_CLUSTERS)
     if n_fewest < FEWEST_CLUSTERS:
         message = (

@@ -1,7 +1,7 @@
 """Models compared, pair by pair, and the p-values of all of them corrected together."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -108,7 +108,7 @@ def _comparison(
         p_value, test = mcnemar_p(*spread.table[1:3]), "mcnemar"
     else:
         found_t = t_test(mean, std_error, n, skewness=spread.plain_skewness, df=spread.df)
-        p_value, test = found_t.p_value, "t"
+        p_value, test = found_t.p_value, "permutation" if math.isinf(found_t.statistic) else "t"
     return Comparison(
         baseline=pair[0],
         candidate=pair[1],
@@ -172,7 +172,7 @@ def _power(
 
     At the level of one of `size` tests where the chance of a single false one is bounded.
     """
-    if each.std_error is None:
+    if not each.std_error:  # where all differ alike, nothing is known of how users vary
         return None, None
     is_bounded = chosen.correction in ("holm", "bonferroni", "tukey")
     level = 1.0 - (1.0 - chosen.level) / (max(1, size) if is_bounded else 1)
@@ -200,11 +200,14 @@ def _drawn(
         return each
     pair = (each.baseline, each.candidate)
     found = resampling.test(segment, pair, each.metric)
+    if found is not None and each.std_error == 0.0:  # every draw is the same
+        is_flipped = each.delta != 0.0 and chosen.test == "bootstrap"
+        return replace(each, test="permutation" if is_flipped else chosen.test)
     if found is not None:
         test = f"{chosen.test}, tail" if found.is_tail else chosen.test
         each = replace(each, p_value=found.p_value, test=test)
     interval = resampling.interval(segment, pair, each.metric, each.delta)
-    if interval is not None:
+    if interval is not None and each.std_error != 0.0:
         each = replace(each, low=interval.low, high=interval.high)
     return each
 
@@ -271,7 +274,7 @@ def _limits_at(
 ) -> Interval:
     """Limits as the plain ones are, at another level."""
     found = None
-    if resampling is not None and math.isfinite(each.delta):
+    if resampling is not None and math.isfinite(each.delta) and each.std_error != 0.0:
         segment = ALL if each.segmentation is None else (each.segmentation, each.segment or "")
         pair = (each.baseline, each.candidate)
         found = resampling.interval(segment, pair, each.metric, each.delta, level=level)
@@ -326,7 +329,10 @@ def _by_tukey(
         # means up to a constant, which no difference shows
         means = [0.0, *(each.delta for each in pairs if each.baseline == models[0])]
         errors = {(row[each.baseline], row[each.candidate]): each.std_error for each in pairs}
-        found = tukey_test(means, errors, pairs[0].n_users, level=chosen.level)
+        n = pairs[0].n_users
+        if not all(_adds_up(each, means, row, n) for each in pairs):
+            n = 0  # there is no test
+        found = tukey_test(means, errors, n, level=chosen.level)
         by_place = {(pair.baseline, pair.candidate): pair for pair in found.pairs}
         for place in places:
             each = comparisons[place]
@@ -343,6 +349,13 @@ def _by_tukey(
             )
     n_tests = sum(each.segmentation is None for each in comparisons)
     return adjusted, n_tests
+
+
+def _adds_up(each: Comparison, means: Sequence[float], row: Mapping[str, int], n: int) -> bool:
+    """Whether a pair stands on `n` users, those of the other pairs, as Tukey's layout wants."""
+    delta = means[row[each.candidate]] - means[row[each.baseline]]
+    tolerance = 1e-9 * max(1.0, *map(abs, means))
+    return each.n_users == n and math.isclose(each.delta, delta, abs_tol=tolerance)
 
 
 def or_nan(value: float | None) -> float:

@@ -8,6 +8,7 @@ from evalkit.conclusions.cautions import (
     of_few_clusters,
     of_few_users,
     of_few_values,
+    of_other_users,
     of_skewed_differences,
     of_small_segments,
     of_ties,
@@ -98,6 +99,7 @@ class Inference:
             *of_few_clusters(estimates, "users or items" if chosen.two_way else "clusters"),
             *(of_few_users(estimates) if known else of_few_values(totals, requests, models)),
             *of_skewed_differences(compared),
+            *of_other_users(judged),
             *(() if known else of_ties(config.policies, estimates, totals, measured)),
             *(() if shown is None else shown.warnings(models)),
         )

@@ -3,7 +3,8 @@
 import math
 from typing import NamedTuple
 
-from evalkit.statistics.intervals import Interval, mean_interval
+from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval
+from evalkit.statistics.paired import p_alike
 from evalkit.statistics.proportions import FEWEST_DIFFERING, paired_interval
 
 
@@ -39,6 +40,9 @@ class Spread(NamedTuple):
         """Limits of a difference of this spread; `of_margin`: as tests against a margin have."""
         if self.table is not None:
             return paired_interval(*self.table, level=level)
+        if std_error == 0.0 and p_alike(self.df) > 1.0 - level:  # so few say nothing of others
+            is_bounded = math.isfinite(self.widest)
+            return Interval(-self.widest, self.widest) if is_bounded else NO_INTERVAL
         found = mean_interval(
             delta,
             std_error,
