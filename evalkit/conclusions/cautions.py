@@ -87,10 +87,11 @@ def of_ties(
         has_order = followed.ties not in TIED or request.metric.combined is not None
         if each.segment is not None or has_order:
             continue
-        best, worst = (
-            totals.models[ALL, each.model].sum_of(measured.index(with_ties(request, ties))).mean
-            for ties in BOUNDS
-        )
+        helpers = [with_ties(request, ties) for ties in BOUNDS]
+        if not set(helpers) <= set(measured):  # of finished runs, which keep no such values
+            continue
+        sums = totals.models[ALL, each.model]
+        best, worst = (sums.sum_of(measured.index(helper)).mean for helper in helpers)
         spread = abs(best - worst)
         reasons = []
         if each.low is not None and each.high is not None and spread > each.high - each.low:
