@@ -76,7 +76,7 @@ def comparisons_of(
                 if request.metric.higher_is_better is None:
                     plain = replace(plain, wins=None, ties=None, losses=None)
                 if resampling is not None:
-                    plain = _drawn(plain, resampling, segment, chosen)
+                    plain = _drawn(plain, resampling, segment, chosen, spread.widest)
                 yield plain, spread
 
 
@@ -193,7 +193,11 @@ def _smallest_effect(n: float, level: float, power: float) -> float:
 
 
 def _drawn(
-    each: Comparison, resampling: Resampling, segment: Segment, chosen: StatisticsSection
+    each: Comparison,
+    resampling: Resampling,
+    segment: Segment,
+    chosen: StatisticsSection,
+    widest: float,
 ) -> Comparison:
     """The comparison with the limits and the p-value that were asked for."""
     if not math.isfinite(each.delta):
@@ -208,6 +212,7 @@ def _drawn(
         each = replace(each, p_value=found.p_value, test=test)
     interval = resampling.interval(segment, pair, each.metric, each.delta)
     if interval is not None and each.std_error != 0.0:
+        interval = interval.within((-widest, widest))
         each = replace(each, low=interval.low, high=interval.high)
     return each
 
@@ -278,7 +283,9 @@ def _limits_at(
         segment = ALL if each.segmentation is None else (each.segmentation, each.segment or "")
         pair = (each.baseline, each.candidate)
         found = resampling.interval(segment, pair, each.metric, each.delta, level=level)
-    return found or spread.limits(each.delta, each.std_error, level=level)
+    if found is not None:
+        return found.within((-spread.widest, spread.widest))
+    return spread.limits(each.delta, each.std_error, level=level)
 
 
 def _agreeing(limits: Interval, delta: float, *, differs: bool) -> Interval:
