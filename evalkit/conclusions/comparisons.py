@@ -184,7 +184,8 @@ def _power(
         needed = users_needed(chosen.margin, deviation, level=level, power=chosen.power)
     if needed is not None:  # in clusters as these, where users vary together
         needed = -(-needed * max(each.n_users, spread.n) // spread.n)
-    return smallest, needed
+    is_possible = smallest <= spread.widest  # otherwise there is no such difference
+    return smallest if is_possible else None, needed
 
 
 @lru_cache(maxsize=4096)
@@ -233,11 +234,11 @@ def corrected(
     families = families_of(comparisons, chosen, primary)
     if chosen.correction == "tukey":
         adjusted, n_tests = _by_tukey(comparisons, chosen)
-        for places in families:
-            for place in places:
-                each, spread = adjusted[place], compared[place][1]
-                smallest, needed = _power(each, spread, chosen, len(places))
-                adjusted[place] = replace(each, smallest_difference=smallest, users_needed=needed)
+        n_pairs = len({(each.baseline, each.candidate) for each in comparisons})
+        for place, (_, spread) in enumerate(compared):
+            each = adjusted[place]
+            smallest, needed = _power(each, spread, chosen, n_pairs)
+            adjusted[place] = replace(each, smallest_difference=smallest, users_needed=needed)
         return adjusted, n_tests
     adjusted, n_tests = list(comparisons), 0
     for places in families:
@@ -304,6 +305,13 @@ def _agreeing(limits: Interval, delta: float, *, differs: bool) -> Interval:
 
 def _is_primary(each: Comparison, primary: Sequence[str]) -> bool:
     return each.segmentation is None and each.metric in primary
+
+
+def family_in(chosen: StatisticsSection, primary: Sequence[str]) -> str:
+    """Whether tests of a metric alone are corrected together, or those of the whole report."""
+    if chosen.correction == "tukey":
+        return "metric"
+    return "report" if primary else chosen.family
 
 
 def families_of(

@@ -13,7 +13,7 @@ from evalkit.conclusions.cautions import (
     of_small_segments,
     of_ties,
 )
-from evalkit.conclusions.comparisons import comparisons_of, corrected
+from evalkit.conclusions.comparisons import comparisons_of, corrected, family_in
 from evalkit.conclusions.estimates import estimates_of, macros_of
 from evalkit.conclusions.ratios import RatioTotals
 from evalkit.conclusions.verdicts import findings_of, standings_of, with_verdicts
@@ -86,7 +86,7 @@ class Inference:
             method=chosen.method,
             test=chosen.test,
             correction=chosen.correction,
-            family=chosen.family,
+            family=family_in(chosen, primary),
             n_tests=n_tests,
             baseline=chosen.baseline,
             margin=chosen.margin,

@@ -6,6 +6,8 @@ import polars as pl
 import pytest
 
 import evalkit
+from evalkit.report.comparisons import how_corrected
+from evalkit.statistics.power import smallest_difference
 
 METHODS = [
     {},
@@ -109,3 +111,40 @@ def test_means_over_segments_that_share_clusters_have_no_error(statistics):
     report = measured(ranks, statistics, metrics=["recall@1"], columns=columns, segments=segments)
 
     assert [each.std_error for each in report.macros] == [None, None]
+
+
+VARIED = {
+    "old": [1, 2, 3, 1, 2, 3, 1, 2],
+    "new": [1, 1, 2, 1, 2, 1, 4, 2],
+    "other": [2, 2, 2, 1, 3, 1, 1, 1],
+}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ({"correction": "holm"}, "Holm over 6 tests"),
+        ({"correction": "holm", "family": "metric"}, "Holm over 6 tests, metric by metric"),
+        ({"correction": "tukey"}, "all pairs over 6 tests, metric by metric"),
+    ],
+)
+def test_a_report_says_what_was_corrected_together(chosen, said):
+    report = measured(VARIED, {"pairs": "all", **chosen}, metrics=["RR", "DCG@3"])
+
+    assert how_corrected(report.statistics) == said
+
+
+def test_tukeys_power_is_that_of_the_pairs_of_one_metric():
+    report = measured(VARIED, {"pairs": "all", "correction": "tukey"}, metrics=["RR", "DCG@3"])
+
+    for each in report.comparisons:
+        deviation = each.std_error * math.sqrt(8)
+        expected = smallest_difference(deviation, 8, level=1 - 0.05 / 3)
+        assert each.smallest_difference == pytest.approx(expected)
+
+
+def test_a_difference_that_cannot_be_is_not_what_users_would_show():
+    (found,) = measured({"old": [1, 2], "new": [2, 3]}, {}).comparisons
+
+    assert found.std_error > 0
+    assert found.smallest_difference is None  # 22 of at most 1
