@@ -12,6 +12,7 @@ from evalkit.metrics import BOUNDS, TIED, Request
 from evalkit.report import Comparison, Estimate, Warning_
 from evalkit.segments import ALL, SMALL
 from evalkit.statistics.means import is_share
+from evalkit.statistics.proportions import FEWEST_DIFFERING
 from evalkit.sums import GrandTotals
 from evalkit.values.checks import with_ties
 from evalkit.values.gather import parts_of
@@ -122,19 +123,34 @@ def of_few_values(
     yield from _few_users(found)
 
 
-def of_skewed_differences(compared: Iterable[tuple[Comparison, Spread]]) -> Iterator[Warning_]:
-    """One warning where limits of differences, which are Student's, may hold less than they say."""
+def of_skewed_differences(
+    compared: Iterable[tuple[Comparison, Spread]], *, bootstraps: bool = False
+) -> Iterator[Warning_]:
+    """One warning where limits or tests of differences may be surer than they should.
+
+    Args:
+        bootstraps: limits or tests are those of the bootstrap, though few users of 0 and 1 differ.
+    """
     found = [
         f"differences of {each.metric} between {each.baseline!r} and {each.candidate!r}"
-        f"{_among((each.segmentation, each.segment))} have a skewness of {spread.skewness:.1f}, "
-        f"much for {spread.n:,} users: 95 % limits held 72 to 94 times in 100 there"
+        f"{_among((each.segmentation, each.segment))} {why}: "
+        "95 % limits held 72 to 94 times in 100 there"
         for each, spread in compared
-        if spread.table is None
-        and not spread.is_clustered
-        and each.std_error
-        and abs(spread.skewness) > MOST_SKEWED_DIFFERENCES * math.sqrt(spread.n)
+        if each.std_error
+        and (spread.table is None or bootstraps)
+        and (why := _leaning(each, spread))
     ]
     yield from _few_users(found)
+
+
+def _leaning(each: Comparison, spread: Spread) -> str:
+    """Why a t test of a difference says more than it knows; empty where it does not."""
+    if spread.is_clustered:  # whose skewness is mended, or not known
+        n_differ = (each.wins or 0) + (each.losses or 0)
+        return f"come of {n_differ:,} users alone" if 0 < n_differ < FEWEST_DIFFERING else ""
+    if abs(spread.skewness) > MOST_SKEWED_DIFFERENCES * math.sqrt(spread.n):
+        return f"have a skewness of {spread.skewness:.1f}, much for {spread.n:,} users"
+    return ""
 
 
 def _few_users(found: Sequence[str]) -> Iterator[Warning_]:

@@ -63,10 +63,11 @@ def comparisons_of(
                 spread = Spread(
                     n,
                     df,
-                    skewness if chosen.skewness else math.nan,
+                    skewness,
                     widest=bounds[1] - bounds[0],
-                    table=_differing(found, bounds) if sums is None else None,
+                    table=_differing(found, bounds) if chosen.weight is None else None,
                     is_clustered=sums is not None and chosen.has_clusters,
+                    is_mended=chosen.skewness,
                 )
                 plain = _comparison(found, sums, spread, chosen, segment, pair, request)
                 if ratios is not None and sums is not None:
@@ -104,11 +105,12 @@ def _comparison(
         df=spread.df,
     )
     is_clustered = sums is not None and chosen.has_clusters
+    found_t = t_test(mean, std_error, n, skewness=spread.plain_skewness, df=spread.df)
+    p_value, test = found_t.p_value, "permutation" if math.isinf(found_t.statistic) else "t"
     if spread.table is not None:
-        p_value, test = mcnemar_p(*spread.table[1:3]), "mcnemar"
-    else:
-        found_t = t_test(mean, std_error, n, skewness=spread.plain_skewness, df=spread.df)
-        p_value, test = found_t.p_value, "permutation" if math.isinf(found_t.statistic) else "t"
+        exact = mcnemar_p(*spread.table[1:3])
+        if not spread.is_clustered or exact > p_value:
+            p_value, test = exact, "mcnemar"
     return Comparison(
         baseline=pair[0],
         candidate=pair[1],

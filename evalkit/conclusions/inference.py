@@ -98,7 +98,9 @@ class Inference:
             *of_small_segments(totals),
             *of_few_clusters(estimates, "users or items" if chosen.two_way else "clusters"),
             *(of_few_users(estimates) if known else of_few_values(totals, requests, models)),
-            *of_skewed_differences(compared),
+            *of_skewed_differences(
+                compared, bootstraps="bootstrap" in (chosen.method, chosen.test)
+            ),
             *of_other_users(judged),
             *(() if known else of_ties(config.policies, estimates, totals, measured)),
             *(() if shown is None else shown.warnings(models)),

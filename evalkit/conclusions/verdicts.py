@@ -85,19 +85,22 @@ def _margin_tests(
 ) -> tuple[float, float]:
     """p-values of "they differ by the margin" and of "it is worse by it"; NaN without one."""
     delta, std_error, n = each.delta, each.std_error, spread.n
-    shape = {"skewness": spread.skewness, "df": spread.df}
+    shape = {"skewness": spread.margin_skewness, "df": spread.df}
     higher_is_better = better[each.metric]
+    exact = (0.0, 0.0)
     if spread.table is not None:
         above, below = margin_p_values(*spread.table, margin=margin)
         not_worse = math.nan if higher_is_better is None else above if higher_is_better else below
-        return max(above, below), not_worse
+        exact = max(above, below), not_worse
+        if not spread.is_clustered:
+            return exact
     same = equivalence_test(delta, std_error, n, margin=margin, **shape).p_value
     if higher_is_better is None:
-        return same, math.nan
+        return max(same, exact[0]), math.nan
     test = non_inferiority_test(
         delta, std_error, n, margin=margin, higher_is_better=higher_is_better, **shape
     )
-    return same, test.p_value
+    return max(same, exact[0]), max(test.p_value, exact[1])
 
 
 def _verdict(

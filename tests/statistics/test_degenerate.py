@@ -26,11 +26,11 @@ def measured(ranks, statistics, *, metrics=("RR",), columns=None, **more):
     (n,) = {len(each) for each in ranks.values()}
     users = list(range(n))
     given = {"account": users, "weight": [1.0] * n} | (columns or {})
-    truth = pl.DataFrame({"user": users, "item": [0] * n, **given})
+    truth = pl.DataFrame({"user": users, "item": users, **given})
     rankings = {
         model: pl.DataFrame(
             [
-                (user, 0 if place == rank else place, place)
+                (user, user if place == rank else -place, place)
                 for user, rank in zip(users, found, strict=True)
                 for place in range(1, (rank or 0) + 1)
             ],
@@ -97,6 +97,7 @@ def test_tukeys_test_is_not_made_where_models_have_other_users():
     together = measured(ranks, tukey)
 
     assert {each.verdict for each in apart.comparisons} == {"not tested"}
+    assert "not tested against" in apart.verdict and "nan" not in apart.verdict
     assert all(math.isnan(each.p_value) for each in apart.comparisons)
     assert "tukey-users" in {each.code for each in apart.warnings}
     assert not any(math.isnan(each.p_value) for each in together.comparisons)
@@ -148,3 +149,44 @@ def test_a_difference_that_cannot_be_is_not_what_users_would_show():
 
     assert found.std_error > 0
     assert found.smallest_difference is None  # 22 of at most 1
+
+
+def rare(statistics, *, n_gained=5, rank=1, **more):
+    """Of 300 users so many gain a hit at a rank, and nobody loses one."""
+    old = [1 if user >= 250 else None for user in range(300)]
+    new = [rank if user < n_gained else old[user] for user in range(300)]
+    return measured({"old": old, "new": new}, statistics, **more)
+
+
+@pytest.mark.parametrize("statistics", [{"cluster": "account"}, {"two_way": "item"}], ids=str)
+def test_few_hits_are_no_surer_over_clusters_than_the_exact_test_of_users(statistics):
+    (plain,) = rare({"margin": 0.03}, metrics=["recall@1"]).comparisons
+    (found,) = rare({"margin": 0.03, **statistics}, metrics=["recall@1"]).comparisons
+
+    assert (plain.p_value, plain.verdict) == (0.0625, "not inferior")
+    assert (found.p_value, found.test, found.verdict) == (0.0625, "mcnemar", "not inferior")
+    assert found.low <= plain.low <= 0.0 <= plain.high <= found.high
+    assert found.low_margin <= plain.low_margin <= plain.high_margin <= found.high_margin
+    assert found.p_equivalent >= plain.p_equivalent
+    assert found.p_not_inferior >= plain.p_not_inferior
+
+
+@pytest.mark.parametrize(
+    ("statistics", "more", "is_told"),
+    [
+        ({}, {"metrics": ["recall@1"]}, False),  # exact
+        ({}, {"metrics": ["RR"], "rank": 2}, True),
+        ({"skewness": False}, {"metrics": ["RR"], "rank": 2}, True),
+        ({"cluster": "account"}, {"metrics": ["RR"], "rank": 2}, True),
+        ({"cluster": "account"}, {"metrics": ["RR"], "rank": 2, "n_gained": 40}, False),
+        ({"two_way": "item"}, {"metrics": ["nDCG@2"], "rank": 2}, True),
+        ({"test": "bootstrap"}, {"metrics": ["recall@1"]}, True),
+        ({"method": "bootstrap"}, {"metrics": ["recall@1"]}, True),
+        ({"test": "permutation"}, {"metrics": ["recall@1"]}, False),
+    ],
+)
+def test_differences_that_few_users_make_are_told_whatever_they_stand_on(statistics, more, is_told):
+    report = rare(statistics, **more)
+
+    told = [each.message for each in report.warnings if each.code == "few-users"]
+    assert any("differences of" in each for each in told) == is_told
