@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from evalkit.conclusions.spread import Spread
+from evalkit.conclusions.drafts import Draft
 from evalkit.config import Policies, policies_of
 from evalkit.exact import SCALE_BITS, ExactSums
 from evalkit.metrics import BOUNDS, TIED, Request
-from evalkit.report import Comparison, Estimate, Warning_
+from evalkit.report import Estimate, Warning_
 from evalkit.segments import ALL, SMALL
 from evalkit.statistics.means import is_share
 from evalkit.sums import GrandTotals
@@ -121,13 +121,13 @@ def of_few_values(
     yield from _few_users(found)
 
 
-def of_skewed_differences(compared: Iterable[tuple[Comparison, Spread]]) -> Iterator[Warning_]:
+def of_skewed_differences(drafts: Iterable[Draft]) -> Iterator[Warning_]:
     """One warning where limits of differences, which are Student's, may hold less than they say."""
     found = [
         f"differences of {each.metric} between {each.baseline!r} and {each.candidate!r}"
         f"{_among((each.segmentation, each.segment))} have a skewness of {spread.skewness:.1f}, "
         f"much for {spread.n:,} users: 95 % limits held 72 to 94 times in 100 there"
-        for each, spread in compared
+        for each, spread in ((each, each.spread) for each in drafts)
         if spread.table is None
         and not spread.is_clustered
         and each.std_error

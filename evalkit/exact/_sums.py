@@ -1,9 +1,10 @@
 """Exact sums of columns of values, of all rows or by cell, and what is read from them."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +38,7 @@ ROWS_READ = 1 << 12
 NO_OUTCOMES = np.zeros((0, 0, 3), dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: what is read again and again is rounded once
 class ExactSum:
     """Number, sum and sum of squares of float64 values, all of them exact.
 
@@ -68,12 +69,12 @@ class ExactSum:
         """The correctly rounded sum, equal to `math.fsum`; infinite where no float holds it."""
         return as_float(Fraction(self.scaled, 1 << SCALE_BITS))
 
-    @property
+    @cached_property
     def mean(self) -> float:
         """The correctly rounded mean; NaN of nothing."""
         return self.scaled / (self.count << SCALE_BITS) if self.count else math.nan
 
-    @property
+    @cached_property
     def std_error(self) -> float | None:
         """Standard error of the mean, s / sqrt(n) with n - 1 in the variance.
 
@@ -146,8 +147,10 @@ class ExactSums:
         # the limbs that are not all 0, and which they are: what many segments are summed from
         self._used: Limbs | None = None
         self._has_limbs: bool | None = None
-        self._sums: list[ExactSum] | None = None  # of every column, once they are settled
         self._places = np.empty(0, dtype=np.int64)
+        # what was read of every number, once they are settled
+        self._sums: list[ExactSum] | None = None
+        self._skewnesses: list[float] | None = None
 
     def add(
         self,
@@ -201,14 +204,18 @@ class ExactSums:
         if self._adds + n_values > ADDS_BEFORE_CARRY:
             self.settle()
         self._adds += n_values
+        self._changed()
+
+    def _changed(self) -> None:
         self._is_settled, self._used, self._has_limbs = False, None, None
+        self._sums = self._skewnesses = None
 
     def settle(self) -> None:
         """Bring everything that waits into the limbs, and these into 32 bits."""
         if not self._is_settled:
             settle_all(self.waiting, self.limbs)
             carry(self.limbs)
-            self._adds, self._is_settled, self._may_wait, self._sums = 1, True, False, None
+            self._adds, self._is_settled, self._may_wait = 1, True, False
 
     def merge(self, other: "ExactSums") -> None:
         """Take over another thread's sums."""
@@ -218,7 +225,8 @@ class ExactSums:
         self.counts += other.counts
         self.powers += other.powers
         np.maximum(self.largest, other.largest, out=self.largest)
-        self._is_settled, self._may_wait, self._used, self._has_limbs = False, False, None, None
+        self._may_wait = False
+        self._changed()
 
     def state(self) -> SumsState:
         """What makes the same sums elsewhere: the same numbers for any way that they were added."""
@@ -267,22 +275,50 @@ class ExactSums:
         Args:
             columns: which, in this order; all of them by default.
         """
+        return self.over_each([cells], columns)[0]
+
+    def over_each(
+        self,
+        groups: Sequence[npt.NDArray[np.int64]],
+        columns: npt.NDArray[np.int64] | None = None,
+    ) -> "list[ExactSums]":
+        """The sums over each group of the cells, as those of one cell; `columns` as `over`."""
         if columns is None:
             columns = np.arange(self.n_columns)
         if self._has_limbs is None:
             self._has_limbs = not self._may_wait or bool(self.waiting[:, HAS_LIMBS].any())
-        found = ExactSums(columns.size)
         if self._has_limbs:
             self.settle()
             if self._used is None:
                 self._places = _used(self.limbs)
-                self._used = self.limbs[:, self._places]
-            used = self._used.reshape(self.n_cells, self.n_columns, -1)
-            found.limbs[:, self._places] = used[cells].sum(axis=0)[columns]
-        sum_cells(cells, columns, self.n_columns, self.numbers, found.numbers)
-        found._adds += cells.size
-        found._is_settled = found._may_wait = False
-        return found
+                self._used = np.ascontiguousarray(self.limbs[:, self._places])
+        found = ExactSums(columns.size, len(groups))
+        sum_cells(
+            np.concatenate(groups) if groups else self._places,
+            np.cumsum([0, *map(len, groups)]),
+            columns,
+            self.n_columns,
+            self.numbers,
+            self.limbs[:, :0] if self._used is None else self._used,
+            self._places,
+            found.numbers,
+        )
+        found._is_settled = False
+        found.settle()
+        return [found._cell(number) for number in range(len(groups))]
+
+    def _cell(self, number: int) -> "ExactSums":
+        """The sums of one cell, which stay where they are."""
+        rows = slice(number * self.n_columns, (number + 1) * self.n_columns)
+        cell = ExactSums(self.n_columns, 0)
+        cell.n_cells, cell._adds, cell._may_wait = 1, 1, False
+        cell.limbs, cell.counts, cell.largest = (
+            self.limbs[rows],
+            self.counts[rows],
+            self.largest[rows],
+        )
+        cell.powers, cell.waiting = self.powers[rows], self.waiting[rows]
+        return cell
 
     @property
     def numbers(self) -> Numbers:
@@ -311,13 +347,10 @@ class ExactSums:
         Of values cut to 2^-20, by exact sums of their powers; NaN where a value is beyond -1 and
         1, below two values, or where they hardly differ.
         """
-        n, total, *limbs = self.powers[column].tolist()
-        squares, cubes = limbs[0] + (limbs[1] << 30), limbs[2] + (limbs[3] << 30)
-        spread = n * squares - total * total  # n^2 times the variance
-        if n < self.counts[column, 0] or n < 2 or spread < (LEAST_SPREAD * n) ** 2:
-            return math.nan
-        third: int = n * n * cubes - 3 * n * total * squares + 2 * total**3  # n^3 times the moment
-        return third / math.sqrt(spread) ** 3
+        if self._skewnesses is None:
+            counts = self.counts[:, 0].tolist()
+            self._skewnesses = [*map(_skewness, counts, self.powers.tolist())]
+        return self._skewnesses[column]
 
     def sum_of(self, column: int) -> ExactSum:
         """The exact sums of a column's finite values."""
@@ -327,6 +360,16 @@ class ExactSums:
             totals = _wholes(self.limbs[:, :SUM_LIMBS]), _wholes(self.limbs[:, SUM_LIMBS:])
             self._sums = [*map(ExactSum, counts, *totals)]
         return self._sums[column]
+
+
+def _skewness(count: int, powers: list[int]) -> float:
+    n, total, *limbs = powers
+    squares, cubes = limbs[0] + (limbs[1] << 30), limbs[2] + (limbs[3] << 30)
+    spread = n * squares - total * total  # n^2 times the variance
+    if n < count or n < 2 or spread < (LEAST_SPREAD * n) ** 2:
+        return math.nan
+    third: int = n * n * cubes - 3 * n * total * squares + 2 * total**3  # n^3 times the moment
+    return third / math.sqrt(spread) ** 3
 
 
 @dataclass(frozen=True, slots=True)

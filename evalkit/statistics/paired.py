@@ -6,11 +6,12 @@ interval of no width says.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evalkit.errors import RequestError
 
-from .skewness import p_above, p_two_sided
+from .skewness import p_above, p_two_sided, p_two_sided_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,23 @@ def t_test(
     """
     t = _ratio(delta, std_error, n)
     return PairedTest(t, p_two_sided(t, n - 1 if df is None else df, skewness, n), n)
+
+
+def p_of_t_tests(
+    deltas: Sequence[float],
+    std_errors: Sequence[float | None],
+    ns: Sequence[int],
+    skewnesses: Sequence[float],
+    dfs: Sequence[float],
+) -> list[float]:
+    """The p-values of many `t_test`.
+
+    Example:
+        >>> [round(p, 6) for p in p_of_t_tests([0.02], [0.008], [200], [math.nan], [199])]
+        [0.013227]
+    """
+    statistics = [*map(_ratio, deltas, std_errors, ns)]
+    return p_two_sided_of(statistics, dfs, skewnesses, ns)
 
 
 def non_inferiority_test(
