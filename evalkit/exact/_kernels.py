@@ -315,14 +315,15 @@ def settle_all(waiting, limbs):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def sum_cells(cells, begins, columns, n_columns, whole, used, limbs, found):  # type: ignore[no-untyped-def]
+def sum_cells(  # type: ignore[no-untyped-def]
+    cells, begins, columns, n_columns, whole, may_wait, limbs, found
+):
     """Add some columns of some cells of `whole` to each cell of `found`.
 
     Args:
         begins: int64[n_found + 1], where the cells of each begin.
-        used: int64[n_cells * n_columns, n_used], those `limbs` of `whole` that hold something.
+        may_wait: of `whole`; otherwise any of its numbers holds some of `limbs`.
     """
-    # Wide: the arrays of two sums, and which of their numbers belong together.
     for group in range(begins.size - 1):
         for cell in cells[begins[group] : begins[group + 1]]:
             for column in range(columns.size):
@@ -332,12 +333,12 @@ def sum_cells(cells, begins, columns, n_columns, whole, used, limbs, found):  # 
                 for number in range(N_POWERS):
                     found.powers[into, number] += whole.powers[place, number]
                 found.largest[into] = max(found.largest[into], whole.largest[place])
-                for number in range(limbs.size):
-                    found.limbs[into, limbs[number]] += used[place, number]
-                some = whole.waiting[place]
+                some, own = whole.waiting[place], found.limbs[into]
                 if some[0] > 0:
-                    own = found.limbs[into]
                     add_cuts(own, WAITING_EXPONENT, some[1], some[2], some[3], some[4], some[5])
+                if some[HAS_LIMBS] or not may_wait:
+                    for limb in limbs:
+                        own[limb] += whole.limbs[place, limb]
 
 
 @kernel(allocates=False)

@@ -20,6 +20,7 @@ from evalkit.exact._kernels import (
     N_POWERS,
     N_WAITING,
     SCALE_BITS,
+    SQUARE_LIMBS,
     SUM_LIMBS,
     TOGETHER,
     Numbers,
@@ -35,6 +36,7 @@ from evalkit.metrics import as_float
 Limbs = npt.NDArray[np.int64]
 
 ROWS_READ = 1 << 12
+CELLS_TOGETHER = 16  # whose sums are made side by side, in memory that is used again
 NO_OUTCOMES = np.zeros((0, 0, 3), dtype=np.int64)
 
 
@@ -135,7 +137,8 @@ class ExactSums:
 
     def __init__(self, n_columns: int, n_cells: int = 1) -> None:
         self.n_columns, self.n_cells = n_columns, n_cells
-        self.limbs: Limbs = np.zeros((n_cells * n_columns, N_LIMBS), dtype=np.int64)
+        # full, or none: those below are all that hold something, and take a twentieth of the room
+        self._limbs: Limbs | None = np.zeros((n_cells * n_columns, N_LIMBS), dtype=np.int64)
         self.counts = np.zeros((n_cells * n_columns, N_COUNTS), dtype=np.int64)
         self.largest = np.zeros(n_cells * n_columns, dtype=np.int64)  # bits of absolute values
         self.powers = np.zeros((n_cells * n_columns, N_POWERS), dtype=np.int64)
@@ -144,10 +147,10 @@ class ExactSums:
         self._adds = 0
         self._is_settled = True
         self._may_wait = True  # whether limbs hold something says what waits, and nothing else
-        # the limbs that are not all 0, and which they are: what many segments are summed from
+        # of settled sums: the limbs that are not all 0, and which they are
         self._used: Limbs | None = None
-        self._has_limbs: bool | None = None
         self._places = np.empty(0, dtype=np.int64)
+        self._marks: npt.NDArray[np.int64] | None = None  # limbs that hold something anywhere
         # what was read of every number, once they are settled
         self._sums: list[ExactSum] | None = None
         self._skewnesses: list[float] | None = None
@@ -206,8 +209,38 @@ class ExactSums:
         self._adds += n_values
         self._changed()
 
+    @property
+    def limbs(self) -> Limbs:
+        """int64[n_cells * n_columns, N_LIMBS], of the sum and of that of squares."""
+        if self._limbs is None:
+            limbs = np.zeros((self.n_cells * self.n_columns, N_LIMBS), dtype=np.int64)
+            limbs[:, self._places] = self._find_used()
+            self._limbs = limbs
+        return self._limbs
+
+    @limbs.setter
+    def limbs(self, limbs: Limbs) -> None:
+        self._limbs = limbs
+
+    def _find_marks(self) -> npt.NDArray[np.int64]:
+        """The limbs that are not all 0, whatever else waits; few of many, as values are alike."""
+        if self._marks is None:
+            limbs = self.limbs[self.waiting[:, HAS_LIMBS] != 0] if self._may_wait else self.limbs
+            marks = np.zeros(N_LIMBS, dtype=np.int64)
+            mark_used(limbs, marks)
+            self._marks = np.flatnonzero(marks)
+        return self._marks
+
+    def _find_used(self) -> Limbs:
+        self.settle()
+        if self._used is None:
+            self._places = self._find_marks()
+            self._used = np.ascontiguousarray(self.limbs[:, self._places])
+        return self._used
+
     def _changed(self) -> None:
-        self._is_settled, self._used, self._has_limbs = False, None, None
+        self._limbs = self.limbs  # before it is forgotten what they hold
+        self._is_settled, self._used, self._marks = False, None, None
         self._sums = self._skewnesses = None
 
     def settle(self) -> None:
@@ -215,7 +248,7 @@ class ExactSums:
         if not self._is_settled:
             settle_all(self.waiting, self.limbs)
             carry(self.limbs)
-            self._adds, self._is_settled, self._may_wait = 1, True, False
+            self._adds, self._is_settled, self._may_wait, self._marks = 1, True, False, None
 
     def merge(self, other: "ExactSums") -> None:
         """Take over another thread's sums."""
@@ -230,12 +263,13 @@ class ExactSums:
 
     def state(self) -> SumsState:
         """What makes the same sums elsewhere: the same numbers for any way that they were added."""
-        self.settle()
-        used = _used(self.limbs)  # few of many, where values are alike
+        limbs = self._find_used()
+        own = limbs.any(axis=0)  # its own alone, also where others were made beside it
         for low in (2, 4):  # 30 bits each, and the rest above
             self.powers[:, low + 1] += self.powers[:, low] >> 30
             self.powers[:, low] &= 0x3FFFFFFF
-        numbers = (self.limbs[:, used], self.counts, self.powers, self.largest[:, None])
+        numbers = (limbs[:, own], self.counts, self.powers, self.largest[:, None])
+        used = self._places[own]
         return SumsState(self.n_columns, self.n_cells, used, np.concatenate(numbers, axis=1))
 
     @classmethod
@@ -285,38 +319,31 @@ class ExactSums:
         """The sums over each group of the cells, as those of one cell; `columns` as `over`."""
         if columns is None:
             columns = np.arange(self.n_columns)
-        if self._has_limbs is None:
-            self._has_limbs = not self._may_wait or bool(self.waiting[:, HAS_LIMBS].any())
-        if self._has_limbs:
-            self.settle()
-            if self._used is None:
-                self._places = _used(self.limbs)
-                self._used = np.ascontiguousarray(self.limbs[:, self._places])
-        found = ExactSums(columns.size, len(groups))
-        sum_cells(
-            np.concatenate(groups) if groups else self._places,
-            np.cumsum([0, *map(len, groups)]),
-            columns,
-            self.n_columns,
-            self.numbers,
-            self.limbs[:, :0] if self._used is None else self._used,
-            self._places,
-            found.numbers,
-        )
-        found._is_settled = False
-        found.settle()
-        return [found._cell(number) for number in range(len(groups))]
+        found = []
+        for first in range(0, len(groups), CELLS_TOGETHER):
+            cells = groups[first : first + CELLS_TOGETHER]
+            some = ExactSums(columns.size, len(cells))
+            sum_cells(
+                np.concatenate(cells),
+                np.cumsum([0, *map(len, cells)]),
+                columns,
+                self.n_columns,
+                self.numbers,
+                self._may_wait,
+                self._find_marks(),
+                some.numbers,
+            )
+            some._is_settled = False
+            found += [some._cell(number) for number in range(len(cells))]
+        return found
 
     def _cell(self, number: int) -> "ExactSums":
-        """The sums of one cell, which stay where they are."""
+        """The sums of one cell."""
         rows = slice(number * self.n_columns, (number + 1) * self.n_columns)
         cell = ExactSums(self.n_columns, 0)
+        cell._limbs, cell._used, cell._places = None, self._find_used()[rows], self._places
         cell.n_cells, cell._adds, cell._may_wait = 1, 1, False
-        cell.limbs, cell.counts, cell.largest = (
-            self.limbs[rows],
-            self.counts[rows],
-            self.largest[rows],
-        )
+        cell.counts, cell.largest = self.counts[rows], self.largest[rows]
         cell.powers, cell.waiting = self.powers[rows], self.waiting[rows]
         return cell
 
@@ -354,11 +381,12 @@ class ExactSums:
 
     def sum_of(self, column: int) -> ExactSum:
         """The exact sums of a column's finite values."""
-        self.settle()
         if self._sums is None:
-            counts = self.counts[:, 0].tolist()
-            totals = _wholes(self.limbs[:, :SUM_LIMBS]), _wholes(self.limbs[:, SUM_LIMBS:])
-            self._sums = [*map(ExactSum, counts, *totals)]
+            used, places = self._find_used(), self._places
+            split = int(np.searchsorted(places, SUM_LIMBS))
+            totals = _wholes(used[:, :split], places[:split], SUM_LIMBS)
+            squares = _wholes(used[:, split:], places[split:] - SUM_LIMBS, SQUARE_LIMBS)
+            self._sums = [*map(ExactSum, self.counts[:, 0].tolist(), totals, squares)]
         return self._sums[column]
 
 
@@ -400,20 +428,21 @@ class CellRows:
         return cls(order, begins)
 
 
-def _used(limbs: Limbs) -> npt.NDArray[np.int64]:
-    """The limbs that are not 0 in every number."""
-    found = np.zeros(limbs.shape[1], dtype=np.int64)
-    mark_used(limbs, found)
-    return np.flatnonzero(found)
+def _wholes(limbs: Limbs, places: npt.NDArray[np.int64], n_limbs: int) -> Iterator[int]:
+    """The number in each row of settled limbs, of 32 bits each; the last of all has its sign.
 
-
-def _wholes(limbs: Limbs) -> Iterator[int]:
-    """The number in each row of settled limbs, of 32 bits each; the last has its sign."""
-    used = np.flatnonzero(limbs.any(axis=0))
-    low = int(used[0]) if used.size else 0
-    size = 4 * (limbs.shape[1] - low)
+    Args:
+        limbs: those that hold something; the others are 0.
+        places: of these, among `n_limbs`.
+    """
+    low = int(places[0]) if places.size else 0
+    high = min(int(places[-1]) + 2, n_limbs) if places.size else 1  # a 0 above is no sign
+    size = 4 * (high - low)
     for first in range(0, limbs.shape[0], ROWS_READ):  # at one time: they are many bytes
-        content = limbs[first : first + ROWS_READ, low:].astype("<u4").tobytes()
+        some = limbs[first : first + ROWS_READ]
+        whole = np.zeros((some.shape[0], high - low), dtype="<u4")
+        whole[:, places - low] = some.astype("<u4")
+        content = whole.tobytes()
         for place in range(0, len(content), size):
             number = int.from_bytes(content[place : place + size], "little", signed=True)
             yield number << (LIMB_BITS * low)

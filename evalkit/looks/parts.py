@@ -159,7 +159,7 @@ class PartSums:
         n_columns: int,
     ) -> None:
         ranges = np.searchsorted(RELEVANT_FROM, np.arange(RELEVANT_FROM[-1] + 1), side="right") - 1
-        kinds = 2 * ranges[np.minimum(truth.pairs.n_relevant, RELEVANT_FROM[-1])]
+        kinds = 2 * ranges.astype(np.int32)[np.minimum(truth.pairs.n_relevant, RELEVANT_FROM[-1])]
         few = {
             each.name
             for each in segmentations
@@ -168,7 +168,7 @@ class PartSums:
         self._cells = []
         for each in cell_sets:
             members = {s: cells for s, cells in each.members.items() if s == ALL or s[0] in few}
-            of_users = each.codes.astype(np.int64) * N_KINDS + kinds
+            of_users = each.codes * np.int32(N_KINDS) + kinds
             of_models = {
                 model: of_users + here for model, here in (present if members else {}).items()
             }
