@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from evalkit.conclusions.spread import Spread
+from evalkit.conclusions.drafts import Draft
 from evalkit.config import Policies, policies_of
 from evalkit.exact import SCALE_BITS, ExactSums
 from evalkit.metrics import BOUNDS, TIED, Request
@@ -124,7 +124,7 @@ def of_few_values(
 
 
 def of_skewed_differences(
-    compared: Iterable[tuple[Comparison, Spread]], *, bootstraps: bool = False
+    drafts: Iterable[Draft], *, bootstraps: bool = False
 ) -> Iterator[Warning_]:
     """One warning where limits or tests of differences may be surer than they should.
 
@@ -135,16 +135,17 @@ def of_skewed_differences(
         f"differences of {each.metric} between {each.baseline!r} and {each.candidate!r}"
         f"{_among((each.segmentation, each.segment))} {why}: "
         "95 % limits held 72 to 94 times in 100 there"
-        for each, spread in compared
+        for each in drafts
         if each.std_error
-        and (spread.table is None or bootstraps)
-        and (why := _leaning(each, spread))
+        and (each.spread.table is None or bootstraps)
+        and (why := _leaning(each))
     ]
     yield from _few_users(found)
 
 
-def _leaning(each: Comparison, spread: Spread) -> str:
+def _leaning(each: Draft) -> str:
     """Why a t test of a difference says more than it knows; empty where it does not."""
+    spread = each.spread
     if spread.is_clustered:  # whose skewness is mended, or not known
         n_differ = (each.wins or 0) + (each.losses or 0)
         return f"come of {n_differ:,} users alone" if 0 < n_differ < FEWEST_DIFFERING else ""

@@ -13,7 +13,7 @@ from evalkit.conclusions.cautions import (
     of_small_segments,
     of_ties,
 )
-from evalkit.conclusions.comparisons import comparisons_of, corrected, family_in
+from evalkit.conclusions.comparisons import comparisons_of, correct, family_in
 from evalkit.conclusions.estimates import estimates_of, macros_of
 from evalkit.conclusions.ratios import RatioTotals
 from evalkit.conclusions.verdicts import findings_of, standings_of, with_verdicts
@@ -74,12 +74,10 @@ class Inference:
                 config, measured, len(requests), models, totals, resampling, ratios, shown
             )
         )
-        compared = list(comparisons_of(config, totals, resampling, ratios, requests, shown))
+        drafts = comparisons_of(config, totals, resampling, ratios, requests, shown)
         primary = config.primary if config.metrics.primary else ()
-        comparisons, n_tests = corrected(compared, chosen, primary, resampling)
-        judged = with_verdicts(
-            comparisons, [each for _, each in compared], chosen, requests, primary
-        )
+        n_tests = correct(drafts, chosen, primary, resampling)
+        judged = with_verdicts(drafts, chosen, requests, primary)
         standings = standings_of(estimates, judged, chosen, requests)
         used = StatisticsUsed(
             level=chosen.level,
@@ -98,9 +96,7 @@ class Inference:
             *of_small_segments(totals),
             *of_few_clusters(estimates, "users or items" if chosen.two_way else "clusters"),
             *(of_few_users(estimates) if known else of_few_values(totals, requests, models)),
-            *of_skewed_differences(
-                compared, bootstraps="bootstrap" in (chosen.method, chosen.test)
-            ),
+            *of_skewed_differences(drafts, bootstraps="bootstrap" in (chosen.method, chosen.test)),
             *of_other_users(judged),
             *(() if known else of_ties(config.policies, estimates, totals, measured)),
             *(() if shown is None else shown.warnings(models)),

@@ -12,7 +12,7 @@ import polars as pl
 
 from evalkit.exact import SCALE_BITS
 from evalkit.kernels import Table, kernel
-from evalkit.kernels.intrinsics import float_bits
+from evalkit.kernels.intrinsics import float_bits, prefetch
 from evalkit.metrics import Request
 from evalkit.segments import ALL, CellSet, Segment, UserSegments
 from evalkit.truth import Truth
@@ -26,6 +26,9 @@ N_WORDS = 5  # how many values, and their sum: in halves, then in units 2^32 tim
 UNIT_BITS = 97  # of the last word
 GRIDS = Table(lambda: [1.5 * 2.0 ** (51 - 32 * word) for word in range(N_WORDS - 1)])
 TOO_LARGE = 2.0**30
+AHEAD = 24  # rows that are fetched before they are added
+WORDS_A_LINE = 8  # of a cache
+WORDS_AT_HAND = 1 << 15  # that stay close to the core
 
 Codes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.int64]
@@ -38,8 +41,14 @@ def add_words(values, cells, first_column, words, apart):  # type: ignore[no-unt
     The words take 2^32 values. Places of those that do not fit go into `apart`; gives how many.
     """
     n_apart = 0
-    for row in range(values.shape[0]):
-        for column in range(values.shape[1]):
+    n_rows, n_columns = values.shape
+    is_large = words.size > WORDS_AT_HAND
+    for row in range(n_rows):
+        if is_large:
+            ahead = words[cells[min(row + AHEAD, n_rows - 1)], first_column]
+            for line in range(0, n_columns * N_WORDS + WORDS_A_LINE - 1, WORDS_A_LINE):
+                prefetch(ahead, line)
+        for column in range(n_columns):
             value = values[row, column]
             if not abs(value) < math.inf:
                 continue
@@ -55,7 +64,7 @@ def add_words(values, cells, first_column, words, apart):  # type: ignore[no-unt
             own = words[cells[row], first_column + column]
             own[0] += 1
             if rest != 0.0 or abs(value) >= TOO_LARGE:
-                apart[n_apart] = row * values.shape[1] + column
+                apart[n_apart] = row * n_columns + column
                 n_apart += 1
                 continue
             own[1] += float_bits(cut_1) - float_bits(GRIDS[0])
@@ -149,7 +158,8 @@ class PartSums:
         cell_sets: Sequence[CellSet],
         n_columns: int,
     ) -> None:
-        relevant = np.searchsorted(RELEVANT_FROM, truth.pairs.n_relevant, side="right") - 1
+        ranges = np.searchsorted(RELEVANT_FROM, np.arange(RELEVANT_FROM[-1] + 1), side="right") - 1
+        kinds = 2 * ranges.astype(np.int32)[np.minimum(truth.pairs.n_relevant, RELEVANT_FROM[-1])]
         few = {
             each.name
             for each in segmentations
@@ -158,9 +168,9 @@ class PartSums:
         self._cells = []
         for each in cell_sets:
             members = {s: cells for s, cells in each.members.items() if s == ALL or s[0] in few}
+            of_users = each.codes * np.int32(N_KINDS) + kinds
             of_models = {
-                model: (each.codes.astype(np.int64) * len(RELEVANT_FROM) + relevant) * 2 + here
-                for model, here in (present if members else {}).items()
+                model: of_users + here for model, here in (present if members else {}).items()
             }
             is_used = np.zeros(N_KINDS * each.n_cells, dtype=np.bool_)
             for codes in of_models.values():

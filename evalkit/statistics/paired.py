@@ -6,11 +6,12 @@ is then that of flipping their signs, which counts them (`p_alike`).
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evalkit.errors import RequestError
 
-from .skewness import p_above, p_two_sided
+from .skewness import p_above, p_two_sided, p_two_sided_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,27 @@ def t_test(
     if math.isinf(t):
         return PairedTest(t, p_alike(df), n)
     return PairedTest(t, p_two_sided(t, df, skewness, n), n)
+
+
+def p_of_t_tests(
+    deltas: Sequence[float],
+    std_errors: Sequence[float | None],
+    ns: Sequence[int],
+    skewnesses: Sequence[float],
+    dfs: Sequence[float],
+) -> list[float]:
+    """The p-values of many `t_test`.
+
+    Example:
+        >>> [round(p, 6) for p in p_of_t_tests([0.02], [0.008], [200], [math.nan], [199])]
+        [0.013227]
+    """
+    statistics = [*map(_ratio, deltas, std_errors, ns)]
+    found = p_two_sided_of(statistics, dfs, skewnesses, ns)
+    for place, (t, df) in enumerate(zip(statistics, dfs, strict=True)):
+        if math.isinf(t):
+            found[place] = p_alike(df)
+    return found
 
 
 def non_inferiority_test(

@@ -2,8 +2,7 @@
 
 import csv
 import re
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Sequence
 from io import StringIO
 
 from evalkit.formats import Form
@@ -24,18 +23,16 @@ def render_csv(report: Report) -> str:
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
-    columns = [[*map(_cell_of(name), each)] for name, each in tidy_columns(report).items()]
+    columns = [_cells(name, each) for name, each in tidy_columns(report).items()]
     writer.writerows(zip(*columns, strict=True))
     return out.getvalue()
 
 
-def _cell_of(column: str) -> Callable[[str | int | float | None], str]:
-    """What writes the values of a column; few texts stand in very many rows."""
-    return cache(safe_cell) if column in TEXT else _number
-
-
-def _number(value: str | int | float | None) -> str:
-    return "" if value is None else repr(value)
+def _cells(name: str, values: Sequence[str | int | float | None]) -> list[str]:
+    if name not in TEXT:
+        return ["" if each is None else repr(each) for each in values]
+    texts = {each: safe_cell(each) for each in set(values)}  # few, in very many rows
+    return [texts[each] for each in values]
 
 
 def safe_cell(value: str | int | float | None) -> str:
