@@ -104,10 +104,11 @@ class Job:
             path = None
             if self.folder is not None:
                 job = job or stack.enter_context(self._hold(self.folder))
+                kept = replace(
+                    report, per_user_values=self._values_to_keep(report, baselines, values)
+                )
                 path = runs.publish(
-                    replace(
-                        report, per_user_values=self._values_to_keep(report, baselines, values)
-                    ),
+                    kept,
                     self.folder,
                     formats=self.config.output.formats,
                     segments_in_json=self.config.output.segments_in_json,
@@ -115,7 +116,7 @@ class Job:
                     job=job,
                 )
                 with suppress(EvalkitError):  # whoever reads the index next brings it up to date
-                    history.refresh(self.folder, report)
+                    history.refresh(self.folder, kept)
             note_look(self._runs, ahead, report)
             if self.per_user is not None:
                 _copy_values(report, self.per_user, path)

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from threading import Lock
 
 import numpy as np
@@ -109,11 +110,15 @@ class WordSums:
     def over(
         self, places: npt.NDArray[np.int64], first: npt.NDArray[np.int64], columns: Words
     ) -> tuple[list[int], list[int]]:
-        """Numbers and sums, times 2^1074, by column of each run of places, begun at `first`."""
+        """Numbers and sums, times 2^UNIT_BITS, by column of each run of places, begun at `first`.
+
+        Where values are `apart`, sums are times 2^SCALE_BITS.
+        """
         numbers = np.add.reduceat(self.words[places], first)[:, columns].reshape(-1, N_WORDS)
         n_values, *words = numbers.T.tolist()
+        more = self.bits - UNIT_BITS
         sums = [
-            ((((one << 32) + two << 32) + three << 32) + four) << SCALE_BITS - UNIT_BITS
+            ((((one << 32) + two << 32) + three << 32) + four) << more
             for one, two, three, four in zip(*words, strict=True)
         ]
         for number, place in enumerate(places.tolist() if self.apart else ()):
@@ -122,6 +127,11 @@ class WordSums:
                 for at in np.flatnonzero(columns == column).tolist():
                     sums[run * columns.size + at] += scaled
         return n_values, sums
+
+    @property
+    def bits(self) -> int:
+        """Of the unit that sums over places are counted in."""
+        return SCALE_BITS if self.apart else UNIT_BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +215,7 @@ class PartSums:
                 for model, sums in each.sums.items() if kinds.size else ():
                     found = sums.over(places, first, columns[: len(labels)])
                     n_users += found[0]
-                    texts += map(spell_sum, found[1])
+                    texts += map(spell_sum, found[1], repeat(sums.bits))
                     cells += [
                         (model, *named, spell_range(kind // 2), bool(kind % 2))
                         for kind in kinds.tolist()
@@ -250,12 +260,12 @@ MOST_BITS = 1 << 13  # no sum of floats has so many
 _SUM = re.compile(r"(?P<number>-?\d{1,2500})\*2\^(?P<exponent>-?\d{1,5})", re.ASCII)
 
 
-def spell_sum(scaled: int) -> str:
-    """An exact sum, an integer times 2^-1074, as `integer*2^exponent` without trailing zeros."""
+def spell_sum(scaled: int, bits: int = SCALE_BITS) -> str:
+    """An exact sum, an integer times 2^-bits, as `integer*2^exponent` without trailing zeros."""
     if scaled == 0:
         return "0*2^0"
     shift = (scaled & -scaled).bit_length() - 1
-    return f"{scaled >> shift}*2^{shift - SCALE_BITS}"
+    return f"{scaled >> shift}*2^{shift - bits}"
 
 
 def read_sum(text: str) -> int:

@@ -20,19 +20,21 @@ def render_csv(report: Report) -> str:
 
     Texts are safe as `safe_cell` has them; numbers stay as they are.
     """
-    out = StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
     columns = [_cells(name, each) for name, each in tidy_columns(report).items()]
-    writer.writerows(zip(*columns, strict=True))
-    return out.getvalue()
+    return "\n".join([",".join(COLUMNS), *map(",".join, zip(*columns, strict=True)), ""])
 
 
 def _cells(name: str, values: Sequence[str | int | float | None]) -> list[str]:
     if name not in TEXT:
         return ["" if each is None else repr(each) for each in values]
-    texts = {each: safe_cell(each) for each in set(values)}  # few, in very many rows
+    texts = {each: _quoted(safe_cell(each)) for each in set(values)}  # few, in very many rows
     return [texts[each] for each in values]
+
+
+def _quoted(cell: str) -> str:
+    out = StringIO()
+    csv.writer(out, lineterminator="\n").writerow([cell, ""])
+    return out.getvalue()[:-2]
 
 
 def safe_cell(value: str | int | float | None) -> str:
