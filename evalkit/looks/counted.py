@@ -95,7 +95,8 @@ class HitCounts:
         kinds = np.unravel_index(np.flatnonzero(is_used), sizes)
         n_rows = kinds[0] + 1
         begins = np.cumsum(n_rows) - n_rows
-        cutoffs = np.unique(np.concatenate([measuring.groups[place].cutoffs for place in places]))
+        asked = {cutoff for p in places for cutoff in measuring.groups[p].cutoffs.tolist()}
+        cutoffs = np.array(sorted(asked), dtype=np.int64)
         depth = int(max(cutoffs[cutoffs < NO_CUTOFF], default=0))
         if max(int(n_rows.sum()) * cutoffs.size, depth) > MOST_COUNTS:
             return None
