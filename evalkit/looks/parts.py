@@ -30,15 +30,17 @@ TOO_LARGE = 2.0**30
 AHEAD = 24  # rows that are fetched before they are added
 WORDS_A_LINE = 8  # of a cache
 WORDS_AT_HAND = 1 << 15  # that stay close to the core
+NO_WEIGHTS = np.empty((0, 0), dtype=np.int64)
 
 Codes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.int64]
 
 
 @kernel(allocates=False)
-def add_words(values, cells, first_column, words, apart):  # type: ignore[no-untyped-def]
+def add_words(values, cells, first_column, weights, words, apart):  # type: ignore[no-untyped-def]
     """Add float64[n_users, n_cutoffs] to int64[n_cells, n_columns, N_WORDS], in any order.
 
+    Each as often as int64[n_users, n_cutoffs] of weights says; without weights once.
     The words take 2^32 values. Places of those that do not fit go into `apart`; gives how many.
     """
     n_apart = 0
@@ -62,16 +64,17 @@ def add_words(values, cells, first_column, words, apart):  # type: ignore[no-unt
             rest -= cut_3 - GRIDS[2]
             cut_4 = rest + GRIDS[3]
             rest -= cut_4 - GRIDS[3]
+            times = weights[row, column] if weights.size > 0 else 1
             own = words[cells[row], first_column + column]
-            own[0] += 1
+            own[0] += times
             if rest != 0.0 or abs(value) >= TOO_LARGE:
                 apart[n_apart] = row * n_columns + column
                 n_apart += 1
                 continue
-            own[1] += float_bits(cut_1) - float_bits(GRIDS[0])
-            own[2] += float_bits(cut_2) - float_bits(GRIDS[1])
-            own[3] += float_bits(cut_3) - float_bits(GRIDS[2])
-            own[4] += float_bits(cut_4) - float_bits(GRIDS[3])
+            own[1] += times * (float_bits(cut_1) - float_bits(GRIDS[0]))
+            own[2] += times * (float_bits(cut_2) - float_bits(GRIDS[1]))
+            own[3] += times * (float_bits(cut_3) - float_bits(GRIDS[2]))
+            own[4] += times * (float_bits(cut_4) - float_bits(GRIDS[3]))
     return n_apart
 
 
@@ -93,19 +96,27 @@ class WordSums:
     def add(self, users: npt.NDArray[np.int64], groups: Sequence[Values]) -> None:
         """A block of users."""
         codes = self.codes[users]
-        apart = np.empty(max(each.size for each in groups), dtype=np.int64)
         first = 0
         with self.lock:
             for each in groups:
-                values = np.ascontiguousarray(each)
-                n_apart = add_words(values, codes, first, self.words, apart)
-                for place in apart[:n_apart].tolist():
-                    row, column = divmod(place, values.shape[1])
-                    top, bottom = float(values[row, column]).as_integer_ratio()
-                    sums = self.apart.setdefault(int(codes[row]), {})
-                    scaled = (top << SCALE_BITS) // bottom
-                    sums[first + column] = sums.get(first + column, 0) + scaled
-                first += values.shape[1]
+                self.add_values(each, codes, first, NO_WEIGHTS)
+                first += each.shape[1]
+
+    def add_values(
+        self, values: Values, codes: Codes, first_column: int, weights: npt.NDArray[np.int64]
+    ) -> None:
+        """Values of places, each as often as its weight says; without weights once."""
+        apart = np.empty(values.size, dtype=np.int64)
+        values = np.ascontiguousarray(values)
+        n_apart = add_words(values, codes, first_column, weights, self.words, apart)
+        for place in apart[:n_apart].tolist():
+            row, column = divmod(place, values.shape[1])
+            top, bottom = float(values[row, column]).as_integer_ratio()
+            sums = self.apart.setdefault(int(codes[row]), {})
+            scaled = (
+                (top << SCALE_BITS) // bottom * (int(weights[row, column]) if weights.size else 1)
+            )
+            sums[first_column + column] = sums.get(first_column + column, 0) + scaled
 
     def over(
         self, places: npt.NDArray[np.int64], first: npt.NDArray[np.int64], columns: Words
@@ -198,6 +209,12 @@ class PartSums:
         for cells in self._cells:
             for model, sums in cells.sums.items():
                 sums.add(users, values[model])
+
+    @property
+    def only(self) -> Mapping[str, WordSums]:
+        """The sums of each model, where there is one set of cells."""
+        (cells,) = self._cells
+        return cells.sums
 
     def rows(self, requests: Sequence[Request], columns: npt.NDArray[np.int64]) -> pl.DataFrame:
         """One row for each model, request and cell with users."""
