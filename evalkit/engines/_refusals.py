@@ -83,9 +83,6 @@ def _of_parts(read: Read) -> Iterator[tuple[str, str]]:
         for column, dtype in part.used.items():
             if not table.files and "time_unit='ns'" in str(dtype):
                 yield f"{name} has nanoseconds in {column}", table.at
-        by_name = table.role == "rankings" or read.config.log is not None
-        if "model" in table.frame.collect_schema() and not by_name:
-            yield f"a column of {name} names the models", table.at
 
 
 def _of_order(read: Read) -> Iterator[tuple[str, str]]:

@@ -75,6 +75,21 @@ def test_samples_values_of_users_clusters_and_draws(session, tmp_path, text):
     check(re.sub("names = .*", f'names = ["{mean}"]', text) + drawn, tmp_path)
 
 
+@pytest.mark.parametrize("text", [TOGETHER, LABELS], ids=["ratings", "labels"])
+def test_a_column_names_the_models(session, tmp_path, text):
+    make_rows(tmp_path)
+    frames = [pl.read_parquet(tmp_path / f"{m}.parquet").with_columns(who=pl.lit(m)) for m in "ba"]
+    pl.concat(frames).sample(fraction=1.0, shuffle=True, seed=2).write_parquet(
+        tmp_path / "both.parquet"
+    )
+    first, _, rest = text.partition("[[")[2].partition("[metrics]")
+    section = first.partition("]]")[0]
+    policies = 'policies.duplicates = "count"\n' if section == "labels" else ""
+    table = f'{policies}[[{section}]]\npath = "both.parquet"\ncolumns = {{ model = "who" }}\n'
+
+    check(table + "[metrics]" + rest + USERS, tmp_path)
+
+
 def test_sessions(session, tmp_path):
     make_rows(tmp_path)
     text = LABELS.replace('path = "a.parquet"', 'path = "a.parquet"\ncolumns = { session = "at" }')

@@ -4,7 +4,7 @@ import json
 
 import polars as pl
 import pytest
-from passes import first_difference, in_passes, outcome_of
+from passes import in_passes
 from spark_logs import ORDERS, make_copies
 
 from evalkit.config import parse_config
