@@ -1,5 +1,7 @@
 """A config measured in one process and on Spark, and ids of every type."""
 
+import secrets
+from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 
 import polars as pl
@@ -14,6 +16,19 @@ def both(text, folder, partitions=3, **asked):
     on_spark = f'\n[engine]\nkind = "spark"\npartitions = {partitions}\n'
     configs = [parse_config(each, source="x.toml", base=folder) for each in (text, text + on_spark)]
     return [outcome_of(lambda c=config: run_config(c, **asked)) for config in configs]
+
+
+@contextmanager
+def jobs_of(session):
+    """The numbers of the jobs that Spark begins meanwhile."""
+    context, jobs = session.sparkContext, []
+    name = secrets.token_hex(8)
+    context.setJobGroup(name, "of a test")
+    try:
+        yield jobs
+    finally:
+        jobs += context.statusTracker().getJobIdsForGroup(name)
+        context.setLocalProperty("spark.jobGroup.id", None)
 
 
 def check(text, folder, status=0, **asked):

@@ -20,6 +20,7 @@ from evalkit.engines._cut import CELLS, ROWS_OF_CUT, Cutter, make_loads
 from evalkit.engines._known import find_known
 from evalkit.engines._layout import Kept, Part, Read, read_of
 from evalkit.engines._refusals import MOST_WHOLE, check_request, check_tables, refuse_large
+from evalkit.engines._taken import refuse_unheld, take
 from evalkit.engines._task import (
     ROW,
     Task,
@@ -82,6 +83,7 @@ def run_on_spark(config: Config, work: Work) -> Report:
         read = read_of(opened)
         check_splits(read.logs, read.config)
         check_tables(read)
+        refuse_unheld(read)
         session = session or stack.enter_context(_session(config.engine, given))
         left = _left(session, opened, read, replace(work, given=given))
     return kind.conclude(left, replace(work, given=Given(), opened=None), (), clock)
@@ -102,7 +104,7 @@ def _left(session: Any, opened: Opened, read: Read, work: Work) -> Left:
     with TemporaryDirectory() as folder:
         own = task.measure(n_partitions + 1, {})  # nobody's: what the others must agree with
         own.write(Path(folder, "driver"))
-        measured = _measured(cutting(range(len(read.parts))), task, read.parts, n_partitions)
+        measured = _measured(cutting(range(len(read.parts))), task, read, n_partitions)
         for number, content in enumerate(measured):
             Path(folder, str(number)).write_bytes(content)
         sums = _merged(Path(folder), kind_named(read.config.kind).sums)
@@ -321,7 +323,7 @@ def _cores(session: Any) -> int:
         return int(session.conf.get("spark.default.parallelism", "4"))
 
 
-def _measured(rows: Any, task: Task, parts: Sequence[Part], n_partitions: int) -> list[bytes]:
+def _measured(rows: Any, task: Task, read: Read, n_partitions: int) -> list[bytes]:
     """The partials of all shares; of very many, those of several together.
 
     Raises:
@@ -331,15 +333,15 @@ def _measured(rows: Any, task: Task, parts: Sequence[Part], n_partitions: int) -
     from pyspark.sql.functions import lit, pmod
 
     found = rows.mapInArrow(partial(measure_rows, pickle.dumps(task)), ROW)
-    if n_partitions > MOST_COLLECTED:
+    if n_partitions > MOST_COLLECTED and task.config.kind == "rankings":
         few = isqrt(n_partitions)
         found = found.repartition(few, pmod("part", lit(few))).mapInArrow(
             partial(merge_rows, task.config.kind), ROW
         )
-    collected = found.collect()
+    collected = take(found, read)
     open_errors(bytes(row.partial) for row in collected if row.is_error).tell()
     for part, counts in zip(
-        parts, zip(*(row.n_rows for row in collected), strict=True), strict=True
+        read.parts, zip(*(row.n_rows for row in collected), strict=True), strict=True
     ):
         expected = part.table.n_rows_hint() if part.table.files and not part.is_whole else None
         if expected not in (None, sum(counts)):

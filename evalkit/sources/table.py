@@ -156,6 +156,11 @@ class Table:
         return read_extents(self._parts, str(names[key]), [str(each) for each in names.values()])
 
     @property
+    def has_all_rows(self) -> bool:
+        """Whether all rows that are stored are read, in the order in which they stand."""
+        return self._is_whole
+
+    @property
     def is_by_row(self) -> bool:
         """Whether the order of its rows alone says how they are ranked."""
         ranked = self.role in ("rankings", "log") and not self.is_list and self.made is None

@@ -7,8 +7,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason="Spark is not installed: pip install evalkit-recsys[spark]")
 
-from on_spark import TYPES, check
+from on_spark import TYPES, both, check, jobs_of
 from spark_logs import LABELS, USERS, make_rows
+
+from evalkit.engines import _taken
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 
@@ -88,6 +90,21 @@ def test_a_column_names_the_models(session, tmp_path, text):
     table = f'{policies}[[{section}]]\npath = "both.parquet"\ncolumns = {{ model = "who" }}\n'
 
     check(table + "[metrics]" + rest + USERS, tmp_path)
+
+
+@pytest.mark.parametrize("where", ["", 'where = "item > 1"\n'])
+def test_more_rows_than_the_driver_holds_are_refused(session, tmp_path, monkeypatch, where):
+    monkeypatch.setattr(_taken, "default_limit", lambda: 1 << 10)
+    make_rows(tmp_path)
+    text = TOGETHER.replace('path = "', f'{where}path = "')
+
+    with jobs_of(session) as jobs:
+        _, spark = both(text, tmp_path)
+
+    assert spark.status == 2
+    assert "are put in order by the driver" in spark.said
+    assert "--memory-limit" in spark.said
+    assert bool(jobs) == bool(where)
 
 
 def test_sessions(session, tmp_path):
