@@ -30,6 +30,7 @@ from evalkit.engines._task import (
     merge_rows,
 )
 from evalkit.engines._told import open_errors, proof
+from evalkit.engines._values import values_of
 from evalkit.errors import (
     DataError,
     EvalkitError,
@@ -85,12 +86,20 @@ def run_on_spark(config: Config, work: Work) -> Report:
         check_tables(read)
         refuse_unheld(read)
         session = session or stack.enter_context(_session(config.engine, given))
-        left = _left(session, opened, read, replace(work, given=given))
-    return kind.conclude(left, replace(work, given=Given(), opened=None), (), clock)
+        left, files = _left(session, opened, read, replace(work, given=given))
+    work = replace(work, given=Given(), opened=None)
+    folder, keep_users = work.per_user_folder, work.keep_users
+    if folder is None or files is None:
+        return kind.conclude(left, work, (), clock)
+    report = kind.conclude(left, replace(work, keep_users=False, per_user_folder=None), (), clock)
+    values = values_of(folder, files, left.config, keep_users, left.sums)
+    return replace(report, per_user_values=values)
 
 
-def _left(session: Any, opened: Opened, read: Read, work: Work) -> Left:
-    """What all users leave behind."""
+def _left(
+    session: Any, opened: Opened, read: Read, work: Work
+) -> tuple[Left, Sequence[str] | None]:
+    """What all users leave behind, and the files that their values went into, if they did."""
     frames = {
         number: frame.select([_column(name) for name in part.used])
         for number, part in enumerate(read.parts)
@@ -105,10 +114,12 @@ def _left(session: Any, opened: Opened, read: Read, work: Work) -> Left:
         own = task.measure(n_partitions + 1, {})  # nobody's: what the others must agree with
         own.write(Path(folder, "driver"))
         measured = _measured(cutting(range(len(read.parts))), task, read, n_partitions)
-        for number, content in enumerate(measured):
-            Path(folder, str(number)).write_bytes(content)
+        for number, row in enumerate(measured):
+            Path(folder, str(number)).write_bytes(bytes(row.partial))
+        files = None if task.folder is None else [name for row in measured for name in row.files]
+        measured.clear()  # rows of ratings are much
         sums = _merged(Path(folder), kind_named(read.config.kind).sums)
-    return Left(read.config, own.header.ids, read.inputs, sums, work.keep_parts)
+    return Left(read.config, own.header.ids, read.inputs, sums, work.keep_parts), files
 
 
 def _stand_ins(given: Given, paths: Mapping[int, str]) -> Given:
@@ -248,7 +259,14 @@ def _task(read: Read, work: Work, frames: Mapping[int, Any], n_partitions: int) 
     )
     settled = read.config.model_copy(update={"engine": EngineSection()})
     asked = (work.sample, work.keep_users, work.keep_parts)
-    return Task(settled, kept, n_partitions + 1, *asked)
+    folder = work.per_user_folder if read.config.kind == "rankings" else None
+    return Task(
+        settled,
+        kept,
+        n_partitions + 1,
+        *asked,
+        folder=None if folder is None else folder.absolute(),
+    )
 
 
 def _cells(
@@ -323,8 +341,8 @@ def _cores(session: Any) -> int:
         return int(session.conf.get("spark.default.parallelism", "4"))
 
 
-def _measured(rows: Any, task: Task, read: Read, n_partitions: int) -> list[bytes]:
-    """The partials of all shares; of very many, those of several together.
+def _measured(rows: Any, task: Task, read: Read, n_partitions: int) -> list[Any]:
+    """The rows of all shares, as `ROW` names them; of very many, those of several together.
 
     Raises:
         EvalkitError: what a share ended with; of several the first.
@@ -352,7 +370,7 @@ def _measured(rows: Any, task: Task, read: Read, n_partitions: int) -> list[byte
                 at=part.table.at,
                 hint="they must open the same files, which nobody writes meanwhile",
             )
-    return [bytes(row.partial) for row in collected]
+    return collected
 
 
 def _merged(folder: Path, kind: type) -> Any:

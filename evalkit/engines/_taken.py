@@ -1,6 +1,5 @@
 """What the driver takes from executors; of ratings and labels all rows, if it can hold them."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from evalkit.engines._layout import Read
@@ -26,7 +25,7 @@ def refuse_unheld(read: Read) -> None:
     _refuse(sum(hints) * bytes_of_row, f"{sum(hints):,} rows of {read.logs[0].role}", read)
 
 
-def take(found: Any, read: Read) -> Sequence[Any]:
+def take(found: Any, read: Read) -> list[Any]:
     """The rows that executors made of their partitions.
 
     Raises:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import polars as pl
     import pyarrow as pa
 
@@ -23,7 +25,7 @@ THREADS = (
     *("POLARS_MAX_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "ARROW_NUM_THREADS"),
     "OPENBLAS_NUM_THREADS",
 )
-ROW = "part int, is_error boolean, n_rows array<bigint>, partial binary"
+ROW = "part int, is_error boolean, n_rows array<bigint>, files array<string>, partial binary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class Task:
         kept: how the tables lie among the rows.
         n_shares: of the users; the last one has none, and is the driver's.
         sample, keep_users, keep_parts, known: as `planning.work.Work` takes them.
+        folder: values of users are written there, instead of going with the partials.
     """
 
     config: "Config"
@@ -44,6 +47,7 @@ class Task:
     keep_users: bool | Sequence[str]
     keep_parts: bool
     known: "Known | None" = None
+    folder: "Path | None" = None
 
     def work(self, number: int, rows: "Mapping[int, pl.DataFrame]") -> "Work":
         """How a share is measured.
@@ -76,6 +80,14 @@ class Task:
         with speaking(self.config.door):
             left = kind_named(self.config.kind).measure(self.config, work)
         return Partial(replace(Header.of(left, work), versions=proof()), left.sums)
+
+    def write_values(self, number: int, left: "Partial[Any]") -> list[str]:
+        """The files that values of users went into, which a partial has no more."""
+        if self.folder is None:
+            return []
+        from evalkit.engines._values import write_values
+
+        return write_values(self.folder, number, self.config, self.keep_users, left.body)
 
 
 def cut_files(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
@@ -121,11 +133,14 @@ def measure_rows(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "Iterato
     from evalkit.engines._told import pack_errors
     from evalkit.errors import EvalkitError, Faults
 
+    files: list[str] = []
     try:
-        content, is_error = task.measure(number + 1, cells.open()).to_bytes(), False
+        left = task.measure(number + 1, cells.open())
+        files = task.write_values(number + 1, left)
+        content, is_error = left.to_bytes(), False
     except EvalkitError as error:
         content, is_error = pack_errors(Faults.of(error)), True
-    yield _row(number, is_error, cells.n_rows, content)
+    yield _row(number, is_error, cells.n_rows, files, content)
 
 
 def _begin(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "tuple[Task, int, Cells]":
@@ -191,17 +206,20 @@ def merge_rows(kind: str, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.R
         return
     n_rows = [sum(counts) for counts in zip(*(row["n_rows"] for row in rows), strict=True)]
     if failed := [row["partial"] for row in rows if row["is_error"]]:
-        yield _row(rows[0]["part"], True, n_rows, pack_errors(open_errors(failed)))
+        yield _row(rows[0]["part"], True, n_rows, [], pack_errors(open_errors(failed)))
         return
     with TemporaryDirectory() as folder:
         paths = [Path(folder, str(row["part"])) for row in rows]
         for path, row in zip(paths, rows, strict=True):
             path.write_bytes(row["partial"])
         whole: Partial[Any] = open_partials(paths, allow_missing=True).merged(kind_named(kind).sums)
-    yield _row(rows[0]["part"], False, n_rows, whole.to_bytes())
+    files = [name for row in rows for name in row["files"]]
+    yield _row(rows[0]["part"], False, n_rows, files, whole.to_bytes())
 
 
-def _row(part: int, is_error: bool, n_rows: list[int], partial: bytes) -> "pa.RecordBatch":
+def _row(
+    part: int, is_error: bool, n_rows: list[int], files: list[str], partial: bytes
+) -> "pa.RecordBatch":
     import pyarrow as pa
 
     return pa.record_batch(
@@ -209,6 +227,7 @@ def _row(part: int, is_error: bool, n_rows: list[int], partial: bytes) -> "pa.Re
             "part": pa.array([part], pa.int32()),
             "is_error": pa.array([is_error], pa.bool_()),
             "n_rows": pa.array([n_rows], pa.list_(pa.int64())),
+            "files": pa.array([files], pa.list_(pa.string())),
             "partial": pa.array([partial], pa.binary()),
         }
     )
