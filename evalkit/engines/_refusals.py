@@ -56,8 +56,6 @@ def _refusal(what: str, at: str, hint: str = HERE) -> EvalkitError:
 def _of_request(config: Config, work: Work) -> Iterator[tuple[str, str]]:
     if config.engine.master and config.engine.remote:
         yield "master and remote are both named", config.at("engine", "remote")
-    if config.metrics.files:
-        yield "metrics stand in files of Python", config.at("metrics", "files")
     if work.memory_limit is not None:
         yield "a limit of memory is held", "--memory-limit"
     if config.kind == "rankings":

@@ -266,6 +266,7 @@ def _task(read: Read, work: Work, frames: Mapping[int, Any], n_partitions: int) 
         n_partitions + 1,
         *asked,
         folder=None if folder is None else folder.absolute(),
+        files={path: Path(path).read_bytes() for path in settled.metrics.files},
     )
 
 

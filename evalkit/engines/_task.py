@@ -6,7 +6,9 @@ Loaded before the environment of the process is set: it imports nothing heavy.
 import os
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ class Task:
         n_shares: of the users; the last one has none, and is the driver's.
         sample, keep_users, keep_parts, known: as `planning.work.Work` takes them.
         folder: values of users are written there, instead of going with the partials.
+        files: what the metric files of the config hold, by their paths.
     """
 
     config: "Config"
@@ -48,6 +51,24 @@ class Task:
     keep_parts: bool
     known: "Known | None" = None
     folder: "Path | None" = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    @contextmanager
+    def here(self) -> "Iterator[Task]":
+        """The same, with its metric files in a folder of this process."""
+        if not self.files:
+            yield self
+            return
+        with TemporaryDirectory() as folder:
+            paths = [
+                f"{folder}/{number}/{os.path.basename(path)}"
+                for number, path in enumerate(self.files)
+            ]
+            for path, content in zip(paths, self.files.values(), strict=True):
+                os.mkdir(os.path.dirname(path))
+                with open(path, "wb") as file:
+                    file.write(content)
+            yield replace(self, config=_with_files(self.config, paths))
 
     def work(self, number: int, rows: "Mapping[int, pl.DataFrame]") -> "Work":
         """How a share is measured.
@@ -79,7 +100,8 @@ class Task:
         work = self.work(number, rows)
         with speaking(self.config.door):
             left = kind_named(self.config.kind).measure(self.config, work)
-        return Partial(replace(Header.of(left, work), versions=proof()), left.sums)
+        header = replace(Header.of(left, work), versions=proof())
+        return Partial(replace(header, config=_with_files(header.config, self.files)), left.sums)
 
     def write_values(self, number: int, left: "Partial[Any]") -> list[str]:
         """The files that values of users went into, which a partial has no more."""
@@ -88,6 +110,11 @@ class Task:
         from evalkit.engines._values import write_values
 
         return write_values(self.folder, number, self.config, self.keep_users, left.body)
+
+
+def _with_files(config: "Config", paths: Iterable[str]) -> "Config":
+    metrics = config.metrics.model_copy(update={"files": tuple(paths)})
+    return config.model_copy(update={"metrics": metrics})
 
 
 def cut_files(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
@@ -135,8 +162,9 @@ def measure_rows(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "Iterato
 
     files: list[str] = []
     try:
-        left = task.measure(number + 1, cells.open())
-        files = task.write_values(number + 1, left)
+        with task.here() as own:
+            left = own.measure(number + 1, cells.open())
+            files = own.write_values(number + 1, left)
         content, is_error = left.to_bytes(), False
     except EvalkitError as error:
         content, is_error = pack_errors(Faults.of(error)), True
@@ -181,8 +209,8 @@ def note_rows(
     from evalkit.rankings import note_share, open_job
 
     try:
-        with speaking(task.config.door):
-            noted = note_share(open_job(task.config, task.work(number + 1, cells.open())))
+        with task.here() as own, speaking(own.config.door):
+            noted = note_share(open_job(own.config, own.work(number + 1, cells.open())))
     except EvalkitError:  # the partition tells it when it is measured
         return
     yield from noted.to_arrow().cast(types).to_batches()
@@ -195,7 +223,6 @@ def merge_rows(kind: str, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.R
         kind: of the config.
     """
     from pathlib import Path
-    from tempfile import TemporaryDirectory
 
     from evalkit.engines._told import open_errors, pack_errors
     from evalkit.kinds import kind_named
