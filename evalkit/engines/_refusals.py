@@ -64,8 +64,11 @@ def _of_request(config: Config, work: Work) -> Iterator[tuple[str, str]]:
 
 def _of_rankings(config: Config) -> Iterator[tuple[str, str]]:
     for place, table in enumerate(config.rankings):
-        if table.builtin is not None:
-            yield "a baseline is made of all of train", config.at("rankings", place, "builtin")
+        if table.builtin == "recent":
+            yield (
+                "recent looks at the times of all of train",
+                config.at("rankings", place, "builtin"),
+            )
     for request in config.requests:
         values = dict(request.parameters)
         if values.get("head") == "first":
@@ -87,7 +90,7 @@ def _of_order(read: Read) -> Iterator[tuple[str, str]]:
     """What looks at the order of rows, which files have; DataFrames where a column says it."""
     config = read.config
     for table in read.logs:
-        if table.files or "order" in table.columns:
+        if table.files or table.made is not None or "order" in table.columns:
             continue
         for request in config.requests:
             if table.role == "train" and dict(request.parameters).get("history") == "weighted":

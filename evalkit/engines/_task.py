@@ -81,7 +81,7 @@ class Task:
         from evalkit.planning.work import Work
 
         return Work(
-            given_of(self.kept, rows),
+            given_of(self.kept, rows, None if self.known is None else self.known.train),
             threads=1,
             sample=self.sample,
             keep_users=self.keep_users,
