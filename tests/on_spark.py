@@ -11,23 +11,25 @@ from evalkit.config import parse_config
 from evalkit.street import run_config
 
 
-def both(text, folder, partitions=3, **asked):
+def both(text, folder, partitions=3, more="", **asked):
     """What one process says, and what Spark says."""
-    on_spark = f'\n[engine]\nkind = "spark"\npartitions = {partitions}\n'
+    on_spark = f'\n[engine]\nkind = "spark"\npartitions = {partitions}\n{more}'
     configs = [parse_config(each, source="x.toml", base=folder) for each in (text, text + on_spark)]
     return [outcome_of(lambda c=config: run_config(c, **asked)) for config in configs]
 
 
 @contextmanager
 def jobs_of(session):
-    """The numbers of the jobs that Spark begins meanwhile."""
+    """The numbers of the jobs of Spark that have any task meanwhile."""
     context, jobs = session.sparkContext, []
+    tracker = context.statusTracker()
     name = secrets.token_hex(8)
     context.setJobGroup(name, "of a test")
     try:
         yield jobs
     finally:
-        jobs += context.statusTracker().getJobIdsForGroup(name)
+        begun = tracker.getJobIdsForGroup(name)
+        jobs += [job for job in begun if tracker.getJobInfo(job).stageIds]
         context.setLocalProperty("spark.jobGroup.id", None)
 
 
