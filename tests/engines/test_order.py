@@ -1,6 +1,7 @@
-"""Tables of Spark have no order but that of a column; what looks at it is refused without one."""
+"""Tables of Spark have no order but that of a column: the numbers are those of one process."""
 
 import json
+from functools import partial
 
 import polars as pl
 import pytest
@@ -9,7 +10,8 @@ pytest.importorskip("pyspark", reason="Spark is not installed: pip install evalk
 
 from spark_logs import ORDERS, make_copies, make_lists
 
-from evalkit.errors import EvalkitError
+import evalkit
+import evalkit.spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 
@@ -31,56 +33,36 @@ def shuffled(session, folder, name):
     return rows, session.read.parquet(str(folder / f"{name}.parquet")).repartition(4)
 
 
-@pytest.mark.parametrize("name", ORDERS)
+@pytest.mark.parametrize("name", ["ties", "first", "truth", "rows"])
 def test_a_column_says_the_order_of_rows(session, tmp_path, name):
-    import evalkit.spark
-
     make_copies(tmp_path, name)
     key, value = ORDERS[name][0].split("\n")[0].replace('"', "").split(" = ")
-    asked = {"metrics": METRICS, "policies": {key: value, "bad_ranks": "keep"}}
+    policies = {key: value, "bad_ranks": "keep"}
     order = {"order": "place"}
-    truth, shown = (shuffled(session, tmp_path, each) for each in ("truth", "a"))
-
-    one, spark = (
-        said(evaluate(right, {"a": lists}, columns={"truth": order, "rankings": order}, **asked))
-        for evaluate, right, lists in zip(
-            (evalkit.evaluate, evalkit.spark.evaluate), truth, shown, strict=True
-        )
+    asked = {"metrics": METRICS, "policies": policies}
+    asked["columns"] = {"truth": order, "rankings": order}
+    (truth, truth_there), (shown, there) = (
+        shuffled(session, tmp_path, each) for each in ("truth", "a")
     )
-    with pytest.raises(EvalkitError) as caught:
-        evalkit.spark.evaluate(truth[1], {"a": shown[1]}, **asked)
+
+    one = said(evalkit.evaluate(truth, {"a": shown}, **asked))
+    spark = said(evalkit.spark.evaluate(truth_there, {"a": there}, partitions=3, **asked))
 
     assert spark == one
-    assert caught.value.code == "not-on-spark"
-    assert "columns.order" in caught.value.hint
-
-
-WEIGHTED = "calibration(by='genres', history='weighted')@5"
 
 
 def test_the_order_of_histories(session, tmp_path):
-    import evalkit.spark
-
     make_lists(tmp_path)
     train = pl.read_parquet(tmp_path / "train.parquet").with_row_index("place")
     train.write_parquet(tmp_path / "train.parquet")
-    tables = {name: shuffled(session, tmp_path, name) for name in ("truth", "a", "train", "items")}
-    asked = {
-        "metrics": ["calibration(history='weighted')@5"],
-        "columns": {"train": {"order": "place"}},
-    }
+    names = ("truth", "a", "train", "items")
+    here, there = zip(*(shuffled(session, tmp_path, name) for name in names), strict=True)
+    asked = {"metrics": ["calibration(history='weighted')@5"]}
+    asked["columns"] = {"train": {"order": "place"}}
 
-    one, spark = (
-        said(
-            evaluate(
-                tables["truth"][place],
-                {"a": tables["a"][place]},
-                train=tables["train"][place],
-                items={"path": tables["items"][place], "separator": "|"},
-                **asked,
-            )
-        )
-        for place, evaluate in enumerate((evalkit.evaluate, evalkit.spark.evaluate))
-    )
+    def evaluated(evaluate, truth, shown, train, items):
+        items = {"path": items, "separator": "|"}
+        return said(evaluate(truth, {"a": shown}, train=train, items=items, **asked))
 
-    assert spark == one
+    one = evaluated(evalkit.evaluate, *here)
+    assert evaluated(partial(evalkit.spark.evaluate, partitions=3), *there) == one

@@ -82,9 +82,10 @@ def test_the_order_of_histories_in_data_frames(session, tmp_path):
     truth, shown, train, items = (read(str(tmp_path / f"{name}.parquet")) for name in names)
     asked = {"metrics": ["calibration(history='weighted')@5"], "train": train}
 
+    asked["items"] = {"path": items, "separator": "|"}
+
     with jobs_of(session) as jobs, pytest.raises(EvalkitError) as caught:
-        items = {"path": items, "separator": "|"}
-        evalkit.spark.evaluate(truth, {"a": shown}, items=items, **asked)
+        evalkit.spark.evaluate(truth, {"a": shown}, **asked)
 
     assert "looks at the order of rows" in caught.value.message
     assert not jobs
