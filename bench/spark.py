@@ -5,7 +5,8 @@
 
 Needs the extra spark, psutil and Java. Makes users x 50 ranked rows and nine interactions a user,
 checks that all ways agree, then times them in turns within one warm session: CPU seconds of the
-process and all its children, and the largest Python process. Prints one JSON record. The metrics
+process and all its children, those of Java apart, and the largest Python process. Prints one JSON
+record. The metrics
 are nDCG@10, recall@10 and AP of integer ids, but for:
 
     frames  the same rows as DataFrames of Spark
@@ -59,9 +60,9 @@ def main() -> int:
     n_rows = make_logs(folder, asked.users, asked.seed)
     from evalkit.engines._spark import new_session
 
-    begin, cpu = time.perf_counter(), spent()
+    lap = Lap()
     session = new_session(_session_class(), master=asked.master, options={"spark.log.level": "OFF"})
-    start = {"seconds": time.perf_counter() - begin, "cpu_seconds": spent() - cpu}
+    start = lap.took()
     here = Way(folder, asked.threads)
     spark = replace(here, engine={"kind": "spark"})
     all_ways: dict[str, Callable[[], list[float]]] = {
@@ -85,15 +86,17 @@ def main() -> int:
     for number in range(asked.rounds + 1):  # the first one is cold
         for way, measure in ways.items():
             tell(f"round {number}: {way}")
-            begin, cpu = time.perf_counter(), spent()
+            lap = Lap()
             found = measure()
             wanted = wanted or found
             if not np.allclose(found, wanted, rtol=0, atol=1e-12):
                 raise SystemExit(f"{way} finds {found}, not {wanted}")
-            took = {"seconds": time.perf_counter() - begin, "cpu_seconds": spent() - cpu}
-            rounds[way].append(took | {"python_mib": largest_worker()})
+            rounds[way].append(lap.took() | {"python_mib": largest_worker()})
     session.stop()
-    warm = {way: median(each["cpu_seconds"] for each in rounds[way][1:]) for way in ways}
+    warm, java = (
+        {way: median(each[name] for each in rounds[way][1:] or rounds[way]) for way in ways}
+        for name in ("cpu_seconds", "java_cpu_seconds")
+    )
     record = {
         "rows": n_rows,
         "values": dict(zip(METRICS, wanted, strict=True)),
@@ -101,6 +104,7 @@ def main() -> int:
         "cold": {way: each[0] for way, each in rounds.items()},
         "cpu_seconds": warm,
         "cpu_seconds_of_a_million_rows": {way: each / n_rows * 1e6 for way, each in warm.items()},
+        "of_which_java": {way: each / n_rows * 1e6 for way, each in java.items()},
         "times_first": {way: each / next(iter(warm.values())) for way, each in warm.items()},
         "rounds": rounds,
     }
@@ -113,21 +117,22 @@ def make_logs(folder: Path, n_users: int, seed: int) -> int:
     if not (folder / "truth").exists():
         tell(f"making {folder}")
         rng = np.random.default_rng(seed)
-        users = np.repeat(np.arange(n_users), 50)
-        first, step = rng.integers(1, N_ITEMS, (2, n_users))
-        ranks = np.tile(np.arange(1, 51), n_users)
+        users = np.repeat(np.arange(n_users, dtype=np.int32), 50)  # half as wide as the files
+        first, step = rng.integers(1, N_ITEMS, (2, n_users), dtype=np.int32)
+        ranks = np.tile(np.arange(1, 51, dtype=np.int32), n_users)
         items = (first[users] + step[users] * ranks) % N_ITEMS
         shown = pl.DataFrame({"user": users, "item": items, "rank": ranks})
-        hits = shown.filter(pl.Series(rng.random(users.size) < 3.0 / (ranks + 30)))
-        others = pl.DataFrame({"user": np.arange(n_users).repeat(6)})
-        others = others.with_columns(item=pl.Series(rng.integers(0, N_ITEMS, others.height)))
+        hits = shown.filter(pl.Series(rng.random(users.size, np.float32) < 3.0 / (ranks + 30)))
+        others = pl.DataFrame({"user": np.arange(n_users, dtype=np.int32).repeat(6)})
+        drawn = rng.integers(0, N_ITEMS, others.height, dtype=np.int32)
+        others = others.with_columns(item=pl.Series(drawn))
         truth = pl.concat([hits.select("user", "item"), others]).unique()
         for name, frame in {"rankings": shown, "truth": truth}.items():
             (folder / name).mkdir(parents=True)
             frame = frame.sample(fraction=1.0, shuffle=True, seed=seed)
             size = -(-frame.height // 8)
             for number, part in enumerate(frame.iter_slices(size)):
-                part.write_parquet(folder / name / f"part-{number}.parquet")
+                part.cast(pl.Int64).write_parquet(folder / name / f"part-{number}.parquet")
     return sum(pl.scan_parquet(folder / each).select(pl.len()).collect().item() for each in LOGS)
 
 
@@ -231,10 +236,29 @@ def largest_worker() -> int:
     return max(peaks)
 
 
-def spent() -> float:
-    """CPU seconds of this process and of all that it started."""
+def spent() -> tuple[float, float]:
+    """CPU seconds of this process and of all that it started, and those of Java alone."""
     mine = psutil.Process()
-    return float(sum(sum(each.cpu_times()) for each in [mine, *mine.children(recursive=True)]))
+    whole, java = 0.0, 0.0
+    for each in [mine, *mine.children(recursive=True)]:
+        with suppress(psutil.Error):
+            own = float(sum(each.cpu_times()))
+            whole += own
+            java += own if each.name() == "java" else 0
+    return whole, java
+
+
+class Lap:
+    """Time since it was made."""
+
+    def __init__(self) -> None:
+        self._begin, self._spent = time.perf_counter(), spent()
+
+    def took(self) -> dict[str, float]:
+        """Wall and CPU seconds, those of Java apart."""
+        whole, java = (now - before for now, before in zip(spent(), self._spent, strict=True))
+        seconds = time.perf_counter() - self._begin
+        return {"seconds": seconds, "cpu_seconds": whole, "java_cpu_seconds": java}
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ def evaluate(
         drop_seen: drop ranked items that `train` holds; otherwise they are counted.
         columns: our names (user, item, rank, score, relevance, model; genres, vector, published)
             to the tables' columns; those that are left out are guessed, `report.inputs` tells them.
-            User may be several.
+            User may be several; order, of one table, puts its rows in order.
         where, format: of a table, `{"truth": "split = 'test'"}`, as under `[truth]` of a config.
         user_ids, item_ids: of the rows and columns of matrices; their numbers by default.
         segments: users, or relevant items, in groups, as under `[segments]` of a config.

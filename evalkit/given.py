@@ -21,9 +21,9 @@ Columns: TypeAlias = Mapping[str, str | Sequence[str]]
 TableColumns: TypeAlias = Columns | Mapping[str, Columns] | None
 MEMORY = "memory"  # stands for a path where a table is in memory
 TABLES = {  # and the columns of ours that each may have
-    "truth": ("user", "item", "relevance"),
-    "rankings": ("user", "item", "rank", "score", "model"),
-    "train": ("user", "item"),
+    "truth": ("user", "item", "relevance", "order"),
+    "rankings": ("user", "item", "rank", "score", "model", "order"),
+    "train": ("user", "item", "order"),
     "items": ("item", "genres", "vector", "published"),
     "users": ("user",),
 }

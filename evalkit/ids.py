@@ -27,6 +27,7 @@ ITEM_KEY = "item_key"
 ITEM = "item"
 
 _UNITS = ("ms", "us", "ns")  # from coarse to fine
+SPARKS_UINT64 = pl.Decimal(20, 0)  # what Spark makes of unsigned 64-bit integers
 
 
 class KeyCollisionError(Exception):
@@ -188,13 +189,19 @@ def _common_type(
 
 
 def _common_integer(dtypes: list[pl.DataType]) -> pl.DataType:
-    if any(dtype in (pl.Int128, pl.UInt128) for dtype in dtypes):
+    if any(dtype in (pl.Int128, pl.UInt128) or _is_wide(dtype) for dtype in dtypes):
         return pl.Int128()
-    if any(dtype == pl.UInt64 for dtype in dtypes):
+    if any(dtype in (pl.UInt64, SPARKS_UINT64) for dtype in dtypes):
         # -1 and 2^64-1 are different ids, so a signed partner needs the wider type
-        all_unsigned = all(dtype.is_unsigned_integer() for dtype in dtypes)
+        all_unsigned = all(
+            dtype.is_unsigned_integer() or dtype == SPARKS_UINT64 for dtype in dtypes
+        )
         return pl.UInt64() if all_unsigned else pl.Int128()
     return pl.Int64()
+
+
+def _is_wide(dtype: pl.DataType) -> bool:
+    return isinstance(dtype, pl.Decimal) and dtype.precision > 18 and dtype != SPARKS_UINT64
 
 
 def _cast_hint(column: str, dtype: pl.DataType) -> str:
@@ -525,14 +532,21 @@ class Sample:
 def stable_hashes(frame: pl.DataFrame, plan: IdPlan) -> Keys:
     """uint64[n_rows], hashes of user ids that no version of any library changes.
 
+    They are of an id's value, whatever type a table gives it: of integers of any width, and of
+    times in any unit.
+
     Args:
         frame: the key, and the id columns where ids are hashed.
     """
     if not plan.hashed:
-        return as_keys(frame[USER_KEY]).copy()
+        return hashes_of_keys(as_keys(frame[USER_KEY]), plan)
+    if plan.dtypes == (pl.Int128(),):
+        return as_keys((frame[plan.columns[0]] & 2**64 - 1).cast(pl.UInt64)).copy()
     hashes = np.zeros(frame.height, dtype=np.uint64)
     for name in plan.columns:
         ids = frame[name]
+        if isinstance(ids.dtype, pl.Datetime):
+            ids = _in_microseconds(ids.to_physical(), ids.dtype)
         as_bytes = ids if ids.dtype == pl.Binary else ids.cast(pl.String).cast(pl.Binary)
         array = as_bytes.rechunk().to_arrow().cast("large_binary")
         _, offsets, data = array.buffers()
@@ -540,6 +554,23 @@ def stable_hashes(frame: pl.DataFrame, plan: IdPlan) -> Keys:
         content = np.frombuffer(data or b"", dtype=np.uint8)
         hash_bytes(borrow(starts), borrow(content), hashes)
     return hashes
+
+
+def hashes_of_keys(keys: Keys, plan: IdPlan) -> Keys:
+    """The same of ids that are their own keys."""
+    (dtype,) = plan.dtypes
+    if isinstance(dtype, pl.Datetime):
+        keys = as_keys(_in_microseconds(pl.Series(keys.view(np.int64)), dtype))
+    return keys.copy()
+
+
+def _in_microseconds(times: pl.Series, dtype: pl.Datetime) -> pl.Series:
+    """Whole numbers of a unit of time in microseconds; nanoseconds that are none as they are."""
+    if dtype.time_unit == "ms":
+        return times * 1000
+    if dtype.time_unit == "ns":
+        return times.zip_with(times % 1000 != 0, times // 1000)
+    return times
 
 
 @kernel(allocates=False)

@@ -1,5 +1,7 @@
 """A config measured in one process and on Spark, and ids of every type."""
 
+import secrets
+from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 
 import polars as pl
@@ -9,11 +11,26 @@ from evalkit.config import parse_config
 from evalkit.street import run_config
 
 
-def both(text, folder, partitions=3, **asked):
+def both(text, folder, partitions=3, more="", **asked):
     """What one process says, and what Spark says."""
-    on_spark = f'\n[engine]\nkind = "spark"\npartitions = {partitions}\n'
+    on_spark = f'\n[engine]\nkind = "spark"\npartitions = {partitions}\n{more}'
     configs = [parse_config(each, source="x.toml", base=folder) for each in (text, text + on_spark)]
     return [outcome_of(lambda c=config: run_config(c, **asked)) for config in configs]
+
+
+@contextmanager
+def jobs_of(session):
+    """The numbers of the jobs of Spark that have any task meanwhile."""
+    context, jobs = session.sparkContext, []
+    tracker = context.statusTracker()
+    name = secrets.token_hex(8)
+    context.setJobGroup(name, "of a test")
+    try:
+        yield jobs
+    finally:
+        begun = tracker.getJobIdsForGroup(name)
+        jobs += [job for job in begun if tracker.getJobInfo(job).stageIds]
+        context.setLocalProperty("spark.jobGroup.id", None)
 
 
 def check(text, folder, status=0, **asked):

@@ -119,6 +119,30 @@ def make_logs(folder, *, user=None, item=None, as_lists=False, n_users=120):
     shelf.write_parquet(folder / "items.parquet")
 
 
+ORDERS = {  # policies that look at the order of rows, and which columns rankings lack
+    "ties": ('ties = "input"', ["rank"]),
+    "numba": ('ties = "numba"', ["rank"]),
+    "first": ('duplicates = "first"\nbad_ranks = "keep"', []),
+    "last": ('duplicates = "last"', ["rank"]),
+    "truth": ('truth_duplicates = "last"', []),
+    "rows": ('duplicates = "first"', ["rank", "score"]),
+}
+
+
+def make_copies(folder, name):
+    """Logs as `make_logs` makes them, with copies and `place`, a row's number; and their config."""
+    make_logs(folder)
+    policy, lacks = ORDERS[name]
+    for table in ("truth", "a", "b"):
+        rows = pl.read_parquet(folder / f"{table}.parquet")
+        if table in {"ties": "", "numba": "", "truth": ["truth"]}.get(name, "ab"):
+            again = rows.with_columns(pl.col("^relevance|score|rank$") + 20).sample(99, seed=1)
+            rows = pl.concat([rows, again])
+        rows = rows.drop(lacks if table != "truth" else [])
+        rows.with_columns(place=pl.int_range(pl.len())).write_parquet(folder / f"{table}.parquet")
+    return f"{PLAIN}\n[policies]\n{policy}\n"
+
+
 def make_lists(folder, user=lambda ids: pl.Series(ids), item=lambda ids: pl.Series(ids)):
     """Truth, train, two models, their lists of other days, items and users."""
     rng = np.random.default_rng(11)

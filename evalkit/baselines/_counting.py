@@ -93,6 +93,7 @@ def count_train(
     weigh: Callable[[Places], Places] | None = None,
     keeps: bool,
     with_times: bool = False,
+    counts: pl.DataFrame | None = None,
 ) -> Counted:
     """Read the training log once.
 
@@ -100,6 +101,7 @@ def count_train(
         users: the wanted ones, each once: key, and ids where these are hashed.
         weigh: what rows of such times count; 1 each by default.
         keeps: keep the rows of the wanted users; `with_times`: and when they were.
+        counts: `item`, and how many `rows` have it, where the log is a share of a larger one.
     Raises:
         DataError: rows without ids, where the policy forbids them [null-id]; without a time, where
             it is needed [bad-time].
@@ -109,6 +111,10 @@ def count_train(
     known_users, known_items = Codes(user_plan), Codes(item_plan)
     known_users.encode(users, USER_KEY)
     sums = np.zeros(0, dtype=np.int64)
+    if counts is not None:
+        whole = counts.cast({ITEM: item_plan.dtypes[0]})
+        known_items.encode(whole.select(item_plan.select(ITEM_KEY)), ITEM_KEY)
+        sums = counts["rows"].to_numpy().copy()
     parts: list[_Part] = []
     n_null = 0
     columns = [*user_plan.select(USER_KEY), *item_plan.select(ITEM_KEY)]
@@ -123,7 +129,8 @@ def count_train(
             codes = known_items.encode(kept, ITEM_KEY)
             if known_items.n > sums.size:
                 sums = np.concatenate([sums, np.zeros(known_items.n, dtype=np.int64)])
-            add_weights(codes, times[:0] if weigh is None else weigh(times), sums)
+            if counts is None:
+                add_weights(codes, times[:0] if weigh is None else weigh(times), sums)
             if keeps:
                 of_users = known_users.find(kept, USER_KEY)
                 wanted = of_users >= 0

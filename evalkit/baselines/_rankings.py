@@ -41,7 +41,14 @@ def keeps_rows(rule: RankingsTable) -> tuple[bool, bool]:
     return is_last or rule.seen != "keep", is_last and rule.by != "count"
 
 
-def make_rankings(rule: RankingsTable, train: Table, users: Table, *, null_ids: str) -> Table:
+def make_rankings(
+    rule: RankingsTable,
+    train: Table,
+    users: Table,
+    *,
+    null_ids: str,
+    counts: pl.DataFrame | None = None,
+) -> Table:
     """The rankings that a baseline gives to users, in the order of their ids.
 
     Rows of train are read once, and once more for the latest time of `recent`. What is held is 12
@@ -51,6 +58,7 @@ def make_rankings(rule: RankingsTable, train: Table, users: Table, *, null_ids: 
     Args:
         users: a table with the users, each as often as it may be.
         null_ids: `error` or `drop`, of rows without ids.
+        counts: `item`, and how many `rows` of all of train have it, where `train` is a share of it.
     Raises:
         DataError: ids of different kinds [id-kind, ...]; no time where it is needed
             [missing-column]. Reading the table raises [null-id], [bad-time].
@@ -72,7 +80,7 @@ def make_rankings(rule: RankingsTable, train: Table, users: Table, *, null_ids: 
     user_plan, item_plan = make(1)
     columns = dict(zip(user_plan.columns, user_plan.dtypes, strict=True))
     schema = {**columns, ITEM: item_plan.dtypes[0], RANK: pl.Int32()}
-    lists = _Lists(rule, train, users, null_ids, make)
+    lists = _Lists(rule, train, users, null_ids, counts, make)
     n_users = users.n_rows_hint()
     recipe = rule.model_dump_json(exclude={"model", "path", "columns", "format", "where"})
     names = users.user_names
@@ -116,10 +124,11 @@ class _Lists:
         train: Table,
         users: Table,
         null_ids: str,
+        counts: pl.DataFrame | None,
         plans: Callable[[int], tuple[IdPlan, IdPlan]],
     ) -> None:
         self.rule, self.train, self.users = rule, train, users
-        self.null_ids, self.plans = null_ids, plans
+        self.null_ids, self.counts, self.plans = null_ids, counts, plans
         self._known: _Known | None = None
         self._lock = Lock()
 
@@ -166,6 +175,7 @@ class _Lists:
             weigh=self._weigh(),
             keeps=keeps,
             with_times=with_times,
+            counts=self.counts,
         )
         return _Known(users, stable_hashes(keyed, user_plan), counted)
 

@@ -24,6 +24,7 @@ _TABLE = 'Instead of path: a table of Spark, catalog.db.name; the same as path =
 _COLUMNS = "What is read, and nothing else; without any, columns are guessed from their names."
 _FORMAT = "Format where the name does not tell: parquet, ipc, csv, ndjson, trec."
 _WHERE = "SQL predicate; rows in are the rows after it."
+_ORDER = "What the rows are put in order by, where their order matters; default: as they stand."
 
 
 def is_none(value: object) -> bool:
@@ -69,6 +70,7 @@ class TruthColumns(Record):
     user: Texts = key(("user",), "User column, or a list of columns together.")
     item: str = key("item", "Item column.")
     relevance: str | None = key(None, "Relevance column; without one every row is relevant.")
+    order: str | None = key(None, _ORDER, exclude_if=is_none)
 
 
 class RankingsColumns(Record):
@@ -78,6 +80,7 @@ class RankingsColumns(Record):
     item: str = key("item", "Item column; may be a list column.")
     rank: str | None = key(None, "Rank column; without rank and score, row order is the order.")
     score: str | None = key(None, "Score column, higher is better; a rank column orders before it.")
+    order: str | None = key(None, _ORDER, exclude_if=is_none)
     model: str | None = key(None, "Model column, for one table with many models.")
 
 
@@ -97,6 +100,7 @@ class TrainColumns(Record):
         "Date, datetime or whole seconds; for the builtins recent and last.",
         exclude_if=is_none,
     )
+    order: str | None = key(None, _ORDER, exclude_if=is_none)
 
 
 class ItemsColumns(Record):

@@ -119,6 +119,7 @@ class Cutter:
         named = zip(kept.users, plan.columns, strict=True)
         ids = rows.select([made.alias(name) for made, name in named])
         shares = drawn_shares(ids, plan, self.n_shares)
+        shares = shares.astype(np.min_scalar_type(self.n_shares))  # few bits are sorted in one go
         order = np.argsort(shares, kind="stable")
         sorted_ = rows[order]
         ends = np.searchsorted(shares[order], np.arange(self.n_shares + 1))

@@ -116,8 +116,11 @@ def _parts_of_rows(tables: RowTables) -> list[Part]:
 
 
 def _listed(tables: Sequence[Table]) -> list[Part]:
+    """Those that are read; baselines are made where train is."""
     return [
-        Part(Place("rankings", (number,)), table, table.used) for number, table in enumerate(tables)
+        Part(Place("rankings", (number,)), table, table.used)
+        for number, table in enumerate(tables)
+        if table.made is None
     ]
 
 
@@ -155,20 +158,25 @@ class Kept(NamedTuple):
     whole: pl.DataFrame | None = None
 
 
-def given_of(kept: Sequence[Kept], rows: Mapping[int, pl.DataFrame]) -> Given:
+def given_of(
+    kept: Sequence[Kept], rows: Mapping[int, pl.DataFrame], counts: pl.DataFrame | None
+) -> Given:
     """The tables again, of one share of the users.
 
     Args:
         rows: by the number of the table; of those that have any.
+        counts: of the items of all of train.
     """
-    found: dict[str, Any] = {"rankings": [], "segments": {}, "earlier": {}}
+    numbers = [key for each in kept if each.place.section == "rankings" for key in each.place.keys]
+    listed: list[object | None] = [None] * (1 + max(map(int, numbers), default=-1))  # type: ignore[arg-type]
+    found: dict[str, Any] = {"rankings": listed, "segments": {}, "earlier": {}}
     for number, each in enumerate(kept):
         frame = each.whole if each.whole is not None else rows.get(number)
         named = Named(pl.DataFrame(schema=each.types) if frame is None else frame, each.at)
         if each.place.section == "rankings":
-            found["rankings"].append(named)
+            listed[int(each.place.keys[0])] = named  # type: ignore[arg-type]
         elif each.place.section in ("segments", "earlier"):
             found[each.place.section] |= dict.fromkeys(each.place.keys, named)
         else:
             found[each.place.section] = named
-    return Given(**found, is_share=True)
+    return Given(**found, is_share=True, counts=counts)

@@ -9,10 +9,8 @@ from evalkit.planning.work import Work
 from evalkit.values.gather import rules_of
 
 MOST_WHOLE = 5_000_000  # items that every share takes
-HERE = (
-    "leave it out, give files in place of DataFrames where order matters, or measure in this "
-    'process: kind = "local" under [engine]'
-)
+HERE = 'leave it out, or measure in this process: kind = "local" under [engine]'
+ORDERED = "name the column that says their order, columns.order of this table, or give files"
 
 
 def check_request(config: Config, work: Work) -> None:
@@ -30,7 +28,8 @@ def check_tables(read: Read) -> None:
     Raises:
         RequestError: all that does not work on Spark [not-on-spark].
     """
-    raise_all([_refusal(what, at) for what, at in (*_of_parts(read), *_of_lists(read))])
+    ordered = [_refusal(what, at, ORDERED) for what, at in _of_order(read)]
+    raise_all([*(_refusal(what, at) for what, at in _of_parts(read)), *ordered])
 
 
 def refuse_large(n_rows: int, what: str, at: str) -> None:
@@ -50,15 +49,13 @@ def refuse_large(n_rows: int, what: str, at: str) -> None:
         )
 
 
-def _refusal(what: str, at: str) -> EvalkitError:
-    return RequestError(f"{what}, which Spark cannot do", code="not-on-spark", at=at, hint=HERE)
+def _refusal(what: str, at: str, hint: str = HERE) -> EvalkitError:
+    return RequestError(f"{what}, which Spark cannot do", code="not-on-spark", at=at, hint=hint)
 
 
 def _of_request(config: Config, work: Work) -> Iterator[tuple[str, str]]:
     if config.engine.master and config.engine.remote:
         yield "master and remote are both named", config.at("engine", "remote")
-    if config.metrics.files:
-        yield "metrics stand in files of Python", config.at("metrics", "files")
     if work.memory_limit is not None:
         yield "a limit of memory is held", "--memory-limit"
     if config.kind == "rankings":
@@ -67,12 +64,18 @@ def _of_request(config: Config, work: Work) -> Iterator[tuple[str, str]]:
 
 def _of_rankings(config: Config) -> Iterator[tuple[str, str]]:
     for place, table in enumerate(config.rankings):
-        if table.builtin is not None:
-            yield "a baseline is made of all of train", config.at("rankings", place, "builtin")
+        if table.builtin == "recent":
+            yield (
+                "recent looks at the times of all of train",
+                config.at("rankings", place, "builtin"),
+            )
     for request in config.requests:
         values = dict(request.parameters)
-        if values.get("head") == "first" or values.get("history") == "weighted":
-            yield f"{request.label} looks at the order of train", config.at("metrics", "names")
+        if values.get("head") == "first":
+            yield (
+                f"{request.label} looks at the order of all of train",
+                config.at("metrics", "names"),
+            )
 
 
 def _of_parts(read: Read) -> Iterator[tuple[str, str]]:
@@ -81,17 +84,17 @@ def _of_parts(read: Read) -> Iterator[tuple[str, str]]:
         for column, dtype in part.used.items():
             if not table.files and "time_unit='ns'" in str(dtype):
                 yield f"{name} has nanoseconds in {column}", table.at
-        by_name = table.role == "rankings" or read.config.log is not None
-        if "model" in table.frame.collect_schema() and not by_name:
-            yield f"a column of {name} names the models", table.at
 
 
-def _of_lists(read: Read) -> Iterator[tuple[str, str]]:
-    """What looks at the order of rows, which files have and DataFrames have not."""
+def _of_order(read: Read) -> Iterator[tuple[str, str]]:
+    """What looks at the order of rows, which files have; DataFrames where a column says it."""
     config = read.config
     for table in read.logs:
-        if table.files:
+        if table.files or table.made is not None or "order" in table.columns:
             continue
+        for request in config.requests:
+            if table.role == "train" and dict(request.parameters).get("history") == "weighted":
+                yield f"{request.label} looks at the order of rows", table.at
         if table.role == "truth" and config.policies.truth_duplicates == "last":
             yield "the last row of a pair of the truth stays", table.at
         if table.role != "rankings":

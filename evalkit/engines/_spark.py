@@ -20,6 +20,7 @@ from evalkit.engines._cut import CELLS, ROWS_OF_CUT, Cutter, make_loads
 from evalkit.engines._known import find_known
 from evalkit.engines._layout import Kept, Part, Read, read_of
 from evalkit.engines._refusals import MOST_WHOLE, check_request, check_tables, refuse_large
+from evalkit.engines._taken import refuse_unheld, take
 from evalkit.engines._task import (
     ROW,
     Task,
@@ -29,6 +30,7 @@ from evalkit.engines._task import (
     merge_rows,
 )
 from evalkit.engines._told import open_errors, proof
+from evalkit.engines._values import values_of
 from evalkit.errors import (
     DataError,
     EvalkitError,
@@ -82,13 +84,22 @@ def run_on_spark(config: Config, work: Work) -> Report:
         read = read_of(opened)
         check_splits(read.logs, read.config)
         check_tables(read)
+        refuse_unheld(read)
         session = session or stack.enter_context(_session(config.engine, given))
-        left = _left(session, opened, read, replace(work, given=given))
-    return kind.conclude(left, replace(work, given=Given(), opened=None), (), clock)
+        left, files = _left(session, opened, read, replace(work, given=given))
+    work = replace(work, given=Given(), opened=None)
+    folder, keep_users = work.per_user_folder, work.keep_users
+    if folder is None or files is None:
+        return kind.conclude(left, work, (), clock)
+    report = kind.conclude(left, replace(work, keep_users=False, per_user_folder=None), (), clock)
+    values = values_of(folder, files, left.config, keep_users, left.sums)
+    return replace(report, per_user_values=values)
 
 
-def _left(session: Any, opened: Opened, read: Read, work: Work) -> Left:
-    """What all users leave behind."""
+def _left(
+    session: Any, opened: Opened, read: Read, work: Work
+) -> tuple[Left, Sequence[str] | None]:
+    """What all users leave behind, and the files that their values went into, if they did."""
     frames = {
         number: frame.select([_column(name) for name in part.used])
         for number, part in enumerate(read.parts)
@@ -102,11 +113,13 @@ def _left(session: Any, opened: Opened, read: Read, work: Work) -> Left:
     with TemporaryDirectory() as folder:
         own = task.measure(n_partitions + 1, {})  # nobody's: what the others must agree with
         own.write(Path(folder, "driver"))
-        measured = _measured(cutting(range(len(read.parts))), task, read.parts, n_partitions)
-        for number, content in enumerate(measured):
-            Path(folder, str(number)).write_bytes(content)
+        measured = _measured(cutting(range(len(read.parts))), task, read, n_partitions)
+        for number, row in enumerate(measured):
+            Path(folder, str(number)).write_bytes(bytes(row.partial))
+        files = None if task.folder is None else [name for row in measured for name in row.files]
+        measured.clear()  # rows of ratings are much
         sums = _merged(Path(folder), kind_named(read.config.kind).sums)
-    return Left(read.config, own.header.ids, read.inputs, sums, work.keep_parts)
+    return Left(read.config, own.header.ids, read.inputs, sums, work.keep_parts), files
 
 
 def _stand_ins(given: Given, paths: Mapping[int, str]) -> Given:
@@ -246,7 +259,15 @@ def _task(read: Read, work: Work, frames: Mapping[int, Any], n_partitions: int) 
     )
     settled = read.config.model_copy(update={"engine": EngineSection()})
     asked = (work.sample, work.keep_users, work.keep_parts)
-    return Task(settled, kept, n_partitions + 1, *asked)
+    folder = work.per_user_folder if read.config.kind == "rankings" else None
+    return Task(
+        settled,
+        kept,
+        n_partitions + 1,
+        *asked,
+        folder=None if folder is None else folder.absolute(),
+        files={path: Path(path).read_bytes() for path in settled.metrics.files},
+    )
 
 
 def _cells(
@@ -321,8 +342,8 @@ def _cores(session: Any) -> int:
         return int(session.conf.get("spark.default.parallelism", "4"))
 
 
-def _measured(rows: Any, task: Task, parts: Sequence[Part], n_partitions: int) -> list[bytes]:
-    """The partials of all shares; of very many, those of several together.
+def _measured(rows: Any, task: Task, read: Read, n_partitions: int) -> list[Any]:
+    """The rows of all shares, as `ROW` names them; of very many, those of several together.
 
     Raises:
         EvalkitError: what a share ended with; of several the first.
@@ -331,15 +352,15 @@ def _measured(rows: Any, task: Task, parts: Sequence[Part], n_partitions: int) -
     from pyspark.sql.functions import lit, pmod
 
     found = rows.mapInArrow(partial(measure_rows, pickle.dumps(task)), ROW)
-    if n_partitions > MOST_COLLECTED:
+    if n_partitions > MOST_COLLECTED and task.config.kind == "rankings":
         few = isqrt(n_partitions)
         found = found.repartition(few, pmod("part", lit(few))).mapInArrow(
             partial(merge_rows, task.config.kind), ROW
         )
-    collected = found.collect()
+    collected = take(found, read)
     open_errors(bytes(row.partial) for row in collected if row.is_error).tell()
     for part, counts in zip(
-        parts, zip(*(row.n_rows for row in collected), strict=True), strict=True
+        read.parts, zip(*(row.n_rows for row in collected), strict=True), strict=True
     ):
         expected = part.table.n_rows_hint() if part.table.files and not part.is_whole else None
         if expected not in (None, sum(counts)):
@@ -350,7 +371,7 @@ def _measured(rows: Any, task: Task, parts: Sequence[Part], n_partitions: int) -
                 at=part.table.at,
                 hint="they must open the same files, which nobody writes meanwhile",
             )
-    return [bytes(row.partial) for row in collected]
+    return collected
 
 
 def _merged(folder: Path, kind: type) -> Any:

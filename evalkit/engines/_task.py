@@ -6,10 +6,14 @@ Loaded before the environment of the process is set: it imports nothing heavy.
 import os
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import polars as pl
     import pyarrow as pa
 
@@ -23,7 +27,7 @@ THREADS = (
     *("POLARS_MAX_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "ARROW_NUM_THREADS"),
     "OPENBLAS_NUM_THREADS",
 )
-ROW = "part int, is_error boolean, n_rows array<bigint>, partial binary"
+ROW = "part int, is_error boolean, n_rows array<bigint>, files array<string>, partial binary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,8 @@ class Task:
         kept: how the tables lie among the rows.
         n_shares: of the users; the last one has none, and is the driver's.
         sample, keep_users, keep_parts, known: as `planning.work.Work` takes them.
+        folder: values of users are written there, instead of going with the partials.
+        files: what the metric files of the config hold, by their paths.
     """
 
     config: "Config"
@@ -44,6 +50,25 @@ class Task:
     keep_users: bool | Sequence[str]
     keep_parts: bool
     known: "Known | None" = None
+    folder: "Path | None" = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    @contextmanager
+    def here(self) -> "Iterator[Task]":
+        """The same, with its metric files in a folder of this process."""
+        if not self.files:
+            yield self
+            return
+        with TemporaryDirectory() as folder:
+            paths = [
+                f"{folder}/{number}/{os.path.basename(path)}"
+                for number, path in enumerate(self.files)
+            ]
+            for path, content in zip(paths, self.files.values(), strict=True):
+                os.mkdir(os.path.dirname(path))
+                with open(path, "wb") as file:
+                    file.write(content)
+            yield replace(self, config=_with_files(self.config, paths))
 
     def work(self, number: int, rows: "Mapping[int, pl.DataFrame]") -> "Work":
         """How a share is measured.
@@ -56,7 +81,7 @@ class Task:
         from evalkit.planning.work import Work
 
         return Work(
-            given_of(self.kept, rows),
+            given_of(self.kept, rows, None if self.known is None else self.known.train),
             threads=1,
             sample=self.sample,
             keep_users=self.keep_users,
@@ -75,7 +100,21 @@ class Task:
         work = self.work(number, rows)
         with speaking(self.config.door):
             left = kind_named(self.config.kind).measure(self.config, work)
-        return Partial(replace(Header.of(left, work), versions=proof()), left.sums)
+        header = replace(Header.of(left, work), versions=proof())
+        return Partial(replace(header, config=_with_files(header.config, self.files)), left.sums)
+
+    def write_values(self, number: int, left: "Partial[Any]") -> list[str]:
+        """The files that values of users went into, which a partial has no more."""
+        if self.folder is None:
+            return []
+        from evalkit.engines._values import write_values
+
+        return write_values(self.folder, number, self.config, self.keep_users, left.body)
+
+
+def _with_files(config: "Config", paths: Iterable[str]) -> "Config":
+    metrics = config.metrics.model_copy(update={"files": tuple(paths)})
+    return config.model_copy(update={"metrics": metrics})
 
 
 def cut_files(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
@@ -121,11 +160,15 @@ def measure_rows(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "Iterato
     from evalkit.engines._told import pack_errors
     from evalkit.errors import EvalkitError, Faults
 
+    files: list[str] = []
     try:
-        content, is_error = task.measure(number + 1, cells.open()).to_bytes(), False
+        with task.here() as own:
+            left = own.measure(number + 1, cells.open())
+            files = own.write_values(number + 1, left)
+        content, is_error = left.to_bytes(), False
     except EvalkitError as error:
         content, is_error = pack_errors(Faults.of(error)), True
-    yield _row(number, is_error, cells.n_rows, content)
+    yield _row(number, is_error, cells.n_rows, files, content)
 
 
 def _begin(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "tuple[Task, int, Cells]":
@@ -166,8 +209,8 @@ def note_rows(
     from evalkit.rankings import note_share, open_job
 
     try:
-        with speaking(task.config.door):
-            noted = note_share(open_job(task.config, task.work(number + 1, cells.open())))
+        with task.here() as own, speaking(own.config.door):
+            noted = note_share(open_job(own.config, own.work(number + 1, cells.open())))
     except EvalkitError:  # the partition tells it when it is measured
         return
     yield from noted.to_arrow().cast(types).to_batches()
@@ -180,7 +223,6 @@ def merge_rows(kind: str, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.R
         kind: of the config.
     """
     from pathlib import Path
-    from tempfile import TemporaryDirectory
 
     from evalkit.engines._told import open_errors, pack_errors
     from evalkit.kinds import kind_named
@@ -191,17 +233,20 @@ def merge_rows(kind: str, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.R
         return
     n_rows = [sum(counts) for counts in zip(*(row["n_rows"] for row in rows), strict=True)]
     if failed := [row["partial"] for row in rows if row["is_error"]]:
-        yield _row(rows[0]["part"], True, n_rows, pack_errors(open_errors(failed)))
+        yield _row(rows[0]["part"], True, n_rows, [], pack_errors(open_errors(failed)))
         return
     with TemporaryDirectory() as folder:
         paths = [Path(folder, str(row["part"])) for row in rows]
         for path, row in zip(paths, rows, strict=True):
             path.write_bytes(row["partial"])
         whole: Partial[Any] = open_partials(paths, allow_missing=True).merged(kind_named(kind).sums)
-    yield _row(rows[0]["part"], False, n_rows, whole.to_bytes())
+    files = [name for row in rows for name in row["files"]]
+    yield _row(rows[0]["part"], False, n_rows, files, whole.to_bytes())
 
 
-def _row(part: int, is_error: bool, n_rows: list[int], partial: bytes) -> "pa.RecordBatch":
+def _row(
+    part: int, is_error: bool, n_rows: list[int], files: list[str], partial: bytes
+) -> "pa.RecordBatch":
     import pyarrow as pa
 
     return pa.record_batch(
@@ -209,6 +254,7 @@ def _row(part: int, is_error: bool, n_rows: list[int], partial: bytes) -> "pa.Re
             "part": pa.array([part], pa.int32()),
             "is_error": pa.array([is_error], pa.bool_()),
             "n_rows": pa.array([n_rows], pa.list_(pa.int64())),
+            "files": pa.array([files], pa.list_(pa.string())),
             "partial": pa.array([partial], pa.binary()),
         }
     )

@@ -322,10 +322,13 @@ def _copy_values(report: Report, path: Path, run: Path | None) -> None:
     """
     if report.per_user_values is None:
         raise AssertionError("values of users were asked for")
-    (kept,) = report.per_user_values.files
+    first, *others = report.per_user_values.files
     try:
-        with open(kept, "rb") as values, runs.replacing(path) as file:
-            shutil.copyfileobj(values, file, 1 << 20)
+        with open(first, "rb") as values, runs.replacing(path) as file:
+            if others:
+                report.per_user_values.table().sink_parquet(file, maintain_order=True)
+            else:
+                shutil.copyfileobj(values, file, 1 << 20)
     except OSError as error:
         stands = f"the run is complete in {run}, but " if run is not None else ""
         raise MachineError(

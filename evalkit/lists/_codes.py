@@ -14,6 +14,7 @@ from evalkit.ids import (
     KeyCollisionError,
     Keys,
     as_keys,
+    hashes_of_keys,
     ids_of_keys,
     mix,
     same_ids,
@@ -204,7 +205,7 @@ class ItemCodes:
     def stable_hashes(self) -> Keys:
         """uint64[n], hashes of the ids that no version of any library changes."""
         if not self.plan.hashed:
-            return self.keys.copy()
+            return hashes_of_keys(self.keys, self.plan)
         return stable_hashes(self._ids, self.plan)
 
     def places(self, ties: str) -> npt.NDArray[np.int64]:

@@ -71,6 +71,7 @@ USUAL_TEXT = 250  # bytes of a user's and an item's id together
 USUAL_MODELS = 20  # of a table that names them
 LEAST_TEXT_ROW = 4  # bytes of a row of a text file
 _MANY = 1 << 40  # rows of a table that nobody has counted
+SORTED_ROW = 150  # of a table whose column says the order, which is sorted whole
 SEEN_MOVED = RUN + MOVED_ROW  # of a training log, when all rows have been read
 _SEEN_ROW = ROW + WIDE_KEY + SEEN_MOVED  # of the truth's users
 
@@ -160,7 +161,7 @@ def _bound(tables: Tables, asked: Asked, n_items: float) -> int:
         truth += (n_models - 1) * (RANK + RANKED_USER)
     known = [table.n_rows_hint() for _, table in tables.rankings if not table.is_list]
     n_rows = [rows, seen, *(each or _MANY for each in known)] if known else [_MANY]
-    streamed = _streamed(0, max(n_rows), text, in_shares=False)
+    streamed = _streamed(0, max(n_rows), text, in_shares=False) + _sorted(tables, text)
     sums = _sums(n_models, n_segments, asked) if tables.segments else 0
     held = asked.sample * (rows * truth + train + room.share) + made.kept + made.first + lists
     first = room.first + room.paired
@@ -237,6 +238,12 @@ def _streamed(n_truth: int, n_rows: int, text: float, *, in_shares: bool) -> int
     of_truth = min(most, STREAMED_TRUTH + STREAMED_TRUTH_ROW * n_truth)
     of_texts = int(min(max(n_truth, n_rows), n_texts) * text)
     return max(of_truth, min(most, STREAMED_ROW * n_rows)) + of_texts
+
+
+def _sorted(tables: Tables, text: float) -> int:
+    """What the largest table takes that is put in order, while its rows are."""
+    rows = [_count_rows(table) for table in tables.logs if "order" in table.columns]
+    return int(max(rows, default=0) * (SORTED_ROW + 2 * text))
 
 
 def _sums(n_models: int, n_segments: int, asked: Asked) -> int:
@@ -320,6 +327,7 @@ class _Needs:
         n_segments = sum(segments.values())
         sums = _sums(n_models, n_segments, asked) if tables.segments else 0
         beside, made = Room(), MadeRoom()
+        ordered = _sorted(tables, text)
         n_pairs = _count_pairs(n_models, asked)
         sizes = Sizes(n_items, n_users, n_models, n_pairs, n_segments, asked.threads, text=text)
         if asked.items is not None:
@@ -352,8 +360,8 @@ class _Needs:
         return cls(
             at_rest() + sums,
             compiling(),
-            _streamed(n_truth, n_rows, text, in_shares=True),
-            _streamed(n_truth, n_rows, text, in_shares=False),
+            _streamed(n_truth, n_rows, text, in_shares=True) + ordered,
+            _streamed(n_truth, n_rows, text, in_shares=False) + ordered,
             cells,
             (LISTED_ROW + 2.0 * text) * n_listed,
             (COLLECTED_ROW + text) * n_listed,

@@ -43,6 +43,7 @@ class Given:
         earlier: lists before, by the places of their rankings and of their path.
         unnamed: models whose names a column gives instead, where a table has one.
         is_share: the tables hold all rows of one share of the users, and no others.
+        counts: of the items of all of train, where there is a share of it.
     """
 
     truth: object | None = None
@@ -56,6 +57,7 @@ class Given:
     reference: object | None = None
     earlier: Mapping[tuple[int, int], object] = field(default_factory=dict)
     is_share: bool = False
+    counts: pl.DataFrame | None = None
 
     def guessing(self, config: Config) -> Guessing:
         """How columns are found that nobody named."""
@@ -227,7 +229,7 @@ def _open_logs(
         if config.truth is not None:
             attempt("truth", partial(open_truth, config.truth, given.truth))
         for place, table in enumerate(config.rankings):
-            held = given.rankings[place] if given.rankings else None
+            held = given.rankings[place] if place < len(given.rankings) else None
             if table.builtin is None:
                 attempt(f"rankings[{place}]", partial(open_rankings, table, held))
             opened[f"earlier of {place}"] = []
@@ -252,7 +254,7 @@ def _open_logs(
             if table.builtin is not None:
                 try:
                     both = opened["train"][0], opened["truth"][0]
-                    made = make_rankings(table, *both, null_ids=null_ids)
+                    made = make_rankings(table, *both, null_ids=null_ids, counts=given.counts)
                     opened["rankings"].insert(place, made)
                 except EvalkitError as error:
                     note(error, problems)

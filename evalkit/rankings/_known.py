@@ -26,6 +26,7 @@ NOTED = {  # what is noted, of which table or segmentation, and which value of i
     "users": pl.Int64,
     "rows": pl.Int64,
 }
+COUNTED = ("popular", "random")  # baselines that are made of the items of all of train
 EDGES, ITEMS, OWNERS, MODELS = "edges", "items", "owners", "models"
 
 
@@ -36,7 +37,8 @@ def unknown_to_shares(task: RankingTask, tables: Tables) -> dict[str, frozenset[
         asks_others = task.of_lists or task.config.policies.unknown_users == "count"
         others = {"rankings", "train", "users"} if asks_others else set()
         found[EDGES] = frozenset({"truth", "segments", *others})
-    if any({"train", "history"} & {*needs_of(each)} for each in task.of_lists):
+    asks_items = any({"train", "history"} & {*needs_of(each)} for each in task.of_lists)
+    if asks_items or any(each.builtin in COUNTED for each in task.config.rankings):
         found[ITEMS] = frozenset({"train"})
     if any("model" in table.frame.collect_schema() for _, table in tables.rankings):
         found[MODELS] = frozenset({"truth" if task.config.log is not None else "rankings"})

@@ -52,8 +52,8 @@ class PerUser:
         metrics: the metric labels, one float64 column each, NaN where undefined.
         frames: model -> user columns and metric columns, ordered by user.
         path: instead of `frames`: a Parquet file with the user columns, `model` and the
-            metric columns, ordered by user; or several such files, or a directory of them, in
-            order of name.
+            metric columns, ordered by user; or several such files, or a directory of them, each
+            with all rows of its users.
     """
 
     user_columns: tuple[str, ...]
@@ -130,9 +130,14 @@ class PerUser:
         return sorted(self.path.glob("*.parquet")) if self.path.is_dir() else [self.path]
 
     def _scan_files(self) -> pl.LazyFrame:
+        """Rows ordered by user; those of one user as they stand, which is by model."""
         import polars as pl
+        import polars.selectors as cs
 
-        return pl.scan_parquet(self.files, glob=False)
+        rows = pl.scan_parquet(self.files, glob=False)
+        if len(self.files) == 1:
+            return rows
+        return rows.sort(cs.by_name(*self.user_columns), maintain_order=True)
 
 
 class Plot(str):

@@ -66,7 +66,7 @@ class Reading:
     def models_of(
         self, model: str | None, table: Table, *, held: bool | None = None
     ) -> Iterator[tuple[str, ModelRows]]:
-        """The rows of each model of a table, models in the order in which they come.
+        """The rows of each model of a table, models by name.
 
         Args:
             held: whether they are held, or read again for every pass; by default they are held
@@ -181,7 +181,7 @@ class Reading:
         for name, tally in self._look(table, None, keep, split=model is None):
             found[name].tally.add(tally)
             names.append(name)
-        models = {name: rows_of(name) for name in dict.fromkeys(names)}
+        models = {name: rows_of(name) for name in sorted(set(names))}
         for rows in models.values():
             for store in rows.stores.values():
                 store.seal()
@@ -247,19 +247,19 @@ def _by_model(frame: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
 
 
 def names_of_models(table: Table) -> list[str]:
-    """The models of a table with a column of them, as they come.
+    """The models of a table with a column of them, by name.
 
     Raises:
         DataError: a row has none [null-model].
     """
-    names = table.frame.select(pl.col("model").unique(maintain_order=True))
+    names = table.frame.select(pl.col("model").unique())
     with reading(table):
         found = names.collect(engine="streaming")["model"]
     if found.null_count():
         with reading(table):
             unnamed = table.frame.select(pl.col("model").null_count()).collect(engine="streaming")
         raise _null_model(int(unnamed.item()), table)
-    return [str(each) for each in found]
+    return sorted(map(str, found))
 
 
 def _null_model(n_rows: int, table: Table) -> DataError:

@@ -3,13 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import polars as pl
 
 from evalkit.config import Config
 from evalkit.errors import DataError, EvalkitError, RequestError, note, raise_all
-from evalkit.ids import plan_ids
+from evalkit.ids import hashes_of_keys, plan_ids
 from evalkit.looks.resampling import resamples
 from evalkit.metrics import Request, Term, over
 from evalkit.planning.leakage import check_splits
@@ -350,7 +351,9 @@ class RowRun(ABC):
             found.measured,
             found.totals,
             clusters=found.clusters,
-            hash_users=np.copy if found.row_users is None else found.row_users.hashes_of,
+            hash_users=partial(hashes_of_keys, plan=self.user.plan)
+            if found.row_users is None
+            else found.row_users.hashes_of,
             threads=job.threads,
         )
         kept = None

@@ -16,6 +16,7 @@ from evalkit.ids import (
     Keys,
     Sample,
     as_keys,
+    hashes_of_keys,
     ids_of_keys,
     stable_hashes,
 )
@@ -91,7 +92,7 @@ class RowUsers:
         """uint64[n_users], hashes of their ids that no version of any library changes."""
         if self.user_plan.hashed:
             return stable_hashes(self.ids_of(keys), self.user_plan)
-        return keys.copy()
+        return hashes_of_keys(keys, self.user_plan)
 
     @property
     def n_users(self) -> int:

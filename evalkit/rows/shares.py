@@ -1,12 +1,12 @@
 """What a share of the users leaves behind: its rows, as they were read.
 
 Many numbers of ratings and labels follow rows in the order of their scores, and are no sums over
-users. So a partial keeps the rows of its users, with the columns that are needed and the place of
-each row in its table: put together, they are the tables that one run reads, row for row, and are
-measured as one run measures them. Merging takes the memory and the time of such a run.
+users. So a partial keeps the rows of its users, with the columns that are needed: put together,
+they are the tables that one run reads, in another order, which moves nothing, and are measured as
+one run measures them. Merging takes the memory and the time of such a run.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,8 +25,6 @@ from evalkit.rows.run import RowsKind, RowTables, group_by, open_rows, run_rows
 from evalkit.rows.segments import UserSources
 from evalkit.segments import SegmentTable
 from evalkit.sources import Table, reading
-
-PLACE = "place of the row"  # no table has such a column: ours are words without blanks
 
 
 @dataclass(slots=True)
@@ -47,11 +45,11 @@ class KeptTable:
     is_whole: bool
     rows: dict[int, pl.DataFrame]
 
-    def table(self, *, laid_out: bool) -> Table:
-        """The table of all shares together, in the order in which one run reads it."""
+    @property
+    def table(self) -> Table:
+        """The table of all shares together."""
         shares = sorted(self.rows)[:1] if self.is_whole else sorted(self.rows)
         rows = pl.concat([self.rows[share] for share in shares])
-        rows = (rows if laid_out else rows.sort(PLACE)).drop(PLACE)
         found = Table(self.role, rows.lazy(), self.user_names, self.at, model=self.model)
         return found.with_frame(rows.lazy(), rows.height)
 
@@ -76,19 +74,14 @@ class RowSums:
 
     def tables(self, config: Config, inputs: Sequence[Input]) -> RowTables:
         """The tables of all shares together."""
-        laid_out = is_laid_out(config)
         named = config.segments.named
         segments = [
-            SegmentTable(
-                each.table(laid_out=laid_out), each.names, tuple(named[name] for name in each.names)
-            )
+            SegmentTable(each.table, each.names, tuple(named[name] for name in each.names))
             for each in self.segments
         ]
         by = (Segmentation(by=config.statistics.cluster or ""),)
-        clusters = [
-            SegmentTable(each.table(laid_out=laid_out), each.names, by) for each in self.clusters
-        ]
-        rows = [each.table(laid_out=laid_out) for each in self.rows]
+        clusters = [SegmentTable(each.table, each.names, by) for each in self.clusters]
+        rows = [each.table for each in self.rows]
         return RowTables(config, rows, UserSources(segments, next(iter(clusters), None)), inputs)
 
 
@@ -139,12 +132,11 @@ def _measure(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> Left:
         is_whole = laid_out and bool(paths) and not any("{share" in path for path in paths)
         frames = []
         with reading(table):
-            for first, frame in _numbered(table):
-                n_rows[id(table)] = first + frame.height
+            for frame in table.stream([pl.all()], most=BATCH_ROWS):
+                n_rows[id(table)] = n_rows.get(id(table), 0) + frame.height
                 job.clock.line.advance(frame.height)
                 frames.append(frame if drawn is None else frame.filter(_held(frame, drawn)))
-        schema = table.frame.collect_schema()
-        empty = pl.DataFrame(schema={**schema, PLACE: pl.UInt64})
+        empty = pl.DataFrame(schema=table.frame.collect_schema())
         rows = {number: pl.concat([empty, *frames])}
         return KeptTable(table.role, table.at, table.user_names, table.model, names, is_whole, rows)
 
@@ -160,15 +152,6 @@ def _measure(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> Left:
     inputs += [input_of(each, each.n_rows_hint() or 0, "segments") for each in sources.inputs]
     ids = {"user": tuple(str(each) for each in plan.dtypes)}
     return Left(with_paths(opened.config, job.config), ids, inputs, body)
-
-
-def _numbered(table: Table) -> Iterator[tuple[int, pl.DataFrame]]:
-    """Rows of a table with their places, and the first of these."""
-    first = 0
-    for frame in table.stream([pl.all()], most=BATCH_ROWS):
-        places = np.arange(first, first + frame.height, dtype=np.uint64)
-        yield first, frame.with_columns(pl.Series(PLACE, places))
-        first += frame.height
 
 
 def _held(frame: pl.DataFrame, share: DrawnShare) -> pl.Series:

@@ -20,6 +20,7 @@ _LARGEST: Mapping[object, int] = {  # absolute value of an integer
     pl.UInt8: 1 << 8, pl.UInt16: 1 << 16, pl.UInt32: 1 << 32, pl.UInt64: 1 << 64,
     pl.Int128: (1 << 127) - 1, pl.UInt128: (1 << 127) - 1,
 }  # fmt: skip
+ORDER = "order"  # our name of what rows are put in order by
 _PLAIN_NAME = re.compile(r"[^\W\d][\w .\-:/]*")
 _SECTIONS = {
     "truth": "[truth.columns]",
@@ -102,7 +103,7 @@ def plan_columns(
             errors.append(_bad_sql(each.key, each.text, expression, role, at, names))
         elif absent:
             missing += [(each, name) for name in absent]
-        elif not roots and each.key in ("user", "session", "item", "rank"):
+        elif not roots and each.key in ("user", "session", "item", "rank", ORDER):
             errors.append(_bad_sql(each.key, each.text, "it names no column", role, at, names))
         else:
             expressions.append(expression)
@@ -127,7 +128,7 @@ def plan_columns(
 
 
 def _use_of(wanted: Wanted) -> Use:
-    if wanted.key in ("by", "published"):
+    if wanted.key in ("by", "published", ORDER):
         return "any"
     if wanted.key == "vector":
         return "number"
@@ -341,6 +342,8 @@ def _type_fault(
             return None
         hint = "users are put into segments by text, a number, true or false, or a date"
         return DataError(f"by is {dtype}", code="bad-type", at=at, hint=hint)
+    if key == ORDER:
+        return _order_fault(inner, at, is_list=is_list)
     if key == "genres":
         return _genre_fault(inner, dtype, at)
     if key in ("user", "session", "item", "model"):
@@ -386,6 +389,16 @@ def _genre_fault(inner: pl.DataType, dtype: pl.DataType, at: str) -> DataError |
 _NO_RANK = "a list of items is in order: leave rank out, or drop its column where it was guessed"
 
 
+def _order_fault(inner: pl.DataType, at: str, *, is_list: bool) -> DataError | None:
+    if not is_list and not inner.is_nested() and inner.base_type() not in (pl.Object, pl.Unknown):
+        return None
+    hint = "a list of items is in order: leave order out" if is_list else _ORDERED
+    return DataError(f"order is {inner}", code="bad-type", at=at, hint=hint)
+
+
+_ORDERED = "rows are put in order by a number, a time or text"
+
+
 def _bad_list(key: str, dtype: pl.DataType, role: str, at: str, *, is_list: bool) -> DataError:
     if key == "item":
         hint = f"{role} has one item a row: explode the lists before evalkit reads them"
@@ -413,6 +426,23 @@ def _id_fault(
         hint = "an id is a number, text, a date or bytes; name the columns that make it up"
         return DataError(f"{key} is {dtype}", code="bad-type", at=at, hint=hint)
     return None
+
+
+# ---------------------------------------------------------------- rows in order
+
+
+def put_in_order(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """The rows by their column `order`, which is read for that alone.
+
+    Rows that agree there are put in order by what else is read of them, so that where and how
+    they are stored shows nowhere; those without a value come last.
+    """
+    keys = [
+        pl.col(name).cast(pl.String) if isinstance(dtype, pl.Categorical) else pl.col(name)
+        for name, dtype in frame.collect_schema().items()
+        if name != ORDER
+    ]
+    return frame.sort(ORDER, *keys, nulls_last=True).drop(ORDER)
 
 
 # ---------------------------------------------------------------- times

@@ -56,7 +56,7 @@ class Table:
         role: `truth`, `rankings` or `train`.
         frame: columns `user_0`, `user_1`, ..., `item`, then as present `relevance` or `rank`,
             `score`, `model`, with the types of the data. Rows that `where` leaves, in the
-            order of files by path, then row.
+            order of files by path, then row, or of the column that says it.
         user_names: the user columns as the config names them.
         at: where the table stands, for errors.
         is_list: `item`, and `score` if there, are lists, one row a user.
@@ -156,10 +156,15 @@ class Table:
         return read_extents(self._parts, str(names[key]), [str(each) for each in names.values()])
 
     @property
+    def has_all_rows(self) -> bool:
+        """Whether all rows that are stored are read, in the order in which they stand."""
+        return self._is_whole
+
+    @property
     def is_by_row(self) -> bool:
         """Whether the order of its rows alone says how they are ranked."""
         ranked = self.role in ("rankings", "log") and not self.is_list and self.made is None
-        return ranked and not {"rank", "score"} & set(self.columns)
+        return ranked and not {"rank", "score", "order"} & set(self.columns)
 
     def pieces(self, most: int) -> list[Piece]:
         """Its files, those of Parquet in pieces of about `most` rows, in the order of rows."""

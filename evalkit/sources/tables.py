@@ -22,10 +22,12 @@ from evalkit.config import (
 from evalkit.errors import DataError, masked
 from evalkit.sources._source import Bare, Source, open_source, versioned
 from evalkit.sources.columns import (
+    ORDER,
     Plan,
     Wanted,
     check_columns,
     plan_columns,
+    put_in_order,
     typed_plan,
     with_times,
 )
@@ -346,7 +348,7 @@ def _groups(name: str, texts: Sequence[str]) -> list[Wanted]:
 _OUTPUTS = (  # in the order in which they stand in a frame
     *("user", "session", "item", "genres", "vector", "published"),
     *("time", "relevance", "rating", "prediction"),
-    *("rank", "score", "label", "weight", "model"),
+    *("rank", "score", "label", "weight", "model", ORDER),
 )
 
 
@@ -400,7 +402,7 @@ def _open(
         _kind=source.scan.kind if source.scan is not None else "qrels",
         _n_rows=source.n_rows,
         used={name: schema[name] for name in plan.uses},
-        _is_whole=plan.where is None,
+        _is_whole=plan.where is None and ORDER not in chosen.columns,
         splitters=_splitters(source, plan),
     )
 
@@ -429,7 +431,7 @@ def _splitters(source: Source, plan: Plan) -> tuple[Splitter, ...]:
 
 
 def _settle(plan: Plan, frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Model names as text, lists as lists."""
+    """Model names as text, lists as lists, rows in their order."""
     schema = frame.collect_schema()
     casts = []
     for name, dtype in schema.items():
@@ -437,4 +439,5 @@ def _settle(plan: Plan, frame: pl.LazyFrame) -> pl.LazyFrame:
             casts.append(pl.col(name).cast(pl.List(dtype.inner)))
         elif name == "model" and dtype.base_type() not in _TEXT:
             casts.append(pl.col(name).cast(pl.String))
-    return frame.with_columns(casts) if casts else frame
+    frame = frame.with_columns(casts) if casts else frame
+    return put_in_order(frame) if ORDER in schema else frame

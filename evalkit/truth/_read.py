@@ -23,6 +23,7 @@ from evalkit.ids import (
     Share,
     as_array,
     as_keys,
+    hashes_of_keys,
     ids_of_keys,
     same_ids,
     stable_hashes,
@@ -96,13 +97,13 @@ class Truth:
     def stable_hashes(self) -> Keys:
         """uint64[n_users], hashes of the users' ids that no version of any library changes."""
         if not self.user_plan.hashed:
-            return self.pairs.users.copy()
+            return hashes_of_keys(self.pairs.users, self.user_plan)
         return stable_hashes(self.user_ids, self.user_plan)
 
     def stable_hashes_of_items(self, keys: Keys) -> Keys:
         """uint64[n_items], such hashes of the ids of items, by their keys."""
         if not self.item_plan.hashed:
-            return keys.copy()
+            return hashes_of_keys(keys, self.item_plan)
         ids = self.item_ids[np.searchsorted(self.item_keys, keys)]
         return stable_hashes(ids, self.item_plan)
 

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark", reason="Spark is not installed: pip install evalk
 from example_logs import write_example_logs
 from on_spark import both, check
 from passes import first_difference
-from spark_logs import ALL, PLAIN, make_logs
+from spark_logs import ALL, ORDERS, PLAIN, make_copies, make_logs
 
 from evalkit.engines import _spark
 
@@ -21,10 +21,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 ROOT = Path(__file__).parents[2]
 
 
-def cut(folder, name, n_files, *drop):
+def cut(folder, name, n_files):
     """A table in several files of several row groups, where rows stand in no order; its path."""
     path = folder / f"{name}.parquet"
-    rows = pl.read_parquet(path).drop(drop)
+    rows = pl.read_parquet(path)
     path.unlink()
     (folder / name).mkdir()
     for number, part in enumerate(rows.iter_slices(-(-rows.height // n_files))):
@@ -32,31 +32,14 @@ def cut(folder, name, n_files, *drop):
     return f'path = "{name}/*.parquet"'
 
 
-ORDERS = {
-    "ties": ('ties = "input"', ["rank"]),
-    "numba": ('ties = "numba"', ["rank"]),
-    "first": ('duplicates = "first"\nbad_ranks = "keep"', []),
-    "last": ('duplicates = "last"', ["rank"]),
-    "truth": ('truth_duplicates = "last"', []),
-    "rows": ('duplicates = "first"', ["rank", "score"]),
-}
-
-
 @pytest.mark.parametrize("name", ORDERS)
 def test_rows_keep_the_order_of_their_files(session, tmp_path, name, monkeypatch):
     monkeypatch.setattr(_spark, "ROWS_OF_CUT", 120)  # files fall into several pieces
-    make_logs(tmp_path)
-    policy, lacks = ORDERS[name]
-    for table in {"ties": "", "numba": "", "truth": ["truth"]}.get(name, "ab"):
-        rows = pl.read_parquet(tmp_path / f"{table}.parquet")
-        again = rows.with_columns(pl.col("^relevance|score|rank$") + 20).sample(99, seed=1)
-        pl.concat([rows, again]).write_parquet(tmp_path / f"{table}.parquet")
-    text = PLAIN
-    for model in "ab":
-        text = text.replace(f'path = "{model}.parquet"', cut(tmp_path, model, 3, *lacks))
-    text = text.replace('path = "truth.parquet"', cut(tmp_path, "truth", 2))
+    text = make_copies(tmp_path, name)
+    for table, n_files in {"a": 3, "b": 3, "truth": 2}.items():
+        text = text.replace(f'path = "{table}.parquet"', cut(tmp_path, table, n_files))
 
-    check(f"{text}\n[policies]\n{policy}\n", tmp_path)
+    check(text, tmp_path)
 
 
 def write_csv(frame, path):

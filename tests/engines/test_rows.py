@@ -7,8 +7,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason="Spark is not installed: pip install evalkit-recsys[spark]")
 
-from on_spark import TYPES, check
+from on_spark import TYPES, both, check, jobs_of
 from spark_logs import LABELS, USERS, make_rows
+
+from evalkit.engines import _taken
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 
@@ -73,6 +75,36 @@ def test_samples_values_of_users_clusters_and_draws(session, tmp_path, text):
     check(text + "cluster = \"coalesce(country, 'none')\"\n", tmp_path)
     mean = "MAE(over='users')" if text == TOGETHER else "AUC(over='users')"
     check(re.sub("names = .*", f'names = ["{mean}"]', text) + drawn, tmp_path)
+
+
+@pytest.mark.parametrize("text", [TOGETHER, LABELS], ids=["ratings", "labels"])
+def test_a_column_names_the_models(session, tmp_path, text):
+    make_rows(tmp_path)
+    frames = [pl.read_parquet(tmp_path / f"{m}.parquet").with_columns(who=pl.lit(m)) for m in "ba"]
+    pl.concat(frames).sample(fraction=1.0, shuffle=True, seed=2).write_parquet(
+        tmp_path / "both.parquet"
+    )
+    first, _, rest = text.partition("[[")[2].partition("[metrics]")
+    section = first.partition("]]")[0]
+    policies = 'policies.duplicates = "count"\n' if section == "labels" else ""
+    table = f'{policies}[[{section}]]\npath = "both.parquet"\ncolumns = {{ model = "who" }}\n'
+
+    check(table + "[metrics]" + rest + USERS, tmp_path)
+
+
+@pytest.mark.parametrize("where", ["", 'where = "item > 1"\n'])
+def test_more_rows_than_the_driver_holds_are_refused(session, tmp_path, monkeypatch, where):
+    monkeypatch.setattr(_taken, "default_limit", lambda: 1 << 10)
+    make_rows(tmp_path)
+    text = TOGETHER.replace('path = "', f'{where}path = "')
+
+    with jobs_of(session) as jobs:
+        _, spark = both(text, tmp_path)
+
+    assert spark.status == 2
+    assert "are put in order by the driver" in spark.said
+    assert "--memory-limit" in spark.said
+    assert bool(jobs) == bool(where)
 
 
 def test_sessions(session, tmp_path):

@@ -178,33 +178,6 @@ def test_errors_of_the_data_are_those_of_one_process(session, tmp_path, name):
     check(ALL.replace("cross", "#"), tmp_path, status=3)
 
 
-REFUSED = {
-    'ties = "input"': {"ties": "input"},
-    'duplicates = "first"': {"duplicates": "first"},
-    "the last row of a pair of the truth stays": {"truth_duplicates": "last"},
-    "tail_share@5 looks at the order of train": {},
-}
-
-
-@pytest.mark.parametrize("what", REFUSED)
-def test_what_does_not_work_is_refused_by_name(session, tmp_path, what):
-    import evalkit.spark
-
-    make_logs(tmp_path)
-    tables = {
-        name: session.read.parquet(str(tmp_path / f"{name}.parquet")) for name in ("truth", "a")
-    }
-    asked = {"metrics": ["RR"], "policies": REFUSED[what]}
-    if what.startswith("tail"):
-        asked |= {"metrics": ["tail_share(head='first')@5"], "train": tables["truth"]}
-
-    with pytest.raises(EvalkitError) as caught:
-        evalkit.spark.evaluate(tables["truth"], {"a": tables["a"].drop("rank")}, **asked)
-
-    assert caught.value.code == "not-on-spark"
-    assert what.partition("@")[0].partition("(")[0] in caught.value.message
-
-
 def test_the_engine_belongs_to_no_key_and_to_no_report(session, tmp_path):
     make_logs(tmp_path)
     one, spark = (

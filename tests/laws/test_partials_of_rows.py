@@ -102,6 +102,24 @@ def test_shares_put_together_are_one_run(tmp_path, monkeypatch, case, seed):
         assert parts == whole
 
 
+@pytest.mark.parametrize("case", ["labels", "draws", "ratings"])
+def test_the_order_of_rows_moves_nothing(tmp_path, case):
+    rows, (one, other) = rows_of(0), (tmp_path / "one", tmp_path / "other")
+    found = []
+    for folder, log in ((one, rows), (other, rows.sample(fraction=1.0, shuffle=True, seed=1))):
+        folder.mkdir()
+        log.write_parquet(folder / "log.parquet")
+        (folder / "job.toml").write_text(CASES[case] + POLICIES)
+        config = load_config(folder / "job.toml", overrides=[], variables={})
+        document = json.loads(run_config(config, threads=2).to_json())
+        found.append(
+            {key: document[key] for key in document if key not in (*OWN, "inputs", "run_key")}
+        )
+
+    assert found[0] == found[1]
+    assert list(found[0]["counts"]["models"]) == ["alpha", "zeta"]
+
+
 def test_logs_laid_out_by_user_are_read_once_each(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = rows_of(0).drop_nulls("user").with_columns(share=pl.col("user") % 3)

@@ -21,6 +21,9 @@ from evalkit.runs import hold, load_run, new_run_id, publish, run_key, verify
 from evalkit.runs._keys import digest
 
 
+MODELS = (("z", 0), ("a", 1))
+
+
 def test_run_is_a_directory_with_every_file_and_latest_points_to_it(tmp_path):
     path = publish(report(), tmp_path / "new" / "runs", formats=FILES, config={"a": 1})
 
@@ -126,6 +129,19 @@ def test_finished_files_of_users_are_taken_in(tmp_path, n_files):
     assert verify(path) == []
     found = load_run(path).per_user("nDCG@10")
     assert found["value"].to_list() == [0.0, 0.25][:n_files]
+
+
+def test_files_with_users_of_their_own_are_read_as_one_file_is(tmp_path):
+    frames = {name: pl.DataFrame({"user": [*"abc"], "RR": [n / 4, 0.5, 1]}) for name, n in MODELS}
+    whole = PerUser(("user",), ("RR",), frames)
+    for name, users in (("0", ["b"]), ("1", ["a", "c"])):
+        own = whole.table().filter(pl.col("user").is_in(users))
+        own.sink_parquet(tmp_path / f"{name}.parquet")
+    kept = PerUser(("user",), ("RR",), path=tmp_path)
+
+    assert kept.table().collect().equals(whole.table().collect())
+    for name, _ in MODELS:
+        assert kept.read(name, ["RR"]).equals(whole.read(name, ["RR"]))
 
 
 def test_finished_file_is_copied_where_it_cannot_be_linked(tmp_path, monkeypatch):

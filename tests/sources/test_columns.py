@@ -170,3 +170,40 @@ def test_the_schema_of_a_table_is_what_guesses_start_from(tmp_path):
     assert list(schema) == ["user_id", "movie_id", "day"]
     assert guess_columns(schema, "truth") == {"user": "user_id", "item": "movie_id"}
     assert list(read_schema([], given=ROWS, role="truth")) == ROWS.columns
+
+
+SHOWN = pl.DataFrame({"user": 1, "item": [5, 4, 6, 7], "at": [2.0, 1.0, 2.0, None]})
+
+
+@pytest.mark.parametrize("kind", [pl.Float64, pl.Int32, pl.String, pl.Date])
+def test_order_puts_rows_in_order_wherever_they_stand(kind):
+    table = RankingsTable(path=("memory",), columns=RankingsColumns(order="at"))
+    rows = SHOWN.with_columns(pl.col("at").cast(pl.Int32).cast(kind))
+
+    opened = open_rankings(table, rows.sample(fraction=1.0, shuffle=True, seed=3))
+
+    assert names_of(opened) == ["user_0", "item"]
+    assert opened.frame.collect()["item"].to_list() == [4, 5, 6, 7]
+    assert not opened.is_by_row
+
+
+def test_order_is_sql_of_the_truth_and_of_train_too():
+    truth = TruthTable(path=("memory",), columns=TruthColumns(order="-at"))
+    train = TrainTable(path=("memory",), columns=TrainColumns(order="item % 2"))
+
+    assert open_truth(truth, SHOWN).frame.collect()["item"].to_list() == [5, 6, 4, 7]
+    assert open_train(train, SHOWN).frame.collect()["item"].to_list() == [4, 6, 5, 7]
+
+
+@pytest.mark.parametrize("made", ["[item]", "at", "1"])
+def test_order_must_be_a_column_of_values_beside_rows(made):
+    rows = SHOWN.with_columns(pl.concat_list("item"))
+    rows = rows if made == "at" else rows.explode("item").rename({"at": "[item]"})
+    rows = rows.with_columns(pl.concat_list("[item]")) if made == "[item]" else rows
+    table = RankingsTable(path=("memory",), columns=RankingsColumns(order=made))
+
+    with pytest.raises(DataError) as caught:
+        open_rankings(table, rows)
+
+    assert caught.value.code == ("bad-sql" if made == "1" else "bad-type")
+    assert "order" in str(caught.value)
