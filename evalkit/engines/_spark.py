@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from evalkit.config import Config, EngineSection, reads_catalogs
+from evalkit.engines._around import ASKED_OF_CORE, check_around, is_here
 from evalkit.engines._catalog import fill_from_catalog
 from evalkit.engines._cut import CELLS, ROWS_OF_CUT, Cutter, make_loads
 from evalkit.engines._known import find_known
@@ -104,7 +105,7 @@ def _left(
         if (frame := part.place.of(work.given)) is not None
     }
     n_partitions = read.config.engine.partitions or _count_partitions(session, read.parts, frames)
-    task = _task(read, work, frames, n_partitions)
+    task = replace(_task(read, work, frames, n_partitions), folder=_folder(session, read, work))
     cutting = partial(_cells, session, read, task, frames, n_partitions)
     if isinstance(opened, Tables):
         task = replace(task, known=find_known(session, opened, task, cutting))
@@ -256,14 +257,23 @@ def _task(read: Read, work: Work, frames: Mapping[int, Any], n_partitions: int) 
     )
     settled = read.config.model_copy(update={"engine": EngineSection()})
     asked = (work.sample, work.keep_users, work.keep_parts)
+    return Task(settled, kept, n_partitions + 1, *asked)
+
+
+def _folder(session: Any, read: Read, work: Work) -> Path | None:
+    """Where executors write values of users; None where they do not, or see no such folder.
+
+    Raises:
+        RequestError: executors do not see the files that this process sees [not-on-spark].
+    """
     folder = work.per_user_folder if read.config.kind == "rankings" else None
-    return Task(
-        settled,
-        kept,
-        n_partitions + 1,
-        *asked,
-        folder=None if folder is None else folder.absolute(),
-    )
+    folder = None if folder is None else folder.absolute()
+    if is_here(session):
+        return folder
+    ends = {each for part in read.parts for each in (part.table.files[:1] + part.table.files[-1:])}
+    paths = map(os.path.abspath, sorted(ends))
+    is_shared = check_around(session, paths, folder, ASKED_OF_CORE * _cores(session))
+    return folder if is_shared else None
 
 
 def _cells(
