@@ -16,7 +16,7 @@ import polars as pl
 
 from evalkit.config import Config, EngineSection, reads_catalogs
 from evalkit.engines._around import ASKED_OF_CORE, check_around, is_here
-from evalkit.engines._catalog import fill_from_catalog
+from evalkit.engines._catalog import CatalogTable, fill_from_catalog
 from evalkit.engines._cut import CELLS, ROWS_OF_CUT, Cutter, make_loads
 from evalkit.engines._known import find_known
 from evalkit.engines._layout import Kept, Part, Read, read_of
@@ -74,11 +74,11 @@ def run_on_spark(config: Config, work: Work) -> Report:
     clock.start()
     kind, given = kind_named(config.kind), work.given
     with ExitStack() as stack:
-        session, paths = None, dict[int, str]()
+        session, named = None, dict[int, CatalogTable]()
         if reads_catalogs(config):
             session = stack.enter_context(_session(config.engine, given))
-            given, paths = fill_from_catalog(session, config, given)
-        opened = kind.open(config, _stand_ins(given, paths))
+            given, named = fill_from_catalog(session, config, given)
+        opened = kind.open(config, _stand_ins(given, named))
         if work.opened is not None:
             work.opened(opened.all)
         read = read_of(opened)
@@ -93,6 +93,17 @@ def run_on_spark(config: Config, work: Work) -> Report:
     report = kind.conclude(left, replace(work, keep_users=False, per_user_folder=None), (), clock)
     values = values_of(folder, files, left.config, keep_users, left.sums)
     return replace(report, per_user_values=values)
+
+
+def open_catalogs(config: Config) -> Opened:
+    """The tables of a config that names some of a catalog, opened as for a run.
+
+    Raises:
+        RequestError, DataError, MachineError: as `run_on_spark`, of what is seen without a row.
+    """
+    with _session(config.engine, Given()) as session:
+        given, named = fill_from_catalog(session, config, Given())
+        return kind_named(config.kind).open(config, _stand_ins(given, named))
 
 
 def _left(
@@ -120,11 +131,11 @@ def _left(
     return Left(read.config, own.header.ids, read.inputs, sums, work.keep_parts), files
 
 
-def _stand_ins(given: Given, paths: Mapping[int, str]) -> Given:
+def _stand_ins(given: Given, named: Mapping[int, CatalogTable]) -> Given:
     """What is given with frames of no rows for DataFrames of Spark.
 
     Args:
-        paths: of those of a catalog, by the identity of the DataFrame.
+        named: those of a catalog, by the identity of the DataFrame.
     """
     stood: dict[int, Named] = {}  # segments that share a table are read from it together
 
@@ -141,9 +152,12 @@ def _stand_ins(given: Given, paths: Mapping[int, str]) -> Given:
         if id(table) not in stood:
             empty = pl.from_arrow(table.limit(0).toArrow())
             assert isinstance(empty, pl.DataFrame)
-            path = paths.get(id(table))
-            at = f"{role} (pyspark DataFrame)" if path is None else path
-            stood[id(table)] = Named(empty, at, () if path is None else (path,))
+            own = named.get(id(table))
+            stood[id(table)] = (
+                Named(empty, f"{role} (pyspark DataFrame)")
+                if own is None
+                else Named(empty, own.path, (own.path,), own.version)
+            )
         return stood[id(table)]
 
     return replace(
