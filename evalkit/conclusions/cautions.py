@@ -136,9 +136,7 @@ def of_skewed_differences(
         f"{_among((each.segmentation, each.segment))} {why}: "
         "95 % limits held 72 to 94 times in 100 there"
         for each in drafts
-        if each.std_error
-        and (each.spread.table is None or bootstraps)
-        and (why := _leaning(each))
+        if each.std_error and (each.spread.table is None or bootstraps) and (why := _leaning(each))
     ]
     yield from _few_users(found)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from evalkit import gates, history, runs, street
 from evalkit.config import Config
-from evalkit.errors import EvalkitError, MachineError
+from evalkit.errors import EvalkitError, MachineError, warn
 from evalkit.history.looks import (
     NO_LOOK,
     Ahead,
@@ -261,10 +261,20 @@ class Job:
 
     @property
     def key(self) -> str | None:
-        """What runs of the same work share; None where nobody can tell."""
+        """What runs of the same work share; None, with a warning, where nobody can tell."""
         if self.partials is not None:
-            return self.partials.header.key
-        return street.key_of_run(self.config, sample=self.sample)
+            key = self.partials.header.key
+        else:
+            key = street.key_of_run(self.config, sample=self.sample)
+        if key is None:
+            warn(
+                "work-not-known",
+                "an input has no fingerprint, so nobody can tell whether this work is done "
+                "already: it is done now",
+                hint="the record of inputs in report.json shows which; files on a disk, Delta "
+                "and Iceberg tables have one",
+            )
+        return key
 
     def _find_done(self) -> Done | None:
         """The run that this one would repeat."""
