@@ -163,6 +163,13 @@ class Totals:
                     self._add_pair(found, old, new, rows, first, higher_is_better=higher)
                     first += old.shape[1]
 
+    def merge(self, other: "Totals") -> None:
+        """Take over what another thread added."""
+        for name, sums in self.models.items():
+            sums.merge(other.models[name])
+        for pair, found in self.pairs.items():
+            found.merge(other.pairs[pair])
+
     def _add_pair(
         self,
         found: PairSums,

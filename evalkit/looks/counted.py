@@ -177,7 +177,7 @@ class HitCounts:
             own = np.ascontiguousarray(weights[:, np.searchsorted(self.cutoffs, cutoffs)])
             add_weighted(sums, values, own, first_column=firsts[place])
             if parts is not None:
-                parts.add_values(values, self.apart[rows], firsts[place], own)
+                parts.add_values(values, self.apart[rows], firsts[place], own, parts.words)
 
 
 class CountedValues:

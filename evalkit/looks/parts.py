@@ -2,6 +2,7 @@
 
 import math
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
@@ -30,6 +31,7 @@ TOO_LARGE = 2.0**30
 AHEAD = 24  # rows that are fetched before they are added
 WORDS_A_LINE = 8  # of a cache
 WORDS_AT_HAND = 1 << 15  # that stay close to the core
+MOST_BYTES_A_THREAD = 1 << 20
 NO_WEIGHTS = np.empty((0, 0), dtype=np.int64)
 
 Codes = npt.NDArray[np.int32]
@@ -86,37 +88,54 @@ class WordSums:
         codes: int32[n_users], places among the cells and kinds that have users.
         words: int64[n_places, n_columns, N_WORDS].
         apart: by place and column, sums times 2^1074 of values that the words do not take.
+        of_threads: words of each thread, where they are few, so that none waits for another.
     """
 
     codes: Codes
     words: Words
     apart: dict[int, dict[int, int]] = field(default_factory=dict)
+    of_threads: dict[int, Words] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
+    lock_apart: Lock = field(default_factory=Lock)
 
     def add(self, users: npt.NDArray[np.int64], groups: Sequence[Values]) -> None:
         """A block of users."""
+        if self.words.nbytes > MOST_BYTES_A_THREAD:
+            with self.lock:
+                self._add_to(self.words, users, groups)
+            return
+        thread = threading.get_ident()
+        if thread not in self.of_threads:
+            self.of_threads[thread] = np.zeros_like(self.words)
+        self._add_to(self.of_threads[thread], users, groups)
+
+    def _add_to(self, words: Words, users: npt.NDArray[np.int64], groups: Sequence[Values]) -> None:
         codes = self.codes[users]
         first = 0
-        with self.lock:
-            for each in groups:
-                self.add_values(each, codes, first, NO_WEIGHTS)
-                first += each.shape[1]
+        for each in groups:
+            self.add_values(each, codes, first, NO_WEIGHTS, words)
+            first += each.shape[1]
 
     def add_values(
-        self, values: Values, codes: Codes, first_column: int, weights: npt.NDArray[np.int64]
+        self,
+        values: Values,
+        codes: Codes,
+        first_column: int,
+        weights: npt.NDArray[np.int64],
+        words: Words,
     ) -> None:
         """Values of places, each as often as its weight says; without weights once."""
         apart = np.empty(values.size, dtype=np.int64)
         values = np.ascontiguousarray(values)
-        n_apart = add_words(values, codes, first_column, weights, self.words, apart)
+        n_apart = add_words(values, codes, first_column, weights, words, apart)
         for place in apart[:n_apart].tolist():
             row, column = divmod(place, values.shape[1])
             top, bottom = float(values[row, column]).as_integer_ratio()
-            sums = self.apart.setdefault(int(codes[row]), {})
-            scaled = (
-                (top << SCALE_BITS) // bottom * (int(weights[row, column]) if weights.size else 1)
-            )
-            sums[first_column + column] = sums.get(first_column + column, 0) + scaled
+            times = int(weights[row, column]) if weights.size else 1
+            scaled = (top << SCALE_BITS) // bottom * times
+            with self.lock_apart:
+                sums = self.apart.setdefault(int(codes[row]), {})
+                sums[first_column + column] = sums.get(first_column + column, 0) + scaled
 
     def over(
         self, places: npt.NDArray[np.int64], first: npt.NDArray[np.int64], columns: Words
@@ -125,7 +144,8 @@ class WordSums:
 
         Where values are `apart`, sums are times 2^SCALE_BITS.
         """
-        numbers = np.add.reduceat(self.words[places], first)[:, columns].reshape(-1, N_WORDS)
+        words_of_all = sum(self.of_threads.values(), start=self.words)
+        numbers = np.add.reduceat(words_of_all[places], first)[:, columns].reshape(-1, N_WORDS)
         n_values, *words = numbers.T.tolist()
         more = self.bits - UNIT_BITS
         sums = [

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from evalkit.errors import EvalkitError
 from evalkit.ids import Keys
+from evalkit.kernels.threads import ordered_map
 from evalkit.metrics import Lists
 from evalkit.truth import UserItems
 
@@ -30,6 +31,7 @@ REAPPEARED, TIES, DEFERRED, BAD_SCORES, SEEN = range(6, 11)
 N_COUNTERS = 11
 
 RUNS = 64  # that are looked up together, so that memory answers while others are asked
+PLACES_A_PIECE = 1 << 20  # of ranks that one thread fills
 CANDIDATES = 512  # rows whose items pass a filter, looked at together
 
 
@@ -130,9 +132,16 @@ class Ranks:
     lists: Lists | None = None
 
     @classmethod
-    def empty(cls, pairs: UserItems) -> "Ranks":
-        """Nothing ranked yet."""
-        ranks = np.full(pairs.n_places, NOT_RANKED, dtype=np.int32)
+    def empty(cls, pairs: UserItems, threads: int = 1) -> "Ranks":
+        """Nothing ranked yet; threads share the time that new memory takes."""
+        ranks = np.empty(pairs.n_places, dtype=np.int32)
+
+        def fill(begin: int) -> None:
+            ranks[begin : begin + PLACES_A_PIECE] = NOT_RANKED
+
+        pieces = range(0, ranks.size, PLACES_A_PIECE)
+        for _ in ordered_map(fill, pieces, threads=min(threads, len(pieces))):
+            pass
         return cls(ranks, UserState.empty(pairs.n_users))
 
     @property

@@ -266,7 +266,7 @@ class RankScan:
         if name not in self.probes:
             probe = ModelProbe(
                 name,
-                Ranks.empty(self.truth.pairs),
+                Ranks.empty(self.truth.pairs, self.threads),
                 "all"
                 if self.needs_whole_lists and self.policies.duplicates != "error"
                 else "relevant",

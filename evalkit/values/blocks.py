@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 USERS_A_BLOCK = 8192  # at least, where there are so many
 BLOCKS_TOGETHER = 8  # whose users are put in the order of their cells
 MOST_KEPT = 8  # values of a user for which that is done, as they wait for each other
+MOST_SUMS_A_THREAD = 512  # of about 2 kB each
 MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
 
 Values = npt.NDArray[np.float64]
@@ -423,15 +424,25 @@ def measure_models(
         watch: told of each block's user codes and values, from any thread.
     """
     models = tuple(models)
-    totals = [Totals(models, pairs, users.columns.size, each.n_cells) for each in cell_sets]
+
+    def begin() -> list[Totals]:
+        return [Totals(models, pairs, users.columns.size, each.n_cells) for each in cell_sets]
+
+    totals = begin()
+    n_cells, n_sums = sum(each.n_cells for each in cell_sets), len(models) + len(pairs)
+    are_few = n_cells * n_sums * users.columns.size <= MOST_SUMS_A_THREAD
+    own: dict[int, list[Totals]] = {}  # of each thread where they are few, so that none waits
     rooms: dict[int, Room] = {}  # of each thread
 
     def work(piece: _Piece) -> tuple[_Piece, dict[str, Values]]:
-        room = rooms.setdefault(threading.get_ident(), Room())
+        thread = threading.get_ident()
+        room = rooms.setdefault(thread, Room())
         room.clear()
+        if are_few and thread not in own:
+            own[thread] = begin()
         block = piece.codes
         values = users.measure(block, room)
-        for each, cells in zip(totals, cell_sets, strict=True):
+        for each, cells in zip(own.get(thread, totals), cell_sets, strict=True):
             each.add(values, users.higher_is_better, cells.codes[block])
         if watch is not None:
             watch.add(block, values, users.columns)
@@ -452,6 +463,9 @@ def measure_models(
             whole[name][piece.order] = values
             if piece.is_last:
                 keep.take(name, piece.whole, whole.pop(name))
+    for sums in own.values():
+        for each, more in zip(totals, sums, strict=True):
+            each.merge(more)
     return totals
 
 
