@@ -12,6 +12,9 @@ of 4,000 draws that should be 95.0 is within 1.0 of it 99.6 times in 100.
 
 `difference, ...`: of 300 users few differ, and lean to one side; in draws where two or more do.
 
+`less 20 others`: the mean of a night less that of one with other users, by the limits that both
+have, or by their errors alone.
+
 `clusters`: users of as many clusters as stand under `users`, equal ones of 20 users, or from 5 to
 50; shares of users with a hit that differ by cluster, or skewed effects of clusters. `items`: 1,000
 users of as many items as stand under `users`, which add to a difference as much as users do: all
@@ -35,7 +38,12 @@ from evalkit.conclusions.cautions import MOST_SKEWED_DIFFERENCES, too_narrow
 from evalkit.exact import ExactSums
 from evalkit.statistics.bootstrap import Resamples
 from evalkit.statistics.corrections import adjust
-from evalkit.statistics.intervals import Interval, mean_interval
+from evalkit.statistics.intervals import (
+    Interval,
+    difference_interval,
+    mean_interval,
+    normal_interval,
+)
 from evalkit.statistics.means import interval_of
 from evalkit.statistics.paired import non_inferiority_test, t_test
 from evalkit.statistics.permutation import SignFlips
@@ -226,6 +234,32 @@ def measure_leaning(n_differ: int, draws: int, seed: int, n: int = 300) -> list[
             )
             for kind, each in held.items()
         ]
+    return found
+
+
+def measure_two_nights(n_old: int, n: int, draws: int, seed: int) -> list[Coverage]:
+    """Limits of the change between nights of different users, by those of each, or by errors."""
+    rng = np.random.default_rng([seed, n_old, n])
+    found = []
+    for name in ("hit", "RR"):
+        draw, _ = VALUES[name]
+        for share in (0.05, 0.3):
+            held: dict[str, list[bool]] = {"report": [], "by errors": []}
+            for _ in range(draws):
+                nights = [sums_of(draw(rng, each, share)) for each in (n, n_old)]
+                (new, its), (old, others) = (
+                    (sums.sum_of(0), intervals_of(name, sums)["report"]) for sums in nights
+                )
+                limits = difference_interval(new.mean, its, old.mean, others)
+                error = math.hypot(new.std_error or 0.0, old.std_error or 0.0)
+                plain = normal_interval(new.mean - old.mean, error, level=LEVEL)
+                held["report"].append(limits.holds(0.0))
+                held["by errors"].append(plain.holds(0.0))
+            values = f"{name}, less {n_old} others"
+            found += [
+                Coverage(values, n, share, kind, draws, 100.0 * sum(each) / draws)
+                for kind, each in held.items()
+            ]
     return found
 
 
@@ -468,6 +502,8 @@ def main() -> None:
         record.levels.extend(measure_margins(n, asked.draws, asked.seed))
     for n_differ in (2, 5, 10, 15, 20, 30, 60, 100):
         record.coverage.extend(measure_leaning(n_differ, asked.draws, asked.seed))
+    for n_old, n in ((20, 20), (20, 200), (200, 20), (300, 300)):
+        record.coverage.extend(measure_two_nights(n_old, n, asked.draws, asked.seed))
     for n_clusters in (20, 50, 100):
         record.coverage.extend(measure_clusters(n_clusters, asked.draws, asked.seed))
     for n_items in (20, 50, 100, 500):

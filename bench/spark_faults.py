@@ -1,13 +1,16 @@
 """A cluster of Spark whose executors and workers are killed at random: the same bytes, or an error.
 
-    python bench/spark_faults.py --runs 50
-    python bench/spark_faults.py --runs 2 --seed 7
+    python bench/spark_faults.py --runs 50 --drivers 20
+    python bench/spark_faults.py --runs 2 --drivers 1 --seed 7
 
 Needs the extra spark, psutil and Java. Starts a standalone master and two workers on loopback, runs
 one config with everything that merges in this process, then `--runs` times on the cluster. In each
 run one process dies at a random time: in turns an executor, and a Python worker of one. A run may
-end with an error; then nothing may be left that looks like a report. Prints one JSON record, and
-exits 1 where bytes differ, where a failed run left something, or where nothing was ever killed.
+end with an error; then nothing may be left that looks like a report. Then `--drivers` more, each a
+command of its own that is killed: it left a whole run or none, and the next run removes the rest.
+Values of users, which executors write, are held against those of this process too. Prints one JSON
+record, and exits 1 where bytes differ, where a failed run left something, or where nothing was ever
+killed.
 """
 
 import argparse
@@ -52,6 +55,8 @@ baseline = "a"
 method = "bootstrap"
 replicates = 100
 curves = true
+[output]
+per_user = true
 """
 ON_SPARK = '[engine]\nkind = "spark"\npartitions = 6\n'
 LOCAL = {
@@ -72,17 +77,18 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=int, default=50, help="In each of which something dies.")
+    parser.add_argument("--drivers", type=int, default=10, help="That are killed themselves.")
     parser.add_argument("--users", type=int, default=4_000, help="With 20 ranks of two models.")
     parser.add_argument("--seed", type=int, default=1, help="Of the logs, and of who dies when.")
     asked = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started ends with this
     with tempfile.TemporaryDirectory(prefix="evalkit-faults-") as folder:
-        found = run_all(Path(folder), asked.runs, asked.users, asked.seed)
+        found = run_all(Path(folder), asked.runs, asked.drivers, asked.users, asked.seed)
     print(json.dumps(found, indent=1))
     return 0 if found["same"] and found["clean"] and found["killed"] else 1
 
 
-def run_all(folder: Path, n_runs: int, n_users: int, seed: int) -> dict[str, Any]:
+def run_all(folder: Path, n_runs: int, n_drivers: int, n_users: int, seed: int) -> dict[str, Any]:
     """How many runs gave the bytes of one process, how many an error, and what was killed."""
     os.environ.update(LOCAL, SPARK_LOCAL_DIRS=str(folder), SPARK_WORKER_DIR=str(folder))
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -90,26 +96,67 @@ def run_all(folder: Path, n_runs: int, n_users: int, seed: int) -> dict[str, Any
     expected = told(folder, CONFIG)
     rng, outcomes, killed = random.Random(seed), Counter[str](), Counter[str]()
     is_clean, errors = True, list[str]()
-    with cluster(folder) as master, session_of(master):
-        for _ in ("cold", "warm"):  # a kill at a time of the cold run would come too late
-            begin = time.perf_counter()
-            assert told(folder, CONFIG + ON_SPARK) == expected, "an undisturbed run differs"
-            took = time.perf_counter() - begin
-        for number in range(n_runs):
-            kind = ("executor", "worker")[number % 2]
-            with killing(kind, rng.uniform(0, took)) as dead:
-                outcome = told(folder, CONFIG + ON_SPARK)
-            killed.update([kind] * len(dead))
-            is_error = isinstance(outcome, str)
-            outcomes["error" if is_error else "same" if outcome == expected else "differs"] += 1
-            if isinstance(outcome, str):
-                errors.append(outcome)
-                is_clean &= not [*(folder / "runs").rglob("manifest.json")]
+    with cluster(folder) as master:
+        with session_of(master):
+            for _ in ("cold", "warm"):  # a kill at a time of the cold run would come too late
+                begin = time.perf_counter()
+                assert told(folder, CONFIG + ON_SPARK) == expected, "an undisturbed run differs"
+                took = time.perf_counter() - begin
+            for number in range(n_runs):
+                kind = ("executor", "worker")[number % 2]
+                with killing(kind, rng.uniform(0, took)) as dead:
+                    outcome = told(folder, CONFIG + ON_SPARK)
+                killed.update([kind] * len(dead))
+                is_error = isinstance(outcome, str)
+                outcomes["error" if is_error else "same" if outcome == expected else "differs"] += 1
+                if isinstance(outcome, str):
+                    errors.append(outcome)
+                    is_clean &= not [*(folder / "runs").rglob("manifest.json")]
+        drivers = Counter(each for each in kill_drivers(folder, master, n_drivers, expected, rng))
+    killed["driver"] = n_drivers - drivers["ended before"]
+    is_clean &= drivers["something else"] == 0
     same = outcomes["differs"] == 0 and outcomes["same"] > 0
     return {
-        **{"runs": dict(outcomes), "killed": dict(killed), "same": same, "clean": is_clean},
+        **{"runs": dict(outcomes), "killed": dict(killed), "drivers": dict(drivers)},
+        **{"same": same, "clean": is_clean},
         **{"seconds_of_a_run": round(took, 1), "errors": errors},
     }
+
+
+def kill_drivers(
+    folder: Path, master: str, n_drivers: int, expected: object, rng: random.Random
+) -> Iterator[str]:
+    """What commands leave that are killed, each at a random time of an undisturbed one."""
+    from evalkit.runs import finished
+
+    options = ", ".join(f'"{name}" = "{value}"' for name, value in OPTIONS.items())
+    engine = f'{ON_SPARK}master = "{master}"\noptions = {{ {options} }}\n'
+    runs = folder / "runs"
+    line = [sys.executable, "-m", "evalkit", "run", "nightly.toml", "--out", str(runs), "--quiet"]
+    took = 0.0
+    for number in range(-1, n_drivers + 1) if n_drivers else ():  # the first is cold
+        shutil.rmtree(runs, ignore_errors=True)
+        (folder / "nightly.toml").write_text(CONFIG + engine)
+        begin = time.perf_counter()
+        with open(os.devnull, "wb") as nowhere:
+            driver = subprocess.Popen(line, cwd=folder, stdout=nowhere, stderr=nowhere)
+        try:
+            driver.wait(rng.uniform(took / 4, took) if number > 0 else None)
+        except subprocess.TimeoutExpired:
+            driver.kill()
+        if number <= 0:
+            assert driver.returncode == 0, "an undisturbed command failed"
+            took = time.perf_counter() - begin
+            continue
+        is_killed = driver.wait() != 0
+        left = [path for path, _ in finished(runs)] if runs.is_dir() else []
+        right = all(read_run(path) == expected for path in left)
+        told(folder, CONFIG, is_new=False)  # the next run removes what is left
+        left_over = [*runs.glob(".tmp-*"), *folder.glob(".evalkit-*")]
+        if not right or left_over or len([*finished(runs)]) != len(left) + 1:
+            yield "something else"
+        else:
+            yield ("a whole run" if left else "no run") if is_killed else "ended before"
 
 
 def make_logs(folder: Path, n_users: int, seed: int) -> None:
@@ -136,20 +183,29 @@ def make_logs(folder: Path, n_users: int, seed: int) -> None:
             part.write_parquet(folder / name / f"{number}.parquet")
 
 
-def told(folder: Path, text: str) -> dict[str, Any] | str:
-    """The report that the command publishes, or the error that it ends with."""
+def told(folder: Path, text: str, *, is_new: bool = True) -> dict[str, Any] | str:
+    """The run that the command publishes, or the error that it ends with."""
     from evalkit.cli.app import run_command
 
-    shutil.rmtree(folder / "runs", ignore_errors=True)
-    (folder / "config.toml").write_text(text)
-    said, errors = io.StringIO(), io.StringIO()
-    asked = ["run", str(folder / "config.toml"), "--out", str(folder / "runs"), "--quiet", "--json"]
-    with redirect_stdout(said), redirect_stderr(errors):
+    if is_new:
+        shutil.rmtree(folder / "runs", ignore_errors=True)
+    (folder / "nightly.toml").write_text(text)
+    errors = io.StringIO()
+    asked = ["run", str(folder / "nightly.toml"), "--out", str(folder / "runs"), "--quiet"]
+    with redirect_stdout(io.StringIO()), redirect_stderr(errors):
         status = run_command(asked)
-    if status:
-        return errors.getvalue()
-    document = json.loads(said.getvalue())
-    return {key: each for key, each in document.items() if key not in OF_ITS_OWN}
+    return errors.getvalue() if status else read_run(folder / "runs" / "latest")
+
+
+def read_run(path: Path) -> dict[str, Any]:
+    """The report of a run, and the values of its users."""
+    from evalkit.runs import load_run
+
+    report = load_run(path)
+    document = json.loads(report.to_json())
+    found = {key: each for key, each in document.items() if key not in OF_ITS_OWN}
+    assert report.per_user_values is not None
+    return found | {"values": report.per_user_values.table().collect().rows()}
 
 
 @contextmanager

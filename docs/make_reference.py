@@ -20,7 +20,7 @@ from typing import Any
 import typer
 
 import evalkit
-from evalkit.cli.app import app
+from evalkit.cli.app import make_app
 from evalkit.cli.codes import all_codes
 from evalkit.config import config_schema
 from evalkit.formats import FILES as FORMS
@@ -194,7 +194,7 @@ def command_lines() -> Iterator[str]:
         "failed, 2 the request is wrong, 3 the data is wrong, 4 the machine failed, 75 try again "
         "later, 130 and 143 interrupted."
     )
-    program = typer.main.get_command(app)
+    program = typer.main.get_command(make_app())
     for name, command in program.commands.items():
         yield from one_command(name, command)
         for inner, each in getattr(command, "commands", {}).items():

@@ -171,9 +171,12 @@ def key_of_run(config: Config, *, sample: float | None = None) -> str | None:
     Raises:
         RequestError, DataError: as `run_config` does for what can be seen without reading rows.
     """
-    if config.engine.kind == "spark" and reads_catalogs(config):
-        return None  # a catalog tells no fingerprint
     with storing(config.storage):
-        opened = kind_named(config.kind).open(config, Given())
+        if config.engine.kind == "spark" and reads_catalogs(config):
+            from evalkit.engines import open_catalogs
+
+            opened = open_catalogs(config)
+        else:
+            opened = kind_named(config.kind).open(config, Given())
     fingerprints = [table.fingerprint() for table in opened.all]
     return None if None in fingerprints else key_of_inputs(opened.config, fingerprints, sample)

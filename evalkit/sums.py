@@ -80,17 +80,23 @@ class PairSums:
             self.baseline_alone = ExactSums(n_columns, n_cells)
             self.candidate_alone = ExactSums(n_columns, n_cells)
 
-    def over(
-        self, cells: npt.NDArray[np.int64], columns: npt.NDArray[np.int64] | None = None
-    ) -> "PairSums":
-        """The sums over some of the cells, of some columns or of all."""
-        columns = np.arange(self.deltas.n_columns) if columns is None else columns
-        alone = (self.baseline_alone, self.candidate_alone)
-        one, other = (
-            each.over(cells, columns) if self.has_alone else each.take(columns) for each in alone
+    def over(self, cells: npt.NDArray[np.int64]) -> "PairSums":
+        """The sums over some of the cells."""
+        return self.over_each([cells], np.arange(self.deltas.n_columns))[0]
+
+    def over_each(
+        self, groups: Sequence[npt.NDArray[np.int64]], columns: npt.NDArray[np.int64]
+    ) -> "list[PairSums]":
+        """The sums over each group of the cells, of some columns."""
+        ones, others = (
+            each.over_each(groups, columns)
+            if self.has_alone
+            else [each.take(columns) for _ in groups]
+            for each in (self.baseline_alone, self.candidate_alone)
         )
-        outcomes = self.outcomes[cells].sum(axis=0, keepdims=True)[:, columns]
-        return PairSums(self.deltas.over(cells, columns), one, other, outcomes)
+        outcomes = [self.outcomes[cells].sum(axis=0, keepdims=True)[:, columns] for cells in groups]
+        deltas = self.deltas.over_each(groups, columns)
+        return [*map(PairSums, deltas, ones, others, outcomes)]
 
     def take(self, columns: npt.NDArray[np.int64]) -> "PairSums":
         """The same sums with columns in another order."""
@@ -334,12 +340,14 @@ class GrandTotals:
         """
         for name in list(totals.models):
             sums = totals.models.pop(name) if is_last else totals.models[name]
-            for segment, cells in segments.items():
-                add_to(self.models, (segment, name), sums.over(cells, columns))
+            over_each = sums.over_each([*segments.values()], columns)
+            for segment, over in zip(segments, over_each, strict=True):
+                add_to(self.models, (segment, name), over)
         for pair in list(totals.pairs):
             found = totals.pairs.pop(pair) if is_last else totals.pairs[pair]
-            for segment, cells in segments.items():
-                add_to(self.pairs, (segment, pair), found.over(cells, columns))
+            pairs_over_each = found.over_each([*segments.values()], columns)
+            for segment, pair_over in zip(segments, pairs_over_each, strict=True):
+                add_to(self.pairs, (segment, pair), pair_over)
 
     def complete(self) -> None:
         """Add to each segment of items the users of shares without such an item."""

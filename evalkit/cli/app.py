@@ -1,7 +1,8 @@
 """All commands, and how one command line is run."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import Annotated
 
 os.environ.setdefault("TYPER_USE_RICH", "0")  # typer looks when it is imported; rich costs 60 ms
@@ -9,68 +10,57 @@ os.environ.setdefault("TYPER_USE_RICH", "0")  # typer looks when it is imported;
 import typer
 
 from evalkit.cli import console
-from evalkit.cli.audit import audit
-from evalkit.cli.baseline import baseline
-from evalkit.cli.check import check
-from evalkit.cli.compare import compare
-from evalkit.cli.demo import demo
-from evalkit.cli.doctor import doctor
-from evalkit.cli.evaluate import evaluate
-from evalkit.cli.gate import gate
-from evalkit.cli.history import history
-from evalkit.cli.init import init
-from evalkit.cli.merge import merge
-from evalkit.cli.metrics import explain, metrics
-from evalkit.cli.partial import partial
-from evalkit.cli.report import report
-from evalkit.cli.run import run
-from evalkit.cli.schema import schema
-from evalkit.cli.select import select
-from evalkit.cli.split import split
-from evalkit.cli.synth import synth
-from evalkit.cli.verify import verify
-from evalkit.cli.warm import warm
-from evalkit.cli.why import why
 from evalkit.errors import FINE
 from evalkit.version import VERSION
 
+# each is the function of that name in the module of that name, but for those of `ELSEWHERE`
 COMMANDS = (
-    run,
-    evaluate,
-    compare,
-    split,
-    partial,
-    merge,
-    why,
-    check,
-    audit,
-    metrics,
-    explain,
-    init,
-    baseline,
-    schema,
-    demo,
-    doctor,
-    synth,
-    warm,
-    verify,
-    report,
-    gate,
-    select,
+    "run",
+    "evaluate",
+    "compare",
+    "split",
+    "partial",
+    "merge",
+    "why",
+    "check",
+    "audit",
+    "metrics",
+    "explain",
+    "init",
+    "baseline",
+    "schema",
+    "demo",
+    "doctor",
+    "synth",
+    "warm",
+    "verify",
+    "report",
+    "gate",
+    "select",
+    "history",
 )
+ELSEWHERE = {"explain": "metrics"}
 
 
-app = typer.Typer(
-    name="evalkit",
-    no_args_is_help=True,
-    suggest_commands=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
-)
-for command in COMMANDS:
-    app.command()(command)
-app.add_typer(history, name="history")
+def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The program with these commands; making one takes a millisecond."""
+    app = typer.Typer(
+        name="evalkit",
+        callback=evalkit,
+        no_args_is_help=True,
+        suggest_commands=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
+    )
+    for name in names:
+        module = import_module(f"evalkit.cli.{ELSEWHERE.get(name, name)}")
+        command = getattr(module, name)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command()(command)
+    return app
 
 
 def _say_version(asked: bool) -> None:
@@ -79,7 +69,6 @@ def _say_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def evalkit(
     version: Annotated[
         bool, typer.Option("--version", callback=_say_version, is_eager=True, help="The version.")
@@ -94,7 +83,8 @@ def evalkit(
 
 def run_command(arguments: Sequence[str]) -> int:
     """Run one command line; the exit status."""
-    program = typer.main.get_command(app)
+    asked = [name for name in arguments[:1] if name in COMMANDS]
+    program = typer.main.get_command(make_app(asked or COMMANDS))
     if "_EVALKIT_COMPLETE" in os.environ:
         from evalkit.cli.completion import complete
 

@@ -175,9 +175,7 @@ def compare(
         loaded = list(zip(models, load_together(runs, models, name=name), strict=True))
         for each in loaded:
             tell_taken(*each, on_stdout=shown in ("screen", "table") and not quiet)
-        report = _of_runs(loaded, asked, metric or [], metric_file or [], threads)
-        if primary:
-            report = replace(report, primary=tuple(map(report.label_of, primary)))
+        report = _of_runs(loaded, asked, metric or [], primary or [], metric_file or [], threads)
     else:
         if metric_file:
             named = "[" + ", ".join(map(repr, metric_file)) + "]"
@@ -199,6 +197,7 @@ def _of_runs(
     loaded: "list[tuple[str, Report]]",
     asked: dict[str, object],
     metrics: list[str],
+    primary: list[str],
     metric_files: list[str],
     threads: int | None,
 ) -> "Report":
@@ -211,6 +210,7 @@ def _of_runs(
         loaded,
         chosen,
         metrics=metrics,
+        primary=primary,
         metric_files=metric_files,
         threads=threads or usable_cores(),
     )

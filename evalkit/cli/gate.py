@@ -57,6 +57,7 @@ def gate(
             at=str(config or report.run_id),
             hint="write [[gates]] in a config and give it: --config FILE",
         )
+    _check_level(report, rules, level, at=str(config))
     if baseline is not None:
         rules = tuple(
             each if each.baseline is None else each.model_copy(update={"baseline": baseline})
@@ -84,6 +85,21 @@ def gate(
         if each.fails:
             console.tell(DataError(each.message, code="gate-failed", at=report.run_id))
     return GATE_FAILED if any(each.fails for each in found) else FINE
+
+
+def _check_level(report: "Report", rules: "tuple[GateRule, ...]", level: float, *, at: str) -> None:
+    """Refuse to judge values by limits of another level than is asked for."""
+    used = report.statistics
+    judge_values = any(
+        each.metric is not None and (each.min is not None or each.max is not None) for each in rules
+    )
+    if used is not None and used.level != level and judge_values:
+        raise RequestError(
+            f"the limits of {report.run_id} are at {used.level:g}, not at {level:g}",
+            code="other-level",
+            at=at,
+            hint=f"--set statistics.level={used.level:g}, or run it again at {level:g}",
+        )
 
 
 def _tell_taken(run: str, report: "Report", baselines: "Baselines") -> None:

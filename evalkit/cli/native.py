@@ -4,7 +4,6 @@ Rust writes its panics to the process's stderr, also those that evalkit turns in
 program's own messages go to a copy of stderr, and what native code writes passes a filter.
 """
 
-import ast
 import os
 import re
 import select
@@ -61,6 +60,8 @@ class Filter:
         if refused is not None:
             self.n_bytes_refused = int(refused[1])
         if found := _READS.fullmatch(line):
+            import ast  # rarely needed, and long to load
+
             self.reads = ast.literal_eval(found[1].decode())
             return
         self._is_panic = self._is_panic or _PANIC.match(line) is not None

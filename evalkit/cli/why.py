@@ -40,11 +40,14 @@ def why(
     Mix: which segments the users are in. Truth: how many relevant items they have. Coverage: how
     many are ranked. Within: the values of users who are alike in all of these. The parts add up.
     """
-    from evalkit.history import load_together
+    from evalkit.history import differences_of_measure, load_together
     from evalkit.history.why import explain_runs
 
     first, second = load_together(runs, (before, after), name=name)
     _check_jobs(first, second)
+    if differs := differences_of_measure(first, second):
+        message = f"{before} and {after} measure otherwise: {'; '.join(differs)}"
+        console.warn("measured-otherwise", message)
     pair = (before, first), (after, second)
     explained = explain_runs(
         *pair,

@@ -5,13 +5,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from evalkit.conclusions.spread import Spread
+from evalkit.conclusions.drafts import Draft
 from evalkit.config import Policies, policies_of
 from evalkit.exact import SCALE_BITS, ExactSums
 from evalkit.metrics import BOUNDS, TIED, Request
 from evalkit.report import Comparison, Estimate, Warning_
 from evalkit.segments import ALL, SMALL
 from evalkit.statistics.means import is_share
+from evalkit.statistics.proportions import FEWEST_DIFFERING
 from evalkit.sums import GrandTotals
 from evalkit.values.checks import with_ties
 from evalkit.values.gather import parts_of
@@ -87,10 +88,11 @@ def of_ties(
         has_order = followed.ties not in TIED or request.metric.combined is not None
         if each.segment is not None or has_order:
             continue
-        best, worst = (
-            totals.models[ALL, each.model].sum_of(measured.index(with_ties(request, ties))).mean
-            for ties in BOUNDS
-        )
+        helpers = [with_ties(request, ties) for ties in BOUNDS]
+        if not set(helpers) <= set(measured):  # of finished runs, which keep no such values
+            continue
+        sums = totals.models[ALL, each.model]
+        best, worst = (sums.sum_of(measured.index(helper)).mean for helper in helpers)
         spread = abs(best - worst)
         reasons = []
         if each.low is not None and each.high is not None and spread > each.high - each.low:
@@ -121,19 +123,33 @@ def of_few_values(
     yield from _few_users(found)
 
 
-def of_skewed_differences(compared: Iterable[tuple[Comparison, Spread]]) -> Iterator[Warning_]:
-    """One warning where limits of differences, which are Student's, may hold less than they say."""
+def of_skewed_differences(
+    drafts: Iterable[Draft], *, bootstraps: bool = False
+) -> Iterator[Warning_]:
+    """One warning where limits or tests of differences may be surer than they should.
+
+    Args:
+        bootstraps: limits or tests are those of the bootstrap, though few users of 0 and 1 differ.
+    """
     found = [
         f"differences of {each.metric} between {each.baseline!r} and {each.candidate!r}"
-        f"{_among((each.segmentation, each.segment))} have a skewness of {spread.skewness:.1f}, "
-        f"much for {spread.n:,} users: 95 % limits held 72 to 94 times in 100 there"
-        for each, spread in compared
-        if spread.table is None
-        and not spread.is_clustered
-        and each.std_error
-        and abs(spread.skewness) > MOST_SKEWED_DIFFERENCES * math.sqrt(spread.n)
+        f"{_among((each.segmentation, each.segment))} {why}: "
+        "95 % limits held 72 to 94 times in 100 there"
+        for each in drafts
+        if each.std_error and (each.spread.table is None or bootstraps) and (why := _leaning(each))
     ]
     yield from _few_users(found)
+
+
+def _leaning(each: Draft) -> str:
+    """Why a t test of a difference says more than it knows; empty where it does not."""
+    spread = each.spread
+    if spread.is_clustered:  # whose skewness is mended, or not known
+        n_differ = (each.wins or 0) + (each.losses or 0)
+        return f"come of {n_differ:,} users alone" if 0 < n_differ < FEWEST_DIFFERING else ""
+    if abs(spread.skewness) > MOST_SKEWED_DIFFERENCES * math.sqrt(spread.n):
+        return f"have a skewness of {spread.skewness:.1f}, much for {spread.n:,} users"
+    return ""
 
 
 def _few_users(found: Sequence[str]) -> Iterator[Warning_]:
@@ -179,9 +195,26 @@ def of_few_users(estimates: Sequence[Estimate]) -> Iterator[Warning_]:
         yield Warning_("few-users", message)
 
 
+def of_other_users(comparisons: Sequence[Comparison]) -> Iterator[Warning_]:
+    """One warning where Tukey's test has no layout: pairs of models stand on other users."""
+    found = [
+        f"{each.metric}{_among((each.segmentation, each.segment))}"
+        for each in comparisons
+        if each.test == "tukey" and each.std_error is not None and each.verdict == "not tested"
+    ]
+    if found:
+        names = list(dict.fromkeys(found))
+        more = f", and {len(names) - 1:,} more" if len(names) > 1 else ""
+        yield Warning_(
+            "tukey-users",
+            f"not every user has a value of every model, as Tukey's test wants: {names[0]}{more} "
+            "not tested",
+        )
+
+
 def of_few_clusters(estimates: Sequence[Estimate], what: str) -> Iterator[Warning_]:
     """One warning where so few of what varies were met that limits held less than they said."""
-    found = [each for each in estimates if each.n_clusters and each.low is not None]
+    found = [each for each in estimates if each.n_clusters and each.std_error is not None]
     n_fewest = min((each.n_clusters or 0 for each in found), default=FEWEST_CLUSTERS)
     if n_fewest < FEWEST_CLUSTERS:
         message = (

@@ -1,24 +1,23 @@
 """Models compared, pair by pair, and the p-values of all of them corrected together."""
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from evalkit.conclusions.drafts import Draft
 from evalkit.conclusions.ratios import RatioTotal, RatioTotals
 from evalkit.conclusions.spread import Spread, counts_differing
 from evalkit.config import Config, StatisticsSection
 from evalkit.exact import SCALE_BITS
 from evalkit.looks.resampling import Resampling
 from evalkit.metrics import Request
-from evalkit.report import Comparison
 from evalkit.segments import ALL, Segment
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.distributions import find_t_quantiles
-from evalkit.statistics.intervals import NO_INTERVAL, Interval, relative_interval
+from evalkit.statistics.intervals import Interval, relative_interval
 from evalkit.statistics.means import is_share
-from evalkit.statistics.paired import effect_size, t_test
+from evalkit.statistics.paired import effect_size, p_of_t_tests
 from evalkit.statistics.power import smallest_difference, users_needed
 from evalkit.statistics.proportions import NEAREST, mcnemar_p
 from evalkit.statistics.tukey import tukey_test
@@ -36,8 +35,37 @@ def comparisons_of(
     ratios: RatioTotals | None,
     requests: Sequence[Request],
     shown: "ShownNumbers | None" = None,
-) -> Iterator[tuple[Comparison, Spread]]:
-    """Every comparison, and what its error stands on."""
+) -> list[Draft]:
+    """Every comparison with its test, before any correction."""
+    drafts = list(_drafts(config, totals, ratios, requests, shown))
+    tested = [each for each in drafts if each.spread.table is None or each.spread.is_clustered]
+    spreads = [each.spread for each in tested]
+    p_values = p_of_t_tests(
+        [each.delta for each in tested],
+        [each.std_error for each in tested],
+        [each.n for each in spreads],
+        [each.plain_skewness for each in spreads],
+        [each.df for each in spreads],
+    )
+    for each, p_value in zip(tested, p_values, strict=True):
+        if each.spread.table is None or p_value >= each.p_value:  # no surer than the exact test
+            is_flipped = each.std_error == 0.0 and each.delta != 0.0
+            each.p_value, each.test = p_value, "permutation" if is_flipped else "t"
+    if resampling is not None:
+        of_lists = {each.label for each in requests if shown is not None and shown.has(each)}
+        for each in drafts:
+            if each.metric not in of_lists:
+                _draw(each, resampling, config.statistics)
+    return drafts
+
+
+def _drafts(
+    config: Config,
+    totals: GrandTotals,
+    ratios: RatioTotals | None,
+    requests: Sequence[Request],
+    shown: "ShownNumbers | None",
+) -> Iterator[Draft]:
     chosen = config.statistics
     pairs = dict.fromkeys(pair for _, pair in totals.pairs)
     are_means = [is_mean_of_users(each, config.policies) for each in requests]
@@ -48,7 +76,7 @@ def comparisons_of(
                     both = shown.delta(segment, pair, request)
                     n = both.delta.count
                     spread = Spread(n, n - 1.0, math.nan)
-                    yield _comparison(both, None, spread, chosen, segment, pair, request), spread
+                    yield _draft(both, None, spread, chosen, segment, pair, request)
                     continue
                 if not are_means[column]:  # nothing to pair
                     continue
@@ -63,24 +91,24 @@ def comparisons_of(
                 spread = Spread(
                     n,
                     df,
-                    skewness if chosen.skewness else math.nan,
+                    skewness,
                     widest=bounds[1] - bounds[0],
-                    table=_differing(found, bounds) if sums is None else None,
+                    table=_differing(found, bounds) if chosen.weight is None else None,
                     is_clustered=sums is not None and chosen.has_clusters,
+                    is_mended=chosen.skewness,
                 )
-                plain = _comparison(found, sums, spread, chosen, segment, pair, request)
+                draft = _draft(found, sums, spread, chosen, segment, pair, request)
                 if ratios is not None and sums is not None:
                     n_users = ratios.users_without_values(segment, pair, column)
                     if n_users is not None:
-                        plain = replace(plain, n_users=n_users, wins=None, ties=None, losses=None)
+                        draft.n_users = n_users
+                        draft.wins = draft.ties = draft.losses = None
                 if request.metric.higher_is_better is None:
-                    plain = replace(plain, wins=None, ties=None, losses=None)
-                if resampling is not None:
-                    plain = _drawn(plain, resampling, segment, chosen)
-                yield plain, spread
+                    draft.wins = draft.ties = draft.losses = None
+                yield draft
 
 
-def _comparison(
+def _draft(
     found: "PairTotal | Delta",
     sums: tuple[RatioTotal, RatioTotal, RatioTotal] | None,
     spread: Spread,
@@ -88,7 +116,7 @@ def _comparison(
     segment: Segment,
     pair: Pair,
     request: Request,
-) -> Comparison:
+) -> Draft:
     """The comparison of means of users, or of `sums`: delta, then baseline and candidate."""
     delta, baseline, candidate = sums or (found.delta, found.baseline, found.candidate)
     level, mean, std_error, n = chosen.level, delta.mean, delta.std_error, spread.n
@@ -103,18 +131,13 @@ def _comparison(
         level=level,
         df=spread.df,
     )
-    is_clustered = sums is not None and chosen.has_clusters
-    if spread.table is not None:
-        p_value, test = mcnemar_p(*spread.table[1:3]), "mcnemar"
-    else:
-        found_t = t_test(mean, std_error, n, skewness=spread.plain_skewness, df=spread.df)
-        p_value, test = found_t.p_value, "t"
-    return Comparison(
+    draft = Draft(
         baseline=pair[0],
         candidate=pair[1],
         metric=request.label,
         segmentation=None if segment == ALL else segment[0],
         segment=None if segment == ALL else segment[1],
+        spread=spread,
         delta=mean,
         std_error=std_error,
         low=interval.low,
@@ -122,21 +145,18 @@ def _comparison(
         relative=mean / baseline.mean if baseline.mean else math.nan,
         relative_low=relative.low,
         relative_high=relative.high,
-        p_value=p_value,
-        p_adjusted=None,
         effect_size=_effect_size(found, sums, mean, std_error),
-        test=test,
         n_users=found.delta.count,
-        n_clusters=n if is_clustered else None,
-        df=spread.df if is_clustered else None,
         wins=found.wins,
         ties=found.ties,
         losses=found.losses,
         margin=chosen.margin,
-        verdict="",
-        smallest_difference=None,
-        users_needed=None,
     )
+    if spread.table is not None:
+        draft.p_value, draft.test = mcnemar_p(*spread.table[1:3]), "mcnemar"
+    if sums is not None and chosen.has_clusters:
+        draft.n_clusters, draft.df = n, spread.df
+    return draft
 
 
 def _differing(found: PairTotal, bounds: tuple[float, float]) -> tuple[int, int, int, int] | None:
@@ -165,26 +185,27 @@ def _effect_size(
     return effect_size(mean, own.std_error, own.count)
 
 
-def _power(
-    each: Comparison, spread: Spread, chosen: StatisticsSection, size: int
-) -> tuple[float | None, int | None]:
-    """What these users would show, and how many would show the margin, as these vary.
+def _note_power(each: Draft, chosen: StatisticsSection, size: int) -> None:
+    """Note what these users would show, and how many would show the margin, as these vary.
 
     At the level of one of `size` tests where the chance of a single false one is bounded.
     """
-    if each.std_error is None:
-        return None, None
+    if not each.std_error:  # where all differ alike, nothing is known of how users vary
+        return
     is_bounded = chosen.correction in ("holm", "bonferroni", "tukey")
     level = 1.0 - (1.0 - chosen.level) / (max(1, size) if is_bounded else 1)
+    spread = each.spread
     n = spread.df + 1.0
     smallest = each.std_error * math.sqrt(n) * _smallest_effect(n, level, chosen.power)
-    needed = None
-    if chosen.margin is not None:
-        deviation = each.std_error * math.sqrt(spread.n)
-        needed = users_needed(chosen.margin, deviation, level=level, power=chosen.power)
+    if smallest <= spread.widest:  # otherwise there is no such difference
+        each.smallest_difference = smallest
+    if chosen.margin is None:
+        return
+    deviation = each.std_error * math.sqrt(spread.n)
+    needed = users_needed(chosen.margin, deviation, level=level, power=chosen.power)
     if needed is not None:  # in clusters as these, where users vary together
         needed = -(-needed * max(each.n_users, spread.n) // spread.n)
-    return smallest, needed
+    each.users_needed = needed
 
 
 @lru_cache(maxsize=4096)
@@ -192,90 +213,75 @@ def _smallest_effect(n: float, level: float, power: float) -> float:
     return smallest_difference(1.0, n, level=level, power=power)
 
 
-def _drawn(
-    each: Comparison, resampling: Resampling, segment: Segment, chosen: StatisticsSection
-) -> Comparison:
-    """The comparison with the limits and the p-value that were asked for."""
+def _draw(each: Draft, resampling: Resampling, chosen: StatisticsSection) -> None:
+    """Give a comparison the limits and the p-value that were asked for."""
     if not math.isfinite(each.delta):
-        return each
-    pair = (each.baseline, each.candidate)
-    found = resampling.test(segment, pair, each.metric)
+        return
+    found = resampling.test(*each.place, each.metric)
+    if found is not None and each.std_error == 0.0:  # every draw is the same
+        is_flipped = each.delta != 0.0 and chosen.test == "bootstrap"
+        each.test = "permutation" if is_flipped else chosen.test
+        return
     if found is not None:
-        test = f"{chosen.test}, tail" if found.is_tail else chosen.test
-        each = replace(each, p_value=found.p_value, test=test)
-    interval = resampling.interval(segment, pair, each.metric, each.delta)
-    if interval is not None:
-        each = replace(each, low=interval.low, high=interval.high)
-    return each
+        each.p_value = found.p_value
+        each.test = f"{chosen.test}, tail" if found.is_tail else chosen.test
+    interval = resampling.interval(*each.place, each.metric, each.delta)
+    if interval is not None and each.std_error != 0.0:
+        interval = interval.within((-each.spread.widest, each.spread.widest))
+        each.low, each.high = interval.low, interval.high
 
 
-def corrected(
-    compared: Sequence[tuple[Comparison, Spread]],
+def correct(
+    drafts: Sequence[Draft],
     chosen: StatisticsSection,
     primary: Sequence[str],
     resampling: Resampling | None,
-) -> tuple[list[Comparison], int]:
-    """Comparisons with adjusted p-values and limits, and the number of tests that decide.
+) -> int:
+    """Give comparisons adjusted p-values and limits; the number of tests that decide.
 
     Where primary metrics are named, their comparisons over all users are one family, all else is
     another; otherwise segments are families of their own, one a segmentation: who looks at them
     asks another question.
     """
-    comparisons = [each for each, _ in compared]
-    families = families_of(comparisons, chosen, primary)
+    families = families_of(drafts, chosen, primary)
     if chosen.correction == "tukey":
-        adjusted, n_tests = _by_tukey(comparisons, chosen)
-        for places in families:
-            for place in places:
-                each, spread = adjusted[place], compared[place][1]
-                smallest, needed = _power(each, spread, chosen, len(places))
-                adjusted[place] = replace(each, smallest_difference=smallest, users_needed=needed)
-        return adjusted, n_tests
-    adjusted, n_tests = list(comparisons), 0
-    for places in families:
-        p_values = [or_nan(comparisons[place].p_value) for place in places]
-        family = adjust(p_values, chosen.correction, error=1.0 - chosen.level)
-        first = comparisons[places[0]]
-        is_decisive = first.metric in primary if primary else True
-        n_tests += family.size if first.segmentation is None and is_decisive else 0
+        _correct_by_tukey(drafts, chosen)
+        n_pairs = len({(each.baseline, each.candidate) for each in drafts})
+        for each in drafts:
+            _note_power(each, chosen, n_pairs)
+        return sum(each.segmentation is None for each in drafts)
+    n_tests = 0
+    for family in families:
+        found = adjust(
+            [each.p_value for each in family], chosen.correction, error=1.0 - chosen.level
+        )
+        is_decisive = family[0].metric in primary if primary else True
+        n_tests += found.size if family[0].segmentation is None and is_decisive else 0
         if resampling is None:  # Holm judges each at a level of its own
-            dfs = (compared[place][1].df for place in places)
-            below = (0.5 * (1.0 - (1.0 - error)) for error in family.errors)
-            find_t_quantiles(zip(below, dfs, strict=True))
-        for place, p_value, error in zip(places, family.p_adjusted, family.errors, strict=True):
-            each, spread = compared[place]
-            smallest, needed = _power(each, spread, chosen, family.size)
-            limits = NO_INTERVAL
-            if not math.isnan(error):
-                limits = _limits_at(each, spread, 1.0 - error, resampling)
-                limits = _agreeing(limits, each.delta, differs=p_value <= 1.0 - chosen.level)
-            adjusted[place] = replace(
-                each,
-                p_adjusted=p_value,
-                low_adjusted=limits.low if limits.exists else None,
-                high_adjusted=limits.high if limits.exists else None,
-                smallest_difference=smallest,
-                users_needed=needed,
-            )
-    if primary:
-        for places in families:
-            for place in places:
-                is_primary = _is_primary(comparisons[place], primary)
-                name = "primary" if is_primary else "exploratory"
-                adjusted[place] = replace(adjusted[place], family=name)
-    return adjusted, n_tests
+            below = (0.5 * (1.0 - (1.0 - error)) for error in found.errors)
+            find_t_quantiles(zip(below, (each.spread.df for each in family), strict=True))
+        for each, p_value, error in zip(family, found.p_adjusted, found.errors, strict=True):
+            each.p_adjusted = p_value
+            _note_power(each, chosen, found.size)
+            if math.isnan(error):
+                continue
+            limits = _limits_at(each, 1.0 - error, resampling)
+            limits = _agreeing(limits, each.delta, differs=p_value <= 1.0 - chosen.level)
+            if limits.exists:
+                each.low_adjusted, each.high_adjusted = limits.low, limits.high
+    for each in drafts if primary else ():
+        each.family = "primary" if _is_primary(each, primary) else "exploratory"
+    return n_tests
 
 
-def _limits_at(
-    each: Comparison, spread: Spread, level: float, resampling: Resampling | None
-) -> Interval:
+def _limits_at(each: Draft, level: float, resampling: Resampling | None) -> Interval:
     """Limits as the plain ones are, at another level."""
     found = None
-    if resampling is not None and math.isfinite(each.delta):
-        segment = ALL if each.segmentation is None else (each.segmentation, each.segment or "")
-        pair = (each.baseline, each.candidate)
-        found = resampling.interval(segment, pair, each.metric, each.delta, level=level)
-    return found or spread.limits(each.delta, each.std_error, level=level)
+    if resampling is not None and math.isfinite(each.delta) and each.std_error != 0.0:
+        found = resampling.interval(*each.place, each.metric, each.delta, level=level)
+    if found is not None:
+        return found.within((-each.spread.widest, each.spread.widest))
+    return each.spread.limits(each.delta, each.std_error, level=level)
 
 
 def _agreeing(limits: Interval, delta: float, *, differs: bool) -> Interval:
@@ -292,57 +298,61 @@ def _agreeing(limits: Interval, delta: float, *, differs: bool) -> Interval:
     )
 
 
-def _is_primary(each: Comparison, primary: Sequence[str]) -> bool:
+def _is_primary(each: Draft, primary: Sequence[str]) -> bool:
     return each.segmentation is None and each.metric in primary
 
 
+def family_in(chosen: StatisticsSection, primary: Sequence[str]) -> str:
+    """Whether tests of a metric alone are corrected together, or those of the whole report."""
+    if chosen.correction == "tukey":
+        return "metric"
+    return "report" if primary else chosen.family
+
+
 def families_of(
-    comparisons: Sequence[Comparison], chosen: StatisticsSection, primary: Sequence[str]
-) -> list[list[int]]:
-    """The places of comparisons that are corrected together."""
-    families: dict[tuple[object, ...], list[int]] = {}
-    for place, each in enumerate(comparisons):
+    drafts: Sequence[Draft], chosen: StatisticsSection, primary: Sequence[str]
+) -> list[list[Draft]]:
+    """The comparisons that are corrected together."""
+    families: dict[tuple[object, ...], list[Draft]] = {}
+    for each in drafts:
         key: tuple[object, ...] = (_is_primary(each, primary),)
         if not primary:
             key = (each.segmentation, each.metric if chosen.family == "metric" else None)
-        families.setdefault(key, []).append(place)
+        families.setdefault(key, []).append(each)
     return list(families.values())
 
 
-def _by_tukey(
-    comparisons: Sequence[Comparison], chosen: StatisticsSection
-) -> tuple[list[Comparison], int]:
+def _correct_by_tukey(drafts: Sequence[Draft], chosen: StatisticsSection) -> None:
     """p-values and limits of all pairs of models at once, metric by metric."""
-    families: dict[tuple[str | None, str | None, str], list[int]] = {}
-    for place, each in enumerate(comparisons):
-        families.setdefault((each.segmentation, each.segment, each.metric), []).append(place)
-    adjusted = list(comparisons)
-    for places in families.values():
-        pairs = [comparisons[place] for place in places]
+    families: dict[tuple[str | None, str | None, str], list[Draft]] = {}
+    for each in drafts:
+        families.setdefault((each.segmentation, each.segment, each.metric), []).append(each)
+    for family in families.values():
         models = list(
-            dict.fromkeys(name for each in pairs for name in (each.baseline, each.candidate))
+            dict.fromkeys(name for each in family for name in (each.baseline, each.candidate))
         )
         row = {name: number for number, name in enumerate(models)}
         # means up to a constant, which no difference shows
-        means = [0.0, *(each.delta for each in pairs if each.baseline == models[0])]
-        errors = {(row[each.baseline], row[each.candidate]): each.std_error for each in pairs}
-        found = tukey_test(means, errors, pairs[0].n_users, level=chosen.level)
+        means = [0.0, *(each.delta for each in family if each.baseline == models[0])]
+        errors = {(row[each.baseline], row[each.candidate]): each.std_error for each in family}
+        n = family[0].n_users
+        if not all(_adds_up(each, means, row, n) for each in family):
+            n = 0  # there is no test
+        found = tukey_test(means, errors, n, level=chosen.level)
         by_place = {(pair.baseline, pair.candidate): pair for pair in found.pairs}
-        for place in places:
-            each = comparisons[place]
+        for each in family:
             pair = by_place[row[each.baseline], row[each.candidate]]
-            adjusted[place] = replace(
-                each,
-                p_value=pair.p_value,
-                p_adjusted=pair.p_value,
-                low=pair.interval.low,
-                high=pair.interval.high,
-                low_adjusted=pair.interval.low,
-                high_adjusted=pair.interval.high,
-                test="tukey",
-            )
-    n_tests = sum(each.segmentation is None for each in comparisons)
-    return adjusted, n_tests
+            each.p_value = each.p_adjusted = pair.p_value
+            each.low = each.low_adjusted = pair.interval.low
+            each.high = each.high_adjusted = pair.interval.high
+            each.test = "tukey"
+
+
+def _adds_up(each: Draft, means: Sequence[float], row: Mapping[str, int], n: int) -> bool:
+    """Whether a pair stands on `n` users, those of the other pairs, as Tukey's layout wants."""
+    delta = means[row[each.candidate]] - means[row[each.baseline]]
+    tolerance = 1e-9 * max(1.0, *map(abs, means))
+    return each.n_users == n and math.isclose(each.delta, delta, abs_tol=tolerance)
 
 
 def or_nan(value: float | None) -> float:

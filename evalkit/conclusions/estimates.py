@@ -217,7 +217,7 @@ def macros_of(config: Config, estimates: Sequence[Estimate]) -> Iterator[Macro]:
         value = math.fsum(each.value for each in found) / len(found)
         errors = [each.std_error for each in found if each.std_error is not None]
         rule = named.get(segmentation)
-        are_apart = rule is None or rule.item is None
+        are_apart = (rule is None or rule.item is None) and not config.statistics.has_clusters
         error = None
         if are_apart and len(errors) == len(found):
             error = math.sqrt(math.fsum(each * each for each in errors)) / len(found)

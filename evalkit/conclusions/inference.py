@@ -8,11 +8,12 @@ from evalkit.conclusions.cautions import (
     of_few_clusters,
     of_few_users,
     of_few_values,
+    of_other_users,
     of_skewed_differences,
     of_small_segments,
     of_ties,
 )
-from evalkit.conclusions.comparisons import comparisons_of, corrected
+from evalkit.conclusions.comparisons import comparisons_of, correct, family_in
 from evalkit.conclusions.estimates import estimates_of, macros_of
 from evalkit.conclusions.ratios import RatioTotals
 from evalkit.conclusions.verdicts import findings_of, standings_of, with_verdicts
@@ -73,19 +74,17 @@ class Inference:
                 config, measured, len(requests), models, totals, resampling, ratios, shown
             )
         )
-        compared = list(comparisons_of(config, totals, resampling, ratios, requests, shown))
+        drafts = comparisons_of(config, totals, resampling, ratios, requests, shown)
         primary = config.primary if config.metrics.primary else ()
-        comparisons, n_tests = corrected(compared, chosen, primary, resampling)
-        judged = with_verdicts(
-            comparisons, [each for _, each in compared], chosen, requests, primary
-        )
+        n_tests = correct(drafts, chosen, primary, resampling)
+        judged = with_verdicts(drafts, chosen, requests, primary)
         standings = standings_of(estimates, judged, chosen, requests)
         used = StatisticsUsed(
             level=chosen.level,
             method=chosen.method,
             test=chosen.test,
             correction=chosen.correction,
-            family=chosen.family,
+            family=family_in(chosen, primary),
             n_tests=n_tests,
             baseline=chosen.baseline,
             margin=chosen.margin,
@@ -97,7 +96,8 @@ class Inference:
             *of_small_segments(totals),
             *of_few_clusters(estimates, "users or items" if chosen.two_way else "clusters"),
             *(of_few_users(estimates) if known else of_few_values(totals, requests, models)),
-            *of_skewed_differences(compared),
+            *of_skewed_differences(drafts, bootstraps="bootstrap" in (chosen.method, chosen.test)),
+            *of_other_users(judged),
             *(() if known else of_ties(config.policies, estimates, totals, measured)),
             *(() if shown is None else shown.warnings(models)),
         )

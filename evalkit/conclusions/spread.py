@@ -3,7 +3,8 @@
 import math
 from typing import NamedTuple
 
-from evalkit.statistics.intervals import Interval, mean_interval
+from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval
+from evalkit.statistics.paired import p_alike
 from evalkit.statistics.proportions import FEWEST_DIFFERING, paired_interval
 
 
@@ -13,12 +14,13 @@ class Spread(NamedTuple):
     Args:
         n: users, or clusters of them.
         df: degrees of freedom.
-        skewness: of their differences; NaN where unknown. It mends tests against a margin, and
-            what stands on clusters; of single users limits and p are those of the paired t test.
+        skewness: of their differences; NaN where unknown.
         is_clustered: the error stands on clusters.
         widest: the largest difference that there can be.
         table: users who are 1 in both, in the candidate alone, the baseline alone, neither; where
-            all are 0 or 1 and few differ.
+            all are 0 or 1 and few differ. Clusters are no surer than the exact test of their users.
+        is_mended: skewness mends tests against a margin, and what stands on clusters; of single
+            users limits and p are those of the paired t test.
     """
 
     n: int
@@ -27,27 +29,39 @@ class Spread(NamedTuple):
     widest: float = math.inf
     table: tuple[int, int, int, int] | None = None
     is_clustered: bool = False
+    is_mended: bool = True
+
+    @property
+    def margin_skewness(self) -> float:
+        """What tests against a margin are mended for."""
+        return self.skewness if self.is_mended else math.nan
 
     @property
     def plain_skewness(self) -> float:
         """What the test of a difference is mended for."""
-        return self.skewness if self.is_clustered else math.nan
+        return self.margin_skewness if self.is_clustered else math.nan
 
     def limits(
         self, delta: float, std_error: float | None, *, level: float, of_margin: bool = False
     ) -> Interval:
         """Limits of a difference of this spread; `of_margin`: as tests against a margin have."""
-        if self.table is not None:
-            return paired_interval(*self.table, level=level)
+        exact = None if self.table is None else paired_interval(*self.table, level=level)
+        if exact is not None and not self.is_clustered:
+            return exact
+        if std_error == 0.0 and p_alike(self.df) > 1.0 - level:  # so few say nothing of others
+            is_bounded = math.isfinite(self.widest)
+            return Interval(-self.widest, self.widest) if is_bounded else NO_INTERVAL
         found = mean_interval(
             delta,
             std_error,
             self.n,
             level=level,
-            skewness=self.skewness if of_margin else self.plain_skewness,
+            skewness=self.margin_skewness if of_margin else self.plain_skewness,
             df=self.df,
             only_wider=True,
         )
+        if exact is not None and found.exists:
+            found = Interval(min(found.low, exact.low), max(found.high, exact.high))
         return found.within((-self.widest, self.widest))
 
 

@@ -2,16 +2,14 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from evalkit.conclusions.comparisons import families_of, or_nan
-from evalkit.conclusions.spread import Spread
+from evalkit.conclusions.drafts import Draft
 from evalkit.config import Config, StatisticsSection
 from evalkit.metrics import Request
 from evalkit.report import Comparison, Estimate, Finding, Standing
 from evalkit.segments import ALL
 from evalkit.statistics.corrections import adjust
-from evalkit.statistics.intervals import NO_INTERVAL
 from evalkit.statistics.paired import equivalence_test, non_inferiority_test
 from evalkit.statistics.proportions import margin_p_values
 from evalkit.statistics.search import SegmentDelta, search_segments
@@ -23,8 +21,7 @@ FEWEST_SEARCHED = 100  # users of a segment that a search looks at (docs/statist
 
 
 def with_verdicts(
-    comparisons: Sequence[Comparison],
-    spreads: Sequence[Spread],
+    drafts: Sequence[Draft],
     chosen: StatisticsSection,
     requests: Sequence[Request],
     primary: Sequence[str] = (),
@@ -32,94 +29,75 @@ def with_verdicts(
     """Comparisons with verdicts; tests against the margin are corrected as the others are.
 
     Tukey's test knows no margin: Holm's correction stands in for it there.
-
-    Args:
-        spreads: what each error stands on.
     """
     better = {request.label: request.metric.higher_is_better for request in requests}
-    correction = "holm" if chosen.correction == "tukey" else chosen.correction
-    same = [math.nan] * len(comparisons)
-    not_worse = [math.nan] * len(comparisons)
     if chosen.margin is not None:
-        for places in families_of(comparisons, chosen, primary):
-            tests = [
-                _margin_tests(comparisons[place], spreads[place], chosen.margin, better)
-                for place in places
-            ]
-            for adjusted, p_values in zip((same, not_worse), zip(*tests, strict=True), strict=True):
-                family = adjust(p_values, correction).p_adjusted
-                for place, p_value in zip(places, family, strict=True):
-                    adjusted[place] = p_value
-    error = 1.0 - chosen.level
-    of_margin = [
-        NO_INTERVAL
-        if chosen.margin is None
-        else spread.limits(each.delta, each.std_error, level=1.0 - 2.0 * error, of_margin=True)
-        for each, spread in zip(comparisons, spreads, strict=True)
-    ]
-    return tuple(
-        replace(
-            each,
-            p_equivalent=_or_none(same[place]),
-            p_not_inferior=_or_none(not_worse[place]),
-            low_margin=_or_none(of_margin[place].low),
-            high_margin=_or_none(of_margin[place].high),
-            verdict=_verdict(
-                each,
-                higher_is_better=better[each.metric],
-                is_same=same[place] <= error,
-                differs=or_nan(each.p_adjusted) <= error,
-                is_not_worse=not_worse[place] <= error,
-            ),
-        )
-        for place, each in enumerate(comparisons)
+        correction = "holm" if chosen.correction == "tukey" else chosen.correction
+        for family in families_of(drafts, chosen, primary):
+            _judge_margin(family, chosen.margin, chosen.level, correction, better)
+    for each in drafts:
+        each.verdict = _verdict(each, better[each.metric], 1.0 - chosen.level)
+    return tuple(each.finish() for each in drafts)
+
+
+def _judge_margin(
+    family: Sequence[Draft],
+    margin: float,
+    level: float,
+    correction: str,
+    better: Mapping[str, bool | None],
+) -> None:
+    """Give comparisons that are corrected together what tests against the margin say."""
+    tests = [_margin_tests(each, margin, better[each.metric]) for each in family]
+    same, not_worse = (
+        adjust(p_values, correction).p_adjusted for p_values in zip(*tests, strict=True)
     )
+    error = 1.0 - level
+    for each, p_same, p_not_worse in zip(family, same, not_worse, strict=True):
+        each.p_equivalent, each.p_not_inferior = _or_none(p_same), _or_none(p_not_worse)
+        limits = each.spread.limits(
+            each.delta, each.std_error, level=1.0 - 2.0 * error, of_margin=True
+        )
+        each.low_margin, each.high_margin = _or_none(limits.low), _or_none(limits.high)
 
 
 def _or_none(number: float) -> float | None:
     return None if math.isnan(number) else number
 
 
-def _margin_tests(
-    each: Comparison, spread: Spread, margin: float, better: Mapping[str, bool | None]
-) -> tuple[float, float]:
+def _margin_tests(each: Draft, margin: float, higher_is_better: bool | None) -> tuple[float, float]:
     """p-values of "they differ by the margin" and of "it is worse by it"; NaN without one."""
-    delta, std_error, n = each.delta, each.std_error, spread.n
-    shape = {"skewness": spread.skewness, "df": spread.df}
-    higher_is_better = better[each.metric]
+    delta, std_error, spread = each.delta, each.std_error, each.spread
+    shape = {"skewness": spread.margin_skewness, "df": spread.df}
+    exact = (0.0, 0.0)
     if spread.table is not None:
         above, below = margin_p_values(*spread.table, margin=margin)
         not_worse = math.nan if higher_is_better is None else above if higher_is_better else below
-        return max(above, below), not_worse
-    same = equivalence_test(delta, std_error, n, margin=margin, **shape).p_value
+        exact = max(above, below), not_worse
+        if not spread.is_clustered:
+            return exact
+    same = equivalence_test(delta, std_error, spread.n, margin=margin, **shape).p_value
     if higher_is_better is None:
-        return same, math.nan
+        return max(same, exact[0]), math.nan
     test = non_inferiority_test(
-        delta, std_error, n, margin=margin, higher_is_better=higher_is_better, **shape
+        delta, std_error, spread.n, margin=margin, higher_is_better=higher_is_better, **shape
     )
-    return same, test.p_value
+    return max(same, exact[0]), max(test.p_value, exact[1])
 
 
-def _verdict(
-    each: Comparison,
-    *,
-    higher_is_better: bool | None,
-    is_same: bool,
-    differs: bool,
-    is_not_worse: bool,
-) -> str:
+def _verdict(each: Draft, higher_is_better: bool | None, error: float) -> str:
     """What a comparison comes to, by its corrected tests; where there are none, that.
 
     With a margin a difference that is surely smaller than it is called equivalent, be it ever so
     significant; without one, or beyond it, the test of a difference decides.
     """
-    if is_same:
+    if or_nan(each.p_equivalent) <= error:
         return "equivalent"
-    if differs and each.delta != 0.0:
+    if or_nan(each.p_adjusted) <= error and each.delta != 0.0:
         if higher_is_better is None:
             return "different"
         return "better" if (each.delta > 0.0) == higher_is_better else "worse"
-    if is_not_worse:
+    if or_nan(each.p_not_inferior) <= error:
         return "not inferior"
     return "not tested" if math.isnan(or_nan(each.p_adjusted)) else "cannot tell"
 

@@ -1,5 +1,5 @@
 """Engines that a config is measured on, when it is not this process: Apache Spark."""
 
-from evalkit.engines._spark import run_on_spark
+from evalkit.engines._spark import open_catalogs, run_on_spark
 
-__all__ = ["run_on_spark"]
+__all__ = ["open_catalogs", "run_on_spark"]

@@ -1,30 +1,46 @@
 """Tables that a catalog of Spark names: `path = "table://catalog.db.name"`."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalkit.config import CATALOG, Config
 from evalkit.errors import DataError
 from evalkit.planning.tables import Given
+from evalkit.sources import Version
 
 
-def fill_from_catalog(session: Any, config: Config, given: Given) -> tuple[Given, dict[int, str]]:
+class CatalogTable(NamedTuple):
+    """A table that a catalog names.
+
+    Args:
+        frame: its rows as Spark reads them.
+        version: the one that is read; None where its format has none.
+    """
+
+    path: str
+    frame: Any
+    version: Version | None
+
+
+def fill_from_catalog(
+    session: Any, config: Config, given: Given
+) -> tuple[Given, dict[int, CatalogTable]]:
     """What is given, and DataFrames of the tables that a catalog names, each opened once.
 
     Returns:
-        Them, and the path of each DataFrame that was opened, by its identity.
+        Them, and what was opened, by the identity of its DataFrame.
     Raises:
         DataError: there is no such table [path-not-found].
     """
-    frames: dict[str, Any] = {}
+    opened: dict[str, CatalogTable] = {}
 
     def held(paths: tuple[str, ...] | None, own: object | None = None) -> Any:
         (path, *others) = paths or ("",)
         if own is not None or others or not path.startswith(CATALOG):
             return own
-        if path not in frames:
-            frames[path] = _open(session, path)
-        return frames[path]
+        if path not in opened:
+            opened[path] = CatalogTable(path, *_open(session, path))
+        return opened[path].frame
 
     def of(table: Any, own: object | None) -> Any:
         return own if table is None else held(table.path, own)
@@ -50,14 +66,16 @@ def fill_from_catalog(session: Any, config: Config, given: Given) -> tuple[Given
         earlier={place: each for place, each in earlier.items() if each is not None},
         reference=held((config.metrics.reference or "",), given.reference),
     )
-    return filled, {id(frame): path for path, frame in frames.items()}
+    return filled, {id(each.frame): each for each in opened.values()}
 
 
-def _open(session: Any, path: str) -> Any:
+def _open(session: Any, path: str) -> tuple[Any, Version | None]:
+    """The rows of a table, and their version."""
     from pyspark.errors import AnalysisException, ParseException
 
+    name = path.removeprefix(CATALOG)
     try:
-        frame = session.table(path.removeprefix(CATALOG))
+        frame = session.table(name)
         _ = frame.schema  # through Spark Connect nothing is looked up before
     except (AnalysisException, ParseException) as error:
         raise DataError(
@@ -66,4 +84,43 @@ def _open(session: Any, path: str) -> Any:
             at=path,
             hint="its name is catalog.database.table, as Spark's SQL has it",
         ) from error
-    return frame
+    return _at_version(session, name, frame)
+
+
+def _at_version(session: Any, name: str, frame: Any) -> tuple[Any, Version | None]:
+    """The rows of the version that a table has now, whatever is written meanwhile.
+
+    Args:
+        name: that `session.table` understands.
+        frame: the table's rows.
+    Returns:
+        Them, and the version; as they were, and None, where the table tells none.
+    """
+    from pyspark.errors import PySparkException
+
+    # The name stands in SQL as it is written: Spark has read it as the name of a table.
+    try:
+        described = session.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+        formats = [row.data_type.lower() for row in described if row.col_name == "Provider"]
+        version = VERSIONS[formats[-1]](session, name)
+        pinned = session.sql(f"SELECT * FROM {name} VERSION AS OF {version.number}")  # noqa: S608
+        if pinned.schema == frame.schema:  # it may have changed since the last snapshot
+            return pinned, version
+    except (PySparkException, LookupError, ValueError):
+        pass
+    return frame, None
+
+
+def _delta(session: Any, name: str) -> Version:
+    (detail,) = session.sql(f"DESCRIBE DETAIL {name}").select("id").collect()
+    (last,) = session.sql(f"DESCRIBE HISTORY {name} LIMIT 1").select("version").collect()
+    return Version(str(int(last.version)), f"delta {detail.id} {int(last.version)}")
+
+
+def _iceberg(session: Any, name: str) -> Version:
+    refs = session.sql(f"SELECT snapshot_id FROM {name}.refs WHERE name = 'main'")  # noqa: S608
+    (main,) = refs.collect()
+    return Version(str(int(main.snapshot_id)), f"iceberg {name} {int(main.snapshot_id)}")
+
+
+VERSIONS = {"delta": _delta, "iceberg": _iceberg}

@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 
 from evalkit.credentials import storing
+from evalkit.engines._around import SHARED
 from evalkit.engines._layout import Kept
 from evalkit.engines._told import check_proof, open_errors, pack_errors
 from evalkit.errors import DataError, EvalkitError, Faults, MachineError
@@ -85,8 +86,7 @@ class Cutter:
                     f"an executor cannot open a file that is here: {error.message}",
                     code="spark-failed",
                     at=error.at,
-                    hint="executors open the paths that this process opens: in a folder that all "
-                    "share, or a store; else give a table of a catalog, or a DataFrame",
+                    hint=SHARED,
                 ) from error
 
     def cut_batches(self, part: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

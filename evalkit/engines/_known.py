@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from evalkit.engines._refusals import refuse_large
+from evalkit.engines._refusals import refuse_large, refuse_many
 from evalkit.engines._task import Task, note_rows
 from evalkit.ids import ITEM
 from evalkit.planning.tables import Tables, plan_ids_of
@@ -16,6 +16,8 @@ from evalkit.rankings import NOTED, RankingTask, known_of, unknown_to_shares
 
 TYPES = {pl.String: "string", pl.Float64: "double", pl.Int64: "bigint"}
 ADDED = ["users", "rows"]
+SHIFTS = {"k": 10, "m": 20, "g": 30, "t": 40}
+MOST_WITHOUT_LIMIT = 1 << 62  # where Spark has none
 
 
 def _type_of_ids(dtype: pl.DataType) -> str:
@@ -35,11 +37,13 @@ def find_known(
     Args:
         cells_of: those of some tables, by share.
     Raises:
-        RequestError: train has too many items [not-on-spark].
+        RequestError: train has too many items, or too many numbers of users would go to the
+            driver [not-on-spark].
     """
     from pyspark.sql.functions import sum
 
-    asked = unknown_to_shares(RankingTask(task.config, 1, Work().clock()), tables)
+    asking = RankingTask(task.config, 1, Work().clock(), task.sample, task.keep_users, task.folder)
+    asked = unknown_to_shares(asking, tables)
     if not asked:
         return None
     sections = frozenset[str]().union(*asked.values())
@@ -59,4 +63,12 @@ def find_known(
     known = known_of(task.config, found.cast(read_as))
     if tables.train is not None:
         refuse_large(known.train.height, "train has", tables.train.at)
+    refuse_many(asking, tables, known, most_numbers(session))
     return known
+
+
+def most_numbers(session: Any) -> int:
+    """How many numbers of 8 bytes the driver takes from executors."""
+    text = str(session.conf.get("spark.driver.maxResultSize", "1g")).lower().removesuffix("b")
+    size = int(text[:-1]) << SHIFTS[text[-1]] if text[-1] in SHIFTS else int(text)
+    return size // 8 or MOST_WITHOUT_LIMIT

@@ -5,10 +5,16 @@ from collections.abc import Iterator
 from evalkit.config import Config
 from evalkit.engines._layout import Read
 from evalkit.errors import EvalkitError, RequestError, raise_all
-from evalkit.planning.work import Work
+from evalkit.planning.tables import Tables
+from evalkit.planning.work import Known, Work
+from evalkit.rankings import RankingTask
 from evalkit.values.gather import rules_of
 
 MOST_WHOLE = 5_000_000  # items that every share takes
+INSTEAD = {
+    'test = "wilcoxon"': 'test by sums: "t", or "permutation"',
+    "per_user": "write runs into a folder that executors share with this process",
+}
 HERE = 'leave it out, or measure in this process: kind = "local" under [engine]'
 ORDERED = "name the column that says their order, columns.order of this table, or give files"
 
@@ -47,6 +53,27 @@ def refuse_large(n_rows: int, what: str, at: str) -> None:
             at=at,
             hint='give it fewer items, or measure in this process: kind = "local" under [engine]',
         )
+
+
+def refuse_many(task: RankingTask, tables: Tables, known: Known, most: int) -> None:
+    """Refuse more numbers of single users than the driver takes.
+
+    Raises:
+        RequestError: they are too many [not-on-spark].
+    """
+    n_users = round(known.n_users * (1.0 if task.sample is None else task.sample))
+    named = sum(len(each) for each in known.models.values())
+    n_models = named + sum(number not in known.models for number in range(len(tables.rankings)))
+    for what, each in task.numbers_of_user(n_models).items():
+        if each * n_users > most:
+            raise RequestError(
+                f"{what} takes {each:,} numbers of each of {n_users:,} users to the driver, which "
+                f"takes {most:,} in all",
+                code="not-on-spark",
+                at="[engine]",
+                hint='raise it by options = { "spark.driver.maxResultSize" = "8g" } under '
+                f"[engine], and the driver's memory, or {INSTEAD.get(what, HERE)}",
+            )
 
 
 def _refusal(what: str, at: str, hint: str = HERE) -> EvalkitError:

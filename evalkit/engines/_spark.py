@@ -15,7 +15,8 @@ from typing import Any
 import polars as pl
 
 from evalkit.config import Config, EngineSection, reads_catalogs
-from evalkit.engines._catalog import fill_from_catalog
+from evalkit.engines._around import ASKED_OF_CORE, check_around, is_here
+from evalkit.engines._catalog import CatalogTable, fill_from_catalog
 from evalkit.engines._cut import CELLS, ROWS_OF_CUT, Cutter, make_loads
 from evalkit.engines._known import find_known
 from evalkit.engines._layout import Kept, Part, Read, read_of
@@ -74,11 +75,11 @@ def run_on_spark(config: Config, work: Work) -> Report:
     clock.start()
     kind, given = kind_named(config.kind), work.given
     with ExitStack() as stack:
-        session, paths = None, dict[int, str]()
+        session, named = None, dict[int, CatalogTable]()
         if reads_catalogs(config):
             session = stack.enter_context(_session(config.engine, given))
-            given, paths = fill_from_catalog(session, config, given)
-        opened = kind.open(config, _stand_ins(given, paths))
+            given, named = fill_from_catalog(session, config, given)
+        opened = kind.open(config, _stand_ins(given, named))
         if work.opened is not None:
             work.opened(opened.all)
         read = read_of(opened)
@@ -96,6 +97,17 @@ def run_on_spark(config: Config, work: Work) -> Report:
     return replace(report, per_user_values=values)
 
 
+def open_catalogs(config: Config) -> Opened:
+    """The tables of a config that names some of a catalog, opened as for a run.
+
+    Raises:
+        RequestError, DataError, MachineError: as `run_on_spark`, of what is seen without a row.
+    """
+    with _session(config.engine, Given()) as session:
+        given, named = fill_from_catalog(session, config, Given())
+        return kind_named(config.kind).open(config, _stand_ins(given, named))
+
+
 def _left(
     session: Any, opened: Opened, read: Read, work: Work
 ) -> tuple[Left, Sequence[str] | None]:
@@ -106,7 +118,7 @@ def _left(
         if (frame := part.place.of(work.given)) is not None
     }
     n_partitions = read.config.engine.partitions or _count_partitions(session, read.parts, frames)
-    task = _task(read, work, frames, n_partitions)
+    task = replace(_task(read, work, frames, n_partitions), folder=_folder(session, read, work))
     cutting = partial(_cells, session, read, task, frames, n_partitions)
     if isinstance(opened, Tables):
         task = replace(task, known=find_known(session, opened, task, cutting))
@@ -122,11 +134,11 @@ def _left(
     return Left(read.config, own.header.ids, read.inputs, sums, work.keep_parts), files
 
 
-def _stand_ins(given: Given, paths: Mapping[int, str]) -> Given:
+def _stand_ins(given: Given, named: Mapping[int, CatalogTable]) -> Given:
     """What is given with frames of no rows for DataFrames of Spark.
 
     Args:
-        paths: of those of a catalog, by the identity of the DataFrame.
+        named: those of a catalog, by the identity of the DataFrame.
     """
     stood: dict[int, Named] = {}  # segments that share a table are read from it together
 
@@ -143,9 +155,12 @@ def _stand_ins(given: Given, paths: Mapping[int, str]) -> Given:
         if id(table) not in stood:
             empty = pl.from_arrow(table.limit(0).toArrow())
             assert isinstance(empty, pl.DataFrame)
-            path = paths.get(id(table))
-            at = f"{role} (pyspark DataFrame)" if path is None else path
-            stood[id(table)] = Named(empty, at, () if path is None else (path,))
+            own = named.get(id(table))
+            stood[id(table)] = (
+                Named(empty, f"{role} (pyspark DataFrame)")
+                if own is None
+                else Named(empty, own.path, (own.path,), own.version)
+            )
         return stood[id(table)]
 
     return replace(
@@ -264,15 +279,24 @@ def _task(read: Read, work: Work, frames: Mapping[int, Any], n_partitions: int) 
     )
     settled = read.config.model_copy(update={"engine": EngineSection()})
     asked = (work.sample, work.keep_users, work.keep_parts)
+    files = {path: Path(path).read_bytes() for path in settled.metrics.files}
+    return Task(settled, kept, n_partitions + 1, *asked, files=files)
+
+
+def _folder(session: Any, read: Read, work: Work) -> Path | None:
+    """Where executors write values of users; None where they do not, or see no such folder.
+
+    Raises:
+        RequestError: executors do not see the files that this process sees [not-on-spark].
+    """
     folder = work.per_user_folder if read.config.kind == "rankings" else None
-    return Task(
-        settled,
-        kept,
-        n_partitions + 1,
-        *asked,
-        folder=None if folder is None else folder.absolute(),
-        files={path: Path(path).read_bytes() for path in settled.metrics.files},
-    )
+    folder = None if folder is None else folder.absolute()
+    if is_here(session):
+        return folder
+    ends = {each for part in read.parts for each in (part.table.files[:1] + part.table.files[-1:])}
+    paths = map(os.path.abspath, sorted(ends))
+    is_shared = check_around(session, paths, folder, ASKED_OF_CORE * _cores(session))
+    return folder if is_shared else None
 
 
 def _cells(

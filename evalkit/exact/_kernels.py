@@ -315,20 +315,30 @@ def settle_all(waiting, limbs):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def sum_cells(cells, columns, n_columns, whole, found):  # type: ignore[no-untyped-def]
-    """Add some columns of some cells of `whole` to one cell, but what its limbs hold."""
-    for cell in cells:
-        for column in range(columns.size):
-            place = cell * n_columns + columns[column]
-            for number in range(N_COUNTS):
-                found.counts[column, number] += whole.counts[place, number]
-            for number in range(N_POWERS):
-                found.powers[column, number] += whole.powers[place, number]
-            found.largest[column] = max(found.largest[column], whole.largest[place])
-            some = whole.waiting[place]
-            if some[0] > 0:
-                limbs = found.limbs[column]
-                add_cuts(limbs, WAITING_EXPONENT, some[1], some[2], some[3], some[4], some[5])
+def sum_cells(  # type: ignore[no-untyped-def]
+    cells, begins, columns, n_columns, whole, may_wait, limbs, found
+):
+    """Add some columns of some cells of `whole` to each cell of `found`.
+
+    Args:
+        begins: int64[n_found + 1], where the cells of each begin.
+        may_wait: of `whole`; otherwise any of its numbers holds some of `limbs`.
+    """
+    for group in range(begins.size - 1):
+        for cell in cells[begins[group] : begins[group + 1]]:
+            for column in range(columns.size):
+                place, into = cell * n_columns + columns[column], group * columns.size + column
+                for number in range(N_COUNTS):
+                    found.counts[into, number] += whole.counts[place, number]
+                for number in range(N_POWERS):
+                    found.powers[into, number] += whole.powers[place, number]
+                found.largest[into] = max(found.largest[into], whole.largest[place])
+                some, own = whole.waiting[place], found.limbs[into]
+                if some[0] > 0:
+                    add_cuts(own, WAITING_EXPONENT, some[1], some[2], some[3], some[4], some[5])
+                if some[HAS_LIMBS] or not may_wait:
+                    for limb in limbs:
+                        own[limb] += whole.limbs[place, limb]
 
 
 @kernel(allocates=False)

@@ -1,9 +1,10 @@
 """Exact sums of columns of values, of all rows or by cell, and what is read from them."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from evalkit.exact._kernels import (
     N_POWERS,
     N_WAITING,
     SCALE_BITS,
+    SQUARE_LIMBS,
     SUM_LIMBS,
     TOGETHER,
     Numbers,
@@ -34,10 +36,11 @@ from evalkit.metrics import as_float
 Limbs = npt.NDArray[np.int64]
 
 ROWS_READ = 1 << 12
+CELLS_TOGETHER = 16  # whose sums are made side by side, in memory that is used again
 NO_OUTCOMES = np.zeros((0, 0, 3), dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: what is read again and again is rounded once
 class ExactSum:
     """Number, sum and sum of squares of float64 values, all of them exact.
 
@@ -68,12 +71,12 @@ class ExactSum:
         """The correctly rounded sum, equal to `math.fsum`; infinite where no float holds it."""
         return as_float(Fraction(self.scaled, 1 << SCALE_BITS))
 
-    @property
+    @cached_property
     def mean(self) -> float:
         """The correctly rounded mean; NaN of nothing."""
         return self.scaled / (self.count << SCALE_BITS) if self.count else math.nan
 
-    @property
+    @cached_property
     def std_error(self) -> float | None:
         """Standard error of the mean, s / sqrt(n) with n - 1 in the variance.
 
@@ -134,7 +137,8 @@ class ExactSums:
 
     def __init__(self, n_columns: int, n_cells: int = 1) -> None:
         self.n_columns, self.n_cells = n_columns, n_cells
-        self.limbs: Limbs = np.zeros((n_cells * n_columns, N_LIMBS), dtype=np.int64)
+        # full, or none: those below are all that hold something, and take a twentieth of the room
+        self._limbs: Limbs | None = np.zeros((n_cells * n_columns, N_LIMBS), dtype=np.int64)
         self.counts = np.zeros((n_cells * n_columns, N_COUNTS), dtype=np.int64)
         self.largest = np.zeros(n_cells * n_columns, dtype=np.int64)  # bits of absolute values
         self.powers = np.zeros((n_cells * n_columns, N_POWERS), dtype=np.int64)
@@ -143,11 +147,13 @@ class ExactSums:
         self._adds = 0
         self._is_settled = True
         self._may_wait = True  # whether limbs hold something says what waits, and nothing else
-        # the limbs that are not all 0, and which they are: what many segments are summed from
+        # of settled sums: the limbs that are not all 0, and which they are
         self._used: Limbs | None = None
-        self._has_limbs: bool | None = None
-        self._sums: list[ExactSum] | None = None  # of every column, once they are settled
         self._places = np.empty(0, dtype=np.int64)
+        self._marks: npt.NDArray[np.int64] | None = None  # limbs that hold something anywhere
+        # what was read of every number, once they are settled
+        self._sums: list[ExactSum] | None = None
+        self._skewnesses: list[float] | None = None
 
     def add(
         self,
@@ -201,14 +207,48 @@ class ExactSums:
         if self._adds + n_values > ADDS_BEFORE_CARRY:
             self.settle()
         self._adds += n_values
-        self._is_settled, self._used, self._has_limbs = False, None, None
+        self._changed()
+
+    @property
+    def limbs(self) -> Limbs:
+        """int64[n_cells * n_columns, N_LIMBS], of the sum and of that of squares."""
+        if self._limbs is None:
+            limbs = np.zeros((self.n_cells * self.n_columns, N_LIMBS), dtype=np.int64)
+            limbs[:, self._places] = self._find_used()
+            self._limbs = limbs
+        return self._limbs
+
+    @limbs.setter
+    def limbs(self, limbs: Limbs) -> None:
+        self._limbs = limbs
+
+    def _find_marks(self) -> npt.NDArray[np.int64]:
+        """The limbs that are not all 0, whatever else waits; few of many, as values are alike."""
+        if self._marks is None:
+            limbs = self.limbs[self.waiting[:, HAS_LIMBS] != 0] if self._may_wait else self.limbs
+            marks = np.zeros(N_LIMBS, dtype=np.int64)
+            mark_used(limbs, marks)
+            self._marks = np.flatnonzero(marks)
+        return self._marks
+
+    def _find_used(self) -> Limbs:
+        self.settle()
+        if self._used is None:
+            self._places = self._find_marks()
+            self._used = np.ascontiguousarray(self.limbs[:, self._places])
+        return self._used
+
+    def _changed(self) -> None:
+        self._limbs = self.limbs  # before it is forgotten what they hold
+        self._is_settled, self._used, self._marks = False, None, None
+        self._sums = self._skewnesses = None
 
     def settle(self) -> None:
         """Bring everything that waits into the limbs, and these into 32 bits."""
         if not self._is_settled:
             settle_all(self.waiting, self.limbs)
             carry(self.limbs)
-            self._adds, self._is_settled, self._may_wait, self._sums = 1, True, False, None
+            self._adds, self._is_settled, self._may_wait, self._marks = 1, True, False, None
 
     def merge(self, other: "ExactSums") -> None:
         """Take over another thread's sums."""
@@ -218,16 +258,18 @@ class ExactSums:
         self.counts += other.counts
         self.powers += other.powers
         np.maximum(self.largest, other.largest, out=self.largest)
-        self._is_settled, self._may_wait, self._used, self._has_limbs = False, False, None, None
+        self._may_wait = False
+        self._changed()
 
     def state(self) -> SumsState:
         """What makes the same sums elsewhere: the same numbers for any way that they were added."""
-        self.settle()
-        used = _used(self.limbs)  # few of many, where values are alike
+        limbs = self._find_used()
+        own = limbs.any(axis=0)  # its own alone, also where others were made beside it
         for low in (2, 4):  # 30 bits each, and the rest above
             self.powers[:, low + 1] += self.powers[:, low] >> 30
             self.powers[:, low] &= 0x3FFFFFFF
-        numbers = (self.limbs[:, used], self.counts, self.powers, self.largest[:, None])
+        numbers = (limbs[:, own], self.counts, self.powers, self.largest[:, None])
+        used = self._places[own]
         return SumsState(self.n_columns, self.n_cells, used, np.concatenate(numbers, axis=1))
 
     @classmethod
@@ -267,22 +309,43 @@ class ExactSums:
         Args:
             columns: which, in this order; all of them by default.
         """
+        return self.over_each([cells], columns)[0]
+
+    def over_each(
+        self,
+        groups: Sequence[npt.NDArray[np.int64]],
+        columns: npt.NDArray[np.int64] | None = None,
+    ) -> "list[ExactSums]":
+        """The sums over each group of the cells, as those of one cell; `columns` as `over`."""
         if columns is None:
             columns = np.arange(self.n_columns)
-        if self._has_limbs is None:
-            self._has_limbs = not self._may_wait or bool(self.waiting[:, HAS_LIMBS].any())
-        found = ExactSums(columns.size)
-        if self._has_limbs:
-            self.settle()
-            if self._used is None:
-                self._places = _used(self.limbs)
-                self._used = self.limbs[:, self._places]
-            used = self._used.reshape(self.n_cells, self.n_columns, -1)
-            found.limbs[:, self._places] = used[cells].sum(axis=0)[columns]
-        sum_cells(cells, columns, self.n_columns, self.numbers, found.numbers)
-        found._adds += cells.size
-        found._is_settled = found._may_wait = False
+        found = []
+        for first in range(0, len(groups), CELLS_TOGETHER):
+            cells = groups[first : first + CELLS_TOGETHER]
+            some = ExactSums(columns.size, len(cells))
+            sum_cells(
+                np.concatenate(cells),
+                np.cumsum([0, *map(len, cells)]),
+                columns,
+                self.n_columns,
+                self.numbers,
+                self._may_wait,
+                self._find_marks(),
+                some.numbers,
+            )
+            some._is_settled = False
+            found += [some._cell(number) for number in range(len(cells))]
         return found
+
+    def _cell(self, number: int) -> "ExactSums":
+        """The sums of one cell."""
+        rows = slice(number * self.n_columns, (number + 1) * self.n_columns)
+        cell = ExactSums(self.n_columns, 0)
+        cell._limbs, cell._used, cell._places = None, self._find_used()[rows], self._places
+        cell.n_cells, cell._adds, cell._may_wait = 1, 1, False
+        cell.counts, cell.largest = self.counts[rows], self.largest[rows]
+        cell.powers, cell.waiting = self.powers[rows], self.waiting[rows]
+        return cell
 
     @property
     def numbers(self) -> Numbers:
@@ -311,22 +374,30 @@ class ExactSums:
         Of values cut to 2^-20, by exact sums of their powers; NaN where a value is beyond -1 and
         1, below two values, or where they hardly differ.
         """
-        n, total, *limbs = self.powers[column].tolist()
-        squares, cubes = limbs[0] + (limbs[1] << 30), limbs[2] + (limbs[3] << 30)
-        spread = n * squares - total * total  # n^2 times the variance
-        if n < self.counts[column, 0] or n < 2 or spread < (LEAST_SPREAD * n) ** 2:
-            return math.nan
-        third: int = n * n * cubes - 3 * n * total * squares + 2 * total**3  # n^3 times the moment
-        return third / math.sqrt(spread) ** 3
+        if self._skewnesses is None:
+            counts = self.counts[:, 0].tolist()
+            self._skewnesses = [*map(_skewness, counts, self.powers.tolist())]
+        return self._skewnesses[column]
 
     def sum_of(self, column: int) -> ExactSum:
         """The exact sums of a column's finite values."""
-        self.settle()
         if self._sums is None:
-            counts = self.counts[:, 0].tolist()
-            totals = _wholes(self.limbs[:, :SUM_LIMBS]), _wholes(self.limbs[:, SUM_LIMBS:])
-            self._sums = [*map(ExactSum, counts, *totals)]
+            used, places = self._find_used(), self._places
+            split = int(np.searchsorted(places, SUM_LIMBS))
+            totals = _wholes(used[:, :split], places[:split], SUM_LIMBS)
+            squares = _wholes(used[:, split:], places[split:] - SUM_LIMBS, SQUARE_LIMBS)
+            self._sums = [*map(ExactSum, self.counts[:, 0].tolist(), totals, squares)]
         return self._sums[column]
+
+
+def _skewness(count: int, powers: list[int]) -> float:
+    n, total, *limbs = powers
+    squares, cubes = limbs[0] + (limbs[1] << 30), limbs[2] + (limbs[3] << 30)
+    spread = n * squares - total * total  # n^2 times the variance
+    if n < count or n < 2 or spread < (LEAST_SPREAD * n) ** 2:
+        return math.nan
+    third: int = n * n * cubes - 3 * n * total * squares + 2 * total**3  # n^3 times the moment
+    return third / math.sqrt(spread) ** 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,20 +428,21 @@ class CellRows:
         return cls(order, begins)
 
 
-def _used(limbs: Limbs) -> npt.NDArray[np.int64]:
-    """The limbs that are not 0 in every number."""
-    found = np.zeros(limbs.shape[1], dtype=np.int64)
-    mark_used(limbs, found)
-    return np.flatnonzero(found)
+def _wholes(limbs: Limbs, places: npt.NDArray[np.int64], n_limbs: int) -> Iterator[int]:
+    """The number in each row of settled limbs, of 32 bits each; the last of all has its sign.
 
-
-def _wholes(limbs: Limbs) -> Iterator[int]:
-    """The number in each row of settled limbs, of 32 bits each; the last has its sign."""
-    used = np.flatnonzero(limbs.any(axis=0))
-    low = int(used[0]) if used.size else 0
-    size = 4 * (limbs.shape[1] - low)
+    Args:
+        limbs: those that hold something; the others are 0.
+        places: of these, among `n_limbs`.
+    """
+    low = int(places[0]) if places.size else 0
+    high = min(int(places[-1]) + 2, n_limbs) if places.size else 1  # a 0 above is no sign
+    size = 4 * (high - low)
     for first in range(0, limbs.shape[0], ROWS_READ):  # at one time: they are many bytes
-        content = limbs[first : first + ROWS_READ, low:].astype("<u4").tobytes()
+        some = limbs[first : first + ROWS_READ]
+        whole = np.zeros((some.shape[0], high - low), dtype="<u4")
+        whole[:, places - low] = some.astype("<u4")
+        content = whole.tobytes()
         for place in range(0, len(content), size):
             number = int.from_bytes(content[place : place + size], "little", signed=True)
             yield number << (LIMB_BITS * low)

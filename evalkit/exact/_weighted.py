@@ -26,10 +26,12 @@ def add_product(limbs, number, weight, bit):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def add_times(value, weight, limbs, counts, powers):  # type: ignore[no-untyped-def]
+def add_times(value, weight, limbs, counts, largest, powers):  # type: ignore[no-untyped-def]
     """Add a value as often as its weight says, as `add_some` and `add_powers` add it once."""
     bits = float_bits(value) & ABSOLUTE
     counts[1 if bits > INFINITY else 2 if bits == INFINITY else 0] += weight
+    if bits <= INFINITY:
+        largest[0] = max(largest[0], bits)
     if bits == 0:
         counts[3] += weight
     if abs(value) <= 1.0:  # not so of NaN
@@ -60,14 +62,15 @@ def add_times(value, weight, limbs, counts, powers):  # type: ignore[no-untyped-
 
 
 @kernel(allocates=False)
-def add_all(values, weights, first_column, limbs, counts, powers):  # type: ignore[no-untyped-def]
+def add_all(values, weights, first_column, limbs, counts, largest, powers):  # type: ignore[no-untyped-def]
     """Add float64[n_rows, n_cutoffs] as often as int64[n_rows, n_cutoffs] says."""
     for row in range(values.shape[0]):
         for column in range(values.shape[1]):
             weight, place = weights[row, column], first_column + column
             if weight > 0:
                 value = values[row, column]
-                add_times(value, weight, limbs[place], counts[place], powers[place])
+                most = largest[place : place + 1]
+                add_times(value, weight, limbs[place], counts[place], most, powers[place])
 
 
 def add_weighted(
@@ -85,4 +88,5 @@ def add_weighted(
     for begin in range(0, values.shape[0], 1 << 20):  # a value adds up to sixteen numbers
         some = slice(begin, begin + (1 << 20))
         sums.make_room(4 * values[some].shape[0])
-        add_all(values[some], weights[some], first_column, sums.limbs, sums.counts, sums.powers)
+        numbers = sums.limbs, sums.counts, sums.largest, sums.powers
+        add_all(values[some], weights[some], first_column, *numbers)

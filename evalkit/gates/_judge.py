@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from evalkit.config import GateRule, read_split
 from evalkit.gates._baseline import Baselines
+from evalkit.history import differences_of_measure
 from evalkit.report import Comparison, Estimate, Gate, Report
 from evalkit.report.turning import against
 from evalkit.report.verdict import FAIL, PASS, UNCLEAR
 from evalkit.segments import SMALL
-from evalkit.statistics.intervals import Interval, mean_interval, normal_interval
+from evalkit.statistics.intervals import Interval, difference_interval, mean_interval
 
 SHARES = ("rows_dropped", "users_without_ranking", "users_without_truth", "duplicates")
 LEAKAGE = "leakage."
@@ -126,6 +127,15 @@ class _Judge:
                 message = f"{self.baselines.lack(reference)} to compare {self._name} with"
                 return self._gate(model, value=estimate.value, outcome=UNCLEAR, message=message)
             old_run, old_model = found, model
+        if differs := differences_of_measure(old_run, self.report):
+            message = f"{reference} measured {self._name} otherwise: {'; '.join(differs)}"
+            return self._gate(
+                model,
+                value=estimate.value,
+                baseline_run=_id(old_run, self.report),
+                outcome=UNCLEAR,
+                message=message,
+            )
         before = old_run.estimate(old_model, rule.metric, *_where(rule))
         if before is None or math.isnan(before.value):
             message = f"{reference} has no {self._name} of {old_model}{_among(rule)}"
@@ -184,11 +194,18 @@ class _Judge:
             found, why = paired_difference((self.report, model), (old_run, old_model), now.metric)
             if found is not None:
                 return found.mean, found.limits(self.level), found.n_users, "paired", ""
-        delta = now.value - before.value
-        errors = (now.std_error, before.std_error)
-        joint = math.hypot(*(error for error in errors if error is not None))
-        interval = normal_interval(delta, None if None in errors else joint, level=self.level)
-        return delta, interval, min(now.n_users, before.n_users), "independent", why
+        limits = self._limits_of_value(self.report, now), self._limits_of_value(old_run, before)
+        interval = difference_interval(now.value, limits[0], before.value, limits[1])
+        n_users = min(now.n_users, before.n_users)
+        return now.value - before.value, interval, n_users, "independent", why
+
+    def _limits_of_value(self, report: Report, estimate: Estimate) -> Interval:
+        """Those that its report shows, where they are at this level."""
+        used, level = report.statistics, self.level
+        if used is None or used.level == level:
+            return _interval_of(estimate, level)
+        n, error = estimate.n_clusters or estimate.n_users, estimate.std_error
+        return mean_interval(estimate.value, error, n, level=level, df=estimate.df)
 
     def _limits_of(self, pair: Comparison) -> Interval:
         """Those that the report shows, where it shows them for this one pair at this level."""

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +79,7 @@ def paired_difference(
         return None, f"the runs share {share:.0%} of their users"
     name = next(each.name for each in candidate[0].estimates if each.metric == metric)
     known = load_metric_files(()).get(name)
-    return _difference(
+    return difference_of(
         both[new.columns[-1]].to_numpy(),
         both[f"{new.columns[-1]}_old"].to_numpy(),
         may_be_shares=known is not None and known.bounds == (0.0, 1.0),
@@ -94,19 +95,31 @@ def _values(report: Report, model: str, metric: str) -> pl.DataFrame:
     return frame.with_columns(pl.Series("__value", counted)).filter(pl.Series(~np.isnan(counted)))
 
 
-def _difference(
+def difference_of(
     new: npt.NDArray[np.float64], old: npt.NDArray[np.float64], *, may_be_shares: bool
 ) -> Difference:
+    """The difference of two columns of values, a row a user."""
     n_users = len(new)
     if not n_users:
         return Difference(math.nan, None, 0)
-    deltas = (new - old).tolist()
-    mean = math.fsum(deltas) / n_users
+    deltas = new - old
+    changed = deltas[deltas != 0.0].tolist()  # most users are as they were
+    mean = math.fsum(changed) / n_users
     if n_users < 2:
         return Difference(mean, None, n_users)
-    squares = math.fsum((delta - mean) ** 2 for delta in deltas)
+    same = _times((0.0 - mean) ** 2, n_users - len(changed))
+    squares = math.fsum([*same, *((delta - mean) ** 2 for delta in changed)])
     table = None  # nor where nobody differs, as of a model that was measured again
     gained, lost = int((new > old).sum()), int((old > new).sum())
     if may_be_shares and gained + lost and np.isin([new, old], (0.0, 1.0)).all():
         table = counts_differing(int((new * old).sum()), gained, lost, n_users)
     return Difference(mean, math.sqrt(squares / (n_users - 1) / n_users), n_users, table)
+
+
+def _times(number: float, n: int) -> tuple[float, float]:
+    """`n` times a number, as two floats whose sum is exactly that."""
+    if not n or not math.isfinite(number):
+        return (number if n else 0.0), 0.0
+    product = Fraction(number) * n
+    rounded = float(product)
+    return rounded, float(product - Fraction(rounded))

@@ -14,11 +14,13 @@ from evalkit.history._index import INDEX, TABLES, Rows, open_index, query, refre
 from evalkit.history._prune import prune
 from evalkit.history._selected import name_selected
 from evalkit.history._trends import read_trends
+from evalkit.history._truths import differences_of_measure
 
 __all__ = [
     "INDEX",
     "TABLES",
     "Rows",
+    "differences_of_measure",
     "find_named",
     "find_run",
     "is_by_time",

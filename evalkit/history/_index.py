@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import TypeAlias
 
@@ -14,6 +15,7 @@ from evalkit.history._find import read_tags
 from evalkit.history._truths import name_measure, name_truth
 from evalkit.report import Report
 from evalkit.report.answer import answer_of
+from evalkit.report.parquet import tidy_columns
 from evalkit.report.record import finite, readable
 from evalkit.report.shown import as_shown
 from evalkit.runs import finished, load_numbers, set_aside
@@ -48,6 +50,10 @@ CREATE TABLE tags (tag TEXT PRIMARY KEY, run_id TEXT);
 _SCHEMA = {each.strip() for each in _TABLES.split(";") if each.strip()}
 TABLES = ("runs", "metrics", "comparisons", "gates", "counts", "tags")
 _OF_A_RUN = TABLES[:-1]
+_OF_METRICS = (  # columns of that table, less the run's
+    *("model", "metric", "name", "cutoff", "segmentation", "segment"),
+    *("value", "low", "high", "std_error", "n_users", "n_undefined"),
+)
 _READING = {
     sqlite3.SQLITE_SELECT,
     sqlite3.SQLITE_READ,
@@ -180,19 +186,8 @@ def _add(connection: sqlite3.Connection, report: Report, *, is_fine: bool) -> No
     variables = json.dumps({key: value for key, value in filled if isinstance(value, str)})
     end = (int(is_fine), len(report.warnings), variables, name_truth(report), name_measure(report))
     _insert(connection, "runs", [(run_id, *described, *cost, *end, *_best(report))])
-    _insert(
-        connection,
-        "metrics",
-        [
-            (
-                *(run_id, each.model, each.metric, each.name, each.cutoff),
-                *(each.segmentation, each.segment),
-                *map(finite, (each.value, each.low, each.high, each.std_error)),
-                *(each.n_users, each.n_undefined),
-            )
-            for each in report.estimates
-        ],
-    )
+    columns = tidy_columns(report)  # of very many rows, and as they are stored
+    _insert_stored(connection, "metrics", zip(repeat(run_id), *map(columns.get, _OF_METRICS)))
     _insert(
         connection,
         "comparisons",
@@ -253,8 +248,13 @@ def _counts(report: Report) -> Iterator[tuple[Value, ...]]:
 
 
 def _insert(connection: sqlite3.Connection, table: str, rows: Iterable[tuple[Value, ...]]) -> None:
-    listed = [tuple(map(_storable, row)) for row in rows]
-    if listed:
+    _insert_stored(connection, table, (tuple(map(_storable, row)) for row in rows))
+
+
+def _insert_stored(
+    connection: sqlite3.Connection, table: str, rows: Iterable[tuple[Value, ...]]
+) -> None:
+    if listed := list(rows):
         marks = ", ".join("?" * len(listed[0]))
         connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", listed)  # noqa: S608
 

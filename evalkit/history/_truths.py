@@ -3,10 +3,15 @@
 import json
 from collections.abc import Mapping
 
+from evalkit.config import Policies
 from evalkit.report import Report
 
 _SIZES = ("rows", "users", "pairs", "users_without_relevant")
 _MEASURES = ("where", "threshold", "session_every")
+_GUARDS = (  # policies that stop a run or warn of it, and move no number
+    *("tie_share", "beyond_depth", "no_common_user", "empty_input"),
+    *("truth_in_train", "mixed_splits"),
+)
 _POLICIES = ("truth_duplicates", "negative_relevance", "no_relevant", "missing_ranking")
 
 
@@ -27,6 +32,36 @@ def differences_of_truth(one: Report, other: Report) -> list[str]:
         if settings[0].get(key) != settings[1].get(key)
     ]
     return differs
+
+
+def differences_of_measure(one: Report, other: Report) -> list[str]:
+    """In what two runs measure otherwise, so that their numbers may differ by that alone.
+
+    Where a policy of one run is "error", nothing was there for the other's to change.
+    """
+    if one.config is None or other.config is None:
+        return []
+    before, after = _conventions(one.config), _conventions(other.config)
+    return [
+        f"{name} is {before[name]!r} and {after[name]!r}"
+        for name in before
+        if before[name] != after[name] and "error" not in (before[name], after[name])
+    ]
+
+
+def _conventions(config: Mapping[str, object]) -> dict[str, object]:
+    """What numbers hang on beside the logs, by name."""
+    policies, statistics, train = (config.get(name) for name in ("policies", "statistics", "train"))
+    found = {name: field.default for name, field in Policies.model_fields.items()}
+    if isinstance(policies, dict):
+        found |= {name: value for name, value in policies.items() if name in found}
+    weight = statistics.get("weight") if isinstance(statistics, dict) else None
+    found["weight"] = weight.get("by") if isinstance(weight, dict) else None
+    found["drop_seen"] = bool(train.get("drop_seen")) if isinstance(train, dict) else False
+    for name in _MEASURES:
+        values = dict.fromkeys(table[name] for table in _measured_tables(config))
+        found[name] = next(iter(values)) if len(values) == 1 else tuple(values)
+    return {name: value for name, value in found.items() if name not in _GUARDS}
 
 
 def name_truth(report: Report) -> str:
@@ -52,14 +87,7 @@ def name_measure(report: Report) -> str:
     What a variable fills into `where` is the night's own.
     """
     config = report.config or {}
-    policies, variables = config.get("policies"), config.get("variables")
-    tables = [{key: each.get(key) for key in _MEASURES} for each in _tables(config)]
-    for table in tables:
-        where = table["where"]
-        if isinstance(where, str) and isinstance(variables, dict):
-            for name, value in sorted(variables.items(), key=lambda each: -len(str(each[1]))):
-                where = where.replace(str(value), f"{{{name}}}") if value else where
-            table["where"] = where
+    policies, tables = config.get("policies"), _measured_tables(config)
     statistics = config.get("statistics")
     weight = statistics.get("weight") if isinstance(statistics, dict) else None
     found = {
@@ -70,6 +98,19 @@ def name_measure(report: Report) -> str:
         "sample": [each.message for each in report.warnings if each.code == "sample"],
     }
     return json.dumps(found, default=str, sort_keys=True)
+
+
+def _measured_tables(config: Mapping[str, object]) -> list[dict[str, object]]:
+    """What each table of right answers is measured by, what variables filled in left out."""
+    variables = config.get("variables")
+    tables = [{key: each.get(key) for key in _MEASURES} for each in _tables(config)]
+    for table in tables:
+        where = table["where"]
+        if isinstance(where, str) and isinstance(variables, dict):
+            for name, value in sorted(variables.items(), key=lambda each: -len(str(each[1]))):
+                where = where.replace(str(value), f"{{{name}}}") if value else where
+            table["where"] = where
+    return tables
 
 
 def _tables(config: Mapping[str, object] | None) -> list[Mapping[str, object]]:

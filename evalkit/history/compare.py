@@ -11,7 +11,7 @@ import polars as pl
 from evalkit.conclusions.inference import Inference
 from evalkit.config import Config, StatisticsSection, build_config
 from evalkit.errors import DataError, RequestError
-from evalkit.history._truths import differences_of_truth
+from evalkit.history._truths import differences_of_measure, differences_of_truth
 from evalkit.ids import USER_KEY, plan_ids, stable_hashes
 from evalkit.looks.resampling import Resampling
 from evalkit.metrics import load_metric_files, parse_metrics
@@ -30,6 +30,7 @@ def compare_runs(
     chosen: StatisticsSection,
     *,
     metrics: Sequence[str] = (),
+    primary: Sequence[str] = (),
     metric_files: Sequence[str] = (),
     threads: int,
 ) -> Report:
@@ -43,6 +44,8 @@ def compare_runs(
         runs: two or more, of one truth.
         chosen: test, level, correction, margin; `baseline` is taken from the first run.
         metrics: to compare; all that every run has by default.
+        primary: those of them that decide; by default those that every run names, where all are
+            compared.
         metric_files: Python files of a user's own metrics; those that a run names are not run.
     Raises:
         DataError: the truths differ [different-truth], a run kept no values [per-user-off], or
@@ -56,7 +59,8 @@ def compare_runs(
     _check_weights(unlike)
     left_out = _of_all_lists(runs, metric_files)
     labels = _common_labels(runs, metrics, metric_files, left_out)
-    config = _config_of(runs[-1], labels, chosen, metric_files)
+    decisive = _primary_of(runs, labels, primary, narrowed=bool(metrics))
+    config = _config_of(runs[-1], labels, decisive, chosen, metric_files)
     requests = config.requests
     users, values = _joined(runs, labels)
     pairs = _pairs_of(runs, tuple(values), chosen)
@@ -80,6 +84,7 @@ def compare_runs(
     report = runs[-1][1]
     return replace(
         report,
+        primary=decisive or report.primary,
         estimates=inference.estimates,
         comparisons=inference.comparisons,
         standings=inference.standings,
@@ -93,6 +98,7 @@ def compare_runs(
             *inference.warnings,
             *([] if metrics else _told(left_out)),
             *(_over_users_alone(*each) for each in unlike if each[1]),
+            *_measured_otherwise(runs),
         ),
         counts=replace(report.counts, models={}),
         per_user_values=None,
@@ -133,6 +139,17 @@ def _over_users_alone(name: str, beside: str) -> Warning_:
     what = "clusters of users" if beside == "cluster" else "users and items"
     message = f"errors of {name} stand on {what}; here they stand on users, and may be too small"
     return Warning_("over-users-alone", message)
+
+
+def _measured_otherwise(runs: Sequence[Named]) -> list[Warning_]:
+    """One warning for each run whose users were measured otherwise than those of the first."""
+    (first_name, first), *others = runs
+    found = []
+    for name, report in others:
+        if differs := differences_of_measure(first, report):
+            message = f"{first_name} and {name} measure otherwise: {'; '.join(differs)}"
+            found.append(Warning_("measured-otherwise", message))
+    return found
 
 
 def _of_all_lists(runs: Sequence[Named], metric_files: Sequence[str]) -> list[str]:
@@ -195,6 +212,27 @@ def _common_labels(
     return labels
 
 
+def _primary_of(
+    runs: Sequence[Named], labels: Sequence[str], asked: Sequence[str], *, narrowed: bool
+) -> tuple[str, ...]:
+    """The labels that decide: those that are asked for, else those that every run names."""
+    last = runs[-1][1]
+    found = tuple(dict.fromkeys(last.label_of(each) for each in asked))
+    for label in found:
+        if label not in labels:
+            raise RequestError(
+                f"{label} is not among the metrics that are compared",
+                code="metric-not-measured",
+                hint=f"they are {', '.join(labels[:8])}",
+            )
+    if found or narrowed:
+        return found
+    named = [report.primary for _, report in runs if _section(report.config).get("primary")]
+    if len(named) < len(runs):
+        return ()
+    return tuple(each for each in last.primary if each in labels and all(each in n for n in named))
+
+
 def _no_file_of(label: str, runs: Sequence[Named]) -> RequestError:
     """A metric is of a file that a run names, and what a run names is not run."""
     named = [each for _, report in runs for each in _files_of(report.config)]
@@ -231,7 +269,11 @@ def _kind_of(report: Report) -> str:
 
 
 def _config_of(
-    run: Named, labels: Sequence[str], chosen: StatisticsSection, metric_files: Sequence[str]
+    run: Named,
+    labels: Sequence[str],
+    primary: Sequence[str],
+    chosen: StatisticsSection,
+    metric_files: Sequence[str],
 ) -> Config:
     """The config of a run, asking for some of its metrics and for other statistics.
 
@@ -247,7 +289,11 @@ def _config_of(
             if kind == "rankings"
             else {kind: [table]}
         ),
-        "metrics": {"names": list(labels), "files": list(metric_files)},
+        "metrics": {
+            "names": list(labels),
+            "primary": list(primary),
+            "files": list(metric_files),
+        },
         "policies": dict(policies) if isinstance(policies, dict) else {},
     }
     try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from evalkit import gates, history, runs, street
 from evalkit.config import Config
-from evalkit.errors import EvalkitError, MachineError
+from evalkit.errors import EvalkitError, MachineError, warn
 from evalkit.history.looks import (
     NO_LOOK,
     Ahead,
@@ -104,10 +104,11 @@ class Job:
             path = None
             if self.folder is not None:
                 job = job or stack.enter_context(self._hold(self.folder))
+                kept = replace(
+                    report, per_user_values=self._values_to_keep(report, baselines, values)
+                )
                 path = runs.publish(
-                    replace(
-                        report, per_user_values=self._values_to_keep(report, baselines, values)
-                    ),
+                    kept,
                     self.folder,
                     formats=self.config.output.formats,
                     segments_in_json=self.config.output.segments_in_json,
@@ -115,7 +116,7 @@ class Job:
                     job=job,
                 )
                 with suppress(EvalkitError):  # whoever reads the index next brings it up to date
-                    history.refresh(self.folder, report)
+                    history.refresh(self.folder, kept)
             note_look(self._runs, ahead, report)
             if self.per_user is not None:
                 _copy_values(report, self.per_user, path)
@@ -260,10 +261,20 @@ class Job:
 
     @property
     def key(self) -> str | None:
-        """What runs of the same work share; None where nobody can tell."""
+        """What runs of the same work share; None, with a warning, where nobody can tell."""
         if self.partials is not None:
-            return self.partials.header.key
-        return street.key_of_run(self.config, sample=self.sample)
+            key = self.partials.header.key
+        else:
+            key = street.key_of_run(self.config, sample=self.sample)
+        if key is None:
+            warn(
+                "work-not-known",
+                "an input has no fingerprint, so nobody can tell whether this work is done "
+                "already: it is done now",
+                hint="the record of inputs in report.json shows which; files on a disk, Delta "
+                "and Iceberg tables have one",
+            )
+        return key
 
     def _find_done(self) -> Done | None:
         """The run that this one would repeat."""

@@ -8,6 +8,7 @@ costs time, never a wrong number, never a crash, and never runs their code (`pri
 
 import os
 import sys
+from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
 
@@ -116,11 +117,13 @@ def _key() -> str:
     from .machine import describe_processor
 
     summary = blake2b(digest_size=16)
-    package = Path(__file__).parent.parent
-    for file in sorted(package.rglob("*.py")):
-        source = file.read_bytes()
+    package = os.path.dirname(os.path.dirname(__file__))
+    for file in sorted(_sources(package)):
+        with open(file, "rb", buffering=0) as opened:
+            source = opened.readall()
         if any(mark in source for mark in MARKS):
-            summary.update(f"{file.relative_to(package)}:{len(source)}:".encode() + source)
+            name = os.path.relpath(file, package)
+            summary.update(f"{name}:{len(source)}:".encode() + source)
     flags = {
         name: value
         for name, value in os.environ.items()
@@ -129,6 +132,15 @@ def _key() -> str:
     versions = (_version("numba"), _version("llvmlite"), sys.version)
     summary.update(repr((versions, describe_processor(), sorted(flags.items()))).encode())
     return summary.hexdigest()
+
+
+def _sources(folder: str) -> Iterator[str]:
+    """Python files below a folder; `pathlib` takes three times as long for as many."""
+    for entry in os.scandir(folder):
+        if entry.name.endswith(".py"):
+            yield entry.path
+        elif entry.is_dir() and entry.name != "__pycache__":
+            yield from _sources(entry.path)
 
 
 def _version(package: str) -> bytes:

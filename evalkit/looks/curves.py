@@ -11,7 +11,7 @@ import numpy.typing as npt
 from evalkit.config import Policies
 from evalkit.exact import ExactSums, StepSums
 from evalkit.kernels.threads import ordered_map
-from evalkit.looks._counted import Counts, HitCounts
+from evalkit.looks.counted import Counts, HitCounts
 from evalkit.metrics import Request
 from evalkit.report import Curve, Graph
 from evalkit.statistics.means import interval_of
@@ -131,7 +131,11 @@ class _Share:
 
 
 def _counted(measuring: Measuring) -> list[HitCounts]:
-    found = (HitCounts.of(measuring, probe) for probe in dict.fromkeys(measuring.probes))
+    places: dict[int, list[int]] = {}
+    for place, probe in enumerate(measuring.probes):
+        if measuring.counts_hits(place):
+            places.setdefault(probe, []).append(place)
+    found = (HitCounts.of(measuring, own) for own in places.values())
     return [each for each in found if each is not None]
 
 

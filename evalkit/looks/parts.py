@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from threading import Lock
 
 import numpy as np
@@ -12,7 +13,7 @@ import polars as pl
 
 from evalkit.exact import SCALE_BITS
 from evalkit.kernels import Table, kernel
-from evalkit.kernels.intrinsics import float_bits
+from evalkit.kernels.intrinsics import float_bits, prefetch
 from evalkit.metrics import Request
 from evalkit.segments import ALL, CellSet, Segment, UserSegments
 from evalkit.truth import Truth
@@ -26,20 +27,31 @@ N_WORDS = 5  # how many values, and their sum: in halves, then in units 2^32 tim
 UNIT_BITS = 97  # of the last word
 GRIDS = Table(lambda: [1.5 * 2.0 ** (51 - 32 * word) for word in range(N_WORDS - 1)])
 TOO_LARGE = 2.0**30
+AHEAD = 24  # rows that are fetched before they are added
+WORDS_A_LINE = 8  # of a cache
+WORDS_AT_HAND = 1 << 15  # that stay close to the core
+NO_WEIGHTS = np.empty((0, 0), dtype=np.int64)
 
 Codes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.int64]
 
 
 @kernel(allocates=False)
-def add_words(values, cells, first_column, words, apart):  # type: ignore[no-untyped-def]
+def add_words(values, cells, first_column, weights, words, apart):  # type: ignore[no-untyped-def]
     """Add float64[n_users, n_cutoffs] to int64[n_cells, n_columns, N_WORDS], in any order.
 
+    Each as often as int64[n_users, n_cutoffs] of weights says; without weights once.
     The words take 2^32 values. Places of those that do not fit go into `apart`; gives how many.
     """
     n_apart = 0
-    for row in range(values.shape[0]):
-        for column in range(values.shape[1]):
+    n_rows, n_columns = values.shape
+    is_large = words.size > WORDS_AT_HAND
+    for row in range(n_rows):
+        if is_large:
+            ahead = words[cells[min(row + AHEAD, n_rows - 1)], first_column]
+            for line in range(0, n_columns * N_WORDS + WORDS_A_LINE - 1, WORDS_A_LINE):
+                prefetch(ahead, line)
+        for column in range(n_columns):
             value = values[row, column]
             if not abs(value) < math.inf:
                 continue
@@ -52,16 +64,17 @@ def add_words(values, cells, first_column, words, apart):  # type: ignore[no-unt
             rest -= cut_3 - GRIDS[2]
             cut_4 = rest + GRIDS[3]
             rest -= cut_4 - GRIDS[3]
+            times = weights[row, column] if weights.size > 0 else 1
             own = words[cells[row], first_column + column]
-            own[0] += 1
+            own[0] += times
             if rest != 0.0 or abs(value) >= TOO_LARGE:
-                apart[n_apart] = row * values.shape[1] + column
+                apart[n_apart] = row * n_columns + column
                 n_apart += 1
                 continue
-            own[1] += float_bits(cut_1) - float_bits(GRIDS[0])
-            own[2] += float_bits(cut_2) - float_bits(GRIDS[1])
-            own[3] += float_bits(cut_3) - float_bits(GRIDS[2])
-            own[4] += float_bits(cut_4) - float_bits(GRIDS[3])
+            own[1] += times * (float_bits(cut_1) - float_bits(GRIDS[0]))
+            own[2] += times * (float_bits(cut_2) - float_bits(GRIDS[1]))
+            own[3] += times * (float_bits(cut_3) - float_bits(GRIDS[2]))
+            own[4] += times * (float_bits(cut_4) - float_bits(GRIDS[3]))
     return n_apart
 
 
@@ -83,28 +96,40 @@ class WordSums:
     def add(self, users: npt.NDArray[np.int64], groups: Sequence[Values]) -> None:
         """A block of users."""
         codes = self.codes[users]
-        apart = np.empty(max(each.size for each in groups), dtype=np.int64)
         first = 0
         with self.lock:
             for each in groups:
-                values = np.ascontiguousarray(each)
-                n_apart = add_words(values, codes, first, self.words, apart)
-                for place in apart[:n_apart].tolist():
-                    row, column = divmod(place, values.shape[1])
-                    top, bottom = float(values[row, column]).as_integer_ratio()
-                    sums = self.apart.setdefault(int(codes[row]), {})
-                    scaled = (top << SCALE_BITS) // bottom
-                    sums[first + column] = sums.get(first + column, 0) + scaled
-                first += values.shape[1]
+                self.add_values(each, codes, first, NO_WEIGHTS)
+                first += each.shape[1]
+
+    def add_values(
+        self, values: Values, codes: Codes, first_column: int, weights: npt.NDArray[np.int64]
+    ) -> None:
+        """Values of places, each as often as its weight says; without weights once."""
+        apart = np.empty(values.size, dtype=np.int64)
+        values = np.ascontiguousarray(values)
+        n_apart = add_words(values, codes, first_column, weights, self.words, apart)
+        for place in apart[:n_apart].tolist():
+            row, column = divmod(place, values.shape[1])
+            top, bottom = float(values[row, column]).as_integer_ratio()
+            sums = self.apart.setdefault(int(codes[row]), {})
+            scaled = (
+                (top << SCALE_BITS) // bottom * (int(weights[row, column]) if weights.size else 1)
+            )
+            sums[first_column + column] = sums.get(first_column + column, 0) + scaled
 
     def over(
         self, places: npt.NDArray[np.int64], first: npt.NDArray[np.int64], columns: Words
     ) -> tuple[list[int], list[int]]:
-        """Numbers and sums, times 2^1074, by column of each run of places, begun at `first`."""
+        """Numbers and sums, times 2^UNIT_BITS, by column of each run of places, begun at `first`.
+
+        Where values are `apart`, sums are times 2^SCALE_BITS.
+        """
         numbers = np.add.reduceat(self.words[places], first)[:, columns].reshape(-1, N_WORDS)
         n_values, *words = numbers.T.tolist()
+        more = self.bits - UNIT_BITS
         sums = [
-            ((((one << 32) + two << 32) + three << 32) + four) << SCALE_BITS - UNIT_BITS
+            ((((one << 32) + two << 32) + three << 32) + four) << more
             for one, two, three, four in zip(*words, strict=True)
         ]
         for number, place in enumerate(places.tolist() if self.apart else ()):
@@ -113,6 +138,11 @@ class WordSums:
                 for at in np.flatnonzero(columns == column).tolist():
                     sums[run * columns.size + at] += scaled
         return n_values, sums
+
+    @property
+    def bits(self) -> int:
+        """Of the unit that sums over places are counted in."""
+        return SCALE_BITS if self.apart else UNIT_BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +179,8 @@ class PartSums:
         cell_sets: Sequence[CellSet],
         n_columns: int,
     ) -> None:
-        relevant = np.searchsorted(RELEVANT_FROM, truth.pairs.n_relevant, side="right") - 1
+        ranges = np.searchsorted(RELEVANT_FROM, np.arange(RELEVANT_FROM[-1] + 1), side="right") - 1
+        kinds = 2 * ranges.astype(np.int32)[np.minimum(truth.pairs.n_relevant, RELEVANT_FROM[-1])]
         few = {
             each.name
             for each in segmentations
@@ -158,9 +189,9 @@ class PartSums:
         self._cells = []
         for each in cell_sets:
             members = {s: cells for s, cells in each.members.items() if s == ALL or s[0] in few}
+            of_users = each.codes * np.int32(N_KINDS) + kinds
             of_models = {
-                model: (each.codes.astype(np.int64) * len(RELEVANT_FROM) + relevant) * 2 + here
-                for model, here in (present if members else {}).items()
+                model: of_users + here for model, here in (present if members else {}).items()
             }
             is_used = np.zeros(N_KINDS * each.n_cells, dtype=np.bool_)
             for codes in of_models.values():
@@ -179,6 +210,12 @@ class PartSums:
             for model, sums in cells.sums.items():
                 sums.add(users, values[model])
 
+    @property
+    def only(self) -> Mapping[str, WordSums]:
+        """The sums of each model, where there is one set of cells."""
+        (cells,) = self._cells
+        return cells.sums
+
     def rows(self, requests: Sequence[Request], columns: npt.NDArray[np.int64]) -> pl.DataFrame:
         """One row for each model, request and cell with users."""
         labels = [each.label for each in requests]
@@ -195,7 +232,7 @@ class PartSums:
                 for model, sums in each.sums.items() if kinds.size else ():
                     found = sums.over(places, first, columns[: len(labels)])
                     n_users += found[0]
-                    texts += map(spell_sum, found[1])
+                    texts += map(spell_sum, found[1], repeat(sums.bits))
                     cells += [
                         (model, *named, spell_range(kind // 2), bool(kind % 2))
                         for kind in kinds.tolist()
@@ -240,12 +277,12 @@ MOST_BITS = 1 << 13  # no sum of floats has so many
 _SUM = re.compile(r"(?P<number>-?\d{1,2500})\*2\^(?P<exponent>-?\d{1,5})", re.ASCII)
 
 
-def spell_sum(scaled: int) -> str:
-    """An exact sum, an integer times 2^-1074, as `integer*2^exponent` without trailing zeros."""
+def spell_sum(scaled: int, bits: int = SCALE_BITS) -> str:
+    """An exact sum, an integer times 2^-bits, as `integer*2^exponent` without trailing zeros."""
     if scaled == 0:
         return "0*2^0"
     shift = (scaled & -scaled).bit_length() - 1
-    return f"{scaled >> shift}*2^{shift - SCALE_BITS}"
+    return f"{scaled >> shift}*2^{shift - bits}"
 
 
 def read_sum(text: str) -> int:

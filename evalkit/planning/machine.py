@@ -9,7 +9,7 @@ SHARE = 0.8
 LEAST_DEFAULT_BYTES = 512 << 20  # below it a run may fail, but not because nobody set a limit
 _MMAP_THRESHOLD = -3  # of `mallopt`
 _ALLOCATOR = "_RJEM_MALLOC_CONF"  # what Polars' allocator reads when it is loaded
-_KEEPING = "dirty_decay_ms:10000,muzzy_decay_ms:0"  # what `import evalkit` sets
+_KEEPING = "dirty_decay_ms:10000,muzzy_decay_ms:0"  # what `import evalkit` sets ends so
 _OF_POLARS = "dirty_decay_ms:500,muzzy_decay_ms:1000"  # what `import polars` sets
 _GIVING = "dirty_decay_ms:50,muzzy_decay_ms:50"
 

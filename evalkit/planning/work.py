@@ -32,12 +32,14 @@ class Known:
         train: `item`, and how many `users` and `rows` of the training log have it.
         n_train_users: with a row there.
         models: of tables of rankings whose rows name them, by the table's number.
+        n_users: that numbers are kept of, where some are.
     """
 
     edges: Mapping[str, Sequence[float]]
     train: pl.DataFrame
     n_train_users: int
     models: Mapping[int, Sequence[str]]
+    n_users: int = 0
 
 
 @dataclass(frozen=True, slots=True)

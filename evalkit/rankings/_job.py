@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import comb
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,6 +85,24 @@ class RankingTask:
         """Whether users count differently, or vary together."""
         statistics = self.config.statistics
         return statistics.weight is not None or statistics.cluster is not None
+
+    def numbers_of_user(self, n_models: int) -> dict[str, int]:
+        """Numbers that shares keep of each user, as no sum says enough: by what asks for them."""
+        statistics, segments = self.config.statistics, self.config.segments
+        n_sets = 1 + len(segments.named) - len(self.items) + len(segments.cross)
+        resampling = self.resampling(Draws())
+        found: dict[str, int] = {}
+        if self.per_user and self.folder is None:
+            found["per_user"] = n_models * len(self.kept)
+        if resampling is not None and statistics.test == "wilcoxon":
+            n_pairs = comb(n_models, 2) if statistics.pairs == "all" else n_models - 1
+            found['test = "wilcoxon"'] = n_pairs * len(resampling.requests) * n_sets
+        rows = 2 + n_sets + n_models * len(self.requests)
+        if statistics.cluster is not None:
+            found["cluster"] = rows
+        elif resampling is not None and not resampling.is_bounded:
+            found["draws of metrics without bounds"] = rows
+        return found
 
     @property
     def of_lists(self) -> list[Request]:

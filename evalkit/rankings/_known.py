@@ -17,7 +17,7 @@ from evalkit.planning.work import Known, try_seeds
 from evalkit.rankings._job import RankingJob, RankingTask
 from evalkit.rankings._splits import numbers_of_users
 from evalkit.segments import quantile_edges
-from evalkit.sources import reading
+from evalkit.sources import Table, reading
 
 NOTED = {  # what is noted, of which table or segmentation, and which value of it
     "what": pl.String,
@@ -27,7 +27,7 @@ NOTED = {  # what is noted, of which table or segmentation, and which value of i
     "rows": pl.Int64,
 }
 COUNTED = ("popular", "random")  # baselines that are made of the items of all of train
-EDGES, ITEMS, OWNERS, MODELS = "edges", "items", "owners", "models"
+EDGES, ITEMS, OWNERS, MODELS, USERS = "edges", "items", "owners", "models", "users"
 
 
 def unknown_to_shares(task: RankingTask, tables: Tables) -> dict[str, frozenset[str]]:
@@ -40,9 +40,21 @@ def unknown_to_shares(task: RankingTask, tables: Tables) -> dict[str, frozenset[
     asks_items = any({"train", "history"} & {*needs_of(each)} for each in task.of_lists)
     if asks_items or any(each.builtin in COUNTED for each in task.config.rankings):
         found[ITEMS] = frozenset({"train"})
+    if task.numbers_of_user(2):
+        roles = {each.role for each in _with_users(task, tables)}
+        found[USERS] = frozenset({"truth"} if task.config.log is not None else roles)
     if any("model" in table.frame.collect_schema() for _, table in tables.rankings):
         found[MODELS] = frozenset({"truth" if task.config.log is not None else "rankings"})
     return found
+
+
+def _with_users(task: RankingTask, tables: Tables) -> list[Table]:
+    """The tables whose users are measured."""
+    config, rankings = task.config, [table for _, table in tables.rankings]
+    if config.is_truthless:
+        return rankings
+    counts_others = config.policies.unknown_users == "count" and config.log is None
+    return [tables.truth, *(rankings if counts_others else ())]
 
 
 def note_share(job: RankingJob) -> pl.DataFrame:
@@ -69,6 +81,9 @@ def _notes(job: RankingJob) -> Iterator[pl.DataFrame]:
             yield counted.with_columns(what=pl.lit(EDGES), name=pl.lit(name))
     if ITEMS in asked:
         yield from _items(job)
+    if USERS in asked:
+        n_users = _count_users(job)
+        yield pl.DataFrame({"what": [USERS], "users": [n_users]}, schema_overrides=NOTED)
     if MODELS in asked:
         for number, (_, table) in enumerate(job.tables.rankings):
             if "model" in table.frame.collect_schema():
@@ -77,6 +92,15 @@ def _notes(job: RankingJob) -> Iterator[pl.DataFrame]:
                     found = table.frame.select(names).drop_nulls().collect(engine="streaming")
                 where = pl.lit(float(number))
                 yield found.with_columns(what=pl.lit(MODELS), number=where)
+
+
+def _count_users(job: RankingJob) -> int:
+    ids, frames = job.plans[0], []
+    for table in _with_users(job, job.tables):
+        with reading(table):
+            rows = table.frame.select(ids.canonical()).drop_nulls().unique()
+            frames.append(rows.collect(engine="streaming"))
+    return pl.concat(frames).n_unique()
 
 
 def _items(job: RankingJob) -> Iterator[pl.DataFrame]:
@@ -110,4 +134,5 @@ def known_of(config: Config, noted: pl.DataFrame) -> Known:
         names.setdefault(int(number), []).append(name)
     n_users = parts.get((OWNERS,), nothing)["users"].sum()
     items = parts.get((ITEMS,), nothing).select(ITEM, "users", "rows")
-    return Known(found, items, int(n_users), names)
+    n_measured = parts.get((USERS,), nothing)["users"].sum()
+    return Known(found, items, int(n_users), names, int(n_measured))

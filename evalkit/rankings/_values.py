@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evalkit.looks.counted import CountedValues, HitCounts
 from evalkit.looks.histograms import Histograms, bin_values
 from evalkit.looks.kept import UserRows
-from evalkit.looks.parts import PartSums, add_parts
+from evalkit.looks.parts import PartSums, WordSums, add_parts
 from evalkit.metrics import Request
 from evalkit.planning.ledger import Tally
 from evalkit.rankings._job import RankingJob
@@ -134,8 +135,10 @@ def _add_means(models: _Models, sums: RankingSums) -> None:
     job, truth, split = models.job, models.truth, models.split
     users = models.values(job.measured)
     watch = _Watch.of(models, sums.histograms, users.columns.size)
+    counted = _counted(models, users, watch)
+    values = CountedValues(users, counted) if counted else users
     totals = measure_models(
-        users,
+        values,
         models.names,
         cell_sets=split.cells,
         pairs=models.pairs,
@@ -143,10 +146,37 @@ def _add_means(models: _Models, sums: RankingSums) -> None:
         keep=_keeping(job, truth, sums) if job.per_user else None,
         watch=watch,
     )
+    if isinstance(values, CountedValues):
+        values.add_to(totals[0], {} if watch is None else watch.by_model)
     if watch is not None and watch.parts is not None:
         sums.parts = add_parts(sums.parts, watch.parts.rows(job.requests, users.columns))
     for each, found in zip(split.cells, totals, strict=True):
         sums.totals.take(found, each.members, users.columns, is_last=True)
+
+
+def _counted(models: _Models, users: UserValues, watch: "_Watch | None") -> dict[str, HitCounts]:
+    """What is added by counts of hits, where no sum and nobody who watches needs users apart."""
+    cells, found = models.split.cells, dict[str, HitCounts]()
+    if models.job.per_user or models.pairs or len(cells) > 1 or cells[0].n_cells > 1:
+        return found
+    if watch is not None and watch.histograms is not None:
+        return found
+    for name, measuring in users.measuring.items():
+        probes, places = measuring.probes, range(len(measuring.groups))
+        first = next(
+            (
+                p + 1
+                for p in reversed(places)
+                if probes[p] != probes[-1] or not measuring.counts_hits(p)
+            ),
+            0,
+        )
+        if first < len(places):
+            apart = None if watch is None else watch.by_model[name].codes
+            each = HitCounts.of(measuring, places[first:], apart)
+            if each is not None and each.is_cheap:
+                found[name] = each
+    return found
 
 
 def _measure_part(models: _Models, part: ItemPart) -> tuple[Totals, npt.NDArray[np.int64]]:
@@ -202,6 +232,11 @@ class _Watch:
             parts = PartSums(models.truth, present, split.users, split.cells, n_columns)
         drawn = histograms if job.config.statistics.distributions else None
         return None if drawn is None and parts is None else cls(drawn, parts, len(job.requests))
+
+    @property
+    def by_model(self) -> Mapping[str, WordSums]:
+        """The sums of each model's parts, of one set of cells."""
+        return {} if self.parts is None else self.parts.only
 
     def add(
         self,

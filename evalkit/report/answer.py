@@ -149,7 +149,7 @@ def limits(of: Estimate | Comparison) -> str:
     """
     is_pair = isinstance(of, Comparison)
     low, high = of.judged_limits if isinstance(of, Comparison) else (of.low, of.high)
-    if low is None or high is None:
+    if low is None or high is None or math.isnan(low) or math.isnan(high):
         return ""
     form = f"{'+' if is_pair else ''}.{_digits(of)}f"
     return f" ({low:{form}} … {high:{form}})"

@@ -78,10 +78,11 @@ def finding_lines(report: Report, *, width: int) -> list[str]:
 
 
 def how_corrected(used: StatisticsUsed | None) -> str:
-    """`Holm over 12 tests`; nothing where nothing is corrected."""
+    """`Holm over 12 tests`, perhaps each metric's alone; nothing where nothing is corrected."""
     if used is None or used.correction == "none" or used.n_tests < 2:
         return ""
-    return f"{CORRECTIONS.get(used.correction, used.correction)} over {used.n_tests} tests"
+    apart = ", metric by metric" if used.family == "metric" else ""
+    return f"{CORRECTIONS.get(used.correction, used.correction)} over {used.n_tests} tests{apart}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ def frame_of(
     schema = {each.name: types[str(each.type).partition(" ")[0]] for each in fields(kind)}
     columns = {name: [*map(attrgetter(name), records)] for name in schema}
     for name in (name for name, of in schema.items() if of == pl.String):
-        columns[name] = [None if each is None else as_text(each) for each in columns[name]]
+        texts = {each: each if each is None else as_text(each) for each in set(columns[name])}
+        columns[name] = [texts[each] for each in columns[name]]
     return pl.DataFrame(columns, schema=schema)
 
 

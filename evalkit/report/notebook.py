@@ -30,12 +30,10 @@ def render_notebook(report: Report) -> str:
         head = "".join(f"<th>{_text(label)}</th>" for label in ("model", *group.labels))
         rows = {model: f"<th>{_text(model)}</th>" for model in group.models}
         for label in group.labels:
-            best = group.best(label)
-            shown = show_values(group.column(label))
-            for model, value in zip(group.models, shown, strict=True):
-                limits = _limits(group.cells.get((model, label)))
-                shown_value = f"<b>{value}</b>" if model in best else value
-                rows[model] += f"<td>{shown_value}{limits}</td>"
+            for each in group.shown(label):
+                limits = _limits(group.cells.get((each.model, label)))
+                shown = f"<b>{each.text}</b>" if each.is_best else each.text
+                rows[each.model] += f"<td>{shown}{limits}</td>"
         body = "".join(f"<tr>{row}</tr>" for row in rows.values())
         parts.append(_table(title, head, body))
     for found in found_by_pair(report, most=MOST_ON_PAPER):

@@ -13,7 +13,7 @@ from evalkit.report.by_hints import MOST_VALUES, load_json
 from evalkit.report.entries import Comparison
 from evalkit.report.frames import frame_of
 from evalkit.report.json_ import dump_column, shown_labels
-from evalkit.report.record import Report, finite, readable
+from evalkit.report.record import Report, finite, once, readable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,6 +30,10 @@ OF_RUN = ("job", "run_id", "started")  # of files, so that those of many runs ar
 
 def tidy_columns(report: Report) -> dict[str, list[str | int | float | None]]:
     """The entries of `metrics`, flat: `parameters` and `policies` are JSON text."""
+    return once(report, _tidy_columns)
+
+
+def _tidy_columns(report: Report) -> dict[str, list[str | int | float | None]]:
     found: dict[str, list[str | int | float | None]] = {}
     for name in COLUMNS:
         values: list[Any] = (
@@ -38,8 +42,11 @@ def tidy_columns(report: Report) -> dict[str, list[str | int | float | None]]:
         if name in MAPPINGS:
             values = [*dump_column(values)]
         if name in TEXT:
-            values = [None if each is None else readable(each) for each in values]
-        found[name] = [*map(finite, values)] if name in NUMBER else values
+            texts = {each: each and readable(each) for each in set(values)}  # few, met very often
+            values = [texts[each] for each in values]
+        if name in NUMBER:
+            values = [*map(finite, values)]
+        found[name] = values
     return found
 
 

@@ -87,7 +87,12 @@ class UserWriter:
             rows = pl.concat(frames).sort("__place", maintain_order=True)
             table = rows.drop("__place").to_arrow()
             if writer is None:
-                writer = pq.ParquetWriter(self.folder / FILE, table.schema, compression="zstd")
+                writer = pq.ParquetWriter(
+                    self.folder / FILE,
+                    table.schema,
+                    compression="zstd",
+                    use_dictionary=table.column_names[n_users:],  # no id is met again
+                )
             writer.write_table(table)
         if writer is not None:
             writer.close()

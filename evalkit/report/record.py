@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalkit.errors import DataError, RequestError, nearest
 from evalkit.report._index import Index, it_has
@@ -35,6 +35,8 @@ from evalkit.report.frames import Records
 if TYPE_CHECKING:
     import polars as pl
 
+
+Made = TypeVar("Made")
 
 SCHEMA_VERSION = 1
 WITHOUT_SEGMENTS = 2  # the schema of a report.json whose segments stand in Parquet beside it
@@ -183,7 +185,7 @@ class Report:
     config: Mapping[str, object] | None = None  # goes into manifest.json
     per_user_values: PerUser | None = field(default=None, compare=False)
     parts: pl.DataFrame | None = field(default=None, compare=False)  # exact sums; parts.parquet
-    _made: list[Index] = field(default_factory=list, init=False, compare=False)
+    _made: dict[Any, Any] = field(default_factory=dict, init=False, compare=False)
 
     def __post_init__(self) -> None:
         for name, kind in (("comparisons", Comparison), ("findings", Finding)):
@@ -191,9 +193,7 @@ class Report:
 
     @property
     def _index(self) -> Index:
-        if not self._made:
-            self._made.append(Index(tuple(self.counts.models), self.estimates))
-        return self._made[0]
+        return once(self, _index_of)
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -438,6 +438,18 @@ class Report:
             code="unknown-segment",
             hint=f"did you mean {close!r}?" if close else it_has(tuple(spelled)),
         )
+
+
+def once(report: Report, make: Callable[[Report], Made]) -> Made:
+    """What a function makes of a report, made when it is first asked for."""
+    if make not in report._made:
+        report._made[make] = make(report)
+    made: Made = report._made[make]
+    return made
+
+
+def _index_of(report: Report) -> Index:
+    return Index(tuple(report.counts.models), report.estimates)
 
 
 def _later(place: str, *given: object, **options: object) -> Any:

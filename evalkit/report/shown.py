@@ -14,16 +14,22 @@ from evalkit.report.entries import (
     Macro,
     Standing,
 )
-from evalkit.report.record import Report
+from evalkit.report.record import Report, once
 
 Named = TypeVar("Named", Comparison, Curve, Distribution, Estimate, Finding, Gate, Macro, Standing)
 
 
 def as_shown(report: Report) -> Report:
     """The report whose metrics are named as they were asked for, `nDCG@10` under any profile."""
-    names = {label: shown for label, shown in report.shown.items() if label != shown}
-    if not names:
-        return report
+    return once(report, _renamed) if any(_names(report)) else report
+
+
+def _names(report: Report) -> dict[str, str]:
+    return {label: shown for label, shown in report.shown.items() if label != shown}
+
+
+def _renamed(report: Report) -> Report:
+    names = _names(report)
     curves = {_whole(label): _whole(shown) for label, shown in names.items()}
     return replace(
         report,

@@ -4,11 +4,12 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from evalkit.errors import clean
 from evalkit.report.entries import Comparison, Estimate, Finding, ModelCounts, TruthCounts
-from evalkit.report.record import Report
+from evalkit.report.record import Report, once
 
 UNDEFINED = "-"
 MOST_DECIMALS = 6
@@ -129,6 +130,15 @@ def sparkline(values: Sequence[float]) -> str:
     )
 
 
+class ShownValue(NamedTuple):
+    """One value of a column."""
+
+    model: str
+    value: float
+    text: str
+    is_best: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """The numbers of one segment (or of all users): models by metrics."""
@@ -138,6 +148,7 @@ class Group:
     models: tuple[str, ...]
     labels: tuple[str, ...]
     cells: dict[tuple[str, str], Estimate]  # (model, label)
+    _shown: dict[str, list[ShownValue]] = field(default_factory=dict, init=False, compare=False)
 
     @property
     def title(self) -> str:
@@ -150,6 +161,16 @@ class Group:
             self.cells[model, label].value if (model, label) in self.cells else math.nan
             for model in self.models
         ]
+
+    def shown(self, label: str) -> list[ShownValue]:
+        """The values of one metric, model by model, as every form shows them."""
+        if label not in self._shown:
+            best, values = self.best(label), self.column(label)
+            self._shown[label] = [
+                ShownValue(model, value, text, model in best)
+                for model, value, text in zip(self.models, values, show_values(values), strict=True)
+            ]
+        return self._shown[label]
 
     def best(self, label: str) -> frozenset[str]:
         """Models with the best value; nobody when there is nothing to choose from."""
@@ -198,6 +219,10 @@ class Group:
 
 def groups(report: Report) -> list[Group]:
     """All users first, then segments in the order of the report."""
+    return once(report, _groups)
+
+
+def _groups(report: Report) -> list[Group]:
     cells: dict[tuple[str | None, str | None], dict[tuple[str, str], Estimate]] = {}
     for each in report.estimates:
         segment = cells.setdefault((each.segmentation, each.segment), {})

@@ -16,6 +16,7 @@ from evalkit.errors import DataError, RequestError
 UNKNOWN = "(unknown)"  # ids that the table lacks, and those without a value
 SMALL = "(small)"  # segments below the minimum, put together
 MOST_GROUPS = 10_000
+MOST_CODES_A_ROW = 4  # for which a table of all of them is made
 
 SortKey: TypeAlias = tuple[tuple[int, float, str], ...]
 LAST: SortKey = ((2, 0.0, ""),)
@@ -189,6 +190,18 @@ def _by_value(values: pl.Series, note: Callable[[pl.Series], None]) -> Groups:
     ]
     filled: npt.NDArray[np.int32] = codes.fill_null(len(texts)).to_numpy(writable=True)
     return Groups((*texts, UNKNOWN), (*keys, LAST), filled)
+
+
+def without_gaps(
+    codes: npt.NDArray[np.int64], n_codes: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """The codes that are there, in order, and each code as its place among these."""
+    if n_codes > MOST_CODES_A_ROW * codes.size:
+        present, places = np.unique(codes, return_inverse=True)
+        return present, places.astype(np.int32)
+    is_there = np.zeros(n_codes, dtype=np.bool_)
+    is_there[codes] = True
+    return np.flatnonzero(is_there), (np.cumsum(is_there, dtype=np.int32) - np.int32(1))[codes]
 
 
 def _apart(text: str) -> str:

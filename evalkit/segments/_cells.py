@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from evalkit.errors import RequestError, raise_all
 from evalkit.exact import N_LIMBS
+from evalkit.segments._buckets import without_gaps
 from evalkit.segments._users import UserSegments
 
 Codes = npt.NDArray[np.int32]
@@ -93,9 +94,8 @@ def _join(codes: Codes, n_cells: int, each: UserSegments) -> tuple[Codes, int]:
     """Cells split by one more segmentation; those without a user are left out."""
     n_groups = len(each.groups.labels)
     both = codes.astype(np.int64) * n_groups + each.groups.codes
-    used = np.bincount(both, minlength=1) > 0
-    places = np.cumsum(used, dtype=np.int32) - np.int32(1)
-    return places[both].astype(np.int32), max(1, int(used.sum()))
+    present, joined = without_gaps(both, n_cells * n_groups)
+    return joined, max(1, present.size)
 
 
 def _members(

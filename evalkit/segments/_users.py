@@ -28,6 +28,7 @@ from evalkit.segments._buckets import (
     as_numbers,
     group_values,
     quantile_edges,
+    without_gaps,
 )
 from evalkit.segments._opened import SegmentTable
 from evalkit.sources import reading
@@ -228,17 +229,17 @@ def split_users(
 
 def cross_segments(one: UserSegments, other: UserSegments) -> UserSegments:
     """Users by two segmentations at once; an unknown half stays by its name."""
-    n_other = len(other.groups.labels)
+    n_one, n_other = len(one.groups.labels), len(other.groups.labels)
     both = one.groups.codes.astype(np.int64) * n_other + other.groups.codes
-    present, codes = np.unique(both, return_inverse=True)
+    present, codes = without_gaps(both, n_one * n_other)
     labels: list[str] = []
     keys: list[SortKey] = []
-    for code in present:
-        first, second = divmod(int(code), n_other)
+    for code in present.tolist():
+        first, second = divmod(code, n_other)
         parts = (one.groups.labels[first], other.groups.labels[second])
         labels.append(" & ".join(part.replace(" &", " &&") for part in parts))
         keys.append(one.groups.keys[first] + other.groups.keys[second])
-    groups = Groups(tuple(labels), tuple(keys), codes.astype(np.int32))
+    groups = Groups(tuple(labels), tuple(keys), codes)
     return UserSegments(f"{one.name} & {other.name}", groups)
 
 

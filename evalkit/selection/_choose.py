@@ -10,11 +10,13 @@ import numpy.typing as npt
 
 from evalkit.config import Config, RankingsTable, SelectionSection
 from evalkit.errors import DataError, RequestError
+from evalkit.metrics import bounds_of
 from evalkit.report import Warning_
 from evalkit.report.selection import Rung, Selection, Trial
 from evalkit.runs import new_run_id
 from evalkit.selection._measure import How, Measured, measure_trials, plain_config
 from evalkit.selection._trials import Tried, read_trials
+from evalkit.statistics.intervals import Interval
 from evalkit.statistics.selection import (
     Choose,
     alike_reach,
@@ -112,6 +114,10 @@ def choose_trial(config: Config, how: How, tell: Callable[[str], None]) -> Choic
     naive = found.estimates[field.models[winner]][labels[0]]
     value, low, high = (None if x is None else sign * x for x in corrected)
     limits = (low, high) if better else (high, low)
+    if low is not None and high is not None:
+        (request,) = config.read_metrics([section.metric])
+        within = Interval(min(low, high), max(low, high)).within(bounds_of(request))
+        limits = (within.low, within.high)
     selection = Selection(
         evalkit=VERSION,
         selection_id=new_run_id(datetime.now(UTC)),

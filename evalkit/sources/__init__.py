@@ -34,6 +34,7 @@ from evalkit.sources.tables import (
     read_schema,
     settle,
 )
+from evalkit.sources.versions import Version
 
 __all__ = [
     "BLANK",
@@ -52,6 +53,7 @@ __all__ = [
     "Piece",
     "Splitter",
     "Table",
+    "Version",
     "counts_from_zero",
     "describe_given",
     "flag_part",

@@ -13,6 +13,7 @@ from evalkit.sources.memory import Named, describe_given, open_given
 from evalkit.sources.paths import File, find_files
 from evalkit.sources.scan import FileScan, Use, open_files
 from evalkit.sources.trec import Kind
+from evalkit.sources.versions import Version
 
 
 class Located(Protocol):
@@ -41,6 +42,7 @@ class Source:
     given: pl.LazyFrame | None
     n_rows: int | None
     paths: tuple[str, ...]
+    version: Version | None = None
 
     @property
     def files(self) -> tuple[File, ...]:
@@ -91,7 +93,8 @@ def open_source(
     at = describe_given(given, role)
     with mapped(at, lambda error: None):
         names = tuple(frame.collect_schema().names())
-    return Source(at, names, None, frame, n_rows, given.paths if isinstance(given, Named) else ())
+    own = (given.paths, given.version) if isinstance(given, Named) else ((), None)
+    return Source(at, names, None, frame, n_rows, *own)
 
 
 def _spell_paths(paths: Sequence[str], limit: int = 3) -> str:
@@ -101,6 +104,9 @@ def _spell_paths(paths: Sequence[str], limit: int = 3) -> str:
 
 def versioned(source: Source) -> tuple[str, ...]:
     """The paths as given; those of tables with the version that is read."""
+    if source.version is not None:
+        format, _, _ = source.version.identity.partition(" ")
+        return tuple(f"{path} ({format} version {source.version.number})" for path in source.paths)
     if not any(file.version for file in source.files):
         return source.paths
     return tuple(

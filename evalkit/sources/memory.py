@@ -7,17 +7,19 @@ import polars as pl
 
 from evalkit.errors import DataError
 from evalkit.sources.failures import READ_FAULTS, describe, first_line
+from evalkit.sources.versions import Version
 
 _NAMES = "a path, Polars, pandas or Arrow data, or a DuckDB relation"
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Rows of a table that lies elsewhere, how errors name it, and its paths."""
+    """Rows of a table that lies elsewhere, how errors name it, its paths, and its version."""
 
     frame: pl.DataFrame
     at: str
     paths: tuple[str, ...] = ()
+    version: Version | None = None
 
 
 def describe_given(given: object, role: str) -> str:

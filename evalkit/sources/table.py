@@ -21,6 +21,7 @@ from evalkit.sources.pieces import Piece, cut_into_pieces
 from evalkit.sources.scan import open_files
 from evalkit.sources.splits import Splitter
 from evalkit.sources.trec import Kind, bad_trec_line
+from evalkit.sources.versions import Version
 
 AHEAD = "POLARS_ROW_GROUP_PREFETCH_SIZE"
 _BLOCK = 1 << 20
@@ -86,6 +87,7 @@ class Table:
     used: Mapping[str, pl.DataType] = field(default_factory=dict, repr=False)
     users: tuple[pl.Expr, ...] = field(default=(), repr=False, compare=False)
     _parts: tuple[File, ...] = field(default=(), repr=False)
+    _version: Version | None = field(default=None, repr=False)  # of a catalog's table
     _kind: Kind = field(default="qrels", repr=False)
     _n_rows: int | None = field(default=None, repr=False)
     _is_whole: bool = field(default=False, repr=False)  # the frame has the rows that are stored
@@ -112,6 +114,8 @@ class Table:
         """
         if self.made is not None:
             return self.made.fingerprint()
+        if self._version is not None:
+            return hashlib.blake2b(self._version.identity.encode(), digest_size=16).hexdigest()
         if not self._parts or any(part.remote and not part.version for part in self._parts):
             return None
         digest = hashlib.blake2b(digest_size=16)
@@ -225,14 +229,14 @@ def _sized(frames: Iterator[pl.DataFrame], most: int) -> Iterator[pl.DataFrame]:
 
 @contextmanager
 def _few_row_groups_ahead() -> Iterator[None]:
-    """Polars reads as many row groups ahead as are decoded at a time, and no more.
+    """Polars reads half as many row groups ahead as there are cores, and no more.
 
     On a local disk more of them cost memory, and time to touch it; whoever sets this keeps it.
     """
     if AHEAD in os.environ:
         yield
         return
-    os.environ[AHEAD] = str(usable_cores())
+    os.environ[AHEAD] = str(max(1, usable_cores() // 2))
     try:
         yield
     finally:

@@ -399,6 +399,7 @@ def _open(
         model=model,
         seems=source.seems,
         _parts=source.files,
+        _version=source.version,
         _kind=source.scan.kind if source.scan is not None else "qrels",
         _n_rows=source.n_rows,
         used={name: schema[name] for name in plan.uses},

@@ -40,6 +40,7 @@ from .tails import p_of_draws
 
 KINDS = ("percentile", "bca", "studentised")
 FEWEST_REPLICATES = 100
+EDGE, TINIEST = 0.025, 1e-12  # the share of draws that a tail passes through, and its last one
 SEED_MASK = (1 << 64) - 1
 
 
@@ -451,15 +452,31 @@ def studentised_interval(
 
 
 def _limits(ascending: Values, low: float, high: float) -> Interval:
-    """Quantiles at (n + 1) p, linear between neighbours, the ends where that lies beyond."""
+    """Quantiles at (n + 1) p, linear between neighbours, and where that lies beyond a tail.
+
+    It is a normal one about the median, through the draws' own last fortieth on its side.
+    """
     n = ascending.size
     if n == 0:
         return NO_INTERVAL
     found = []
-    for tail in (low, high):
-        place = min(max((n + 1) * tail, 1.0), float(n)) - 1.0
-        before = int(place)
-        after = min(before + 1, n - 1)
-        share = place - before
-        found.append(float(ascending[before] * (1.0 - share) + ascending[after] * share))
+    for share in (low, high):
+        limit = _between(ascending, share)
+        if not 1.0 <= (n + 1) * share <= n:
+            centre, edge = _between(ascending, 0.5), EDGE if share < 0.5 else 1.0 - EDGE
+            far = min(max(share, TINIEST), 1.0 - TINIEST)
+            stretch = normal_quantile(far) / normal_quantile(edge)
+            tail = centre + (_between(ascending, edge) - centre) * stretch
+            limit = min(limit, tail) if share < 0.5 else max(limit, tail)
+        found.append(limit)
     return Interval(found[0], found[1])
+
+
+def _between(ascending: Values, share: float) -> float:
+    """The quantile at (n + 1) p, linear between neighbours, the ends where that lies beyond."""
+    n = ascending.size
+    place = min(max((n + 1) * share, 1.0), float(n)) - 1.0
+    before = int(place)
+    after = min(before + 1, n - 1)
+    part = place - before
+    return float(ascending[before] * (1.0 - part) + ascending[after] * part)

@@ -97,6 +97,7 @@ def t_two_sided(t: float, df: float) -> float:
     return float(t_tails.plain(t, df, *_errors_of(df)))
 
 
+@lru_cache(maxsize=1024)  # metrics of one segment ask for the same
 def _errors_of(df: float) -> tuple[float, float]:
     return beta_errors(0.5 * df, 0.5), beta_errors(0.5, 0.5 * df)
 
@@ -119,13 +120,20 @@ def t_sf_of(t: Sequence[float], df: Sequence[float]) -> list[float]:
         >>> [round(p, 6) for p in t_sf_of([2.5, 0.0], [10, 10])]
         [0.015723, 0.5]
     """
-    if len(t) < MANY or not all(map(math.isfinite, (*t, *df))) or min(df) <= 0:
+    if len(t) < MANY:
         return [*map(t_sf, t, df)]
     import numpy as np  # not by those who ask for few
 
-    both = np.array(t, dtype=np.float64)
-    many_tails(both, np.array(df, dtype=np.float64), np.array([*map(_errors_of, df)]))
-    return [0.5 * p if x >= 0 else 1.0 - 0.5 * p for x, p in zip(t, both.tolist(), strict=True)]
+    both, dfs = np.array(t, dtype=np.float64), np.array(df, dtype=np.float64)
+    usual = np.isfinite(both) & np.isfinite(dfs) & (dfs > 0)
+    own = both[usual]
+    errors = [_errors_of(each) for each in dfs[usual].tolist()]
+    many_tails(own, dfs[usual], np.array(errors).reshape(-1, 2))
+    both[usual] = own
+    return [
+        (0.5 * p if x >= 0 else 1.0 - 0.5 * p) if is_usual else t_sf(x, each)
+        for x, each, p, is_usual in zip(t, df, both.tolist(), usual.tolist(), strict=True)
+    ]
 
 
 @kernel(allocates=False)

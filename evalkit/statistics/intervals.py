@@ -99,6 +99,27 @@ def mean_interval(
     return Interval(mean - down * std_error, mean + up * std_error)
 
 
+def difference_interval(one: float, its: Interval, other: float, others: Interval) -> Interval:
+    """The interval of `one - other`, of two estimates that do not hang together, by their limits.
+
+    What skewness, shares and few users do to the limits of each, they do to those of the
+    difference: of two shares with Wilson's limits these are Newcombe's.
+
+    Args:
+        its, others: limits of each at the level of the interval.
+    Source:
+        Zou and Donner 2008, Construction of Confidence Limits About Effect Measures, Statistics in
+        Medicine 27(10), 1693-1702; Newcombe 1998, Statistics in Medicine 17(8), 873-890, method 10.
+    Example:
+        >>> limits = difference_interval(0.5, Interval(0.4, 0.6), 0.2, Interval(0.2, 0.3))
+        >>> round(limits.low, 4), round(limits.high, 4)
+        (0.1586, 0.4)
+    """
+    low = math.hypot(one - its.low, others.high - other)
+    high = math.hypot(its.high - one, other - others.low)
+    return Interval(one - other - low, one - other + high)
+
+
 def normal_interval(mean: float, std_error: float | None, *, level: float) -> Interval:
     """The interval of an estimate that is normal with a known standard error.
 

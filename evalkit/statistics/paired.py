@@ -1,16 +1,17 @@
 """Tests of a mean difference over the same users, from its exact sums.
 
 `delta` is always candidate - baseline, averaged over the users who have both values. Where no user
-differs from another the standard error is 0: a delta of 0 then has p = 1, any other p = 0, as the
-interval of no width says.
+differs from another the standard error is 0, and t is infinite for two users as for a thousand: p
+is then that of flipping their signs, which counts them (`p_alike`).
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evalkit.errors import RequestError
 
-from .skewness import p_above, p_two_sided
+from .skewness import p_above, p_two_sided, p_two_sided_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,31 @@ def t_test(
         >>> round(found.statistic, 6), round(found.p_value, 6)
         (2.5, 0.013227)
     """
-    t = _ratio(delta, std_error, n)
-    return PairedTest(t, p_two_sided(t, n - 1 if df is None else df, skewness, n), n)
+    t, df = _ratio(delta, std_error, n), n - 1 if df is None else df
+    if math.isinf(t):
+        return PairedTest(t, p_alike(df), n)
+    return PairedTest(t, p_two_sided(t, df, skewness, n), n)
+
+
+def p_of_t_tests(
+    deltas: Sequence[float],
+    std_errors: Sequence[float | None],
+    ns: Sequence[int],
+    skewnesses: Sequence[float],
+    dfs: Sequence[float],
+) -> list[float]:
+    """The p-values of many `t_test`.
+
+    Example:
+        >>> [round(p, 6) for p in p_of_t_tests([0.02], [0.008], [200], [math.nan], [199])]
+        [0.013227]
+    """
+    statistics = [*map(_ratio, deltas, std_errors, ns)]
+    found = p_two_sided_of(statistics, dfs, skewnesses, ns)
+    for place, (t, df) in enumerate(zip(statistics, dfs, strict=True)):
+        if math.isinf(t):
+            found[place] = p_alike(df)
+    return found
 
 
 def non_inferiority_test(
@@ -133,6 +157,20 @@ def check_margin(margin: float) -> None:
         )
 
 
+def p_alike(df: float) -> float:
+    """Two-sided p of a difference that all users share: 2 of the 2^n signs that they could have.
+
+    Args:
+        df: degrees of freedom, n - 1 where users count alike.
+    Source:
+        Fisher 1935, The Design of Experiments, section 21.
+    Example:
+        >>> p_alike(1), p_alike(5)
+        (0.5, 0.03125)
+    """
+    return math.pow(2.0, -df)
+
+
 def effect_size(delta: float, std_error: float | None, n: int) -> float:
     """Cohen's d of paired differences, delta / s; NaN below two users or without variance.
 
@@ -151,8 +189,10 @@ def _above(
     excess: float, std_error: float | None, n: int, skewness: float, df: float | None
 ) -> PairedTest:
     """One-sided test of "the excess is not above 0"."""
-    t = _ratio(excess, std_error, n)
-    return PairedTest(t, p_above(t, n - 1 if df is None else df, skewness, n), n)
+    t, df = _ratio(excess, std_error, n), n - 1 if df is None else df
+    if math.isinf(t):
+        return PairedTest(t, 0.5 * p_alike(df) if t > 0.0 else 1.0, n)
+    return PairedTest(t, p_above(t, df, skewness, n), n)
 
 
 def _ratio(excess: float, std_error: float | None, n: int) -> float:

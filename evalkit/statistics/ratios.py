@@ -81,7 +81,7 @@ class RatioSum:
         """
         weights, squares, by_weight, _ = self._residuals()
         n = self.count
-        if n < 2 or not weights or not self.is_whole:
+        if n < 2 or not weights or not self.is_whole or self._is_of_one:
             return None
         leverage = by_weight / (weights * squares) if self._is_spread else Fraction(1, n)
         return math.sqrt(squares / (1 - leverage)) / float(weights) if leverage < 1 else None
@@ -111,12 +111,17 @@ class RatioSum:
             98(4), 701-712.
         """
         weights = self._total(1)
-        if self.count < 2 or not weights:
+        if self.count < 2 or not weights or self._is_of_one:
             return math.nan
         second, third = self._square(1) / weights**2, self._total(6) / weights**3
         room = 1 - third / second
         found = second + (second**2 - third**2 / second) / room**2
         return max(1.0, float(1 / found))
+
+    @property
+    def _is_of_one(self) -> bool:
+        """Whether one cluster has all the weight, so that nothing is known of others."""
+        return self._square(1) == self._total(1) ** 2
 
     def _total(self, place: int) -> Fraction:
         return Fraction(self.terms[place].scaled, 1 << SCALE_BITS)

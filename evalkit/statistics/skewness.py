@@ -12,8 +12,9 @@ Source:
 """
 
 import math
+from collections.abc import Sequence
 
-from .distributions import t_sf
+from .distributions import t_sf, t_sf_of
 
 LEAST = 1e-9  # skewness / sqrt(n) below which Student's t stands as it is
 MORE_FROM, MORE_BY, MOST = 0.3, 6.0, 1.5  # more than half of it beyond that skewness / sqrt(n)
@@ -75,5 +76,22 @@ def p_two_sided(t: float, df: float, skewness: float, n: int) -> float:
         >>> round(p_two_sided(2.0, 99, 0.0, 100), 4), round(p_two_sided(2.0, 99, -2.0, 100), 4)
         (0.0482, 0.0901)
     """
-    sides = p_above(t, df, skewness, n), p_above(-t, df, -skewness, n)
-    return math.nan if math.isnan(t) else min(1.0, 2.0 * min(sides))
+    return p_two_sided_of([t], [df], [skewness], [n])[0]
+
+
+def p_two_sided_of(
+    ts: Sequence[float], dfs: Sequence[float], skewnesses: Sequence[float], ns: Sequence[int]
+) -> list[float]:
+    """`p_two_sided` of each.
+
+    Example:
+        >>> [round(p, 4) for p in p_two_sided_of([2.0, 2.0], [99, 99], [0.0, -2.0], [100, 100])]
+        [0.0482, 0.0901]
+    """
+    above = t_sf_of([*map(quantile_of, ts, skewnesses, ns)], dfs)
+    turned = [-t for t in ts], [-skewness for skewness in skewnesses], ns
+    below = t_sf_of([*map(quantile_of, *turned)], dfs)
+    return [
+        math.nan if math.isnan(t) else min(1.0, 2.0 * min(sides))
+        for t, *sides in zip(ts, above, below, strict=True)
+    ]

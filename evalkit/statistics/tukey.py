@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from .distributions import f_sf
 from .intervals import NO_INTERVAL, Interval, check_level
+from .paired import p_alike
 from .studentised_range import range_quantile, range_sf
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
@@ -64,7 +65,8 @@ def tukey_test(
     the squared differences of all pairs over m. So exact sums of the pairs' differences are all
     that is needed, and they merge.
 
-    The test supposes one variance for all pairs. Holm over paired t tests does not.
+    The test supposes one variance for all pairs. Holm over paired t tests does not. Where all
+    users differ alike there is none: p is that of flipping their signs, by Bonferroni.
 
     Args:
         means: of the m models over the same n users, each of whom has a value of every model.
@@ -96,9 +98,13 @@ def tukey_test(
     pairs = []
     for i, j in places:
         delta = means[j] - means[i]
-        q = abs(delta) / error if error > 0.0 else math.inf if delta else 0.0
         interval = Interval(delta - reach, delta + reach)
-        pairs.append(TukeyPair(i, j, delta, interval, range_sf(q, m, df)))
+        if error > 0.0:
+            p_value = range_sf(abs(delta) / error, m, df)
+        else:
+            p_value = min(1.0, len(places) * p_alike(n - 1)) if delta else 1.0
+            interval = NO_INTERVAL if len(places) * p_alike(n - 1) > 1.0 - level else interval
+        pairs.append(TukeyPair(i, j, delta, interval, p_value))
     between = math.fsum(pair.delta**2 for pair in pairs) * n / (m * (m - 1))
     f = between / mean_square if mean_square > 0.0 else math.inf if between > 0.0 else 0.0
     return Tukey(tuple(pairs), mean_square, df, f, f_sf(f, m - 1, df))

@@ -368,6 +368,7 @@ class UserValues:
         lists: "Measure | None" = None,
     ) -> None:
         groups = group_requests(requests, policies)
+        groups.sort(key=lambda group: group.request.metric.counts_hits)  # these may be counted
         self.n_users = truth.pairs.n_users
         self.widths = tuple(len(group.columns) for group in groups)
         self.firsts = tuple(accumulate(self.widths, initial=0))[:-1]

@@ -232,3 +232,18 @@ def test_a_gate_of_the_run_looks_back_from_it(evalkit, two_jobs):
     outcome = evalkit("gate", second, "--name", "weekly", "--json")
 
     assert {each["baseline_run"] for each in outcome.document} == {first}
+
+
+def test_values_are_not_judged_by_limits_of_another_level(evalkit, job):
+    config, _ = job
+    gate = '[[gates]]\nmetric = "recall@1"\nmodel = "good"\nmin = 0.1\n'
+    config(gate)
+    assert evalkit("run", "job.toml").status == 0
+    config("[statistics]\nlevel = 0.99\n" + gate)
+
+    other = evalkit("gate", "last", "--config", "job.toml")
+    own = evalkit("gate", "last", "--config", "job.toml", "--set", "statistics.level=0.95")
+
+    assert (other.status, other.codes) == (2, ["other-level"])
+    assert "are at 0.95, not at 0.99" in other.err
+    assert own.status == 0

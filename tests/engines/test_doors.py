@@ -70,7 +70,8 @@ def test_a_standalone_cluster_that_loses_an_executor_and_a_worker(tmp_path):
     pytest.importorskip("psutil", reason="psutil is not installed")
     script = ROOT / "bench" / "spark_faults.py"
 
-    done = run([sys.executable, "-W", "ignore", script, "--runs", 2, "--users", 500], tmp_path)
+    asked = ["--runs", 2, "--drivers", 0, "--users", 500]
+    done = run([sys.executable, "-W", "ignore", script, *asked], tmp_path)
 
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     assert json.loads(done.stdout)["same"]

@@ -16,7 +16,6 @@ from evalkit.runs import load_run, verify
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 
 KEPT = ALL + "\n[output]\nper_user = true\n"
-GATE = '\n[[gates]]\nmetric = "RR"\nmodel = "b"\nmax_drop = 0.5\nbaseline = "latest"\n'
 
 
 def run(folder, engine, text=KEPT, *asked):
@@ -47,3 +46,38 @@ def test_a_folder_holds_the_rows_of_one_file(session, tmp_path, capsys, kind):
         users = pl.read_parquet(path)["user"]
         assert users.equals(users.sort())
     assert not [each for each in (tmp_path / "spark").iterdir() if each.name.startswith(".tmp")]
+
+
+def test_whoever_reads_a_run_reads_a_folder(session, tmp_path, capsys):
+    gate = '\n[[gates]]\nmetric = "RR"\nmodel = "b"\nmax_drop = 0.5\nbaseline = "last"\n'
+    make_logs(tmp_path)
+    firsts = {engine: run(tmp_path, engine)[0] for engine in ("local", "spark")}
+    spoil(tmp_path / "b.parquet")
+    found = {}
+    for engine, first in firsts.items():
+        copy = tmp_path / f"{engine}.parquet"
+        second, status = run(tmp_path, engine, KEPT + gate, "--per-user", copy)
+        capsys.readouterr()
+        both = [str(first), str(second), "--json"]
+        told = [said(capsys, "compare", *both), said(capsys, "why", *both)]
+        told[0].pop("meta")
+        (judged,) = json.loads((second / "report.json").read_text())["gates"]
+        told += [status, judged, load_run(second).per_user("RR", model="b").rows()]
+        told.append(pl.read_parquet(copy).rows())
+        text = json.dumps(told).replace(first.name, "first").replace(second.name, "second")
+        found[engine] = json.loads(text.replace(f"/{engine}/", "/runs/"))
+
+    assert found["spark"] == found["local"]
+    assert found["spark"][3]["judged_by"] == "paired"
+
+
+def said(capsys, *line):
+    assert run_command([*line]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def spoil(path):
+    """Every third item is another one."""
+    frame = pl.read_parquet(path)
+    others = pl.when(pl.col("item") % 3 == 0).then(pl.col("item") + 500).otherwise("item")
+    frame.with_columns(others.alias("item")).write_parquet(path)

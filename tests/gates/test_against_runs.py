@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from statsmodels.stats.proportion import confint_proportions_2indep
 
 from evalkit.config import StatisticsSection, build_config
 from evalkit.errors import RequestError
@@ -68,6 +69,57 @@ def test_a_gate_says_what_a_comparison_of_the_runs_says(logs, policies):
         assert gate.delta == pytest.approx(pair.delta, rel=1e-12, abs=1e-15)
         limits = (pair.low, pair.high) if pair.wins or pair.losses else (0.0, 0.0)
         assert (gate.low, gate.high) == pytest.approx(limits, rel=1e-12)
+
+
+def gated(logs, night, gates, *, policies=None, segments=None, **statistics):
+    tree = {
+        "truth": {"path": str(logs / "truth.parquet")},
+        "rankings": [{"model": "m", "path": str(logs / f"{night}.parquet")}],
+        "metrics": {"names": ["hit@3", "nDCG@3"]},
+        "policies": policies or {},
+        "segments": segments or {},
+        "statistics": statistics,
+        "gates": gates,
+        "output": {"per_user": True},
+    }
+    return load_run(Job(build_config(tree, name="night"), logs / "runs").run().path)
+
+
+DROP = [{"metric": "nDCG@3", "max_drop": 0.5, "baseline": "last"}]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"policies": {"zeros": "survivors"}}, "zeros is 'count' and 'survivors'"),
+        ({"weight": {"by": "house + 1"}}, "weight is None and 'house + 1'"),
+        ({"policies": {"null_ids": "drop"}}, ""),
+        ({"level": 0.9}, ""),
+    ],
+)
+def test_a_run_that_was_measured_otherwise_is_nothing_to_compare_with(logs, change, why):
+    gated(logs, "before", DROP)
+    (gate,) = gated(logs, "after", DROP, **change).gates
+
+    if why:
+        assert (gate.outcome, gate.fails, gate.delta) == ("cannot tell", True, None)
+        assert gate.message == f"last measured nDCG@3 otherwise: {why}"
+    else:
+        assert gate.outcome == "pass"
+
+
+def test_segments_are_judged_by_the_limits_that_their_numbers_have(logs):
+    rule = {"metric": "hit@3", "max_drop": 0.1, "baseline": "last", "segment": "house=0"}
+    segments = {"house": {"by": "house"}}
+    before = gated(logs, "before", [rule], segments=segments)
+    after = gated(logs, "after", [rule], segments=segments)
+
+    (gate,) = after.gates
+    old, new = (run.estimate("m", "hit@3", "house", "0") for run in (before, after))
+    ones = [round(each.value * 20) for each in (new, old)]
+    expected = confint_proportions_2indep(ones[0], 20, ones[1], 20, method="newcomb")
+    assert (gate.judged_by, gate.delta) == ("independent", new.value - old.value)
+    assert (gate.low, gate.high) == pytest.approx(expected, rel=1e-9)
 
 
 def test_users_who_have_weights_are_judged_by_the_weighted_numbers(logs):

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 import pytest
 from example_runs import report
@@ -10,6 +11,7 @@ from example_runs import report
 from evalkit.config import GateRule, build_config
 from evalkit.errors import Errors, RequestError
 from evalkit.gates import find_baselines, judge
+from evalkit.gates._paired import difference_of
 from evalkit.jobs.job import Job
 from evalkit.report import Comparison, PerUser, Report
 from evalkit.runs import publish
@@ -351,3 +353,18 @@ def test_numbers_that_users_have_no_values_of_are_judged_by_their_own_intervals(
     found = {gate.metric: (gate.judged_by, gate.delta, gate.outcome) for gate in report.gates}
     assert found["nDCG@2"] == ("paired", 0.0, "pass")
     assert found["entropy@2"] == found["trade"] == ("independent", 0.0, "pass")
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e-3, 1.0, 1e5])
+@pytest.mark.parametrize("share_changed", [0.0, 0.1, 1.0])
+def test_users_who_stayed_the_same_move_no_digit(scale: float, share_changed: float) -> None:
+    draw = np.random.default_rng(7)
+    old = draw.random(999) * scale
+    new = np.where(draw.random(999) < share_changed, draw.random(999), old)
+    deltas = (new - old).tolist()
+    mean = math.fsum(deltas) / 999
+    error = math.sqrt(math.fsum((each - mean) ** 2 for each in deltas) / 998 / 999)
+
+    found = difference_of(new, old, may_be_shares=False)
+
+    assert (found.mean, found.std_error) == (mean, error)

@@ -134,6 +134,77 @@ def test_runs_give_what_their_models_give_in_one_run(folder, capsys, test):
         assert (each["wins"], each["losses"]) == (expected.wins, expected.losses)
 
 
+PRIMARY = [*("--set", 'metrics.primary=["RR"]')]
+
+
+@pytest.mark.parametrize(
+    ("written", "asked"), [(PRIMARY, []), ([], ["--primary", "RR"])], ids=["written", "asked"]
+)
+def test_primary_metrics_of_finished_runs_are_a_family_as_those_of_a_config(
+    folder, capsys, written, asked
+):
+    for name in "ab":
+        table = f"rankings=[{{model='{name}', path='{name}.parquet', columns={{rank='rank'}}}}]"
+        said(capsys, "run", "job.toml", "--quiet", "--set", table, *written)
+
+    of_runs, of_config = (
+        json.loads(said(capsys, "compare", *each, *asked, "--json", "--quiet"))
+        for each in (
+            ["last~1", "last"],
+            ["--config", "job.toml", "a", "b", *(PRIMARY if written else [])],
+        )
+    )
+
+    assert [each["family"] for each in of_runs["comparisons"]] == ["exploratory", "primary"]
+    assert of_runs["comparisons"] == of_config["comparisons"]
+    assert of_runs["primary"] == of_config["primary"] == ["RR"]
+
+
+def test_a_primary_metric_that_is_not_compared_is_refused(folder, capsys):
+    for _ in range(2):
+        said(capsys, "run", "job.toml", "--quiet")
+
+    with pytest.raises(RequestError) as caught:
+        run_command(["compare", "last~1", "last", "-m", "RR", "--primary", "nDCG@8"])
+
+    assert caught.value.code == "metric-not-measured"
+
+
+@pytest.mark.parametrize("ties", ["best", "expected"])
+def test_runs_over_all_orders_of_equal_scores_are_compared(folder, capsys, ties):
+    by_score = "{item='item', user='user', score='0 - rank // 2'}"
+    for name in "ab":
+        table = f"rankings=[{{model='{name}', path='{name}.parquet', columns={by_score}}}]"
+        settings = ["--set", table, "--set", f"policies.ties={ties}"]
+        said(capsys, "run", "job.toml", "--quiet", *settings)
+
+    found = json.loads(said(capsys, "compare", "last~1", "last", "--json", "--quiet"))
+
+    assert [each["metric"] for each in found["comparisons"]] == ["nDCG@8", "RR"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said_of_it"),
+    [
+        (["--set", "policies.zeros=skip"], "zeros is 'count' and 'skip'"),
+        (["--set", "policies.seen=shown"], "seen is 'all' and 'shown'"),
+        (
+            ["--set", "policies.null_ids=drop"],
+            "",
+        ),  # there were none: the first run would have ended
+        (["--set", "policies.empty_input=warn"], ""),
+    ],
+)
+def test_runs_that_were_measured_otherwise_are_told(folder, capsys, change, said_of_it):
+    said(capsys, "run", "job.toml", "--quiet")
+    said(capsys, "run", "job.toml", "--quiet", *change)
+
+    found = json.loads(said(capsys, "compare", "last~1", "last", "--json", "--quiet"))
+
+    told = [each["message"] for each in found["warnings"] if each["code"] == "measured-otherwise"]
+    assert told == ([f"last~1 and last measure otherwise: {said_of_it}"] if said_of_it else [])
+
+
 @pytest.mark.parametrize(
     ("second", "code"),
     [

@@ -15,6 +15,7 @@ from evalkit.errors import EvalkitError
 from evalkit.history.nights import compare_over_nights
 from evalkit.report import Comparison, Report, StatisticsUsed, render
 from evalkit.report.html import render_html
+from evalkit.report.nights import tell_nights
 from evalkit.runs import load_run, publish
 from evalkit.statistics.sequences import follow_nights
 
@@ -148,6 +149,17 @@ def test_all_that_is_asked_for_is_one_family(tmp_path):
 
 def test_a_run_that_compares_nothing_has_nothing(tmp_path):
     assert compare_over_nights(night(0), tmp_path, "overlapping") == ()
+
+
+@pytest.mark.parametrize(
+    ("n_users", "users", "is_told"),
+    [(49, "disjoint", True), (50, "disjoint", False), (49, "overlapping", False)],
+)
+def test_nights_of_few_users_are_told(tmp_path, n_users, users, is_told):
+    last = night(0, difference(0.5, n_users=n_users))
+    lines = tell_nights(compare_over_nights(last, tmp_path, users))
+
+    assert any("a night stands on 49 users" in each for each in lines) == is_told
 
 
 def test_every_form_of_a_report_tells_of_nights(tmp_path):

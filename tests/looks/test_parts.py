@@ -5,7 +5,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from evalkit.exact import SCALE_BITS
 from evalkit.looks.parts import N_WORDS, WordSums
 
 VALUES = {
@@ -27,4 +26,4 @@ def test_sums_are_exact_whatever_the_size_of_values(name: str) -> None:
     numbers, totals = sums.over(np.arange(2), np.zeros(1, np.int64), np.array([0, 2]))
     finite = [float(each) for each in VALUES[name] if np.isfinite(each)]
     assert numbers == [len(finite)] * 2
-    assert totals == [sum(map(Fraction, finite), Fraction(0)) * 2**SCALE_BITS] * 2
+    assert totals == [sum(map(Fraction, finite), Fraction(0)) * 2**sums.bits] * 2

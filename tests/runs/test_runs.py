@@ -20,7 +20,6 @@ from evalkit.report import PerUser, Report
 from evalkit.runs import hold, load_run, new_run_id, publish, run_key, verify
 from evalkit.runs._keys import digest
 
-
 MODELS = (("z", 0), ("a", 1))
 
 

@@ -254,6 +254,19 @@ def test_one_user_tells_no_trials_apart(folder):
     assert all(each.is_alike for each in found.trials if each.state == "measured")
 
 
+@pytest.mark.parametrize("n_hits", [1, 79])
+def test_what_the_winner_is_worth_lies_within_what_it_can_be(folder, n_hits):
+    truth = pl.read_parquet(folder / "validation.parquet")
+    hits = pl.Series(np.arange(80) < n_hits)
+    lists = truth.with_columns(item=pl.when(hits).then("item").otherwise(99), rank=1)
+    for number in range(4):
+        lists.write_parquet(folder / f"list-{number}.parquet")
+
+    found = chosen(folder)
+
+    assert 0.0 <= found.corrected_low <= found.corrected <= found.corrected_high <= 1.0
+
+
 def test_a_store_takes_no_selection(folder):
     config = written(folder, '[output]\npath = "s3://bucket/runs"')
 

@@ -15,6 +15,7 @@ from scipy import stats
 from evalkit.errors import DataError, RequestError
 from evalkit.statistics import _draws
 from evalkit.statistics.bootstrap import (
+    KINDS,
     Resamples,
     acceleration,
     bca_interval,
@@ -258,6 +259,39 @@ def test_bca_by_hand():
 
     found = bca_interval(replicates, 60.5, 0.01, level=0.9)
     assert (found.low, found.high) == pytest.approx([100 * tail for tail in tails], rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_limits_beyond_the_draws_are_those_of_a_tail(kind):
+    values = np.random.default_rng(3).normal(0.1, 0.2, (2_000, 1)).clip(-1.0, 1.0)
+    found = Resamples([1.0], replicates=1000, seed=5, squares=True)
+    found.add(np.arange(2_000, dtype=np.uint64), values)
+    mean, error = float(values.mean()), float(stats.sem(values[:, 0]))
+
+    level = 1.0 - 0.05 / 300  # of one of 300 tests, by Bonferroni
+    for limit, expected in zip(
+        (
+            found.interval(0, level=level, kind=kind).low,
+            found.interval(0, level=level, kind=kind).high,
+        ),
+        stats.t.interval(level, 1_999, loc=mean, scale=error),
+        strict=True,
+    ):
+        assert (limit - mean) / (expected - mean) == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_limits_never_draw_nearer_as_the_level_rises(kind):
+    values = np.random.default_rng(4).exponential(0.1, (50, 1)).clip(0.0, 1.0)
+    found = Resamples([1.0], replicates=200, seed=5, squares=True)
+    found.add(np.arange(50, dtype=np.uint64), values)
+
+    limits = [
+        found.interval(0, level=level, kind=kind) for level in (0.9, 0.95, 0.99, 0.999, 0.99999)
+    ]
+
+    assert [each.low for each in limits] == sorted((each.low for each in limits), reverse=True)
+    assert [each.high for each in limits] == sorted(each.high for each in limits)
 
 
 def test_percentiles_by_hand():

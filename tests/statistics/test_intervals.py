@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from statsmodels.stats.proportion import proportion_confint
+from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from evalkit.errors import RequestError
 from evalkit.statistics.intervals import (
     Interval,
+    difference_interval,
     mean_interval,
     normal_interval,
     relative_interval,
@@ -114,6 +115,21 @@ def test_intervals_of_shares_hold_the_share(n, data, level):
 
     assert 0.0 <= found.low < found.high <= 1.0
     assert found.holds(successes / n)
+
+
+@pytest.mark.parametrize(
+    ("one", "n", "other", "m"), [(3, 10, 8, 12), (0, 15, 14, 20), (40, 300, 55, 280)]
+)
+def test_a_difference_of_shares_has_the_limits_of_statsmodels(one, n, other, m):
+    found = difference_interval(
+        one / n,
+        wilson_interval(one, n, level=0.95),
+        other / m,
+        wilson_interval(other, m, level=0.95),
+    )
+
+    expected = confint_proportions_2indep(one, n, other, m, method="newcomb", compare="diff")
+    assert (found.low, found.high) == pytest.approx(expected, rel=1e-9)
 
 
 def test_relative_interval_of_a_certain_baseline_divides_by_it():

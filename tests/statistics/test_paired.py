@@ -100,12 +100,20 @@ def test_one_user_has_no_test():
     assert math.isnan(effect_size(0.5, None, 1))
 
 
-def test_without_variance_the_test_says_what_the_interval_says():
-    assert t_test(0.0, 0.0, 50).p_value == 1.0
-    assert t_test(0.1, 0.0, 50).p_value == 0.0
-    assert equivalence_test(0.0, 0.0, 50, margin=0.01).p_value == 0.0
-    assert non_inferiority_test(-0.1, 0.0, 50, margin=0.01).p_value == 1.0
-    assert math.isnan(effect_size(0.1, 0.0, 50))
+@pytest.mark.parametrize("n", [2, 3, 8, 50])
+def test_without_variance_p_is_that_of_flipping_signs(n):
+    both, one = 2.0 ** (1 - n), 2.0**-n
+
+    assert t_test(0.0, 0.0, n).p_value == 1.0
+    assert t_test(0.1, 0.0, n).p_value == both
+    if n < 12:
+        flipped = stats.permutation_test(
+            (np.full(n, 0.1),), np.mean, permutation_type="samples", n_resamples=np.inf
+        )
+        assert flipped.pvalue == pytest.approx(both)
+    assert equivalence_test(0.0, 0.0, n, margin=0.01).p_value == one
+    assert non_inferiority_test(-0.1, 0.0, n, margin=0.01).p_value == 1.0
+    assert math.isnan(effect_size(0.1, 0.0, n))
 
 
 @pytest.mark.parametrize("margin", [-0.002, 0.0, math.nan, math.inf, -math.inf])

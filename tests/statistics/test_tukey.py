@@ -104,7 +104,11 @@ def test_without_variance_any_difference_is_one():
     errors = {(0, 1): 0.0, (0, 2): 0.0, (1, 2): 0.0}
     found = tukey_test([0.1, 0.1, 0.3], errors, 20, level=0.95)
 
-    assert [pair.p_value for pair in found.pairs] == [1.0, 0.0, 0.0]
+    flipped = 3 * 2.0**-19  # signs of 20 users, by Bonferroni over the pairs
+    assert [pair.p_value for pair in found.pairs] == [1.0, flipped, flipped]
+    few = tukey_test([0.1, 0.1, 0.3], errors, 3, level=0.95)
+    assert [pair.p_value for pair in few.pairs] == [1.0, 0.75, 0.75]
+    assert not any(pair.interval.exists for pair in few.pairs)
 
 
 LETTERS = [

@@ -2,8 +2,7 @@
 
 import csv
 import re
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Sequence
 from io import StringIO
 
 from evalkit.formats import Form
@@ -21,21 +20,21 @@ def render_csv(report: Report) -> str:
 
     Texts are safe as `safe_cell` has them; numbers stay as they are.
     """
+    columns = [_cells(name, each) for name, each in tidy_columns(report).items()]
+    return "\n".join([",".join(COLUMNS), *map(",".join, zip(*columns, strict=True)), ""])
+
+
+def _cells(name: str, values: Sequence[str | int | float | None]) -> list[str]:
+    if name not in TEXT:
+        return ["" if each is None else repr(each) for each in values]
+    texts = {each: _quoted(safe_cell(each)) for each in set(values)}  # few, in very many rows
+    return [texts[each] for each in values]
+
+
+def _quoted(cell: str) -> str:
     out = StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    columns = [[*map(_cell_of(name), each)] for name, each in tidy_columns(report).items()]
-    writer.writerows(zip(*columns, strict=True))
-    return out.getvalue()
-
-
-def _cell_of(column: str) -> Callable[[str | int | float | None], str]:
-    """What writes the values of a column; few texts stand in very many rows."""
-    return cache(safe_cell) if column in TEXT else _number
-
-
-def _number(value: str | int | float | None) -> str:
-    return "" if value is None else repr(value)
+    csv.writer(out, lineterminator="\n").writerow([cell, ""])
+    return out.getvalue()[:-2]
 
 
 def safe_cell(value: str | int | float | None) -> str:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from functools import lru_cache
 
 from evalkit.errors import clean
 from evalkit.formats import Form
@@ -9,7 +10,7 @@ from evalkit.report.comparisons import how_corrected
 from evalkit.report.findings import HEAD, MOST_ON_PAPER, NOTE, TITLE, Found, found_by_pair
 from evalkit.report.record import Report
 from evalkit.report.shown import definitions
-from evalkit.report.text import Group, groups, show_values
+from evalkit.report.text import Group, groups
 from evalkit.report.turning import against
 
 _SPECIAL = {
@@ -42,6 +43,7 @@ def render_latex(report: Report) -> str:
     return defined + "\n".join(tables) if tables else "% no numbers\n"
 
 
+@lru_cache(maxsize=1024)  # heads of tables come again and again
 def escape(text: str) -> str:
     """`text` as LaTeX prints it letter by letter."""
     return _PATTERN.sub(lambda found: _SPECIAL[found[0]], clean(text))
@@ -95,14 +97,11 @@ def _finding_table(found: Found) -> str:
 
 
 def _column(group: Group, label: str, marked: set[tuple[str, str]]) -> list[str]:
-    best = group.best(label)
     cells = []
-    for model, value, shown in zip(
-        group.models, group.column(label), show_values(group.column(label)), strict=True
-    ):
-        text = shown if math.isfinite(value) else "--"
-        text = rf"\textbf{{{text}}}" if model in best else text
-        cells.append(text + (r"$^{\dagger}$" if (model, label) in marked else ""))
+    for each in group.shown(label):
+        text = each.text if math.isfinite(each.value) else "--"
+        text = rf"\textbf{{{text}}}" if each.is_best else text
+        cells.append(text + (r"$^{\dagger}$" if (each.model, label) in marked else ""))
     return cells
 
 

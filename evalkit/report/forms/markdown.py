@@ -1,6 +1,7 @@
 """report.md: the table for a pull request or a wiki."""
 
 import re
+from functools import lru_cache
 
 from evalkit.errors import clean
 from evalkit.formats import Form
@@ -23,7 +24,6 @@ from evalkit.report.text import (
     count_words,
     groups,
     model_notes,
-    show_values,
     truth_notes,
 )
 from evalkit.report.verdict import PASS, verdict_of
@@ -66,6 +66,7 @@ def render_markdown(report: Report) -> str:
     return "\n".join(lines) + "\n"
 
 
+@lru_cache(maxsize=1024)  # heads of tables come again and again
 def escape(text: str) -> str:
     """`text` as Markdown shows it letter by letter, in a table cell too; no HTML, one line."""
     text = clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -122,11 +123,8 @@ def _group_lines(group: Group) -> list[str]:
     header = ["model", *(escape(label) for label in group.labels)]
     rows = [[escape(model)] for model in group.models]
     for label in group.labels:
-        best = group.best(label)
-        for row, model, text in zip(
-            rows, group.models, show_values(group.column(label)), strict=True
-        ):
-            row.append(f"**{text}**" if model in best else text)
+        for row, each in zip(rows, group.shown(label), strict=True):
+            row.append(f"**{each.text}**" if each.is_best else each.text)
     if common is None:
         header.append("users")
         for row, model in zip(rows, group.models, strict=True):

@@ -1,0 +1,228 @@
+"""Users with as many hits up to a cutoff, of as many relevant items, are added together."""
+
+import math
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.exact import ExactSums, add_weighted
+from evalkit.kernels import kernel
+from evalkit.looks.parts import WordSums
+from evalkit.metrics import NO_CUTOFF, Hits, Relevant
+from evalkit.sums import Totals
+from evalkit.values.blocks import Measuring, PlainHits, Room, UserValues, Values
+from evalkit.values.settle import settle
+
+MOST_KINDS = 1 << 20  # of relevant items, rows, cases and groups
+MOST_COUNTS = 1 << 21
+NEAR_COUNTS = 1 << 18  # which stay close to the core
+USERS_A_ROW = 8  # at least, for which counting takes less time than measuring them
+
+Counts = npt.NDArray[np.int64]
+
+
+@kernel(allocates=False)
+def count_hits(first_rows, starts, ranks, columns, counts):  # type: ignore[no-untyped-def]
+    """Note in int64[n_rows, n_cutoffs] where users come to a number of hits, and leave it.
+
+    A user's numbers of hits, from 0 on, are the rows from `first_rows` on. `columns`, by rank, is
+    the place of the first cutoff that reaches it; the last one is that of all deeper ranks.
+    """
+    for user in range(first_rows.size):
+        row = first_rows[user]
+        counts[row, 0] += 1
+        for hit in range(starts[user], starts[user + 1]):
+            column = columns[min(ranks[hit], columns.size - 1)]
+            if column == counts.shape[1]:
+                break
+            counts[row, column] -= 1
+            row += 1
+            counts[row, column] += 1
+
+
+@dataclass(frozen=True, slots=True)
+class HitCounts:
+    """Kinds of users of one model, by the ranks that one set of rules gives.
+
+    Args:
+        places: the groups of requests whose values hang on the counts alone.
+        first_rows: int32[n_users], where the rows of each user's kind begin.
+        n_hits, n_relevant, lengths, cases, apart: of each row.
+        cutoffs: int64[n_cutoffs], of all groups.
+        columns: int64[depth + 2], by rank the first of the cutoffs that reaches it; none does where
+            it is their number.
+    """
+
+    measuring: Measuring
+    places: Sequence[int]
+    first_rows: npt.NDArray[np.int32]
+    n_hits: npt.NDArray[np.int64]
+    n_relevant: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+    cases: npt.NDArray[np.uint8]
+    apart: npt.NDArray[np.int32]
+    cutoffs: npt.NDArray[np.int64]
+    columns: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        measuring: Measuring,
+        places: Sequence[int],
+        apart: npt.NDArray[np.int32] | None = None,
+    ) -> "HitCounts | None":
+        """None where users are of too many kinds.
+
+        Args:
+            places: of groups that count hits, which look at the same ranks.
+            apart: int32[n_users], groups of users that do not come together.
+        """
+        probe = measuring.probes[places[0]]
+        relevant = measuring.truth.pairs.n_relevant * measuring.present[probe]
+        parts: list[npt.NDArray[Any]] = [relevant, measuring.lengths[probe], measuring.cases[probe]]
+        parts += [] if apart is None else [apart]
+        sizes = [int(part.max(initial=0)) + 1 for part in parts]
+        if math.prod(sizes) > MOST_KINDS:
+            return None
+        codes = relevant
+        for part, size in zip(parts[1:], sizes[1:], strict=True):
+            codes = codes * np.int32(size) + part.astype(np.int32)
+        is_used = np.bincount(codes) > 0
+        kinds = np.unravel_index(np.flatnonzero(is_used), sizes)
+        n_rows = kinds[0] + 1
+        begins = np.cumsum(n_rows) - n_rows
+        asked = {cutoff for p in places for cutoff in measuring.groups[p].cutoffs.tolist()}
+        cutoffs = np.array(sorted(asked), dtype=np.int64)
+        depth = int(max(cutoffs[cutoffs < NO_CUTOFF], default=0))
+        if max(int(n_rows.sum()) * cutoffs.size, depth) > MOST_COUNTS:
+            return None
+        first_rows = np.empty(is_used.size, dtype=np.int32)
+        first_rows[is_used] = begins
+        rows = np.repeat(np.arange(begins.size), n_rows)
+        n_relevant, lengths, cases, *others = (part[rows] for part in kinds)
+        return cls(
+            measuring,
+            places,
+            first_rows[codes],
+            np.arange(rows.size) - begins[rows],
+            n_relevant,
+            lengths,
+            cases.astype(np.uint8),
+            (others[0] if others else np.zeros(rows.size)).astype(np.int32),
+            cutoffs,
+            np.searchsorted(cutoffs, np.arange(depth + 2)),
+        )
+
+    @property
+    def probe(self) -> int:
+        """The place of the ranks that are looked at."""
+        return self.measuring.probes[self.places[0]]
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether users are many more than their kinds, so that counting saves time."""
+        n_rows = self.n_hits.size
+        return (
+            n_rows * self.cutoffs.size <= NEAR_COUNTS
+            and n_rows * USERS_A_ROW <= self.first_rows.size
+        )
+
+    def empty(self) -> Counts:
+        """Nothing counted yet."""
+        return np.zeros((self.n_hits.size, self.cutoffs.size), dtype=np.int64)
+
+    def count(
+        self, users: npt.NDArray[np.int64], hits: Hits, relevant: Relevant, counts: Counts
+    ) -> None:
+        """Count a block of users."""
+        rows = self.first_rows[users]
+        if not np.array_equal(np.diff(relevant.starts), self.n_relevant[rows]):
+            raise AssertionError("users have as many relevant items as their kind")
+        count_hits(rows, hits.starts, hits.ranks, self.columns, counts)
+
+    def add_to(
+        self,
+        sums: ExactSums,
+        counts: Counts,
+        firsts: Sequence[int],
+        parts: WordSums | None = None,
+    ) -> None:
+        """Add the values of all who were counted.
+
+        Args:
+            firsts: the first column of each group.
+            parts: they are added to as well, by the groups that users are told apart by.
+        """
+        weights = np.cumsum(counts, axis=1)
+        rows = np.flatnonzero(weights.any(axis=1))
+        weights = weights[rows]
+        n_hits, n_relevant = self.n_hits[rows], self.n_relevant[rows]
+        ones = np.ones(int(n_hits.sum()))
+        hits = Hits(_starts(n_hits), ones.astype(np.int32), ones, ones)
+        relevant = Relevant(_starts(n_relevant), np.ones(int(n_relevant.sum())))
+        for place in self.places:
+            group = self.measuring.groups[place]
+            request, cutoffs = group.request, group.cutoffs
+            values = np.empty((rows.size, cutoffs.size))
+            threshold = self.measuring.truth.threshold
+            request.measure(
+                hits, relevant, self.lengths[rows], cutoffs, values, threshold=threshold
+            )
+            higher = bool(request.metric.higher_is_better)
+            settle(values, self.cases[rows], group.policies, higher_is_better=higher)
+            own = np.ascontiguousarray(weights[:, np.searchsorted(self.cutoffs, cutoffs)])
+            add_weighted(sums, values, own, first_column=firsts[place])
+            if parts is not None:
+                parts.add_values(values, self.apart[rows], firsts[place], own)
+
+
+class CountedValues:
+    """Values of users of whom those of as many hits are counted, where a metric counts these alone.
+
+    Such groups of requests are the last ones, and no value of theirs is given for a user.
+
+    Args:
+        counted: of some models; the others are measured user by user.
+    """
+
+    def __init__(self, users: UserValues, counted: Mapping[str, HitCounts]) -> None:
+        self.columns, self.higher_is_better = users.columns, users.higher_is_better
+        self._users, self._counted = users, counted
+        self._counts: dict[tuple[str, int], Counts] = {}  # of each model and thread
+
+    def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
+        """User codes, a few thousand at a time."""
+        return self._users.blocks(order)
+
+    def measure(
+        self, users: npt.NDArray[np.int64], room: Room | None = None
+    ) -> dict[str, list[Values]]:
+        """For each model, for each group that is not counted float64[n_users, n_cutoffs]."""
+        found = {}
+        for name, measuring in self._users.measuring.items():
+            counted, plain = self._counted.get(name), PlainHits()
+            n_measured = len(measuring.groups) if counted is None else counted.places[0]
+            found[name] = list(measuring.each(users, range(n_measured), plain, room))
+            if counted is not None:
+                key = name, threading.get_ident()
+                if key not in self._counts:
+                    self._counts[key] = counted.empty()
+                hits = measuring.gather(users, counted.probe, plain, room)
+                counted.count(users, *hits, self._counts[key])
+        return found
+
+    def add_to(self, totals: Totals, parts: Mapping[str, WordSums]) -> None:
+        """Add the values of all who were counted, to the sums of one cell."""
+        for name, counted in self._counted.items():
+            counts = counted.empty()
+            for (model, _), own in self._counts.items():
+                counts += own if model == name else 0
+            counted.add_to(totals.models[name], counts, self._users.firsts, parts.get(name))
+
+
+def _starts(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(counts)])

@@ -1,0 +1,193 @@
+"""Comparisons at the edges, from the front door: all users differ alike, one has all weight."""
+
+import math
+
+import polars as pl
+import pytest
+
+import evalkit
+from evalkit.report.comparisons import how_corrected
+from evalkit.statistics.power import smallest_difference
+
+METHODS = [
+    {},
+    {"test": "bootstrap"},
+    {"test": "wilcoxon"},
+    {"test": "permutation"},
+    {"method": "bootstrap"},
+    {"pairs": "all", "correction": "tukey"},
+    {"cluster": "account"},
+    {"weight": {"by": "weight"}},
+]
+
+
+def measured(ranks, statistics, *, metrics=("RR",), columns=None, **more):
+    """A report of users with one relevant item, by its rank in each model's list; None: no list."""
+    (n,) = {len(each) for each in ranks.values()}
+    users = list(range(n))
+    given = {"account": users, "weight": [1.0] * n} | (columns or {})
+    truth = pl.DataFrame({"user": users, "item": users, **given})
+    rankings = {
+        model: pl.DataFrame(
+            [
+                (user, user if place == rank else -place, place)
+                for user, rank in zip(users, found, strict=True)
+                for place in range(1, (rank or 0) + 1)
+            ],
+            schema=["user", "item", "rank"],
+            orient="row",
+        )
+        for model, found in ranks.items()
+    }
+    chosen = statistics if "pairs" in statistics else {"baseline": "old", **statistics}
+    return evalkit.evaluate(truth, rankings, metrics=metrics, statistics=chosen, **more)
+
+
+@pytest.mark.parametrize("statistics", METHODS, ids=str)
+@pytest.mark.parametrize(("n", "verdict"), [(2, "cannot tell"), (5, "cannot tell"), (6, "better")])
+def test_a_difference_that_few_users_share_is_as_sure_as_their_signs(statistics, n, verdict):
+    (found,) = measured({"old": [2] * n, "new": [1] * n}, statistics).comparisons
+
+    assert (found.delta, found.std_error, found.verdict) == (0.5, 0.0, verdict)
+    assert found.p_value == 2.0 ** (1 - n)
+    assert found.smallest_difference is None  # how users vary is not known
+    if verdict == "better":
+        assert (found.low, found.high) == (0.5, 0.5)
+    else:
+        assert not found.low > 0.0
+
+
+def test_users_who_vary_together_count_as_one():
+    accounts = {"account": [0, 0, 0, 0, 1, 1, 1, 1]}
+    ranks = {"old": [2] * 8, "new": [1] * 8}
+    (found,) = measured(ranks, {"cluster": "account"}, columns=accounts).comparisons
+
+    assert (found.p_value, found.low, found.high) == (0.5, -1.0, 1.0)
+
+
+@pytest.mark.parametrize(("n", "verdict"), [(3, "cannot tell"), (5, "equivalent")])
+def test_few_users_who_do_not_differ_are_no_proof_of_equivalence(n, verdict):
+    ranks = {"old": [2] * n, "new": [2] * n}
+    (found,) = measured(ranks, {"margin": 0.01}).comparisons
+
+    assert (found.verdict, found.p_value) == (verdict, 1.0)
+    assert found.p_equivalent == 2.0**-n
+    assert (found.low_margin > -0.01 and found.high_margin < 0.01) == (verdict == "equivalent")
+
+
+def test_weights_that_one_user_has_alone_have_no_error():
+    columns = {"weight": [0.0, 0.0, 0.0, 2.0]}
+    ranks = {"old": [2, 3, 2, 3], "new": [1, 1, 2, 1]}
+    report = measured(ranks, {"weight": {"by": "weight"}}, columns=columns)
+
+    (found,) = report.comparisons
+    assert found.delta == pytest.approx(2 / 3)
+    assert (found.std_error, found.verdict) == (None, "not tested")
+    assert [(each.value, each.std_error) for each in report.estimates] == [(1 / 3, None), (1, None)]
+
+
+def test_tukeys_test_is_not_made_where_models_have_other_users():
+    ranks = {
+        "old": [1, 2, 3, 1, 2, 3, 1, 2],
+        "new": [1, 1, None, 1, 2, 1, None, 2],
+        "other": [None, 2, 2, 1, None, 1, 1, 1],
+    }
+    tukey = {"pairs": "all", "correction": "tukey"}
+    apart = measured(ranks, tukey, policies={"missing_ranking": "skip"})
+    together = measured(ranks, tukey)
+
+    assert {each.verdict for each in apart.comparisons} == {"not tested"}
+    assert "not tested against" in apart.verdict
+    assert "nan" not in apart.verdict
+    assert all(math.isnan(each.p_value) for each in apart.comparisons)
+    assert "tukey-users" in {each.code for each in apart.warnings}
+    assert not any(math.isnan(each.p_value) for each in together.comparisons)
+    assert "tukey-users" not in {each.code for each in together.warnings}
+
+
+@pytest.mark.parametrize("statistics", [{"cluster": "account"}, {"two_way": "item"}], ids=str)
+def test_means_over_segments_that_share_clusters_have_no_error(statistics):
+    columns = {"account": [0, 1, 2, 0, 1, 2], "half": ["a", "a", "a", "b", "b", "b"]}
+    ranks = {"old": [2, 3, 2, 3, 1, 2], "new": [1, 1, 2, 1, 1, 3]}
+    segments = {"half": {"by": "half"}}
+    report = measured(ranks, statistics, metrics=["recall@1"], columns=columns, segments=segments)
+
+    assert [each.std_error for each in report.macros] == [None, None]
+
+
+VARIED = {
+    "old": [1, 2, 3, 1, 2, 3, 1, 2],
+    "new": [1, 1, 2, 1, 2, 1, 4, 2],
+    "other": [2, 2, 2, 1, 3, 1, 1, 1],
+}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ({"correction": "holm"}, "Holm over 6 tests"),
+        ({"correction": "holm", "family": "metric"}, "Holm over 6 tests, metric by metric"),
+        ({"correction": "tukey"}, "all pairs over 6 tests, metric by metric"),
+    ],
+)
+def test_a_report_says_what_was_corrected_together(chosen, said):
+    report = measured(VARIED, {"pairs": "all", **chosen}, metrics=["RR", "DCG@3"])
+
+    assert how_corrected(report.statistics) == said
+
+
+def test_tukeys_power_is_that_of_the_pairs_of_one_metric():
+    report = measured(VARIED, {"pairs": "all", "correction": "tukey"}, metrics=["RR", "DCG@3"])
+
+    for each in report.comparisons:
+        deviation = each.std_error * math.sqrt(8)
+        expected = smallest_difference(deviation, 8, level=1 - 0.05 / 3)
+        assert each.smallest_difference == pytest.approx(expected)
+
+
+def test_a_difference_that_cannot_be_is_not_what_users_would_show():
+    (found,) = measured({"old": [1, 2], "new": [2, 3]}, {}).comparisons
+
+    assert found.std_error > 0
+    assert found.smallest_difference is None  # 22 of at most 1
+
+
+def rare(statistics, *, n_gained=5, rank=1, **more):
+    """Of 300 users so many gain a hit at a rank, and nobody loses one."""
+    old = [1 if user >= 250 else None for user in range(300)]
+    new = [rank if user < n_gained else old[user] for user in range(300)]
+    return measured({"old": old, "new": new}, statistics, **more)
+
+
+@pytest.mark.parametrize("statistics", [{"cluster": "account"}, {"two_way": "item"}], ids=str)
+def test_few_hits_are_no_surer_over_clusters_than_the_exact_test_of_users(statistics):
+    (plain,) = rare({"margin": 0.03}, metrics=["recall@1"]).comparisons
+    (found,) = rare({"margin": 0.03, **statistics}, metrics=["recall@1"]).comparisons
+
+    assert (plain.p_value, plain.verdict) == (0.0625, "not inferior")
+    assert (found.p_value, found.test, found.verdict) == (0.0625, "mcnemar", "not inferior")
+    assert found.low <= plain.low <= 0.0 <= plain.high <= found.high
+    assert found.low_margin <= plain.low_margin <= plain.high_margin <= found.high_margin
+    assert found.p_equivalent >= plain.p_equivalent
+    assert found.p_not_inferior >= plain.p_not_inferior
+
+
+@pytest.mark.parametrize(
+    ("statistics", "more", "is_told"),
+    [
+        ({}, {"metrics": ["recall@1"]}, False),  # exact
+        ({}, {"metrics": ["RR"], "rank": 2}, True),
+        ({"skewness": False}, {"metrics": ["RR"], "rank": 2}, True),
+        ({"cluster": "account"}, {"metrics": ["RR"], "rank": 2}, True),
+        ({"cluster": "account"}, {"metrics": ["RR"], "rank": 2, "n_gained": 40}, False),
+        ({"two_way": "item"}, {"metrics": ["nDCG@2"], "rank": 2}, True),
+        ({"test": "bootstrap"}, {"metrics": ["recall@1"]}, True),
+        ({"method": "bootstrap"}, {"metrics": ["recall@1"]}, True),
+        ({"test": "permutation"}, {"metrics": ["recall@1"]}, False),
+    ],
+)
+def test_differences_that_few_users_make_are_told_whatever_they_stand_on(statistics, more, is_told):
+    report = rare(statistics, **more)
+
+    told = [each.message for each in report.warnings if each.code == "few-users"]
+    assert any("differences of" in each for each in told) == is_told
