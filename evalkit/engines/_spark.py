@@ -21,7 +21,7 @@ from evalkit.engines._cut import CELLS, ROWS_OF_CUT, Cutter, make_loads
 from evalkit.engines._known import find_known
 from evalkit.engines._layout import Kept, Part, Read, read_of
 from evalkit.engines._refusals import MOST_WHOLE, check_request, check_tables, refuse_large
-from evalkit.engines._taken import refuse_unheld, take
+from evalkit.engines._taken import Taken, refuse_unheld, take
 from evalkit.engines._task import (
     ROW,
     Task,
@@ -127,7 +127,7 @@ def _left(
         own.write(Path(folder, "driver"))
         measured = _measured(cutting(range(len(read.parts))), task, read, n_partitions)
         for number, row in enumerate(measured):
-            Path(folder, str(number)).write_bytes(bytes(row.partial))
+            Path(folder, str(number)).write_bytes(row.partial)
         files = None if task.folder is None else [name for row in measured for name in row.files]
         measured.clear()  # rows of ratings are much
         sums = _merged(Path(folder), kind_named(read.config.kind).sums)
@@ -248,6 +248,11 @@ def _failed(told: str) -> EvalkitError:
     if "JAVA_" in told:
         hint = "install Java 17 or newer, and let JAVA_HOME name it"
         return MachineError("Java did not start", code="spark-failed", at="[engine]", hint=hint)
+    if "spark.driver.maxResultSize" in told:
+        hint = 'raise it: options = { "spark.driver.maxResultSize" = "8g" } under [engine], and '
+        hint += "the driver's memory; ratings and labels take some 20 bytes a row there"
+        message = "what executors send is more than Spark lets the driver take"
+        return MachineError(message, code="spark-failed", at="[engine]", hint=hint)
     causes = [line for line in lines if "Error" in line or "Exception" in line] or lines
     return MachineError(
         f"Spark ended the job: {causes[0] if causes else 'no cause is told'}"[:500],
@@ -366,8 +371,8 @@ def _cores(session: Any) -> int:
         return int(session.conf.get("spark.default.parallelism", "4"))
 
 
-def _measured(rows: Any, task: Task, read: Read, n_partitions: int) -> list[Any]:
-    """The rows of all shares, as `ROW` names them; of very many, those of several together.
+def _measured(rows: Any, task: Task, read: Read, n_partitions: int) -> list[Taken]:
+    """What came of all shares; of very many, of several together.
 
     Raises:
         EvalkitError: what a share ended with; of several the first.
@@ -382,7 +387,7 @@ def _measured(rows: Any, task: Task, read: Read, n_partitions: int) -> list[Any]
             partial(merge_rows, task.config.kind), ROW
         )
     collected = take(found, read)
-    open_errors(bytes(row.partial) for row in collected if row.is_error).tell()
+    open_errors(row.partial for row in collected if row.is_error).tell()
     for part, counts in zip(
         read.parts, zip(*(row.n_rows for row in collected), strict=True), strict=True
     ):

@@ -1,6 +1,6 @@
 """What the driver takes from executors; of ratings and labels all rows, if it can hold them."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalkit.engines._layout import Read
 from evalkit.errors import RequestError
@@ -13,7 +13,7 @@ UNPACKED = 5  # times what a partial of rows takes on its way, at most
 def refuse_unheld(read: Read) -> None:
     """Refuse ratings or labels whose files have more rows than the driver holds.
 
-    Tables of which only some rows are read are looked at when executors have read them.
+    Tables of which only some rows are read are looked at as their rows come.
 
     Raises:
         RequestError: they are too many [not-on-spark].
@@ -25,25 +25,26 @@ def refuse_unheld(read: Read) -> None:
     _refuse(sum(hints) * bytes_of_row, f"{sum(hints):,} rows of {read.logs[0].role}", read)
 
 
-def take(found: Any, read: Read) -> list[Any]:
-    """The rows that executors made of their partitions.
+class Taken(NamedTuple):
+    """What came of a partition, as `ROW` names it."""
+
+    part: int
+    is_error: bool
+    n_rows: list[int]
+    files: list[str]
+    partial: bytes
+
+
+def take(found: Any, read: Read) -> list[Taken]:
+    """What executors made of their partitions.
 
     Raises:
-        RequestError: those of ratings or labels are more than the driver holds [not-on-spark].
+        RequestError: rows of ratings or labels are more than the driver holds [not-on-spark].
     """
-    if read.config.kind == "rankings":
-        return list(found.collect())
-    from pyspark import StorageLevel
-    from pyspark.sql.functions import octet_length
-
-    kept = found.persist(StorageLevel.DISK_ONLY)  # of executors; Spark limits what is collected
-    try:
-        sizes = kept.select(octet_length("partial").alias("size")).collect()
-        needed = UNPACKED * sum(row.size for row in sizes)
-        _refuse(needed, f"the rows of {read.logs[0].role}", read)
-        return list(kept.toLocalIterator())
-    finally:
-        kept.unpersist()
+    table = found.toArrow()  # other ways would pickle them, in ten times their size
+    if read.config.kind != "rankings":
+        _refuse(UNPACKED * table.nbytes, f"the rows of {read.logs[0].role}", read)
+    return [Taken(**row) for row in table.to_pylist()]
 
 
 def _refuse(needed: int, what: str, read: Read) -> None:

@@ -94,6 +94,7 @@ def test_a_column_names_the_models(session, tmp_path, text):
 
 @pytest.mark.parametrize("where", ["", 'where = "item > 1"\n'])
 def test_more_rows_than_the_driver_holds_are_refused(session, tmp_path, monkeypatch, where):
+    """Where all rows of files are read, before there is a job."""
     monkeypatch.setattr(_taken, "default_limit", lambda: 1 << 10)
     make_rows(tmp_path)
     text = TOGETHER.replace('path = "', f'{where}path = "')

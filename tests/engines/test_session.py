@@ -27,6 +27,13 @@ from evalkit.errors import MachineError, RequestError
             "spark-failed",
             "--archives",
         ),
+        (
+            "SparkException: Total size of serialized results of 9 tasks (1030.2 MiB) is bigger "
+            "than spark.driver.maxResultSize (1024.0 MiB)",
+            MachineError,
+            "spark-failed",
+            "options =",
+        ),
         ("", MachineError, "spark-failed", "partitions"),
     ],
 )

@@ -235,3 +235,61 @@ def test_frames_of_this_process_are_refused(session):
         evalkit.spark.evaluate(frame, {"a": frame}, metrics=["RR"])
 
     assert caught.value.code == "not-on-spark"
+
+
+SCORED = PLAIN.replace('path = "a.parquet"', 'path = "a.parquet"\ncolumns = { score = "score" }')
+STRICTER = {
+    "bad-score": (SCORED, pl.when(pl.col("rank") < 3).then(float("nan")).otherwise("score")),
+    "infinite-score": (SCORED, pl.when(pl.col("rank") < 3).then(float("inf")).otherwise("score")),
+    "unknown-user": (PLAIN + '[policies]\nunknown_users = "error"\n', pl.col("score")),
+    "depth": (
+        PLAIN.replace("nDCG@5", "nDCG@50") + '[policies]\nbeyond_depth = "error"\n',
+        pl.col("score"),
+    ),
+    "in-train": (
+        PLAIN + '[train]\npath = "train.parquet"\n[policies]\ntruth_in_train = "error"\n',
+        pl.col("score"),
+    ),
+    "bad-cast": (SCORED.replace('"score"', '"cast(score as bigint)"'), pl.lit("x")),
+    "bad-sql": (SCORED.replace('"score"', '"sum(score)"'), pl.col("score")),
+    "bad-where": (
+        PLAIN.replace('path = "a.parquet"', 'path = "a.parquet"\nwhere = "scores > 2"'),
+        pl.col("score"),
+    ),
+    "null-model": (
+        '[truth]\npath = "truth.parquet"\n[[rankings]]\npath = "a.parquet"\n'
+        'columns = { model = "score", rank = "rank" }\n[metrics]\nnames = ["RR"]\n',
+        pl.when(pl.col("rank") > 2).then(pl.lit("m")),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STRICTER)
+def test_policies_and_columns_that_refuse(session, tmp_path, name):
+    make_logs(tmp_path)
+    text, score = STRICTER[name]
+    spoil(tmp_path, "a", score.alias("score"))
+
+    found = check(text, tmp_path, status=None)
+
+    assert found.status or name == "infinite-score"
+
+
+@pytest.mark.parametrize("how", ["cut short", "overwritten"])
+def test_a_damaged_file_is_told_as_here(session, tmp_path, how):
+    make_logs(tmp_path)
+    path = tmp_path / "a.parquet"
+    content, middle = path.read_bytes(), path.stat().st_size // 2
+    rest = content[middle:] if how == "overwritten" else b""
+    path.write_bytes(content[:4] + bytes(middle - 4) + rest)
+
+    check(PLAIN, tmp_path, status=3)
+
+
+def test_copies_in_the_truth(session, tmp_path):
+    make_logs(tmp_path)
+    truth = pl.read_parquet(tmp_path / "truth.parquet")
+    pl.concat([truth, truth.head(9)]).write_parquet(tmp_path / "truth.parquet")
+
+    check(PLAIN + '[policies]\ntruth_duplicates = "error"\n', tmp_path, status=3)
+    check(PLAIN + '[policies]\ntruth_duplicates = "sum"\n', tmp_path)
