@@ -51,7 +51,8 @@ FILES = {
     "report.md": "for a pull request or a chat",
     "report.html": "the page: one file, no network",
     "report.tex": "a table for a paper",
-    "per_user.parquet": "user columns, `model`, and a column for each metric; NaN where undefined",
+    "per_user.parquet": "user columns, `model`, and a column for each metric; NaN where undefined; "
+    "or, of a run on Spark, files of the folder `per_user`, each with all rows of its users",
     "parts.parquet": "exact sums that `evalkit why` reads",
     "manifest.json": "written last: checksums of the other files, fingerprints of the inputs, "
     "versions, the config, time and memory",

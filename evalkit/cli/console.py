@@ -149,6 +149,8 @@ class Step(Protocol):
     def rows(self) -> int: ...
     @property
     def total_rows(self) -> int | None: ...
+    @property
+    def unit(self) -> str: ...
 
 
 class ProgressLine:
@@ -185,10 +187,11 @@ def describe(step: Step, new_rows: int, seconds: float) -> str:
     parts = [step.stage]
     total = step.total_rows
     if step.rows or total:
-        parts.append(f"{step.rows:,}{'' if total is None else f' of {total:,}'} rows")
+        parts.append(f"{step.rows:,}{'' if total is None else f' of {total:,}'} {step.unit}")
     if new_rows > 0 and seconds > 0:
         rate = new_rows / seconds
-        parts.append(f"{_short(rate)} rows/s")
+        if step.unit == "rows":
+            parts.append(f"{_short(rate)} rows/s")
         if total is not None and total >= step.rows:
             parts.append(f"{_duration((total - step.rows) / rate)} left")
     return "  ".join(parts)

@@ -20,6 +20,7 @@ from evalkit.engines._catalog import CatalogTable, fill_from_catalog
 from evalkit.engines._cut import CELLS, ROWS_OF_CUT, Cutter, make_loads
 from evalkit.engines._known import find_known
 from evalkit.engines._layout import Kept, Part, Read, read_of
+from evalkit.engines._progress import telling
 from evalkit.engines._refusals import MOST_WHOLE, check_request, check_tables, refuse_large
 from evalkit.engines._taken import Taken, refuse_unheld, take
 from evalkit.engines._task import (
@@ -120,9 +121,9 @@ def _left(
     n_partitions = read.config.engine.partitions or _count_partitions(session, read.parts, frames)
     task = replace(_task(read, work, frames, n_partitions), folder=_folder(session, read, work))
     cutting = partial(_cells, session, read, task, frames, n_partitions)
-    if isinstance(opened, Tables):
-        task = replace(task, known=find_known(session, opened, task, cutting))
-    with TemporaryDirectory() as folder:
+    with telling(session, work.progress, n_partitions), TemporaryDirectory() as folder:
+        if isinstance(opened, Tables):
+            task = replace(task, known=find_known(session, opened, task, cutting))
         own = task.measure(n_partitions + 1, {})  # nobody's: what the others must agree with
         own.write(Path(folder, "driver"))
         measured = _measured(cutting(range(len(read.parts))), task, read, n_partitions)

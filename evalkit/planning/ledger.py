@@ -29,11 +29,16 @@ def input_of(table: Table, rows: int, role: str, model: str | None = None) -> In
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run has come; `total_rows` None where nobody knows."""
+    """How far a run has come; `total_rows` None where nobody knows.
+
+    Args:
+        unit: what is counted.
+    """
 
     stage: str
     rows: int
     total_rows: int | None
+    unit: str = "rows"
 
 
 @dataclass(slots=True)

@@ -78,6 +78,7 @@ class Step:
     stage: str
     rows: int
     total_rows: int | None
+    unit: str = "rows"
 
 
 PROGRESS = [
@@ -90,6 +91,8 @@ PROGRESS = [
      "als  1,000 of 1,000,000 rows  100 rows/s  2 h 46 min left"),
     (Step("als", 1000, 61_000),         1000,      2.0,
      "als  1,000 of 61,000 rows  500 rows/s  2 min 00 s left"),
+    (Step("spark", 3, 12, "partitions"), 3,        30.0,
+     "spark  3 of 12 partitions  1 min 30 s left"),
 ]  # fmt: skip
 
 
