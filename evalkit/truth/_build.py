@@ -258,7 +258,7 @@ def build_user_items(
 
 
 def _move_rows(parts: list[Runs], rows: Groups, *, with_rows: bool, threads: int) -> Groups:
-    """Bring rows together by user, partition by partition."""
+    """Bring rows together by user, partition by partition; `parts` are used up."""
     n_rows, grades = sum(part.n_rows for part in parts), rows.grades
     bits = partition_bits(n_rows, ROWS_A_PARTITION)
     pieces = [piece for part in parts for piece in part.cut(RUNS_A_PIECE)]
@@ -287,6 +287,8 @@ def _move_rows(parts: list[Runs], rows: Groups, *, with_rows: bool, threads: int
 
     for _ in ordered_map(scatter, range(len(pieces)), threads=threads):
         pass
+    parts.clear()
+    pieces.clear()
 
     def group(partition: int) -> int:
         return int(group_partition(moved, int(offsets[partition]), int(offsets[partition + 1])))
