@@ -1,52 +1,236 @@
-"""Kernels for rows whose users lie apart: each row is looked up by itself, many at a time."""
+"""Rows whose users lie apart: gathered, and looked up part by part of the users' table.
+
+A batch of such rows touches the whole table, and threads meet at every user. So rows are brought
+into the order of partitions of users' hashes, a million at a time. What is kept of the users of a
+partition fits into a core's cache, and one thread at a time has it, which counts without atomic
+instructions.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from queue import Empty, SimpleQueue
+from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+import polars as pl
 
-from evalkit.ids import mix
+from evalkit.ids import Keys, mix
 from evalkit.kernels import kernel
-from evalkit.kernels.intrinsics import atomic_add, atomic_raise, prefetch
+from evalkit.kernels.intrinsics import prefetch
+from evalkit.kernels.threads import ordered_map
 from evalkit.ranks._records import (
     BAD_RANKS,
+    DEFERRED,
     HITS,
     KNOWN_RUNS,
     N_FIELDS,
     NOT_RANKED,
-    REAPPEARED,
-    RUNS,
     UNKNOWN_ROWS,
     UNKNOWN_RUNS,
+    Array,
+    Found,
+    RankedRows,
 )
 from evalkit.truth import (
+    BATCH_ROWS,
     FEW_ITEMS,
+    Index,
     code_of,
     count_of,
+    count_partitions,
+    count_runs,
     find_entry,
     find_item,
     home_entry,
     may_hold,
+    partition_of,
     prefetch_filter,
     start_of,
 )
 
-LOOKED_AT = 16  # rows that tell whether users lie apart
+PARTITION_BITS = 7
+PARTITIONS = 1 << PARTITION_BITS
+PARTITIONS_AT_ONCE = 4  # that a thread has
+GATHERED_ROWS = 4 * BATCH_ROWS  # of one thread, so that several rows of a user come together
+LOOKED_AT = 16  # rows that can tell whether users lie apart
+
+
+def lie_apart(users: Keys) -> bool:
+    """Whether most rows are of other users than the row before."""
+    return users.size >= LOOKED_AT and 2 * int(count_runs(users)) > users.size
+
+
+class Portion(NamedTuple):
+    """Gathered rows of some partitions, which no other thread has.
+
+    Args:
+        rows: all that are gathered.
+        offsets: int64[n_batches, PARTITIONS + 1], where the partitions of each batch begin.
+        first, last: of the partitions.
+    """
+
+    rows: RankedRows
+    offsets: Array
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class Gathered:
+    """Rows of one model, those of each batch by partition of their users.
+
+    Args:
+        rows: room for them; the first `n_rows` are filled.
+        numbers: int32[n_rows], of each row in its batch, or empty.
+        offsets: of each batch int64[PARTITIONS + 1], where partitions begin.
+    """
+
+    rows: RankedRows
+    numbers: npt.NDArray[np.int32]
+    model: str = ""
+    n_rows: int = 0
+    offsets: list[Array] = field(default_factory=list)
+
+    @classmethod
+    def room(cls, like: RankedRows, n_rows: int, *, numbered: bool = False) -> "Gathered":
+        """Room for rows that have what other rows have."""
+        rows = [np.empty(n_rows if each.size else 0, dtype=each.dtype) for each in like]
+        return cls(RankedRows(*rows), np.empty(n_rows if numbered else 0, dtype=np.int32))
+
+    def has_room(self, n_rows: int) -> bool:
+        """Whether so many more rows can be added."""
+        return self.n_rows + n_rows <= self.rows.users.size
+
+    def add(self, model: str, rows: RankedRows, index: Index) -> None:
+        """Put the rows of a batch behind the others."""
+        hash, shift = index.layout.hash, 63 - PARTITION_BITS
+        counts = np.zeros(PARTITIONS, dtype=np.int64)
+        count_partitions(rows.users, hash, shift, counts)
+        offsets = self.n_rows + np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
+        part_rows(rows, hash, shift, offsets.copy(), self.rows, self.numbers)
+        self.model = model
+        self.offsets.append(offsets)
+        self.n_rows += rows.users.size
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self.offsets.clear()
+        self.n_rows = 0
+
+    def name_rows(self, found: Found) -> None:
+        """Write numbers of rows in their batch where places of gathered rows stand."""
+        for rows, counter in (
+            (found.run_rows, KNOWN_RUNS),
+            (found.hit_rows, HITS),
+            (found.deferred, DEFERRED),
+        ):
+            n = int(found.counters[counter])
+            rows[:n] = self.numbers[rows[:n]]
+
+
+@dataclass(slots=True)
+class Gatherer:
+    """Gathers batches of rows in any order, and has them looked up; threads may do so side by side.
+
+    Args:
+        index: of the users.
+        look_up: is called with a model, a portion of its rows, and room.
+        settle: looks at what was found and gives the room back.
+        at_once: every batch is looked up by itself, and what was found tells its rows.
+    """
+
+    index: Index
+    look_up: Callable[[str, Portion, Found], None]
+    take_room: Callable[[int], Found]
+    settle: Callable[[Found, pl.DataFrame], Found]
+    at_once: bool
+    free: SimpleQueue[Gathered] = field(default_factory=SimpleQueue)
+    locks: list[Lock] = field(
+        default_factory=lambda: [Lock() for _ in range(PARTITIONS // PARTITIONS_AT_ONCE)]
+    )
+    turns: Iterator[int] = field(default_factory=count)
+
+    def add(self, model: str, rows: RankedRows, frame: pl.DataFrame) -> list[tuple[str, Found]]:
+        """Gather the rows of a batch; what was found, by model, where that made rows enough."""
+        done: list[tuple[str, Found]] = []
+        n_rows, gathered = rows.users.size, None
+        if not n_rows:
+            return done
+        with suppress(Empty):
+            gathered = self.free.get_nowait()
+        if gathered is not None and not (gathered.model == model and gathered.has_room(n_rows)):
+            done += self._look_up(gathered, frame)
+            gathered = gathered if gathered.has_room(n_rows) else None
+        if gathered is None:
+            most = n_rows if self.at_once else max(n_rows, GATHERED_ROWS)
+            gathered = Gathered.room(rows, most, numbered=self.at_once)
+        gathered.add(model, rows, self.index)
+        if self.at_once or not gathered.has_room(min(n_rows, BATCH_ROWS)):
+            done += self._look_up(gathered, frame)
+        self.free.put(gathered)
+        return done
+
+    def finish(self, threads: int) -> Iterator[tuple[str, Found]]:
+        """What is found of the rows that wait, when all have been added."""
+        waiting = [self.free.get() for _ in range(self.free.qsize())]
+        look_up = partial(self._look_up, frame=pl.DataFrame())
+        for found in ordered_map(look_up, waiting, threads=threads):
+            yield from found
+        for gathered in waiting:  # their room may be used again
+            self.free.put(gathered)
+
+    def _look_up(self, gathered: Gathered, frame: pl.DataFrame) -> list[tuple[str, Found]]:
+        if not gathered.n_rows:
+            return []
+        found, offsets = self.take_room(gathered.n_rows), np.stack(gathered.offsets)
+        numbers = deque(range(len(self.locks)))
+        numbers.rotate(next(self.turns) * len(numbers) // 3)  # threads begin at different ones
+        while numbers:
+            number = numbers.popleft()
+            if not self.locks[number].acquire(blocking=not numbers):
+                numbers.append(number)  # another thread has it
+                continue
+            try:
+                begin = number * PARTITIONS_AT_ONCE
+                portion = Portion(gathered.rows, offsets, begin, begin + PARTITIONS_AT_ONCE)
+                self.look_up(gathered.model, portion, found)
+            finally:
+                self.locks[number].release()
+            if not self.at_once:  # nobody asks for rows
+                found.counters[[KNOWN_RUNS, HITS]] = 0
+        if self.at_once:
+            gathered.name_rows(found)
+        model = gathered.model
+        gathered.clear()
+        return [(model, self.settle(found, frame))]
 
 
 @kernel(allocates=False)
-def end_apart(users, row):  # type: ignore[no-untyped-def]
-    """The row behind the next ones, where users lie apart; otherwise `row`.
+def part_rows(rows, hash, shift, places, out, numbers):  # type: ignore[no-untyped-def]
+    """Write rows by partition of their users, keeping their order.
 
-    They do where most of 16 rows are of other users than the row before. No run of rows of one
-    user is cut.
+    `places` is the next place of each partition; `numbers`, if any, gets the row's.
     """
-    n_runs, last = np.int64(1), min(row + LOOKED_AT, users.size)
-    for other in range(row + 1, last):
-        n_runs += users[other] != users[other - 1]
-    if 2 * n_runs <= last - row:
-        return row
-    last = min(row + RUNS, users.size)
-    while last < users.size and last > row and users[last] == users[last - 1]:
-        last -= 1
-    return last
+    for row in range(rows.users.size):
+        partition = partition_of(rows.users[row], hash, shift)
+        place = places[partition]
+        places[partition] = place + 1
+        out.users[place] = rows.users[row]
+        out.items[place] = rows.items[row]
+        if rows.ranks.size > 0:
+            out.ranks[place] = rows.ranks[row]
+        if rows.strengths.size > 0:
+            out.strengths[place] = rows.strengths[row]
+        if rows.orders.size > 0:
+            out.orders[place] = rows.orders[row]
+        if numbers.size > 0:
+            numbers[place] = row
 
 
 @kernel(allocates=False)
@@ -69,15 +253,16 @@ def found_entry(table, entry, user, layout):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def look_up_apart(users, items, row, last, index, ranks, wide, found):  # type: ignore[no-untyped-def]
+def look_up_apart(rows, row, last, index, ranks, wide, found):  # type: ignore[no-untyped-def]
     """Put known users' rows of row..last behind those that are counted; rows of others are counted.
 
     Gives the number of rows that may be hits, which stand in `found.begins`, their table entries in
     `found.ends`. All that is needed of them is on its way to the cache.
     """
+    users, items = rows.users, rows.items
     table, layout, counts = index.table, index.layout, index.counts
     filters, lows = index.filters, index.lows
-    rows, entries, chosen, counters = found.begins, found.entries, found.ends, found.counters
+    likely, entries, chosen, counters = found.begins, found.entries, found.ends, found.counters
     ask_entries(users, row, last, index, entries)
     n_known = counters[KNOWN_RUNS]
     n = np.int64(0)
@@ -94,17 +279,17 @@ def look_up_apart(users, items, row, last, index, ranks, wide, found):  # type: 
         found.run_rows[n_known] = place
         found.run_codes[n_known] = code
         n_known += 1
-        rows[n], chosen[n] = place, entry
+        likely[n], chosen[n] = place, entry
         n += prefetch_filter(table, entry, filters, item)  # without a branch to be guessed wrong
     counters[KNOWN_RUNS] = n_known
     n_chosen = np.int64(0)
     for number in range(n):
-        place, entry = rows[number], chosen[number]
+        place, entry = likely[number], chosen[number]
         count = count_of(table, entry, counts)
         if count <= FEW_ITEMS or may_hold(table, entry, count, filters, items[place]):
             prefetch(lows, start_of(table, entry))
             prefetch(ranks, start_of(table, entry))
-            rows[n_chosen], chosen[n_chosen] = place, entry
+            likely[n_chosen], chosen[n_chosen] = place, entry
             n_chosen += 1
     return n_chosen
 
@@ -128,20 +313,16 @@ def find_apart(items, n_chosen, index, found):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def note_apart(users, row_ranks, offset, first, state, found):  # type: ignore[no-untyped-def]
+def note_apart(row_ranks, offset, first, state, found):  # type: ignore[no-untyped-def]
     """The ranks of known users' rows, from the row number `first` of them, into their state."""
     small, wide, counters = state.small, state.wide, found.counters
-    has_reappeared = counters[REAPPEARED] != 0
     for number in range(first, counters[KNOWN_RUNS]):
-        row, code = found.run_rows[number], found.run_codes[number]
-        rank = np.int64(row_ranks[row]) - offset
+        code = found.run_codes[number]
+        rank = np.int64(row_ranks[found.run_rows[number]]) - offset
         if rank < 1:
             counters[BAD_RANKS] += 1
             continue
-        n_before = atomic_add(small, code * N_FIELDS, np.int32(1))
-        if not has_reappeared and n_before != 0:
-            has_reappeared = row == 0 or users[row] != users[row - 1]
-        if small[code * N_FIELDS + 1] < rank:  # it never falls
-            atomic_raise(small, code * N_FIELDS + 1, np.int32(min(rank, NOT_RANKED)))
-        atomic_add(wide, code * 2 + 1, np.int64(mix(np.uint64(rank))))
-    counters[REAPPEARED] = has_reappeared
+        small[code * N_FIELDS] += np.int32(1)
+        largest = small[code * N_FIELDS + 1]
+        small[code * N_FIELDS + 1] = max(largest, np.int32(min(rank, NOT_RANKED)))
+        wide[code * 2 + 1] += np.int64(mix(np.uint64(rank)))

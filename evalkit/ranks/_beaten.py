@@ -4,43 +4,33 @@ import numpy as np
 
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import atomic_add, atomic_raise, prefetch
-from evalkit.ranks._apart import ask_entries, end_apart, find_apart, found_entry, look_up_apart
-from evalkit.ranks._kernels import find_hits, keep_known, next_runs, show_item
+from evalkit.ranks._apart import ask_entries, find_apart, found_entry, look_up_apart
+from evalkit.ranks._kernels import show_item
 from evalkit.ranks._records import DEFERRED, HITS, KNOWN_RUNS, N_FIELDS, RUNS
-from evalkit.truth import code_of, find_item, merge_sort, start_of
+from evalkit.truth import code_of, find_item, item_at, merge_sort, start_of
 
 FEW_SHOWN = 16  # of one user, up to which they are put in order, and compared, one by one
 
 
 @kernel(allocates=False)
-def find_best(rows, index, ranks, best, state, found):  # type: ignore[no-untyped-def]
+def find_best(portion, index, ranks, best, state, found):  # type: ignore[no-untyped-def]
     """First scan: strengths of relevant items that lists show; `ranks` 0 where shown."""
-    users, items = rows.users, rows.items
-    begins, ends, entries, counters = found.begins, found.ends, found.entries, found.counters
-    row = 0
-    while row < users.size:
-        last = end_apart(users, row)
-        if last > row:
-            first = counters[KNOWN_RUNS]
-            n_chosen = look_up_apart(users, items, row, last, index, ranks, state.wide, found)
-            for number in range(n_chosen):
-                start = start_of(index.table, found.ends[number])
-                prefetch(best.strengths, start)
-                prefetch(best.orders, start)
-            for known in range(first, counters[KNOWN_RUNS]):
-                atomic_add(state.small, found.run_codes[known] * N_FIELDS, np.int32(1))
-            n_hits = find_apart(items, n_chosen, index, found)
-            note_best(rows, n_hits, ranks, best, found)
-            row = last
-            continue
-        n_runs, row = next_runs(users, row, index, found)
-        n_runs = keep_known(users, n_runs, index, ranks, state.wide, found)
-        for run in range(n_runs):
-            begin, end, entry = begins[run], ends[run], entries[run]
-            code = code_of(index.table, entry)
-            atomic_add(state.small, code * N_FIELDS, np.int32(end - begin))
-            n_hits = find_hits(items, begin, end, entry, index, found)
-            note_best(rows, n_hits, ranks, best, found)
+    counters = found.counters
+    rows, offsets = portion.rows, portion.offsets
+    for partition in range(portion.first, portion.last):
+        for batch in range(offsets.shape[0]):
+            end = offsets[batch, partition + 1]
+            for row in range(offsets[batch, partition], end, RUNS):
+                until = min(row + RUNS, end)
+                known = counters[KNOWN_RUNS]
+                n_chosen = look_up_apart(rows, row, until, index, ranks, state.wide, found)
+                for number in range(n_chosen):
+                    start = start_of(index.table, found.ends[number])
+                    prefetch(best.strengths, start)
+                for number in range(known, counters[KNOWN_RUNS]):
+                    state.small[found.run_codes[number] * N_FIELDS] += np.int32(1)
+                n_hits = find_apart(rows.items, n_chosen, index, found)
+                note_best(rows, n_hits, ranks, best, found)
 
 
 @kernel(allocates=False)
@@ -67,8 +57,10 @@ def count_shown(starts, counts, ranks, first, last, n_shown):  # type: ignore[no
 
 
 @kernel
-def order_shown(starts, counts, ranks, best, first, last, shown):  # type: ignore[no-untyped-def]
+def order_shown(lists, items, ranks, best, first, last, shown):  # type: ignore[no-untyped-def]
     """Between the scans: the shown items of the users first..last, from strongest to weakest."""
+    starts, counts = lists
+    lows, highs = items
     strengths, places = best.strengths, shown.places
     top = np.uint64(1) << np.uint64(63)
     for user in range(first, last):
@@ -97,45 +89,71 @@ def order_shown(starts, counts, ranks, best, first, last, shown):  # type: ignor
                 places[begin + number] = found[order[number]]
         for number in range(begin, end):
             shown.marks[2 * number] = strengths[places[number]]
-            shown.orders[number] = best.orders[places[number]]
+            if shown.by_key:
+                shown.orders[number] = np.int64(item_at(lows, highs, places[number]) ^ shown.flip)
+            elif best.orders.size > 0:
+                shown.orders[number] = best.orders[places[number]]
 
 
 @kernel(allocates=False)
-def count_beaten(rows, index, shown, found, only_ties):  # type: ignore[no-untyped-def]
+def count_beaten(portion, index, shown, found):  # type: ignore[no-untyped-def]
     """Second scan: each row adds one to the strongest relevant item that it beats.
 
     Rows equal to a relevant item need orders; without them they go into `found.deferred`.
     """
+    rows, offsets = portion.rows, portion.offsets
+    for partition in range(portion.first, portion.last):
+        for batch in range(offsets.shape[0]):
+            end = offsets[batch, partition + 1]
+            for row in range(offsets[batch, partition], end, RUNS):
+                beat_shown(rows, row, min(row + RUNS, end), index, shown, found, False)
+
+
+@kernel(allocates=False)
+def hold_equals(rows, index, shown, found):  # type: ignore[no-untyped-def]
+    """Rows that the second scan deferred, with their orders."""
+    for row in range(0, rows.users.size, RUNS):
+        beat_shown(rows, row, min(row + RUNS, rows.users.size), index, shown, found, True)
+
+
+@kernel(allocates=False)
+def beat_shown(rows, row, last, index, shown, found, only_ties):  # type: ignore[no-untyped-def]
+    """Count rows row..last, 64 at most, for the items that they beat."""
     users, table, layout = rows.users, index.table, index.layout
     firsts, marks = shown.firsts, shown.marks
-    begins, ends, entries = found.begins, found.ends, found.entries
-    for row in range(0, users.size, RUNS):
-        last = min(row + RUNS, users.size)
-        ask_entries(users, row, last, index, entries)
-        for number in range(last - row):  # each step asks for what the next one reads
-            entry = found_entry(table, entries[number], users[row + number], layout)
-            entries[number] = code_of(table, entry) if entry >= 0 else -1
-            prefetch(firsts, entries[number])
-        for number in range(last - row):
-            code = entries[number]
-            begins[number] = firsts[code] if code >= 0 else 0
-            ends[number] = firsts[code + 1] if code >= 0 else 0
-            prefetch(marks, 2 * begins[number])
-            prefetch(marks, 2 * ends[number] - 1)
-        for number in range(last - row):
-            begin, end = begins[number], ends[number]
-            strength = rows.strengths[row + number]
-            beaten = first_beaten(marks, begin, end, strength)
-            if beaten < end and not only_ties:
-                atomic_add(marks, 2 * beaten + 1, np.int64(1))
-            if beaten > begin and marks[2 * beaten - 2] == strength:
-                note_ties(rows, row + number, index, begin, beaten, shown, found)
+    begins, ends, entries, chosen = found.begins, found.ends, found.entries, found.candidates
+    ask_entries(users, row, last, index, entries)
+    for number in range(last - row):  # each step asks for what the next one reads
+        entry = found_entry(table, entries[number], users[row + number], layout)
+        entries[number] = code_of(table, entry) if entry >= 0 else -1
+        prefetch(firsts, entries[number])
+    for number in range(last - row):
+        code = entries[number]
+        begins[number] = firsts[code] if code >= 0 else 0
+        ends[number] = firsts[code + 1] if code >= 0 else 0
+        prefetch(marks, 2 * begins[number])
+        prefetch(marks, 2 * ends[number] - 1)
+    n_chosen = np.int64(0)
+    for number in range(last - row):  # most rows beat none, found without a branch
+        weakest = marks[max(2 * ends[number] - 2, 0)]
+        chosen[n_chosen] = number
+        is_chosen = (ends[number] > begins[number]) & (weakest <= rows.strengths[row + number])
+        n_chosen += np.int64(is_chosen)
+    for each in range(n_chosen):
+        number = chosen[each]
+        begin, end = begins[number], ends[number]
+        strength = rows.strengths[row + number]
+        beaten = first_beaten(marks, begin, end, strength)
+        if beaten < end and not only_ties:
+            marks[2 * beaten + 1] += 1
+        if beaten > begin and marks[2 * beaten - 2] == strength:
+            note_ties(rows, row + number, index, begin, beaten, shown, found)
 
 
 @kernel(allocates=False)
 def first_beaten(marks, begin, end, strength):  # type: ignore[no-untyped-def]
     """The first of begin..end whose strength, which falls, is below `strength`."""
-    if end - begin <= FEW_SHOWN:  # most rows beat none
+    if end - begin <= FEW_SHOWN:
         while end > begin and marks[2 * end - 2] < strength:
             end -= 1
         return end
@@ -155,12 +173,15 @@ def note_ties(rows, row, index, begin, end, shown, found):  # type: ignore[no-un
     strength, number = rows.strengths[row], end - 1
     while number >= begin and shown.marks[2 * number] == strength:
         if find_item(index.lows, index.highs, rows.items[row], places[number], 1) < 0:
-            if rows.orders.size == 0:
+            if rows.orders.size == 0 and not shown.by_key:
                 found.deferred[counters[DEFERRED]] = row
                 counters[DEFERRED] += 1
                 return
             shown.is_tied[number] = 1
-            if rows.orders[row] < shown.orders[number]:
+            order = np.int64(rows.items[row] ^ shown.flip)
+            if rows.orders.size > 0:
+                order = rows.orders[row]
+            if order < shown.orders[number]:
                 atomic_add(shown.tied, number, np.int32(1))
         number -= 1
 

@@ -5,7 +5,7 @@ import numpy as np
 from evalkit.ids import mix
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import atomic_add, atomic_lower, atomic_raise, prefetch
-from evalkit.ranks._apart import end_apart, find_apart, look_up_apart, note_apart
+from evalkit.ranks._apart import find_apart, look_up_apart, note_apart
 from evalkit.ranks._records import (
     BAD_RANKS,
     CANDIDATES,
@@ -197,15 +197,6 @@ def probe_ranks(rows, offset, index, ranks, strengths, state, checksums, found):
     table, counters = index.table, found.counters
     row = 0
     while row < users.size:
-        last = end_apart(users, row) if row_ranks.size > 0 else row
-        if last > row:
-            first = counters[KNOWN_RUNS]
-            n_chosen = look_up_apart(users, items, row, last, index, ranks, state.wide, found)
-            note_apart(users, row_ranks, offset, first, state, found)
-            n_hits = find_apart(items, n_chosen, index, found)
-            show_hits(rows, row, n_hits, offset, ranks, strengths, found)
-            row = last
-            continue
         n_runs, row = next_runs(users, row, index, found)
         n_runs = keep_known(users, n_runs, index, ranks, state.wide, found)
         for run in range(n_runs):
@@ -214,6 +205,22 @@ def probe_ranks(rows, offset, index, ranks, strengths, state, checksums, found):
             note_run(row_ranks, begin, end, offset, code, checksums, state, counters)
             n_hits = find_hits(items, begin, end, entry, index, found)
             show_hits(rows, begin, n_hits, offset, ranks, strengths, found)
+
+
+@kernel(allocates=False)
+def probe_apart(portion, offset, index, ranks, strengths, state, found):  # type: ignore[no-untyped-def]
+    """The same of a portion of gathered rows with ranks."""
+    rows, offsets = portion.rows, portion.offsets
+    for partition in range(portion.first, portion.last):
+        for batch in range(offsets.shape[0]):
+            end = offsets[batch, partition + 1]
+            for row in range(offsets[batch, partition], end, RUNS):
+                until = min(row + RUNS, end)
+                known = found.counters[KNOWN_RUNS]
+                n_chosen = look_up_apart(rows, row, until, index, ranks, state.wide, found)
+                note_apart(rows.ranks, offset, known, state, found)
+                n_hits = find_apart(rows.items, n_chosen, index, found)
+                show_hits(rows, row, n_hits, offset, ranks, strengths, found)
 
 
 @kernel(allocates=False)

@@ -11,7 +11,7 @@ from evalkit.truth import Truth
 
 Orders = npt.NDArray[np.int64]
 
-_SIGN = np.uint64(1 << 63)
+_SIGN, _NONE, _ALL = np.uint64(1 << 63), np.uint64(0), np.uint64((1 << 64) - 1)
 
 
 def item_series(plan: IdPlan, frame: pl.DataFrame, keys: Keys) -> pl.Series:
@@ -34,15 +34,21 @@ def order_in_batch(
     """
     if ties == "input":
         return rows
-    as_text = ties.startswith("item-text")
-    if not plan.hashed and not as_text:
-        orders = (keys ^ _SIGN if plan.unsigned else keys).view(np.int64)
-    else:
-        series = item_series(plan, frame, keys)
-        if as_text:
-            series = _text(series)
-        orders = series.rank("dense").cast(pl.Int64).to_numpy()
+    flip = flip_of_keys(ties, plan)
+    if flip is not None:
+        return (keys ^ flip).view(np.int64)
+    series = item_series(plan, frame, keys)
+    if ties.startswith("item-text"):
+        series = _text(series)
+    orders = series.rank("dense").cast(pl.Int64).to_numpy()
     return ~orders if ties.endswith("-desc") else orders
+
+
+def flip_of_keys(ties: str, plan: IdPlan) -> np.uint64 | None:
+    """The bits of a key that are turned over in an item's order, as int64; None: no key says it."""
+    if ties not in ("item", "item-desc") or plan.hashed:
+        return None
+    return (_SIGN if plan.unsigned else _NONE) ^ (_ALL if ties == "item-desc" else _NONE)
 
 
 def order_by_catalogue(

@@ -183,17 +183,17 @@ class Best(NamedTuple):
     """What the first of two scans finds of the best row of each relevant item.
 
     Args:
-        strengths, orders: int64[n_places], of that row.
+        strengths, orders: int64[n_places], of that row; orders are empty where keys say them.
     """
 
     strengths: Array
     orders: Array
 
     @classmethod
-    def nothing(cls, n_places: int) -> "Best":
+    def nothing(cls, n_places: int, *, ordered: bool) -> "Best":
         """Nothing is shown yet."""
         strengths = np.full(n_places, WORST, dtype=np.int64)
-        return cls(strengths, np.zeros(n_places, dtype=np.int64))
+        return cls(strengths, np.zeros(n_places if ordered else 0, dtype=np.int64))
 
 
 class Shown(NamedTuple):
@@ -207,6 +207,7 @@ class Shown(NamedTuple):
         orders: int64[n_shown], of equally strong rows.
         tied: int32[n_shown], equal rows that stand before it.
         is_tied: uint8[n_shown].
+        by_key: a row's order is its item's key with the bits of `flip` turned over.
     """
 
     firsts: Array
@@ -215,18 +216,22 @@ class Shown(NamedTuple):
     orders: Array
     tied: npt.NDArray[np.int32]
     is_tied: npt.NDArray[np.uint8]
+    by_key: bool
+    flip: np.uint64
 
     @classmethod
-    def room(cls, firsts: Array) -> "Shown":
+    def room(cls, firsts: Array, flip: np.uint64 | None) -> "Shown":
         """Room for so many; nothing is counted."""
         n_shown = int(firsts[-1])
         return cls(
             firsts,
-            np.zeros(2 * n_shown, dtype=np.int64),
+            np.zeros(2 * max(n_shown, 1), dtype=np.int64),
             np.empty(n_shown, dtype=np.int64),
             np.zeros(n_shown, dtype=np.int64),
             np.zeros(n_shown, dtype=np.int32),
             np.zeros(n_shown, dtype=np.uint8),
+            flip is not None,
+            np.uint64(0) if flip is None else flip,
         )
 
 
@@ -283,6 +288,11 @@ class Found(NamedTuple):
             passes=np.empty(CANDIDATES, dtype=np.uint8),
             candidates=ints(CANDIDATES),
         )
+
+    @classmethod
+    def counted(cls, counters: npt.NDArray[np.int64]) -> "Found":
+        """What was counted, and nothing else."""
+        return cls.room(0)._replace(counters=counters)
 
     def kept(self, *, with_hits: bool = False) -> "Found":
         """Copies of what has been found, so that the room can be used again."""
@@ -354,17 +364,16 @@ class ModelProbe:
         if self.given is not None and other.given is not None:
             self.given.wide[:] = other.given.wide
 
-    def take(self, found: Found, *, again: bool = False) -> None:
-        """Add what a batch gave; `again`: its rows were counted before."""
+    def take(self, found: Found) -> None:
+        """Add what a batch gave."""
         counters = found.counters
         self.duplicates += int(counters[DUPLICATES])
         self.ties += int(counters[TIES])
-        if not again:
-            self.unknown_rows += int(counters[UNKNOWN_ROWS])
-            self.bad_rank_rows += int(counters[BAD_RANKS])
-            self.bad_scores += int(counters[BAD_SCORES])
-            self.seen += int(counters[SEEN])
-            self.keep_unknown(found.unknown_users)
+        self.unknown_rows += int(counters[UNKNOWN_ROWS])
+        self.bad_rank_rows += int(counters[BAD_RANKS])
+        self.bad_scores += int(counters[BAD_SCORES])
+        self.seen += int(counters[SEEN])
+        self.keep_unknown(found.unknown_users)
         if found.copy_places.size:
             self.copies.append((found.copy_places, found.copy_ranks))
 

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.ids import USER_KEY, Keys, as_array, as_keys, mix
+from evalkit.ids import ITEM_KEY, USER_KEY, Keys, as_array, as_keys, mix
 from evalkit.ranks import _kernels as kernels
-from evalkit.ranks._records import WORST, Array, ModelProbe
+from evalkit.ranks._records import WORST, Array, ModelProbe, RankedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,11 @@ class Batch:
     probe: ModelProbe
     frame: pl.DataFrame
     first_row: int
+
+
+def rows_of(frame: pl.DataFrame) -> RankedRows:
+    """The keys of a frame's users and items."""
+    return RankedRows(as_keys(frame[USER_KEY]), as_keys(frame[ITEM_KEY]))
 
 
 def cut_by_user(batches: Iterator[Batch]) -> Iterator[Batch]:

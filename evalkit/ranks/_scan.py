@@ -31,6 +31,7 @@ from evalkit.ids import (
 )
 from evalkit.kernels.threads import ordered_map
 from evalkit.ranks import _kernels as kernels
+from evalkit.ranks._apart import Gatherer, Portion, lie_apart
 from evalkit.ranks._counting import count_strengths
 from evalkit.ranks._order import order_in_batch
 from evalkit.ranks._records import (
@@ -51,7 +52,6 @@ from evalkit.ranks._records import (
     Dropped,
     Found,
     ModelProbe,
-    RankedRows,
     Ranks,
     UserState,
 )
@@ -60,6 +60,7 @@ from evalkit.ranks._rows import (
     cut_by_user,
     make_checksums,
     rank_column,
+    rows_of,
     score_column,
     strengths_of_scores,
 )
@@ -119,6 +120,7 @@ class RankScan:
     checksums: npt.NDArray[np.uint64] = field(default_factory=lambda: make_checksums(4096))
     rooms: SimpleQueue[Found] = field(default_factory=SimpleQueue)
     dropped: dict[str, Dropped] = field(default_factory=dict)  # of the whole log, by model
+    gatherer: Gatherer | None = None  # of rows whose users lie apart
 
     def __post_init__(self) -> None:
         self.columns = tuple(self.table.frame.collect_schema())
@@ -280,26 +282,48 @@ class RankScan:
             self.probes[name] = probe
         return self.probes[name]
 
-    def scan(self, work: Callable[[Batch], list[Found]], *, whole_users: bool) -> None:
+    def scan(self, work: Callable[[Batch], list[tuple[str, Found]]], *, whole_users: bool) -> None:
         """Stream the log through `work`; `whole_users`: no batch cuts a user's run of rows."""
-
-        def probe(batch: Batch) -> tuple[ModelProbe, list[Found]]:
-            return batch.probe, work(batch)
-
-        batches = self.batches()
-        if whole_users:
-            batches = cut_by_user(batches)
+        batches = cut_by_user(self.batches()) if whole_users else self._gather_apart()
         with reading(self.table):
-            for model, results in ordered_map(probe, batches, threads=self.threads):
-                for number, found in enumerate(results):
+            for results in ordered_map(work, batches, threads=self.threads):
+                for model, found in results:
                     if whole_users and found.counters[REAPPEARED]:
                         raise ReappearedError
-                    model.take(found, again=number > 0)
+                    self.probes[model].take(found)
+        if self.gatherer is not None:
+            for model, found in self.gatherer.finish(self.threads):
+                self.probes[model].take(found)
+
+    def _gather_apart(self) -> Iterator[Batch]:
+        """All batches; from the first one on rows are gathered, if its users lie apart."""
+        for number, batch in enumerate(self.batches()):
+            if number == 0 and lie_apart(as_keys(batch.frame[USER_KEY])):
+                self.gatherer = self.gather(self._look_up_apart, self.verified)
+            yield batch
+
+    def gather(
+        self,
+        look_up: Callable[[str, Portion, Found], None],
+        settle: Callable[[Found, pl.DataFrame], Found],
+        *,
+        at_once: bool = False,
+    ) -> Gatherer:
+        """What gathers this log's rows; hashed ids are compared while their batch is there."""
+        at_once |= self.truth.user_plan.hashed or self.truth.item_plan.hashed
+        return Gatherer(self.truth.pairs.index, look_up, self.take_room, settle, at_once)
+
+    def _look_up_apart(self, model: str, portion: Portion, found: Found) -> None:
+        probe, first = self.probes[model], self.policies.first_rank
+        ranks, state = probe.ranks.ranks, probe.ranks.state
+        index, strengths = self.truth.pairs.index, probe.strengths
+        kernels.probe_apart(portion, first - 1, index, ranks, strengths, state, found)
 
     # -- the work on one batch ---------------------------------------------------------------
 
-    def probe_ranks(self, batch: Batch) -> list[Found]:
+    def probe_ranks(self, batch: Batch) -> list[tuple[str, Found]]:
         """Probe a batch whose ranks are given."""
+        model = batch.probe.model
         has_reappeared = self.note_ranks(batch)
         ranks, tally = as_array(batch.frame["rank"]), np.zeros(N_COUNTERS, dtype=np.int64)
         if self.train is not None:
@@ -313,10 +337,13 @@ class RankScan:
         strengths = NO_INTS
         if self.has_score:
             strengths, _ = strengths_of_scores(batch.frame["score"])
+        if self.gatherer is not None:
+            rows = rows_of(batch.frame)._replace(ranks=ranks, strengths=strengths)
+            return [(model, Found.counted(tally)), *self.gatherer.add(model, rows, batch.frame)]
         found = self.lower(batch, ranks, strengths)
         found.counters[:] += tally
         found.counters[REAPPEARED] |= has_reappeared
-        return [found]
+        return [(model, found)]
 
     def _count_seen(self, frame: pl.DataFrame, seen: npt.NDArray[np.bool_], tally: Array) -> None:
         """Count rows that the training log holds; those of users whom the truth lacks as theirs."""
@@ -367,13 +394,13 @@ class RankScan:
         self.dropped = {model: Dropped.joined(parts) for model, parts in found.items()}
         self.probes.clear()
 
-    def probe_places(self, batch: Batch) -> list[Found]:
+    def probe_places(self, batch: Batch) -> list[tuple[str, Found]]:
         """Probe a batch in which a row's rank is its place in its user's rows."""
         batch, strengths, tally = self.drop_rows(batch)
         self.collect(batch, strengths, has_all_rows=True)
         found = self.lower(batch, NO_RANKS, NO_INTS)
         found.counters[:] += tally
-        return [found]
+        return [(batch.probe.model, found)]
 
     def collect(self, batch: Batch, strengths: Array, *, has_all_rows: bool) -> None:
         """Put rows into the lists that somebody asks for.
@@ -388,6 +415,7 @@ class RankScan:
     def restart(self) -> None:
         """Forget what has been found: the log is read anew."""
         self.probes.clear()
+        self.gatherer = None
         if self.collector is not None:
             self.collector.restart()
 
@@ -400,10 +428,10 @@ class RankScan:
         with_hits: bool = False,
     ) -> Found:
         """Run the kernel that lowers ranks, and check what it matched by hashed ids."""
-        users, items = as_keys(batch.frame[USER_KEY]), as_keys(batch.frame[ITEM_KEY])
-        found = self.take_room(users.size)
+        rows = rows_of(batch.frame)._replace(ranks=ranks, strengths=strengths)
+        found = self.take_room(rows.users.size)
         kernels.probe_ranks(
-            RankedRows(users, items, ranks, strengths),
+            rows,
             self.policies.first_rank - 1,
             self.truth.pairs.index,
             batch.probe.ranks.ranks,
@@ -412,8 +440,7 @@ class RankScan:
             self.checksums,
             found,
         )
-        self.verify(batch.frame, items, found)
-        return self.give_room_back(found, with_hits=with_hits)
+        return self.verified(found, batch.frame, with_hits=with_hits)
 
     def take_room(self, n_rows: int) -> Found:
         """Room for what a batch gives, which another batch may have used before."""
@@ -430,6 +457,11 @@ class RankScan:
         found = room.kept(with_hits=with_hits)
         self.rooms.put(room)
         return found
+
+    def verified(self, room: Found, frame: pl.DataFrame, *, with_hits: bool = False) -> Found:
+        """The same of rows of a frame, whose hashed ids are compared."""
+        self.verify(frame, room)
+        return self.give_room_back(room, with_hits=with_hits)
 
     def note_ranks(self, batch: Batch) -> bool:
         """Look at ranks as given before they become an order; whether a user came back."""
@@ -448,15 +480,16 @@ class RankScan:
             )
         )
 
-    def count_strengths(self, batch: Batch) -> list[Found]:
+    def count_strengths(self, batch: Batch) -> list[tuple[str, Found]]:
         """Probe a batch whose ranks are counted from strengths."""
         self.note_ranks(batch)
         batch, strengths, tally = self.drop_rows(batch)
         self.collect(batch, strengths, has_all_rows=True)
         found = self._count(batch, strengths, NO_INTS, second_look=False)
         found.counters[:] += tally
+        model = batch.probe.model
         if not found.counters[DEFERRED]:
-            return [found]
+            return [(model, found)]
         rows = found.deferred
         frame = batch.frame[rows]
         orders = order_in_batch(
@@ -467,21 +500,21 @@ class RankScan:
             batch.first_row + rows,
         )
         again = Batch(batch.probe, frame, batch.first_row)
-        return [found, self._count(again, strengths[rows], orders, second_look=True)]
+        second = self._count(again, strengths[rows], orders, second_look=True)
+        return [(model, found), (model, second)]
 
     def _count(self, batch: Batch, strengths: Array, orders: Array, *, second_look: bool) -> Found:
-        users, items = as_keys(batch.frame[USER_KEY]), as_keys(batch.frame[ITEM_KEY])
-        found = self.take_room(users.size)
+        rows = rows_of(batch.frame)._replace(strengths=strengths, orders=orders)
+        found = self.take_room(rows.users.size)
         count_strengths(
-            RankedRows(users, items, strengths=strengths, orders=orders),
+            rows,
             self.truth.pairs.index,
             batch.probe.ranks.ranks,
             batch.probe.ranks.state,
             found,
             second_look,
         )
-        self.verify(batch.frame, items, found)
-        return self.give_room_back(found)
+        return self.verified(found, batch.frame)
 
     def drop_rows(self, batch: Batch) -> tuple[Batch, Array, Array]:
         """The batch without rows that never get a rank, strengths of the others, and counts."""
@@ -539,7 +572,7 @@ class RankScan:
                 raise KeyCollisionError
         return seen, int(n_seen)
 
-    def verify(self, frame: pl.DataFrame, items: Keys, found: Found) -> None:
+    def verify(self, frame: pl.DataFrame, found: Found) -> None:
         """Compare the real ids of what matched by hashed keys."""
         truth = self.truth
         if truth.user_plan.hashed:
@@ -553,6 +586,7 @@ class RankScan:
         n_hits = found.counters[HITS]
         if truth.item_plan.hashed and n_hits:
             rows, places = found.hit_rows[:n_hits], np.empty(n_hits, dtype=np.int64)
-            find_places(truth.item_keys, self.item_firsts, items[rows], places)
+            items = as_keys(frame[ITEM_KEY])[rows]
+            find_places(truth.item_keys, self.item_firsts, items, places)
             if not same_ids(frame.select(ITEM), truth.item_ids, rows, places):
                 raise KeyCollisionError

@@ -1,16 +1,18 @@
 """Ranks by counting where the rows of a user do not lie together: the log is read twice."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
-from evalkit.ids import ITEM_KEY, USER_KEY, Keys, as_array, as_keys
+from evalkit.ids import Keys, as_array
 from evalkit.kernels.threads import ordered_map
 from evalkit.ranks import _beaten as kernels
-from evalkit.ranks._order import order_by_catalogue, order_in_batch
-from evalkit.ranks._records import NO_INTS, Array, Best, Found, RankedRows, Ranks, Shown
-from evalkit.ranks._rows import Batch
+from evalkit.ranks._apart import Portion
+from evalkit.ranks._order import flip_of_keys, order_by_catalogue
+from evalkit.ranks._records import NO_INTS, Array, Best, Found, Ranks, Shown
+from evalkit.ranks._rows import Batch, rows_of
 from evalkit.ranks._scan import RankScan
 from evalkit.sources import reading
 from evalkit.truth import UserItems, cut
@@ -21,9 +23,7 @@ def scan_twice(scan: RankScan) -> None:
     # Long: two passes that share what is read and found.
     pairs = scan.truth.pairs
     ties = scan.policies.ties
-    direct = ties == "input" or (
-        not scan.truth.item_plan.hashed and not ties.startswith("item-text")
-    )
+    is_input, flip = ties == "input", flip_of_keys(ties, scan.truth.item_plan)
     orders_of: Callable[[pl.DataFrame, Keys], Array] | None = None
     best: dict[str, Best] = {}
 
@@ -31,48 +31,50 @@ def scan_twice(scan: RankScan) -> None:
         for batch in batches:
             name = batch.probe.model
             if name not in best:
-                best[name] = Best.nothing(pairs.n_places)
+                best[name] = Best.nothing(pairs.n_places, ordered=is_input)
             yield batch
 
-    def find(batch: Batch) -> tuple[Batch, Array, Found]:
+    def look_for_best(model: str, portion: Portion, found: Found) -> None:
+        ranks, state = scan.probes[model].ranks.ranks, scan.probes[model].ranks.state
+        kernels.find_best(portion, pairs.index, ranks, best[model], state, found)
+
+    by_catalogue = not is_input and flip is None
+    gatherer = scan.gather(look_for_best, scan.verified, at_once=by_catalogue)
+
+    def find(batch: Batch) -> tuple[Batch, Array, list[tuple[str, Found]]]:
         scan.note_ranks(batch)
-        batch, strengths, orders, tally = _drop_rows(scan, batch, direct=direct)
-        users, items = as_keys(batch.frame[USER_KEY]), as_keys(batch.frame[ITEM_KEY])
-        found = scan.take_room(users.size)
-        name = batch.probe.model
-        rows = RankedRows(users, items, strengths=strengths, orders=orders)
-        ranks = batch.probe.ranks
-        kernels.find_best(rows, pairs.index, ranks.ranks, best[name], ranks.state, found)
-        scan.verify(batch.frame, items, found)
-        found = scan.give_room_back(found)
-        found.counters[:] += tally
-        return batch, strengths, found
+        batch, strengths, orders, tally = _drop_rows(scan, batch)
+        rows = rows_of(batch.frame)._replace(strengths=strengths, orders=orders)
+        done = gatherer.add(batch.probe.model, rows, batch.frame)
+        return batch, strengths, [(batch.probe.model, Found.counted(tally)), *done]
 
     with reading(scan.table):
         first = prepare(scan.batches())
-        for batch, strengths, found in ordered_map(find, first, threads=scan.threads):
-            batch.probe.take(found)
+        for batch, strengths, done in ordered_map(find, first, threads=scan.threads):
+            for name, found in done:
+                scan.probes[name].take(found)
             scan.collect(batch, strengths, has_all_rows=False)  # in their order
+    for name, found in gatherer.finish(scan.threads):
+        scan.probes[name].take(found)
     shown = {
-        name: _order_shown(pairs, scan.probes[name].ranks, best.pop(name), scan.threads)
+        name: _order_shown(pairs, scan.probes[name].ranks, best.pop(name), flip, scan.threads)
         for name in list(best)
     }
     counted = {
         name: (each.rows, each.null_ids, each.not_sampled) for name, each in scan.probes.items()
     }
 
-    def beat(frame: pl.DataFrame, strengths: Array, orders: Array, name: str, only: bool) -> Array:
-        users, items = as_keys(frame[USER_KEY]), as_keys(frame[ITEM_KEY])
-        found = scan.take_room(users.size)
-        rows = RankedRows(users, items, strengths=strengths, orders=orders)
-        kernels.count_beaten(rows, pairs.index, shown[name], found, only)
-        return scan.give_room_back(found).deferred
+    def beat(model: str, portion: Portion, found: Found) -> None:
+        kernels.count_beaten(portion, pairs.index, shown[model], found)
+
+    gatherer = replace(gatherer, look_up=beat, settle=lambda found, _: scan.give_room_back(found))
 
     def count(batch: Batch) -> list[tuple[str, pl.DataFrame, Array]]:
-        batch, strengths, orders, _ = _drop_rows(scan, batch, direct=direct)
-        name = batch.probe.model
-        left = beat(batch.frame, strengths, orders, name, False)
-        return [(name, batch.frame[left], strengths[left])] if left.size else []
+        batch, strengths, orders, _ = _drop_rows(scan, batch)
+        rows = rows_of(batch.frame)._replace(strengths=strengths, orders=orders)
+        done = gatherer.add(batch.probe.model, rows, batch.frame)
+        left = [(name, found.deferred) for name, found in done if found.deferred.size]
+        return [(name, batch.frame[rows], strengths[rows]) for name, rows in left]
 
     with reading(scan.table):
         second = scan.batches()
@@ -84,8 +86,14 @@ def scan_twice(scan: RankScan) -> None:
                         each: known._replace(orders=of_places[known.places])
                         for each, known in shown.items()
                     })  # fmt: skip
-                orders = orders_of(frame, as_keys(frame[ITEM_KEY]))
-                beat(frame, strengths, orders, name, True)
+                rows = rows_of(frame)
+                orders = orders_of(frame, rows.items)
+                rows = rows._replace(strengths=strengths, orders=orders)
+                found = scan.take_room(frame.height)
+                kernels.hold_equals(rows, pairs.index, shown[name], found)
+                scan.give_room_back(found)
+    for _ in gatherer.finish(scan.threads):
+        pass
     for name, (n_rows, n_null, not_sampled) in counted.items():
         probe = scan.probes[name]
         probe.rows, probe.null_ids, probe.not_sampled = n_rows, n_null, not_sampled
@@ -95,39 +103,36 @@ def scan_twice(scan: RankScan) -> None:
         probe.ties = int(each.is_tied.sum())
 
 
-def _order_shown(pairs: UserItems, ranks: Ranks, best: Best, threads: int) -> Shown:
+def _order_shown(
+    pairs: UserItems, ranks: Ranks, best: Best, flip: np.uint64 | None, threads: int
+) -> Shown:
     """The relevant items that lists show, each user's from strongest to weakest."""
     pieces = cut(pairs.n_users, 4 * threads)
-    given = pairs.starts, pairs.counts, ranks.ranks
+    lists = pairs.starts, pairs.counts
     n_shown = np.zeros(pairs.n_users + 1, dtype=np.int64)
 
     def count(piece: tuple[int, int]) -> None:
-        kernels.count_shown(*given, *piece, n_shown[1:])
+        kernels.count_shown(*lists, ranks.ranks, *piece, n_shown[1:])
 
     for _ in ordered_map(count, pieces, threads=threads):
         pass
-    shown = Shown.room(np.cumsum(n_shown))
+    shown = Shown.room(np.cumsum(n_shown), flip)
+    items = pairs.index.lows, pairs.index.highs
 
     def order(piece: tuple[int, int]) -> None:
-        kernels.order_shown(*given, best, *piece, shown)
+        kernels.order_shown(lists, items, ranks.ranks, best, *piece, shown)
 
     for _ in ordered_map(order, pieces, threads=threads):
         pass
     return shown
 
 
-def _drop_rows(scan: RankScan, batch: Batch, *, direct: bool) -> tuple[Batch, Array, Array, Array]:
-    """What `RankScan.drop_rows` leaves, and orders of equals where rows tell them by themselves."""
-    rows = NO_INTS
-    if scan.policies.ties == "input":
-        rows = np.arange(batch.first_row, batch.first_row + batch.frame.height)
-        numbered = batch.frame.with_columns(pl.Series("__row", rows))
-        batch = Batch(batch.probe, numbered, batch.first_row)
-    kept, strengths, tally = scan.drop_rows(batch)
-    if not direct:
+def _drop_rows(scan: RankScan, batch: Batch) -> tuple[Batch, Array, Array, Array]:
+    """What `RankScan.drop_rows` leaves, and the places of rows where equals stand by them."""
+    if scan.policies.ties != "input":
+        kept, strengths, tally = scan.drop_rows(batch)
         return kept, strengths, NO_INTS, tally
-    if rows.size:
-        rows = as_array(kept.frame["__row"])
-    keys, plan = as_keys(kept.frame[ITEM_KEY]), scan.truth.item_plan
-    orders = order_in_batch(scan.policies.ties, plan, kept.frame, keys, rows)
-    return kept, strengths, orders, tally
+    rows = np.arange(batch.first_row, batch.first_row + batch.frame.height)
+    numbered = batch.frame.with_columns(pl.Series("__row", rows))
+    kept, strengths, tally = scan.drop_rows(Batch(batch.probe, numbered, batch.first_row))
+    return kept, strengths, as_array(kept.frame["__row"]), tally

@@ -71,7 +71,7 @@ def scan_whole_lists(scans: Sequence[RankScan]) -> None:
                 run_codes=as_array(known["__code"]),
             )
             every_row.counters[KNOWN_RUNS] = known.height
-            scan.verify(known, as_keys(known[ITEM_KEY]), every_row)
+            scan.verify(known, every_row)
         return batch.probe, found, known, dropped
 
     with reading(scan.table):

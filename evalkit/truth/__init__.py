@@ -42,7 +42,7 @@ from evalkit.truth._read import (
 from evalkit.truth._rows import PairRows, count_runs
 from evalkit.truth._shared import count_shared
 from evalkit.truth._sorting import first_gap, item_at, merge_sort, sort_keys
-from evalkit.truth._table import cut, find_entry, home_entry
+from evalkit.truth._table import count_partitions, cut, find_entry, home_entry, partition_of
 
 __all__ = [
     "BATCH_ROWS",
@@ -62,6 +62,7 @@ __all__ = [
     "code_of",
     "count_in_train",
     "count_of",
+    "count_partitions",
     "count_runs",
     "count_shared",
     "count_unknown",
@@ -77,6 +78,7 @@ __all__ = [
     "may_hold",
     "merge_sort",
     "null_id_error",
+    "partition_of",
     "prefetch_filter",
     "relevance_at",
     "select_candidates",

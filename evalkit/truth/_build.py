@@ -25,7 +25,7 @@ from evalkit.truth._index import (
     filter_log,
     find_codes,
 )
-from evalkit.truth._rows import MAX_GRADES, PairRows
+from evalkit.truth._rows import MAX_GRADES, PairRows, Runs
 from evalkit.truth._sorting import (
     DUPLICATES,
     KEPT,
@@ -34,6 +34,7 @@ from evalkit.truth._sorting import (
     Groups,
     Rules,
     count_kept,
+    count_rows,
     group_partition,
     item_at,
     join_items,
@@ -56,6 +57,7 @@ from evalkit.truth._table import (
 )
 
 ROWS_A_PARTITION = 1 << 16
+RUNS_A_PIECE = 1 << 18  # that one thread moves
 GROUPED_RUNS = 0.7  # runs a row, up to which users are taken to lie together
 AHEAD = 16  # users between asking for a table entry and using it
 INTERPRETED = 256  # items that are settled before the kernel for it would be compiled
@@ -231,76 +233,65 @@ def build_user_items(
         with_rows: remember a row of each user.
         threads: kernels that run side by side.
     """
-    n_rows, n_runs = rows.size, rows.n_runs
-    users, ends = rows.take_runs()
-    starts = np.concatenate([np.zeros(1, np.int64), ends])[:-1]
-    lows, highs = rows.lows[: n_rows + FEW_ITEMS], rows.highs[:n_rows]
-    counts = (ends - starts).astype(np.int32)
-    first_rows = starts.copy() if with_rows else np.empty(0, dtype=np.int64)
-    groups = Groups(users, starts, counts, lows, highs, rows.grades(), first_rows)
-    table = tabulate(users, threads) if n_runs <= n_rows * GROUPED_RUNS else None
+    n_rows, is_grouped = rows.size, rows.n_runs <= rows.size * GROUPED_RUNS
+    parts, table = rows.take_runs(), None
+    nothing, lows, highs = np.empty(0, np.int64), rows.lows[: n_rows + FEW_ITEMS], rows.highs
+    given = nothing.view(np.uint64), nothing, nothing.astype(np.int32), lows, highs[:n_rows]
+    groups = Groups(*given, rows.grades(), nothing)
+    if is_grouped:
+        runs = Runs.joined(parts)
+        parts, table = [runs], tabulate(runs.users, threads)
     if table is None:
-        groups = groups._replace(
-            users=np.repeat(users, counts), starts=starts[:0].copy(), counts=counts[:0].copy()
-        )
-        del users, ends, starts, counts
-        groups = _move_rows(groups, with_rows=with_rows, threads=threads)
+        groups = _move_rows(parts, groups, with_rows=with_rows, threads=threads)
         table = tabulate(groups.users, threads)
+    else:
+        starts = runs.starts
+        counts = (runs.ends - starts).astype(np.int32)
+        first_rows = starts.copy() if with_rows else nothing
+        groups = groups._replace(
+            users=runs.users, starts=starts, counts=counts, first_rows=first_rows
+        )
     if table is None:
         raise AssertionError("a user has two groups")
     keep = (relevant_from, keep_negative)
     return _settle(groups, table, DUPLICATES.index(duplicates), keep, threads)
 
 
-def _move_rows(groups: Groups, *, with_rows: bool, threads: int) -> Groups:
-    """Bring rows, each with its user, together by user, partition by partition."""
-    # Long: steps that hand arrays on and let go of them at once.
-    users = groups.users
-    n_rows = users.size
+def _move_rows(parts: list[Runs], rows: Groups, *, with_rows: bool, threads: int) -> Groups:
+    """Bring rows together by user, partition by partition; `parts` are used up."""
+    n_rows, grades = sum(part.n_rows for part in parts), rows.grades
     bits = partition_bits(n_rows, ROWS_A_PARTITION)
-    pieces = cut(n_rows, 4 * threads)
-    hash = hash_in_order(users)
-    offsets, first_places = count_places(users, hash, bits, pieces, threads)
+    pieces = [piece for part in parts for piece in part.cut(RUNS_A_PIECE)]
+
+    def count(runs: Runs, counts: npt.NDArray[np.int64]) -> None:
+        count_rows(runs, hash, 63 - bits, counts)
+
+    hash = hash_in_order([piece.users for piece in pieces])
+    offsets, first_places = count_places(count, pieces, bits, threads)
     if not are_even(offsets):
         hash = MIXED
-        offsets, first_places = count_places(users, hash, bits, pieces, threads)
+        offsets, first_places = count_places(count, pieces, bits, threads)
     moved = Groups(
         np.empty(n_rows, dtype=np.uint64),
-        groups.starts,
-        groups.counts,
-        np.empty(n_rows + FEW_ITEMS, dtype=np.uint32),
-        np.empty(groups.highs.size, dtype=np.uint32),
-        Grades(
-            np.empty(groups.grades.codes.size, dtype=np.uint8),
-            groups.grades.values,
-            np.empty(groups.grades.own.size, dtype=np.float64),
-        ),
+        rows.starts,
+        np.empty(n_rows, dtype=np.int32),
+        np.empty_like(rows.lows),
+        np.empty_like(rows.highs),
+        Grades(np.empty_like(grades.codes), grades.values, np.empty_like(grades.own)),
         np.empty(n_rows if with_rows else 0, dtype=np.int64),
     )
 
     def scatter(number: int) -> None:
-        begin, end = pieces[number]
-        piece = groups._replace(
-            users=users[begin:end],
-            lows=groups.lows[begin:end],
-            highs=groups.highs[begin:end],
-            grades=_slice(groups.grades, begin, end),
-        )
-        scatter_rows(piece, begin, hash, 63 - bits, first_places[number].copy(), moved)
+        places = first_places[number].copy()
+        scatter_rows(pieces[number], rows, hash, 63 - bits, places, moved)
 
     for _ in ordered_map(scatter, range(len(pieces)), threads=threads):
         pass
-    out = moved._replace(
-        users=np.empty(n_rows, dtype=np.uint64),
-        starts=np.empty(n_rows, dtype=np.int64),
-        counts=np.empty(n_rows, dtype=np.int32),
-        first_rows=np.empty(moved.first_rows.size, dtype=np.int64),
-    )
+    parts.clear()
+    pieces.clear()
 
     def group(partition: int) -> int:
-        return int(
-            group_partition(moved, int(offsets[partition]), int(offsets[partition + 1]), out)
-        )
+        return int(group_partition(moved, int(offsets[partition]), int(offsets[partition + 1])))
 
     n_users = list(ordered_map(group, range(1 << bits), threads=threads))
     filled = [slice(int(begin), int(begin) + n) for begin, n in zip(offsets, n_users, strict=False)]
@@ -308,16 +299,13 @@ def _move_rows(groups: Groups, *, with_rows: bool, threads: int) -> Groups:
     def join(array: npt.NDArray[Filled]) -> npt.NDArray[Filled]:
         return np.concatenate([array[each] for each in filled])
 
-    return out._replace(
-        users=join(out.users),
-        starts=join(out.starts),
-        counts=join(out.counts),
-        first_rows=join(out.first_rows) if with_rows else out.first_rows,
+    counts = join(moved.counts)
+    return moved._replace(
+        users=join(moved.users),
+        starts=np.cumsum(counts) - counts,
+        counts=counts,
+        first_rows=join(moved.first_rows) if with_rows else moved.first_rows,
     )
-
-
-def _slice(grades: Grades, begin: int, end: int) -> Grades:
-    return Grades(grades.codes[begin:end], grades.values, grades.own[begin:end])
 
 
 def count_filter_words(counts: npt.NDArray[np.int32]) -> int:

@@ -1,7 +1,8 @@
 """Interactions on their way to being grouped: rows in arrays of our own, filled batch by batch."""
 
 import threading
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,47 @@ Number = TypeVar("Number", bound=np.generic)
 
 MAX_GRADES = 256
 GRADE_SLOTS = 1024
+
+
+class Runs(NamedTuple):
+    """Neighbouring rows of one user each.
+
+    Args:
+        first_row: of the first run.
+        users: uint64[n_runs].
+        ends: int64[n_runs], the row behind each run.
+    """
+
+    first_row: int
+    users: Keys
+    ends: npt.NDArray[np.int64]
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.ends[-1]) - self.first_row if self.ends.size else 0
+
+    @property
+    def starts(self) -> npt.NDArray[np.int64]:
+        """int64[n_runs], the first row of each run."""
+        return np.concatenate([np.full(1, self.first_row), self.ends])[:-1]
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Runs]") -> "Runs":
+        """The runs of all parts; those that a border cuts become one."""
+        users = np.concatenate([np.empty(0, np.uint64), *(part.users for part in parts)])
+        ends = np.concatenate([np.empty(0, np.int64), *(part.ends for part in parts)])
+        if len(parts) > 1 and (cut := np.flatnonzero(users[1:] == users[:-1])).size:
+            users, ends = np.delete(users, cut), np.delete(ends, cut)
+        return cls(0, users, ends)
+
+    def cut(self, most: int) -> "Iterator[Runs]":
+        """The same in parts of so many runs at most."""
+        first = self.first_row
+        for begin in range(0, self.users.size, most):
+            part = Runs(first, self.users[begin : begin + most], self.ends[begin : begin + most])
+            yield part
+            first = int(part.ends[-1])
 
 
 class ManyGradesError(Exception):
@@ -137,7 +179,7 @@ class PairRows:
         self.codes = np.empty(n if graded and coded else 0, dtype=np.uint8)
         self.own = np.empty(n if graded and not coded else 0, dtype=np.float64)
         self.known = GradeCodes()
-        self.runs: dict[int, tuple[Keys, npt.NDArray[np.int64]]] = {}  # by their first row
+        self.runs: list[Runs] = []
         self._lock = threading.Lock()
 
     @classmethod
@@ -193,21 +235,17 @@ class PairRows:
             self.known.encode(relevance, self.codes[begin:end])
         elif relevance is not None:
             self.own[begin:end] = relevance
-        self.runs[begin] = run_users, run_ends
+        self.runs.append(Runs(begin, run_users, run_ends))
 
     @property
     def n_runs(self) -> int:
         """Runs of rows of one user, a few more where batches cut them."""
-        return sum(users.size for users, _ in self.runs.values())
+        return sum(part.users.size for part in self.runs)
 
-    def take_runs(self) -> tuple[Keys, npt.NDArray[np.int64]]:
-        """User and end of every run, in the order of the rows; they are given away."""
-        parts = [self.runs.pop(begin) for begin in sorted(self.runs)]
-        users = np.concatenate([np.empty(0, np.uint64), *(users for users, _ in parts)])
-        ends = np.concatenate([np.empty(0, np.int64), *(ends for _, ends in parts)])
-        if parts and (cut := np.flatnonzero(users[1:] == users[:-1])).size:
-            users, ends = np.delete(users, cut), np.delete(ends, cut)  # by the border of a batch
-        return users, ends
+    def take_runs(self) -> list[Runs]:
+        """The runs of all batches, in the order of the rows; they are given away."""
+        runs, self.runs = sorted(self.runs, key=lambda part: part.first_row), []
+        return runs
 
     def grades(self) -> Grades:
         """The relevances; written rows alone count."""

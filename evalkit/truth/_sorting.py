@@ -51,29 +51,46 @@ class Rules(NamedTuple):
 
 
 @kernel(allocates=False)
-def scatter_rows(rows, first_row, hash, shift, places, out):  # type: ignore[no-untyped-def]
+def count_rows(runs, hash, shift, counts):  # type: ignore[no-untyped-def]
+    """Rows of each partition."""
+    row = runs.first_row
+    for run in range(runs.users.size):
+        counts[partition_of(runs.users[run], hash, shift)] += runs.ends[run] - row
+        row = runs.ends[run]
+
+
+@kernel(allocates=False)
+def scatter_rows(runs, rows, hash, shift, places, out):  # type: ignore[no-untyped-def]
     """Move rows to their partition, keeping their order; `places` is the next place of each."""
-    users, lows, highs = rows.users, rows.lows, rows.highs
-    codes, own = rows.grades.codes, rows.grades.own
-    for row in range(users.size):
-        partition = partition_of(users[row], hash, shift)
+    lows, highs, codes, own = rows.lows, rows.highs, rows.grades.codes, rows.grades.own
+    row = runs.first_row
+    for run in range(runs.users.size):
+        user, end = runs.users[run], runs.ends[run]
+        partition = partition_of(user, hash, shift)
         place = places[partition]
-        places[partition] = place + 1
-        out.users[place] = users[row]
-        out.lows[place] = lows[row]
-        if highs.size > 0:
-            out.highs[place] = highs[row]
-        if codes.size > 0:
-            out.grades.codes[place] = codes[row]
-        if own.size > 0:
-            out.grades.own[place] = own[row]
-        if out.first_rows.size > 0:
-            out.first_rows[place] = first_row + row
+        places[partition] = place + end - row
+        while row < end:
+            out.users[place] = user
+            out.lows[place] = lows[row]
+            if highs.size > 0:
+                out.highs[place] = highs[row]
+            if codes.size > 0:
+                out.grades.codes[place] = codes[row]
+            if own.size > 0:
+                out.grades.own[place] = own[row]
+            if out.first_rows.size > 0:
+                out.first_rows[place] = row
+            row += 1
+            place += 1
 
 
 @kernel
-def group_partition(rows, begin, end, out):  # type: ignore[no-untyped-def]
-    """Group rows begin..end of one partition by user, in place; gives the number of users."""
+def group_partition(rows, begin, end):  # type: ignore[no-untyped-def]
+    """Group rows begin..end of one partition by user, in place; gives the number of users.
+
+    Users, counts and first rows stand at the beginning of what they were given in.
+    """
+    users, counts, first_rows = rows.users, rows.counts, rows.first_rows
     n_rows = end - begin
     size = 16
     while size < 2 * n_rows:
@@ -82,35 +99,35 @@ def group_partition(rows, begin, end, out):  # type: ignore[no-untyped-def]
     slot_codes = np.full(size, -1, dtype=np.int32)
     row_codes = np.empty(n_rows, dtype=np.int32)
     n_users = 0
-    code = -1
+    code, before = -1, np.uint64(0)
     for row in range(n_rows):
-        user = rows.users[begin + row]
-        if row == 0 or user != rows.users[begin + row - 1]:
+        user = users[begin + row]  # no user has a code above the number of his first row
+        if row == 0 or user != before:
+            before = user
             slot = mix(user) & mask
             while True:
                 code = slot_codes[np.int64(slot)]
                 if code < 0:
                     code = n_users
                     slot_codes[np.int64(slot)] = code
-                    out.users[begin + code] = user
-                    out.counts[begin + code] = 0
-                    if rows.first_rows.size > 0:
-                        out.first_rows[begin + code] = rows.first_rows[begin + row]
+                    users[begin + code] = user
+                    counts[begin + code] = 0
+                    if first_rows.size > 0:
+                        first_rows[begin + code] = first_rows[begin + row]
                     n_users += 1
                     break
-                if out.users[begin + code] == user:
+                if users[begin + code] == user:
                     break
                 slot = (slot + np.uint64(1)) & mask
         row_codes[row] = code
-        out.counts[begin + code] += 1
+        counts[begin + code] += 1
 
     order = np.empty(n_rows, dtype=np.int64)
     places = np.empty(n_users, dtype=np.int64)
-    place = begin
+    place = np.int64(0)
     for user_code in range(n_users):
-        places[user_code] = place - begin
-        out.starts[begin + user_code] = place
-        place += out.counts[begin + user_code]
+        places[user_code] = place
+        place += counts[begin + user_code]
     for row in range(n_rows):
         order[places[row_codes[row]]] = row
         places[row_codes[row]] += 1

@@ -7,10 +7,10 @@ in the order of users then walk through the table from one end to the other.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,8 @@ DENSE_LOAD = 0.875  # where keys have a slot each, as numbers without many gaps 
 SPARE_SLOTS = 128  # of a partition, for entries that met others at its end
 EVEN = 1.25  # times their mean, which no partition exceeds where keys are spread evenly
 LONGEST_RUN = 256  # of entries without a free slot, where keys are spread evenly
+
+Piece = TypeVar("Piece")
 
 
 class Hash(NamedTuple):
@@ -171,23 +173,31 @@ def partition_bits(n: int, most: int) -> int:
     return bits
 
 
-def hash_in_order(users: Keys) -> Hash:
-    """The hash that keeps the order of keys, from the smallest to the largest of them."""
-    if not users.size:
+def hash_in_order(parts: Sequence[Keys]) -> Hash:
+    """The hash that keeps the order of keys, from the smallest to the largest of all parts."""
+    filled = [users for users in parts if users.size]
+    if not filled:
         return MIXED
-    smallest = users.min()
-    n_keys = int(users.max()) - int(smallest) + 1
+    smallest = min(users.min() for users in filled)
+    n_keys = int(max(users.max() for users in filled)) - int(smallest) + 1
     return Hash(smallest, np.uint64(min((1 << 64) // n_keys, (1 << 64) - 1)))
 
 
 def count_places(
-    users: Keys, hash: Hash, bits: int, pieces: list[tuple[int, int]], threads: int
+    count: Callable[[Piece, npt.NDArray[np.int64]], None],
+    pieces: Sequence[Piece],
+    bits: int,
+    threads: int,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Offsets of the partitions, and each piece's first place in each of them."""
+    """Offsets of the partitions, and each piece's first place in each of them.
 
-    def histogram(piece: tuple[int, int]) -> npt.NDArray[np.int64]:
+    Args:
+        count: adds to int64[n_partitions] what a piece puts into each.
+    """
+
+    def histogram(piece: Piece) -> npt.NDArray[np.int64]:
         counts = np.zeros(1 << bits, dtype=np.int64)
-        count_partitions(users[piece[0] : piece[1]], hash, 63 - bits, counts)
+        count(piece, counts)
         return counts
 
     counts = np.stack(list(ordered_map(histogram, pieces, threads=threads)))
@@ -225,7 +235,11 @@ def _fill(
     """
     bits = partition_bits(users.size, USERS_A_PARTITION)
     pieces = cut(users.size, 4 * threads)
-    offsets, first_places = count_places(users, hash, bits, pieces, threads)
+
+    def count(piece: tuple[int, int], counts: npt.NDArray[np.int64]) -> None:
+        count_partitions(users[slice(*piece)], hash, 63 - bits, counts)
+
+    offsets, first_places = count_places(count, pieces, bits, threads)
     if hash is not MIXED and not are_even(offsets):
         return FULL, None
     scattered = np.empty(2 * users.size, dtype=np.uint64)
@@ -253,7 +267,7 @@ def _fill(
 
 def _attempts(users: Keys) -> Iterator[tuple[Hash, int, int]]:
     """Hashes to try, the longest run of entries that is good enough, and the spare slots."""
-    yield hash_in_order(users), LONGEST_RUN, SPARE_SLOTS
+    yield hash_in_order([users]), LONGEST_RUN, SPARE_SLOTS
     spare = SPARE_SLOTS
     while True:
         yield MIXED, users.size, spare

@@ -8,15 +8,19 @@ import pytest
 
 from evalkit import ids
 from evalkit.ids import KeyCollisionError, mix
+from evalkit.kernels.threads import ordered_map
+from evalkit.ranks import _apart
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks._records import (
     BAD_RANKS,
     DUPLICATES,
     HITS,
+    KNOWN_RUNS,
     NO_INTS,
     NOT_RANKED,
     REAPPEARED,
     UNKNOWN_ROWS,
+    UNKNOWN_RUNS,
     Found,
     RankedRows,
     Ranks,
@@ -51,9 +55,51 @@ def lie(order, users, draw):
     )
 
 
+def probed_by_runs(rows, pairs, ranks):
+    found = Found.room(rows.users.size)
+    state, sums = ranks.state, make_checksums(128)
+    kernels.probe_ranks(rows, 0, pairs.index, ranks.ranks, NO_INTS, state, sums, found)
+    return found.counters, found.unknown_users[: int(found.counters[UNKNOWN_RUNS])]
+
+
+def probed_by_partition(rows, pairs, ranks, *, at_once, monkeypatch):
+    """By threads, two batches at a time; at once, rows are named as they stand in their batch."""
+    monkeypatch.setattr(_apart, "GATHERED_ROWS", 700)
+
+    def look_up(model, portion, found):
+        kernels.probe_apart(portion, 0, pairs.index, ranks.ranks, NO_INTS, ranks.state, found)
+
+    def settle(found, frame):
+        n_hits, n_known = int(found.counters[HITS]), int(found.counters[KNOWN_RUNS])
+        assert at_once or n_hits == n_known == 0
+        if at_once:
+            items, of_users = frame["item"].to_numpy(), frame["user"].to_numpy()
+            shown = pairs.index.lows[found.hit_places[:n_hits]]
+            assert (items[found.hit_rows[:n_hits]] == shown).all()
+            known = pairs.users[found.run_codes[:n_known]]
+            assert (of_users[found.run_rows[:n_known]] == known).all()
+        return found.kept()
+
+    gatherer = _apart.Gatherer(pairs.index, look_up, Found.room, settle, at_once)
+
+    def add(begin):
+        part = RankedRows(*(each[begin : begin + 333] for each in rows))
+        frame = pl.DataFrame({"user": part.users, "item": part.items})
+        return gatherer.add("a model", part, frame)
+
+    begins = range(0, rows.users.size, 333)
+    done = [each for found in ordered_map(add, begins, threads=3) for each in found]
+    done += gatherer.finish(3)
+    assert {model for model, _ in done} == {"a model"}
+    found = [each for _, each in done]
+    counters = np.sum([each.counters for each in found], axis=0)
+    return counters, np.concatenate([each.unknown_users for each in found])
+
+
+@pytest.mark.parametrize("way", ["by runs", "gathered", "at once"])
 @pytest.mark.parametrize("order", ["apart", "grouped", "mixed"])
 @pytest.mark.parametrize("seed", range(3))
-def test_rows_in_any_order_are_probed_alike(order, seed):
+def test_rows_in_any_order_are_probed_alike(order, seed, way, monkeypatch):
     draw = np.random.default_rng(seed)
     truth = items_of_users(draw)
     of_rows = np.repeat(list(truth), [len(items) for items in truth.values()])
@@ -67,11 +113,15 @@ def test_rows_in_any_order_are_probed_alike(order, seed):
     places = lie(order, users, draw)
     users, items = users[places], items[places]
     shown = draw.integers(-1, 100, users.size).astype(np.int32)
-    ranks, found = Ranks.empty(pairs), Found.room(users.size)
+    ranks = Ranks.empty(pairs)
 
     rows = RankedRows(users.astype(np.uint64), items.astype(np.uint64), shown)
-    sums = make_checksums(128)
-    kernels.probe_ranks(rows, 0, pairs.index, ranks.ranks, NO_INTS, ranks.state, sums, found)
+    if way == "by runs":
+        counters, strangers = probed_by_runs(rows, pairs, ranks)
+    else:
+        counters, strangers = probed_by_partition(
+            rows, pairs, ranks, at_once=way == "at once", monkeypatch=monkeypatch
+        )
 
     best, listed, hits = {}, defaultdict(list), Counter()
     for user, item, rank in zip(users.tolist(), items.tolist(), shown.tolist(), strict=True):
@@ -91,14 +141,14 @@ def test_rows_in_any_order_are_probed_alike(order, seed):
         for place in range(int(pairs.starts[code]), int(pairs.starts[code] + pairs.counts[code])):
             assert ranks.ranks[place] == best.get((user, int(keys[place])), NOT_RANKED)
     known = np.isin(users, list(truth))
-    assert found.counters[UNKNOWN_ROWS] == int((~known).sum())
-    assert found.counters[BAD_RANKS] == int((known & (shown < 1)).sum())
-    assert found.counters[HITS] == hits.total()
-    assert found.counters[DUPLICATES] == hits[True] - len(best)
-    if order != "mixed":
-        assert bool(found.counters[REAPPEARED]) == (order == "apart")
-    strangers = set(found.unknown_users[: int(found.counters[1])].tolist())
-    assert strangers == set(users[~known].tolist())
+    assert counters[UNKNOWN_ROWS] == int((~known).sum())
+    assert counters[BAD_RANKS] == int((known & (shown < 1)).sum())
+    assert counters[DUPLICATES] == hits[True] - len(best)
+    if way != "gathered":
+        assert counters[HITS] == hits.total()
+    if way == "by runs" and order != "mixed":
+        assert bool(counters[REAPPEARED]) == (order == "apart")
+    assert set(strangers.tolist()) == set(users[~known].tolist())
 
 
 TEXTS = [
