@@ -45,6 +45,7 @@ KEPT = 100 * MIB  # by Polars' allocator, where it was loaded before a limit was
 NOISE, LEAST_NOISE = 1.03, 8 * MIB  # from run to run, from machine to machine
 STREAMED_ROW = 60  # a ranked row, decoded and being probed
 STREAMED, STREAMED_A_CORE = 90 * MIB, 25 * MIB  # of integer ids: what waits, and room to probe in
+GATHERED_A_CORE = 24 * MIB  # of rows whose users lie apart, of integer ids in one pass
 STREAMED_TRUTH, STREAMED_TRUTH_ROW = 24 * MIB, 12  # what waits, where nothing is probed yet
 STREAMED_TEXTS, STREAMED_TEXTS_OF_A_SHARE = 1 << 21, 1 << 18  # rows with texts at a time
 
@@ -232,7 +233,9 @@ def _n_buckets(rule: Segmentation) -> int:
 
 def _streamed(n_truth: int, n_rows: int, text: float, *, in_shares: bool) -> int:
     """What is decoded and on its way, of rows with so many bytes of text."""
-    most, n_texts = STREAMED + usable_cores() * STREAMED_A_CORE, STREAMED_TEXTS
+    is_gathered = not text and not in_shares
+    a_core = STREAMED_A_CORE + (GATHERED_A_CORE if is_gathered else 0)
+    most, n_texts = STREAMED + usable_cores() * a_core, STREAMED_TEXTS
     if text and in_shares:  # rows with texts come a quarter at a time
         most, n_texts = 3 * most // 5, STREAMED_TEXTS_OF_A_SHARE
     of_truth = min(most, STREAMED_TRUTH + STREAMED_TRUTH_ROW * n_truth)

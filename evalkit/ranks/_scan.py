@@ -309,8 +309,12 @@ class RankScan:
         *,
         at_once: bool = False,
     ) -> Gatherer:
-        """What gathers this log's rows; hashed ids are compared while their batch is there."""
-        at_once |= self.truth.user_plan.hashed or self.truth.item_plan.hashed
+        """What gathers this log's rows; hashed ids are compared while their batch is there.
+
+        Where a memory limit makes shares of the users, no more than a batch waits either.
+        """
+        is_hashed = self.truth.user_plan.hashed or self.truth.item_plan.hashed
+        at_once |= is_hashed or self.share is not None
         return Gatherer(self.truth.pairs.index, look_up, self.take_room, settle, at_once)
 
     def _look_up_apart(self, model: str, portion: Portion, found: Found) -> None:
