@@ -84,6 +84,7 @@ def _run_all(folder: Path) -> None:
         )
         way.run(paths["config"], paths["truth"])
     _split_users()
+    _break_ties()
     _find_tails()
     _check_pages(folder)
     warm_metrics()
@@ -122,6 +123,17 @@ def _split_users() -> None:
     PassShare(0, 2).holds(users)
     DrawnShare(0, 2, plan).holds(users)
     drawn_shares(users.rename({USER_KEY: "user_0"}), plan, 2)
+
+
+def _break_ties() -> None:
+    """Equal scores of users whose rows lie apart, where a catalogue of texts says the order."""
+    import polars as pl
+
+    from evalkit.api import evaluate
+
+    users = [*range(20)] * 2
+    shown = pl.DataFrame({"user": users, "item": ["a"] * 20 + ["b"] * 20, "score": [0.0] * 40})
+    evaluate(shown[:20, :2], shown, metrics=["RR"])
 
 
 def _find_tails() -> None:

@@ -59,8 +59,9 @@ def _conventions(config: Mapping[str, object]) -> dict[str, object]:
     found["weight"] = weight.get("by") if isinstance(weight, dict) else None
     found["drop_seen"] = bool(train.get("drop_seen")) if isinstance(train, dict) else False
     for name in _MEASURES:
-        values = dict.fromkeys(table[name] for table in _measured_tables(config))
-        found[name] = next(iter(values)) if len(values) == 1 else tuple(values)
+        values = [table[name] for table in _measured_tables(config)]
+        is_one = bool(values) and all(each == values[0] for each in values)
+        found[name] = values[0] if is_one else tuple(values)
     return {name: value for name, value in found.items() if name not in _GUARDS}
 
 
