@@ -7,7 +7,8 @@ so near that a bound by the number of rows does not do.
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import Segmentation
-from evalkit.errors import MachineError
+from evalkit.errors import EvalkitError, MachineError
 from evalkit.ids import USER_KEY, PassShare
 from evalkit.kernels import cache_directory
 from evalkit.kernels.threads import kernels_are_compiled, usable_cores
@@ -114,18 +115,23 @@ def count_shares(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
         return 1
     looks_at_items = asked.lists is not None or any(each.made for _, each in tables.rankings)
     n_items = float(_most_items(tables)) if looks_at_items else 0.0
-    if _bound(tables, asked, n_items) <= memory_limit:  # no row need be read to know that it fits
+    segments = _by_name(_most_segments, tables)
+    if _bound(tables, asked, n_items, segments) <= memory_limit:  # seen without reading a row
         return 1
+    with suppress(EvalkitError):  # of a table that cannot be read, which is told in its turn
+        segments = _by_name(_count_segments, tables)  # much less than users, as items are
+        if _bound(tables, asked, n_items, segments) <= memory_limit:
+            return 1
     if looks_at_items:
-        n_items = count_listed_items(tables)  # much less than users
-        if _bound(tables, asked, n_items) <= memory_limit:
+        n_items = count_listed_items(tables)
+        if _bound(tables, asked, n_items, segments) <= memory_limit:
             return 1
     give_back_early()
     return _Needs.of(tables, asked, n_items).n_shares(memory_limit)
 
 
-def _bound(tables: Tables, asked: Asked, n_items: float) -> int:
-    """More than a run of so many items needs."""
+def _bound(tables: Tables, asked: Asked, n_items: float, segments: Mapping[str, int]) -> int:
+    """More than a run of so many items needs, and of so many segments of each segmentation."""
     rows = _most_rows(tables.truth)
     seen = 0 if tables.train is None else _most_rows(tables.train)
     ranked = [_most_rows(tables.rankings[number][1]) for number in asked.listed]
@@ -139,8 +145,9 @@ def _bound(tables: Tables, asked: Asked, n_items: float) -> int:
         n_models = USUAL_MODELS
     shown = _users_of_lists(tables) if n_items else []
     n_ranked = max((_most_different([table], "user") for table in shown), default=0)
-    segments = _by_name(_most_segments, tables)
+    crosses = tables.config.segments.cross
     n_segments = sum(segments.values())
+    n_segments += sum(segments[one] * segments[other] for one, other in crosses)
     sizes = Sizes(
         n_items,
         n_ranked,

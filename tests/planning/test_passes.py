@@ -17,19 +17,16 @@ from evalkit.planning.list_room import AskedOfLists
 from evalkit.sources import open_train
 
 ASKED = memory.Asked(1, False, False, False, frozenset(), 1.0)
+COLUMNS = {"user": "user", "item": "item"}
+TREE = {
+    "truth": {"path": ["memory"], "columns": COLUMNS},
+    "rankings": [{"model": "a", "path": ["memory"], "columns": COLUMNS}],
+    "metrics": {"names": ["hit@1"]},
+}
 
 
 def tables_of(truth: object, rankings: pl.DataFrame) -> plan.Tables:
-    columns = {"user": "user", "item": "item"}
-    config = build_config(
-        {
-            "truth": {"path": ["memory"], "columns": dict(columns)},
-            "rankings": [{"model": "a", "path": ["memory"], "columns": dict(columns)}],
-            "metrics": {"names": ["hit@1"]},
-        },
-        name="passes",
-    )
-    return plan.open_tables(config, plan.Given(truth, [rankings]))
+    return plan.open_tables(build_config(TREE, name="passes"), plan.Given(truth, [rankings]))
 
 
 def limit_beside(n_rows: int, room_mib: float) -> int:
@@ -114,6 +111,30 @@ def test_rows_that_nothing_tells_the_number_of_are_counted_first(form, tmp_path)
     limit = limit_beside(rows.height, 32)
 
     assert memory.count_shares(tables, limit, ASKED) == shares_of(rows, 32) > 1
+
+
+def test_users_of_the_truth_are_not_read_where_few_segments_fit(tmp_path, monkeypatch):
+    rows = pl.select(user=pl.int_range(20_000), item=pl.int_range(20_000) % 1000)
+    users = rows.select("user", few=pl.col("user") % 10, some=pl.col("user") % 5, many="user")
+    users.write_parquet(tmp_path / "users.parquet")
+    asked, limit = replace(ASKED, n_columns=35), 2 << 30
+
+    def shares(*names: str) -> int:
+        segments = {
+            name: {"path": str(tmp_path / "users.parquet"), "by": name} for name in names
+        } | {"cross": [list(names)]}
+        config = build_config({**TREE, "segments": segments}, name="passes")
+        tables = plan.open_tables(config, plan.Given(rows, [rows]))
+        return memory.count_shares(tables, limit, asked)
+
+    def is_read(*given: object) -> None:
+        raise RuntimeError("the truth is read")
+
+    monkeypatch.setattr(memory.Survey, "of", is_read)
+
+    assert shares("few", "some") == 1
+    with pytest.raises(RuntimeError, match="the truth is read"):
+        shares("few", "many")
 
 
 def test_a_training_log_takes_memory_too():
