@@ -203,7 +203,7 @@ def _common_labels(
         raise RequestError(
             f"{names} have no metric in common" + (" that was asked for" if metrics else ""),
             code="nothing-in-common",
-            hint=f"{runs[0][0]} has {', '.join(runs[0][1].labels[:8])}",
+            hint=f"{runs[0][0]} has users' values of {', '.join(_with_values(runs[0][1])[:8])}",
         )
     spelled = {each.metric: each.name for each in runs[-1][1].estimates}
     foreign = [label for label in labels if spelled[label] not in known]
@@ -257,9 +257,9 @@ def _section(config: Mapping[str, object] | None) -> Mapping[str, object]:
 
 
 def _with_values(report: Report) -> Sequence[str]:
-    """The metrics that users may have values of; of rows those that were kept."""
+    """The metrics that users may have values of: those that were kept, as a gate's alone."""
     kept = report.per_user_values
-    return report.labels if kept is None or _kind_of(report) == "rankings" else kept.metrics
+    return report.labels if kept is None else kept.metrics
 
 
 def _kind_of(report: Report) -> str:
