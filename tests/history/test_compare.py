@@ -98,6 +98,18 @@ def test_a_config_is_asked_for_two_of_its_models(folder, capsys):
     assert all(len(line) <= 80 for line in out.splitlines())
 
 
+def test_runs_that_kept_values_for_a_gate_alone_are_compared_by_those(folder, capsys):
+    text = CONFIG.replace("per_user = true", "")
+    gate = '[[gates]]\nmetric = "RR"\nmax_drop = 0.5\nbaseline = "last"\nunclear = "pass"\n'
+    (folder / "job.toml").write_text(text + gate)
+    for _ in range(2):
+        said(capsys, "run", "job.toml", "--quiet")
+
+    found = json.loads(said(capsys, "compare", "last~1", "last", "--json", "--quiet"))
+
+    assert {each["metric"] for each in found["comparisons"]} == {"RR"}
+
+
 def test_the_same_run_twice_differs_in_nothing(folder, capsys):
     for _ in range(2):
         said(capsys, "run", "job.toml", "--quiet")
