@@ -70,7 +70,7 @@ class Example:
 
     ranked: tuple[float, ...]
     missed: tuple[float, ...] = ()
-    values: Mapping[str, Value] = field(default_factory=dict)
+    values: Mapping[str, Value] = field(default_factory=dict, hash=False)
 
 
 Tables = Callable[..., "tuple[NDArray[Any], ...]"]

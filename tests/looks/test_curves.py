@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 import evalkit
+from evalkit.metrics import registry_of
 from evalkit.report.html import render_html
 
 TRUTH = pl.DataFrame({"user": [1, 1, 2, 3], "item": [10, 11, 10, 12]})
@@ -107,3 +108,17 @@ def test_a_curve_holds_what_the_metric_at_each_cutoff_is(policies, threads):
         for curve in found.curves
         for value, low, high in zip(curve.values, curve.low, curve.high, strict=True)
     ] == [(one.value, one.low, one.high) for one in wanted.estimates]
+
+
+@pytest.mark.parametrize("name", [each for each in registry_of("rankings") if each != "F"])
+def test_every_metric_with_a_cutoff_has_a_curve(name):
+    random = np.random.default_rng(3)
+    ranked = {user: random.permutation(9).tolist() for user in range(40)}
+    truth = {user: [user % 7] for user in ranked}
+    metrics = [f"{name}@{cutoff}" for cutoff in range(1, 5)]
+
+    found = evalkit.evaluate(truth, ranked, metrics=metrics[-1:], statistics={"curves": True})
+    each = evalkit.evaluate(truth, ranked, metrics=metrics)
+
+    (curve,) = found.curves
+    assert list(curve.values) == pytest.approx([one.value for one in each.estimates], nan_ok=True)
