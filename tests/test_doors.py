@@ -450,3 +450,41 @@ def test_compare_takes_the_tables_that_evaluate_takes():
     measured = evalkit.evaluate(TRUTH, both, metrics=["novelty@2"], **beside)
 
     assert compared.value("novelty@2", model="n") == measured.value("novelty@2", model="n")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "csv", "ndjson"])
+def test_inputs_tell_the_rows_that_were_read_of_every_table(tmp_path, ending):
+    write = {"arrow": "write_ipc"}.get(ending, f"write_{ending}")
+    others = {
+        "items": pl.DataFrame({"item": [10, 11, 12, 13], "old": [0, 1, 1, 0]}),
+        "users": pl.DataFrame({"user": [1, 2, 3], "shop": ["a", "b", "b"]}),
+    }
+    logs = {"truth": TRUTH, "als": RANKINGS, "before": RANKINGS, "popular": RANKINGS.head(3)}
+    paths = {}
+    for name, table in (logs | others).items():
+        paths[name] = str(tmp_path / f"{name}.{ending}")
+        getattr(table, write)(paths[name])
+    tree = {
+        "truth": {"path": paths["truth"]},
+        "rankings": [{"model": "als", "path": paths["als"], "earlier": [paths["before"]]}],
+        "items": {"path": paths["items"], "where": "old = 1"},
+        "users": {"path": paths["users"]},
+        "metrics": {
+            "names": [
+                "RR",
+                "item_coverage@2",
+                "user_coverage@2",
+                "overlap@2",
+                "temporal_novelty@2",
+            ],
+            "reference": paths["popular"],
+        },
+        "segments": {"shop": {"path": paths["users"], "by": "shop", "user": "user"}},
+        "policies": {"missing_ranking": "skip"},
+    }
+
+    report = run_config(build_config(tree, name="job"))
+
+    rows = {each.role: each.rows for each in report.inputs}
+    wanted = {"items": 2, "users": 3, "reference": 3, "earlier": 7, "segments": 3}
+    assert rows == {"truth": 6, "rankings": 7} | wanted

@@ -424,11 +424,7 @@ class _Needs:
 
 def _count_rows(table: Table) -> int:
     hint = table.n_rows_hint()
-    if hint is not None and not table.is_list:
-        return hint
-    length = pl.col("item").list.len().sum() if table.is_list else pl.len()
-    with reading(table):
-        return int(table.frame.select(length).collect(engine="streaming").item() or 0)
+    return hint if hint is not None and not table.is_list else table.count_rows()
 
 
 def _models_by_score(table: Table, n_models: int) -> int:

@@ -172,9 +172,7 @@ def inputs_of(tables: Tables) -> list[Input]:
         inputs.append(input_of(tables.train, 0, "train"))
     rest = [(each, each.role, each.model) for each in tables.beside_lists]
     rest += [(each, "segments", None) for each in tables.segment_tables]
-    return inputs + [
-        input_of(each, each.n_rows_hint() or 0, role, model) for each, role, model in rest
-    ]
+    return inputs + [input_of(each, each.count_rows(), role, model) for each, role, model in rest]
 
 
 def _counted(inputs: Sequence[Input], sums: RankingSums) -> list[Input]:

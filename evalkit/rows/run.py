@@ -403,7 +403,7 @@ def inputs_of(
             sum(tally.rows for tally in tallies.values()) if model is None else tallies[model].rows
         )
         found.append(input_of(table, rows, role, model))
-    found += [input_of(table, table.n_rows_hint() or 0, "segments") for table in sources.inputs]
+    found += [input_of(table, table.count_rows(), "segments") for table in sources.inputs]
     return found
 
 

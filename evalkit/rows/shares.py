@@ -149,7 +149,7 @@ def _measure(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> Left:
         input_of(each, n_rows.get(id(each), 0), each.role.partition(".")[0], each.model)
         for each in opened.rows
     ]
-    inputs += [input_of(each, each.n_rows_hint() or 0, "segments") for each in sources.inputs]
+    inputs += [input_of(each, each.count_rows(), "segments") for each in sources.inputs]
     ids = {"user": tuple(str(each) for each in plan.dtypes)}
     return Left(with_paths(opened.config, job.config), ids, inputs, body)
 

@@ -141,6 +141,15 @@ class Table:
             )
             return int(rows.select(pl.len()).collect(engine="streaming").item())
 
+    def count_rows(self) -> int:
+        """Rows after `where`, of lists their items; counted by reading where nothing else tells."""
+        hint = self.n_rows_hint()
+        if hint is not None and self._is_whole and not self.is_list:
+            return hint
+        length = pl.col("item").list.len().sum() if self.is_list else pl.len()
+        with reading(self):
+            return int(self.frame.select(length).collect(engine="streaming").item() or 0)
+
     def extents(self, key: str) -> list[Extent]:
         """Rows, least and greatest of a column of whole numbers by row groups, as footers tell.
 
