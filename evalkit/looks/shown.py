@@ -90,6 +90,12 @@ class Shares:
     pairs: Sequence[Pair]
     threads: int
 
+    def others(self, name: str) -> Iterator[tuple[Pair, str]]:
+        """The pairs of a model, each with the other model of it."""
+        for pair in self.pairs:
+            if name in pair:
+                yield pair, pair[0] if name == pair[1] else pair[1]
+
     def segments(self, users: npt.NDArray[np.bool_]) -> Iterator[tuple[Segment, Users]]:
         """The users of every segment among some, all of them first, in pieces for threads."""
         chosen = np.flatnonzero(users)
@@ -196,12 +202,10 @@ class ShownSums:
         """The users of a model; and those whom the other model of a pair lacks, if any."""
         present = share.present[name]
         yield None, present
-        for pair in share.pairs:
-            if name in pair:
-                other = pair[0] if name == pair[1] else pair[1]
-                alone = present & ~share.present[other]
-                if alone.any():
-                    yield pair, alone
+        for pair, other in share.others(name):
+            alone = present & ~share.present[other]
+            if alone.any():
+                yield pair, alone
 
     def _add_sums(
         self, share: Shares, name: str, requests: Sequence[Request], chosen: Users
@@ -212,8 +216,12 @@ class ShownSums:
         places[chosen] = np.arange(chosen.size)
         if not requests:
             return kept
-        whose = dict(self._who(share, name))
-        sums = {pair: [ExactSums(n, each.n_cells) for each in share.cells] for pair in whose}
+        others: dict[Pair | None, str] = {None: name}
+        for both, other in share.others(name):
+            is_shown = share.present[other] & (share.lists[other].lengths > 0)
+            if (share.present[name] & ~is_shown).any():
+                others[both] = other
+        sums = {pair: [ExactSums(n, each.n_cells) for each in share.cells] for pair in others}
 
         def measure(users: Users) -> tuple[Users, Floats]:
             return users, share.measure.sums(
@@ -227,8 +235,10 @@ class ShownSums:
         for users, values in ordered_map(measure, blocks, threads=share.threads):
             known = places[users] >= 0
             kept[places[users][known]] = values[known]
-            for pair, them in whose.items():
-                own = values if pair is None else np.where(them[users][:, None], values, np.nan)
+            for pair, other in others.items():
+                own = values
+                if pair is not None:
+                    own = np.where(_has_number(share, other, requests, users), np.nan, values)
                 for each, cells in zip(sums[pair], share.cells, strict=True):
                     each.add(own, rows=CellRows.of(cells.codes[users], cells.n_cells))
         for pair, found in sums.items():
@@ -287,6 +297,20 @@ class ShownSums:
         order = np.argsort(same, kind="stable")
         ends = np.cumsum(np.bincount(same, minlength=len(first)))
         return dict(zip(first, np.split(order, ends[:-1]), strict=True))
+
+
+def _has_number(
+    share: Shares, name: str, requests: Sequence[Request], users: Users
+) -> npt.NDArray[np.bool_]:
+    """bool[n, 1 or n_sums], whether a model adds to a sum for a user: one without items may not."""
+    is_there = share.present[name][users, None]
+    is_empty = is_there[:, 0] & (share.lists[name].lengths[users] == 0)
+    if not is_empty.any():
+        return is_there
+    lists, present = share.lists[name], share.present[name]
+    found = np.repeat(is_there, share.measure.n_sums(requests), axis=1)
+    found[is_empty] = ~np.isnan(share.measure.sums(requests, lists, present, users[is_empty]))
+    return found
 
 
 def draw_numbers(hashes: Keys) -> Keys:

@@ -149,6 +149,7 @@ def _together(inputs: Sequence[Input]) -> Input:
     return replace(
         first,
         paths=tuple(path for each in inputs for path in each.paths),
+        rows=sum(each.rows for each in inputs),
         fingerprint=None if None in prints else digest(prints),
     )
 

@@ -145,3 +145,37 @@ def test_values_of_users_are_rounded_as_a_policy_asks():
     own = report.per_user_values.scan("a").collect()
     expected = {u: round(v, 1) for u, v in novelty_of(models["a"], train, 5).items()}
     assert dict(own.select("user_id", label).drop_nans().iter_rows()) == expected
+
+
+@pytest.mark.parametrize("metric", ["popularity_lift@2", "bias_disparity(by='kind', group='x')@2"])
+@pytest.mark.parametrize("list_users", ["list", "relevant", "train", "all"])
+def test_pairs_stand_on_users_whom_both_models_have_a_number_of(metric, list_users):
+    first, second, rankings = frames(*make_logs(4), False)
+    rankings["b"] = rankings["b"].filter(pl.col("user_id") < 12)
+    items = pl.DataFrame({"item_id": range(100, 130), "kind": ["x", "y", "z"] * 10})
+    groups = pl.DataFrame({"user_id": range(60), "group": [u < 12 for u in range(60)]})
+    beside = {"metrics": [metric], "train": second, "items": items}
+    counted = {"relevant": [first], "train": [second], "all": [first, second]}.get(list_users, [])
+    who = set().union(*(each["user_id"] for each in counted)) or set(range(60))
+    both = who & set(rankings["a"]["user_id"]) & set(rankings["b"]["user_id"])
+
+    report = evaluate(
+        first,
+        rankings,
+        **beside,
+        statistics={"baseline": "a"},
+        policies={"list_users": list_users},
+        segments={"who": {"path": groups, "by": "group"}},
+    )
+
+    of_both = {
+        name: evaluate(first, {name: rows.filter(pl.col("user_id").is_in(list(both)))}, **beside)
+        for name, rows in rankings.items()
+    }
+    one, other = (each.value(metric) for each in of_both.values())
+    for each in report.comparisons:
+        if each.segment != "false":
+            assert (each.n_users, each.delta) == (len(both), pytest.approx(other - one, rel=1e-12))
+        else:
+            assert each.n_users == 0
+            assert math.isnan(each.delta)
