@@ -84,7 +84,7 @@ def compare_runs(
     report = runs[-1][1]
     return replace(
         report,
-        primary=decisive or report.primary,
+        primary=decisive or tuple(each for each in report.primary if each in labels),
         estimates=inference.estimates,
         comparisons=inference.comparisons,
         standings=inference.standings,

@@ -462,3 +462,15 @@ def test_metrics_of_a_config_are_compared_with_what_they_are_combined_of(folder,
         assert run_command(asked) == 0
         found = json.loads(capsys.readouterr().out)
         assert {each["metric"] for each in found["comparisons"]} == expected
+
+
+def test_no_empty_table_is_shown_of_a_primary_metric_that_is_left_out(folder, capsys):
+    primary = 'primary = ["personalization@5"]\nnames ='
+    (folder / "job.toml").write_text(OF_LISTS.replace("names =", primary, 1))
+    for _ in range(2):
+        assert run_command(["run", "job.toml", "-q"]) == 0
+    capsys.readouterr()
+
+    assert run_command(["compare", "last~1", "last", "-q"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert not [line for line in shown if line.startswith("personalization")]
