@@ -30,6 +30,8 @@ def laid_out(tmp_path_factory):
     tables["both"] = pl.concat(
         [tables[name].with_columns(model=pl.lit(name)) for name in ("bpr", "als")]
     )
+    shops = [f"shop {n % 4}" for n in range(90)]
+    tables["shops"] = pl.DataFrame({"user": range(90), "shop": shops})
     for name, table in tables.items():
         for share in range(N_SHARES):
             bucket = table.filter(pl.col("user") % (N_SHARES - 1) == share)
@@ -76,9 +78,14 @@ def merged(config, folder, order=(3, 1, 4, 2)):
 @pytest.mark.parametrize("together", [False, True])
 def test_a_log_laid_out_by_user_gives_what_the_whole_log_gives(laid_out, tmp_path, together):
     age = {"path": str(laid_out / "users.parquet"), "user": "user", "by": "age"}
-    segments = {"age": age, "min_users": 3}
-    whole = run_config(config_of(laid_out, "*", together=together, segments=segments))
-    config = config_of(laid_out, "{share0}", together=together, segments=segments)
+
+    def config_at(place):
+        shops = str(laid_out / "shops" / f"bucket={place}" / "*.parquet")
+        shop = {"path": shops, "user": "user", "by": "shop"}
+        segments = {"age": age, "shop": shop, "min_users": 3}
+        return config_of(laid_out, place, together=together, segments=segments)
+
+    whole, config = run_config(config_at("*")), config_at("{share0}")
 
     report = merged(config, tmp_path)
 
