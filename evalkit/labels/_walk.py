@@ -486,7 +486,7 @@ def _draw(found: Walked, ties: Ties, above: tuple[float, float], totals: Totals)
     ):
         if total <= 0:
             continue
-        targets = np.arange(1, LINE_POINTS + 1) * (total / LINE_POINTS)
+        targets = total * np.arange(1, LINE_POINTS + 1) / LINE_POINTS  # exact where whole
         targets[-1] = min(targets[-1], total)
         first = int(np.searchsorted(targets, before, side="right"))
         for number in range(first, LINE_POINTS):

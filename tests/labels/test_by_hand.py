@@ -115,6 +115,19 @@ def test_the_gain_curve_shares_rows_of_one_score():
     assert lift.y == pytest.approx([1.0] * 10)
 
 
+@pytest.mark.parametrize(("kind", "label"), [("roc", 0), ("precision-recall", 1)])
+@pytest.mark.parametrize("n_rows", [100, 112, 136, 300])
+def test_curves_have_the_first_score_that_reaches_each_hundredth(kind, label, n_rows):
+    labels = [1 - label] + [label] * n_rows
+    log = pl.DataFrame({"user": 1, "score": range(n_rows, -1, -1), "label": labels})
+
+    report = evalkit.evaluate_labels(log, metrics=["AUC"])
+
+    (curve,) = (graph for graph in report.graphs if graph.kind == kind)
+    wanted = {-(-n_rows * each // 100) / n_rows for each in range(1, 101)}
+    assert set(curve.x) - {0.0} == wanted
+
+
 FAULTS = [
     ({"score": [0.5, None]}, {}, "bad-score", 3),
     ({"score": [0.5, math.nan]}, {}, "bad-score", 3),
