@@ -299,17 +299,21 @@ def check_pages(data, end_of_pages, chunks, stack):
     """What is wrong with the pages of these chunks; 0 where nothing is."""
     for row in range(len(chunks)):
         n_values = chunks[row, _VALUES]
-        start = chunks[row, _DATA]
-        if 0 < chunks[row, _DICTIONARY] < start:
-            start = chunks[row, _DICTIONARY]
+        start, dictionary = chunks[row, _DATA], chunks[row, _DICTIONARY]
+        if 0 < dictionary and (dictionary < start or n_values == 0):
+            start = dictionary  # a chunk without values may have no other page
         n_bytes, n_stored = chunks[row, _BYTES], chunks[row, _STORED]
+        if n_values == n_stored == chunks[row, _ROWS] == 0:
+            continue
         if n_values < chunks[row, _ROWS] or n_values >= 1 << 48:
             return _BAD_COUNT
         if start < 4 or n_stored < 0 or n_bytes < 0 or n_stored > end_of_pages - start:
             return _BAD_PLACE
         end = min(start + n_stored + _SLACK, end_of_pages)
         place = start
-        while n_values > 0:
+        is_first = n_stored > 0
+        while is_first or n_values > 0:
+            is_first = False
             stored, claimed, values, is_dictionary, place = read_page(data, place, end, stack)
             if place < 0:
                 return _BAD_HEADER

@@ -64,6 +64,29 @@ def test_what_polars_writes_is_fine(tmp_path, codec, is_many):
     assert page_fault(str(tmp_path / "a.parquet"), ROWS.columns, is_many=is_many) is None
 
 
+@pytest.mark.parametrize("use_dictionary", [False, True])
+@pytest.mark.parametrize("is_many", [False, True])
+def test_row_groups_without_rows_are_fine(tmp_path, use_dictionary, is_many):
+    file = tmp_path / "log" / "a.parquet"
+    file.parent.mkdir()
+    pq.write_table(ROWS.clear().to_arrow(), file, use_dictionary=use_dictionary)
+    assert pq.ParquetFile(file).metadata.num_row_groups == 1
+
+    assert page_fault(str(file), ROWS.columns, is_many=is_many) is None
+    ROWS.write_parquet(tmp_path / "log" / "b.parquet")
+    table = open_truth(TruthTable(path=(str(tmp_path / "log"),)), None)
+    assert table.frame.collect().height == ROWS.height
+
+
+def test_the_only_page_of_a_row_group_without_rows_is_held_against_its_column(tmp_path):
+    file = tmp_path / "a.parquet"
+    pq.write_table(ROWS.clear().to_arrow(), file)
+
+    patch(file, b"\x15\x04\x15" + number(1 << 29))
+
+    assert page_fault(str(file), ROWS.columns) is not None
+
+
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("codec", ["zstd", "snappy", "none"])
 @pytest.mark.parametrize("size", [100, 1_000_000])
