@@ -209,14 +209,16 @@ _OPTIONS = {  # that are short for a key
     "--reference": "metrics.reference",
     "--combined": "metrics.combined.",
 }
-_SET_KEY = re.compile(r"[A-Za-z0-9_-]+(?:\[\d+\])*(?:\.[A-Za-z0-9_-]+(?:\[\d+\])*)*")
+_NAME = r"""(?:[A-Za-z0-9_-]+|"[^"]+")(?:\[\d+\])*"""
+_SET_KEY = re.compile(rf"{_NAME}(?:\.{_NAME})*")
+_SIDES = re.compile(r"""((?:"[^"]*"|[^"=])*)(=?)(.*)""", re.DOTALL)
 
 
 def override_key(
     tree: dict[str, object], override: str, places: Places, problems: Problems
 ) -> None:
     """Write one `--set key=value` into the tree; the later one of a key wins."""
-    spelled, equals, text = override.partition("=")
+    spelled, equals, text = cast("re.Match[str]", _SIDES.match(override)).groups()
     option, text = f"--set {spelled.strip()}", text.strip()
     if spelled.partition(" ")[0] in _OPTIONS:
         option = spelled
@@ -224,15 +226,15 @@ def override_key(
     spelled = spelled.strip()
 
     def refuse(message: str, hint: str) -> None:
-        at = override if option == override.partition("=")[0] else f"--set {override}"
+        at = f"--set {override}" if option.startswith("--set") else override
         error = RequestError(message, code="bad-set", at=at, hint=hint)
         problems.found.append(((1, 0), error))
 
     if not equals or not _SET_KEY.fullmatch(spelled):
         return refuse(f"{override!r} is not key=value", "--set policies.ties=input")
     key = tuple(
-        int(number) if number else name
-        for number, name in re.findall(r"\[(\d+)\]|([\w-]+)", spelled)
+        int(number) if number else name or quoted
+        for number, name, quoted in re.findall(r"""\[(\d+)\]|([\w-]+)|"([^"]+)\"""", spelled)
     )
     branch: object = tree
     for depth, step in enumerate(key):

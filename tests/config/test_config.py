@@ -365,6 +365,11 @@ def test_a_missing_metric_file_is_told():
         ("metrics.names[0]=RR", lambda config: config.metrics.names == ("RR",)),
         ('output={ path = "x" }', lambda config: config.output.path == "x"),
         ("train.path=seen.parquet", lambda config: config.train.drop_seen is False),
+        ('policies."ties"=input', lambda config: config.policies.ties == "input"),
+        (
+            'segments."a b[0].c"={ by = "n_relevant", edges = [2] }',
+            lambda config: list(config.segments.named) == ["a b[0].c"],
+        ),
     ],
 )
 def test_set_writes_a_key(override, read):
@@ -385,6 +390,9 @@ def test_the_later_set_wins():
         ("rankings.model=x", "bad-set", "--set rankings.model=x"),
         ("name.x=1", "wrong-type", "--set name.x"),
         ("=1", "bad-set", "--set =1"),
+        ('segments."".by=x', "bad-set", '--set segments."".by=x'),
+        ('segments."a=b".by=x', "out-of-range", '--set segments."a=b".by'),
+        ('segments."a b.by=x', "bad-set", '--set segments."a b.by=x'),
         ("metrics.names[0]=ndgc", "unknown-metric", "--set metrics.names[0]"),
         ('metrics.names=["ndgc"]', "unknown-metric", "--set metrics.names: metrics.names[0]"),
     ],
