@@ -1,6 +1,6 @@
 """What must hold of a run: fixed bounds, drops against a baseline, counts of the data."""
 
-from evalkit.gates._baseline import Baselines, find_baselines, needs_values
+from evalkit.gates._baseline import Baselines, find_baselines, needs_values, with_values
 from evalkit.gates._judge import judge
 
-__all__ = ["Baselines", "find_baselines", "judge", "needs_values"]
+__all__ = ["Baselines", "find_baselines", "judge", "needs_values", "with_values"]

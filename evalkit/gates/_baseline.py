@@ -108,6 +108,11 @@ def needs_values(config: Config, baselines: Baselines | None = None) -> tuple[st
     )
 
 
+def with_values(config: Config) -> set[str]:
+    """Labels of the metrics that have values of users."""
+    return {each.label for each in config.requests if _has_user_values(config, each.label)}
+
+
 def _has_user_values(config: Config, metric: str) -> bool:
     """Whether the metric is made of values of users."""
     requests = config.read_metrics([metric])

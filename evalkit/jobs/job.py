@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from evalkit import gates, history, runs, street
 from evalkit.config import Config
 from evalkit.errors import EvalkitError, MachineError, warn
+from evalkit.formats import file_of
 from evalkit.history.looks import (
     NO_LOOK,
     Ahead,
@@ -89,6 +90,8 @@ class Job:
         with ExitStack() as stack:
             job = stack.enter_context(self._held())
             if self.if_new and (done := self._find_done()) is not None:
+                if self.per_user is not None:
+                    _copy_values(done.report, self.per_user, None)
                 return done
             ahead, config = self._looked()
             baselines = self.find_baselines()
@@ -282,7 +285,18 @@ class Job:
             return None
         key = self.key
         path = None if key is None else runs.find_done(self.folder, self.config.name, key)
-        return None if path is None else Done(runs.load_run(path), path, is_new=False)
+        if path is None or not self._is_whole(report := runs.load_run(path), path):
+            return None
+        return Done(report, path, is_new=False)
+
+    def _is_whole(self, report: Report, path: Path) -> bool:
+        """Whether a run of the same work holds all files and values that are asked for."""
+        if not all((path / file_of(each)).exists() for each in self.config.output.formats):
+            return False
+        if self._kept_metrics is not True:
+            return True
+        kept = report.per_user_values
+        return kept is not None and gates.with_values(self.config) <= set(kept.metrics)
 
 
 def run_in_store(job: Job, store: runs.StoreFolder) -> Done:
@@ -309,9 +323,10 @@ def run_in_store(job: Job, store: runs.StoreFolder) -> Done:
         for manifest in store.manifests() if key is not None else ():
             if (manifest.name, manifest.run_key) == (config.name, key):
                 path = store.fetch(manifest.run_id, folder)
-                if not runs.verify(path):
-                    url = f"{store.url}/{manifest.run_id}"
-                    return Done(runs.load_run(path), url, is_new=False)
+                if not runs.verify(path) and local._is_whole(report := runs.load_run(path), path):
+                    if job.per_user is not None:
+                        _copy_values(report, job.per_user, None)
+                    return Done(report, f"{store.url}/{manifest.run_id}", is_new=False)
         looks_back = any(gate.baseline is not None for gate in config.gates)
         if looks_back or config.statistics.over_nights is not None:
             store.mirror(folder, name=config.name)

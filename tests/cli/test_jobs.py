@@ -174,3 +174,32 @@ def test_eight_jobs_at_once_on_one_output(logs):
     assert len(found) == 8
     assert all(runs.verify(logs / "runs" / each) == [] for each in [*found, "latest"])
     assert not list((logs / "runs").glob(".tmp*"))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [["--set", "output.per_user=true"], ["--per-user", "values.parquet"],
+     ["--set", 'output.formats=["json", "csv"]']],
+)  # fmt: skip
+def test_work_that_lacks_what_is_asked_for_is_done_anew(evalkit, logs, asked):
+    evalkit("run", "job.toml")
+    (first,) = finished(logs / "runs")
+
+    outcome = evalkit("run", "job.toml", "--if-new", *asked)
+
+    assert outcome.status == 0, outcome.err
+    (second,) = set(finished(logs / "runs")) - {first}
+    files = {each.name for each in (logs / "runs" / second).iterdir()}
+    assert {"per_user.parquet", "metrics.csv"} & files or (logs / "values.parquet").exists()
+
+
+def test_values_of_users_are_copied_from_a_run_that_kept_them(evalkit, logs):
+    evalkit("run", "job.toml", "--set", "output.per_user=true")
+    (first,) = finished(logs / "runs")
+
+    outcome = evalkit("run", "job.toml", "--if-new", "--per-user", "values.parquet")
+
+    assert "warning[nothing-new]" in outcome.err
+    assert finished(logs / "runs") == [first]
+    kept = (logs / "runs" / first / "per_user.parquet").read_bytes()
+    assert (logs / "values.parquet").read_bytes() == kept
