@@ -13,6 +13,8 @@ from evalkit.metrics import (
     Metric,
     Request,
     combine,
+    family_of,
+    is_made_of_users,
     known_metrics,
     parse_metrics,
     policies_of_kind,
@@ -89,12 +91,13 @@ def check_whole(
     tree: Mapping[str, object], measured: Sequence[Request], problems: Problems
 ) -> None:
     """Refuse weights, clusters and errors over items for numbers that are no means of users."""
-    rules = [(each.label, each.metric.lists) for each in measured]
-    whole = [label for label, of in rules if of is not None and of.family != "users"]
+    of_lists = [each.label for each in measured if family_of(each) not in ("", "users")]
+    whole = [each.label for each in measured if not is_made_of_users(each)]
     section = tree.get("statistics")
     for name in ("weight", "cluster", "two_way"):
         if isinstance(section, dict) and section.get(name) is not None:
-            for label in (*combined_in(tree), *whole)[:1]:
+            excluded = whole if name == "weight" else of_lists
+            for label in (*combined_in(tree), *excluded)[:1]:
                 message = f"{name} and {label} exclude each other: it is no mean of users"
                 hint = "measure it in a run of its own"
                 problems.add(("statistics", name), "conflicting-keys", message, hint=hint)

@@ -7,7 +7,7 @@ from pathlib import Path
 from evalkit.config import Config, GateRule
 from evalkit.errors import DataError, EvalkitError, raise_all
 from evalkit.history import find_run, is_by_time
-from evalkit.metrics import family_of, has_user_values
+from evalkit.metrics import has_user_values, is_made_of_users
 from evalkit.report import Report
 from evalkit.runs import load_run, set_aside
 
@@ -116,6 +116,6 @@ def with_values(config: Config) -> set[str]:
 def _has_user_values(config: Config, metric: str) -> bool:
     """Whether the metric is made of values of users."""
     requests = config.read_metrics([metric])
-    if config.kind == "rankings":  # where only numbers of all lists and combinations are not
-        return all(family_of(request) in ("", "users") for request in requests)
+    if config.kind == "rankings":
+        return all(map(is_made_of_users, requests))
     return all(map(has_user_values, requests))

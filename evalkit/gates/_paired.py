@@ -11,7 +11,7 @@ import polars as pl
 from evalkit.conclusions.spread import Spread, counts_differing
 from evalkit.errors import DataError
 from evalkit.history.compare import beyond_users, settled_as_measured
-from evalkit.metrics import load_metric_files
+from evalkit.metrics import is_made_of_users, load_metric_files
 from evalkit.report import Report
 from evalkit.statistics.intervals import Interval
 
@@ -49,6 +49,12 @@ def paired_difference(
 
     Sums are rounded once (`math.fsum`), so neither threads nor the order of users move a digit.
     """
+    estimate = next(each for each in candidate[0].estimates if each.metric == metric)
+    known = load_metric_files(()).get(estimate.name)
+    if known is not None:
+        request = known.request(estimate.cutoff, **estimate.parameters)
+        if not is_made_of_users(request):
+            return None, "users have no values of it"
     values = []
     for report, model in (candidate, baseline):
         if beside := beyond_users(report):
@@ -77,8 +83,6 @@ def paired_difference(
     if n_common < COMMON_SHARE * max(new.height, old.height):
         share = n_common / max(new.height, old.height, 1)
         return None, f"the runs share {share:.0%} of their users"
-    name = next(each.name for each in candidate[0].estimates if each.metric == metric)
-    known = load_metric_files(()).get(name)
     return difference_of(
         both[new.columns[-1]].to_numpy(),
         both[f"{new.columns[-1]}_old"].to_numpy(),

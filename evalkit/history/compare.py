@@ -14,7 +14,7 @@ from evalkit.errors import DataError, RequestError
 from evalkit.history._truths import differences_of_measure, differences_of_truth
 from evalkit.ids import USER_KEY, plan_ids, stable_hashes
 from evalkit.looks.resampling import Resampling
-from evalkit.metrics import load_metric_files, parse_metrics
+from evalkit.metrics import is_made_of_users, load_metric_files, parse_metrics
 from evalkit.report import PerUser, Report, Warning_
 from evalkit.segments import CellSet
 from evalkit.sums import GrandTotals, Pair, pairs_among
@@ -57,7 +57,7 @@ def compare_runs(
     _check_truths(runs)
     unlike = [(name, beyond_users(report)) for name, report in runs]
     _check_weights(unlike)
-    left_out = _of_all_lists(runs, metric_files)
+    left_out = _not_of_users(runs, metric_files)
     labels = _common_labels(runs, metrics, metric_files, left_out)
     decisive = _primary_of(runs, labels, primary, narrowed=bool(metrics))
     config = _config_of(runs[-1], labels, decisive, chosen, metric_files)
@@ -152,15 +152,18 @@ def _measured_otherwise(runs: Sequence[Named]) -> list[Warning_]:
     return found
 
 
-def _of_all_lists(runs: Sequence[Named], metric_files: Sequence[str]) -> list[str]:
-    """What of the runs has no values of users: numbers of all lists, and combinations."""
+def _not_of_users(runs: Sequence[Named], metric_files: Sequence[str]) -> list[str]:
+    """What of the runs is no mean of users: numbers of all lists, those of means, combinations."""
     known = load_metric_files(metric_files, _kind_of(runs[0][1]))
-    of_all = {name for name, each in known.items() if each.lists and each.lists.family != "users"}
     found = dict[str, None]()
     for _, report in runs:
         combined = _section(report.config).get("combined")
-        of_all |= combined.keys() if isinstance(combined, dict) else set()
-        found |= dict.fromkeys(each.metric for each in report.estimates if each.name in of_all)
+        of_all = combined.keys() if isinstance(combined, dict) else set()
+        for each in {each.metric: each for each in report.estimates}.values():
+            metric = known.get(each.name)
+            request = None if metric is None else metric.request(each.cutoff, **each.parameters)
+            if each.name in of_all or (request is not None and not is_made_of_users(request)):
+                found[each.metric] = None
     return list(found)
 
 

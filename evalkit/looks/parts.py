@@ -15,7 +15,7 @@ import polars as pl
 from evalkit.exact import SCALE_BITS
 from evalkit.kernels import Table, kernel
 from evalkit.kernels.intrinsics import float_bits, prefetch
-from evalkit.metrics import Request
+from evalkit.metrics import Request, is_made_of_users
 from evalkit.segments import ALL, CellSet, Segment, UserSegments
 from evalkit.truth import Truth
 from evalkit.values.blocks import Values
@@ -239,6 +239,7 @@ class PartSums:
     def rows(self, requests: Sequence[Request], columns: npt.NDArray[np.int64]) -> pl.DataFrame:
         """One row for each model, request and cell with users."""
         labels = [each.label for each in requests]
+        explained = [each.label for each in requests if is_made_of_users(each)]
         cells: list[tuple[str, str | None, str | None, str, bool]] = []
         n_users: list[int] = []
         texts: list[str] = []
@@ -267,7 +268,7 @@ class PartSums:
                 pl.Series("n_users", n_users, pl.Int64),
                 pl.Series("sum", texts, pl.String),
             )
-            .filter(pl.col("n_users") > 0)
+            .filter(pl.col("n_users") > 0, pl.col("metric").is_in(explained))
             .select(*PART_SCHEMA)
         )
 

@@ -21,6 +21,18 @@ def family_of(request: Request) -> str:
     return "" if request.metric.lists is None else request.metric.lists.family
 
 
+def is_of_means(request: Request) -> bool:
+    """Whether a number is made of means of other values: of precision and recall, or of shares."""
+    values = dict(request.parameters)
+    of_f = request.metric.name == "F" and values.get("mean") == "means"
+    return of_f or (request.metric.name == "sampled" and values.get("estimate") == "likelihood")
+
+
+def is_made_of_users(request: Request) -> bool:
+    """Whether a number of rankings is the mean of the users' values, of those who count."""
+    return family_of(request) in ("", "users") and not is_of_means(request)
+
+
 def needs_of(request: Request) -> "tuple[Need, ...]":
     """What must stand beside the lists for a request; nothing for one of accuracy."""
     rules = request.metric.lists

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from evalkit.config import Config, RankingsTable, SelectionSection
 from evalkit.errors import DataError, RequestError
-from evalkit.metrics import bounds_of
+from evalkit.metrics import Request, bounds_of, is_made_of_users
 from evalkit.report import Warning_
 from evalkit.report.selection import Rung, Selection, Trial
 from evalkit.runs import new_run_id
@@ -78,19 +78,14 @@ def choose_trial(config: Config, how: How, tell: Callable[[str], None]) -> Choic
             hint="name one of them, or leave baseline out",
         )
     names = [section.metric, *(each.metric for each in section.constraints)]
-    labels = [_label_of(config, name) for name in names]
+    requests = [_request_of(config, name) for name in names]
+    labels = [each.label for each in requests]
+    _check_metric(config, requests[0])
     plain = plain_config(config, list(dict.fromkeys(names)))
     tables = {name: each.table for name, each in tried.items() if each.table is not None}
     left: dict[str, Trial] = {}
     found, rungs = _race(plain, section, tables, how, tell, left, labels[1:])
-    better = found.estimates[found.models[0]][labels[0]].higher_is_better
-    if better is None:
-        raise RequestError(
-            f"of {labels[0]} neither more nor less is better",
-            code="conflicting-keys",
-            at=config.at("selection", "metric"),
-            hint="choose by another metric",
-        )
+    better = requests[0].metric.higher_is_better
     unmet = {name: _unmet(found, name, section, labels[1:]) for name in found.models}
     field, warnings = _field_of(found, unmet, tried, sign=1.0 if better else -1.0)
     level, n_users = config.statistics.level, field.values.shape[0]
@@ -170,7 +165,21 @@ def _section_of(config: Config) -> SelectionSection:
     return config.selection
 
 
-def _label_of(config: Config, name: str) -> str:
+def _check_metric(config: Config, request: Request) -> None:
+    """Refuse a number that is no mean of values of users, or of which neither way is better."""
+    if not is_made_of_users(request):
+        message = f"{request.label} is no mean of users, by whom trials are told apart"
+        hint = "choose by a mean of users; constraints and [metrics] take any number"
+    elif request.metric.higher_is_better is None:
+        message = f"of {request.label} neither more nor less is better"
+        hint = "choose by another metric"
+    else:
+        return
+    at = config.at("selection", "metric")
+    raise RequestError(message, code="conflicting-keys", at=at, hint=hint)
+
+
+def _request_of(config: Config, name: str) -> Request:
     found = config.read_metrics([name])
     if len(found) != 1:
         raise RequestError(
@@ -179,7 +188,7 @@ def _label_of(config: Config, name: str) -> str:
             at=config.at("selection", "metric"),
             hint=f"write one of them: {', '.join(each.label for each in found[:5])}",
         )
-    return found[0].label
+    return found[0]
 
 
 def _race(

@@ -13,7 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.config import Policies, policies_of
-from evalkit.metrics import BOUNDS, TIED, Hits, Relevant, Request, TiedHits, most_likely, registry
+from evalkit.metrics import (
+    BOUNDS,
+    TIED,
+    Hits,
+    Relevant,
+    Request,
+    TiedHits,
+    is_of_means,
+    most_likely,
+    registry,
+)
 from evalkit.ranks import NOT_RANKED, Ranks
 from evalkit.truth import Truth
 from evalkit.values.settle import EXACT, may_be_undefined
@@ -341,18 +351,16 @@ def parts_of(request: Request) -> tuple[Request, ...] | None:
     Precision and recall of an F that is one of their means. Of metrics on samples, the shares of
     users whose item is at each rank in the sample or above it.
     """
+    if not is_of_means(request):
+        return None
     values = dict(request.parameters)
-    if request.metric.name == "F" and values.get("mean") == "means":
+    if request.metric.name == "F":
         return tuple(
             _follow(request, name, request.cutoff, {"over": values[over]})
             for name, over in (("precision", "precision_over"), ("recall", "recall_over"))
         )
-    if request.metric.name == "sampled" and values.get("estimate") == "likelihood":
-        ranks = range(1, int(float(values["sample"])) + 1)
-        return tuple(
-            _follow(request, "sampled", rank, {"sample": values["sample"]}) for rank in ranks
-        )
-    return None
+    ranks = range(1, int(float(values["sample"])) + 1)
+    return tuple(_follow(request, "sampled", rank, {"sample": values["sample"]}) for rank in ranks)
 
 
 def _follow(
@@ -363,7 +371,7 @@ def _follow(
 
 def is_mean_of_users(request: Request, policies: Policies) -> bool:
     """Whether the number is the mean of the users' values, which may be resampled and paired."""
-    if parts_of(request) is not None or request.metric.combined is not None:
+    if is_of_means(request) or request.metric.combined is not None:
         return False
     return not may_be_undefined(policies_of(request, policies))
 

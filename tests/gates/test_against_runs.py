@@ -8,6 +8,7 @@ from statsmodels.stats.proportion import confint_proportions_2indep
 from evalkit.config import StatisticsSection, build_config
 from evalkit.errors import RequestError
 from evalkit.history.compare import compare_runs
+from evalkit.history.why import explain_runs
 from evalkit.jobs.job import Job
 from evalkit.runs import load_run
 
@@ -145,3 +146,26 @@ def test_errors_that_stand_on_more_than_users_are_not_replaced_by_smaller_ones(l
     told = [each.message for each in report.warnings if each.code == "over-users-alone"]
     assert len(told) == 2
     assert "here they stand on users" in told[0]
+
+
+OF_MEANS = "F1(mean='means')@3"
+
+
+def test_a_number_made_of_means_is_judged_by_itself_and_not_by_values_of_users(logs):
+    (_, before), (_, after) = runs = nights(logs, metrics=(OF_MEANS, "hit@3"))
+
+    of_means, _ = after.gates
+    wanted = after.value(OF_MEANS) - before.value(OF_MEANS)
+    assert (of_means.judged_by, of_means.delta) == ("independent", pytest.approx(wanted, rel=1e-12))
+    assert list(compared(runs)) == ["hit@3"]
+    explained = explain_runs(*runs)
+    assert {each.metric for each in explained} == {"hit@3"}
+
+
+def test_a_number_made_of_means_takes_no_weight(logs):
+    weight = {"path": str(logs / "users.parquet"), "by": "orders", "user": "user"}
+
+    with pytest.raises(RequestError, match="it is no mean of users") as caught:
+        nights(logs, metrics=(OF_MEANS,), weight=weight)
+
+    assert caught.value.code == "conflicting-keys"

@@ -11,7 +11,7 @@ from program import run_program
 
 import evalkit
 from evalkit.config import load_config
-from evalkit.errors import EvalkitError, MachineError
+from evalkit.errors import EvalkitError, MachineError, RequestError
 from evalkit.history.looks import find_looks, known_parts
 from evalkit.report.html import render_selection_page
 from evalkit.selection import How, choose_trial, find_test, finish, run_selection
@@ -206,6 +206,14 @@ def test_bad_selections_are_refused(folder, more, code):
 
     assert code in str(error.value)
     assert not (folder / "selections").exists()
+
+
+@pytest.mark.parametrize("metric", ["F1(mean='means')@1", "gini@1", "list_length@1"])
+def test_a_selection_is_made_by_means_of_users_that_have_a_better_side(folder, metric):
+    with pytest.raises(RequestError) as error:
+        chosen(folder, text=CONFIG.replace("recall@1", metric))
+
+    assert (error.value.code, error.value.at[-16:]) == ("conflicting-keys", "selection.metric")
 
 
 def test_rankings_beside_a_table_are_trials_as_a_baseline_has_to_be(folder):
