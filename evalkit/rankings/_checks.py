@@ -1,19 +1,27 @@
 """What is wrong or odd with a run of rankings: with the request, with a share, with the whole."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from evalkit.errors import DataError, EvalkitError, FaultyShareError, raise_all
+from evalkit.metrics import needs_of
 from evalkit.planning.leakage import find_leak
 from evalkit.rankings._job import RankingJob, RankingTask
 from evalkit.rankings._steps import GAINS, SEGMENTS
 from evalkit.rankings._sums import RankingSums
-from evalkit.report import Warning_
+from evalkit.report import Input, Warning_
 from evalkit.sources import Table
 from evalkit.values.checks import check_scores
 
 LARGEST_EXPONENT = 960.0  # 2^960 still adds up over many items and squares
 LARGEST_RELEVANCE = 1e140
+BESIDE = {  # by the role of a table what is said of it, and the needs that it serves
+    "train": ("the training log has", ("train", "history")),
+    "users": ("the users have", ("users",)),
+    "reference": ("the reference has", ("reference",)),
+    "earlier": ("the lists before have", ("earlier",)),
+}
 LARGEST_OF_ITEMS = 31  # 2^31 adds up over 2^32 users of an item, where items have sums
 
 
@@ -91,9 +99,11 @@ def check_shares(sums: RankingSums) -> None:
         )
 
 
-def check_whole(task: RankingTask, sums: RankingSums) -> list[Warning_]:
+def check_whole(task: RankingTask, sums: RankingSums, inputs: Sequence[Input]) -> list[Warning_]:
     """Nothing to read, nobody in common, cutoffs that no list reaches, and what may mislead.
 
+    Args:
+        inputs: the tables, with the rows that were read.
     Raises:
         DataError: what the policies refuse [empty-input, no-common-user, cutoff-beyond-depth,
             truth-in-train, truth-is-train].
@@ -107,6 +117,12 @@ def check_whole(task: RankingTask, sums: RankingSums) -> list[Warning_]:
     elif truth.rows and not truth.truth_counts().pairs and not task.config.is_truthless:
         message = "no row of the truth is relevant: look at the threshold and at where"
         told.warnings.append(Warning_("nothing-relevant", message))
+    needs = {need for each in task.of_lists for need in needs_of(each)}
+    for each in inputs:
+        what, needed_by = BESIDE.get(each.role, ("", ()))
+        if each.rows == 0 and needs.intersection(needed_by):
+            at = ", ".join(each.paths) or each.role
+            told.add(policies.empty_input, "empty-input", f"{what} no rows", at, empty_hint)
     leak = find_leak(truth.truth_counts(), task.config)
     if leak is not None:
         policy = "error" if leak.refused else "warn"

@@ -57,7 +57,8 @@ def _concluded(
 ) -> Report:
     resampling = task.resampling(sums.draws)
     _conclude_kept(task, sums, resampling)
-    odd = check_whole(task, sums)
+    inputs = _counted(inputs, sums)
+    odd = check_whole(task, sums, inputs)
     config, statistics = task.config, task.config.statistics
     models, totals = sums.in_order, sums.totals
     parts = finish_parts(sums.parts, totals.n_segments)
@@ -87,7 +88,6 @@ def _concluded(
         parts=parts,
         per_user_values=None,
     )
-    inputs = _counted(inputs, sums)
     meta = replace(
         task.clock.meta(sum(each.rows for each in inputs), task.threads, versions()),
         resampling_bytes=None if resampling is None else sums.draws.n_bytes,

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from evalkit.conclusions.shown import key_of
 from evalkit.config import policies_of
+from evalkit.errors import DataError
 from evalkit.ids import USER_KEY, Share, as_keys
 from evalkit.lists import ListCollector, ListWork, Measure
 from evalkit.looks.genres import genres_of_users, key_of_genres, requests_of_genres
@@ -60,7 +61,8 @@ class ShareLists:
             for table in reversed(before):
                 for name, each in _other_lists(job, table, model, truth, train, share).items():
                     earlier[name] = (*earlier.get(name, ()), each)
-        targets = _targets(truth, tables.users) if "users" in work.needs else None
+        drops = config.policies.null_ids == "drop"
+        targets = _targets(truth, tables.users, drops) if "users" in work.needs else None
         measure = work.measure(truth, train, targets=targets, reference=reference, earlier=earlier)
         return cls(job, work, truth, measure)
 
@@ -155,15 +157,26 @@ def _other_lists(
     return {name: each for name, each in lists.items() if each is not None}
 
 
-def _targets(truth: Truth, users: Table | None) -> npt.NDArray[np.bool_]:
-    """Who should have got a list: the users of their table, or those of the truth."""
+def _targets(truth: Truth, users: Table | None, drops: bool) -> npt.NDArray[np.bool_]:
+    """Who should have got a list: the users of their table, or those of the truth.
+
+    Args:
+        drops: rows without a user are passed over.
+    Raises:
+        DataError: rows of the table have no user [null-id].
+    """
     if users is None:
         if truth.is_extra is None:
             return np.ones(truth.n_users, dtype=np.bool_)
         return ~truth.is_extra
-    targets = np.zeros(truth.n_users, dtype=np.bool_)
+    targets, n_nulls = np.zeros(truth.n_users, dtype=np.bool_), 0
     with reading(users):
         for rows in users.stream([truth.user_plan.key().alias(USER_KEY)], most=BATCH_ROWS):
+            n_nulls += rows[USER_KEY].null_count()
             codes = truth.codes_of(as_keys(rows[USER_KEY].drop_nulls()))
             targets[codes[codes >= 0]] = True
+    if n_nulls and not drops:
+        hint = 'filter them by where, or write null_ids = "drop" under [policies]'
+        message = f"{n_nulls:,} rows of the users have no user"
+        raise DataError(message, code="null-id", at=users.at, hint=hint)
     return targets

@@ -158,3 +158,49 @@ def test_coverage_beyond_the_catalogue_says_so():
 
     assert report.estimates[0].value > 1.0
     assert "coverage-above-one" in {each.code for each in report.warnings}
+
+
+TRAIN = pl.DataFrame({"user": [1, 2, 2], "item": [1, 1, 2]})
+EMPTY = {
+    "train": (["novelty@2", "re_recommended@2"], {"train": TRAIN.clear()}),
+    "users": (["user_coverage@2"], {"users": TRAIN.select("user").clear()}),
+    "reference": (["overlap@2"], {"reference": RANKED.clear()}),
+    "earlier": (["temporal_novelty@2"], {}),
+}
+
+
+@pytest.mark.parametrize("role", EMPTY)
+def test_a_table_without_rows_that_metrics_need_is_refused_or_told(role):
+    metrics, tables = EMPTY[role]
+    ranked = {"path": RANKED, "earlier": [RANKED.clear()]} if role == "earlier" else RANKED
+
+    with pytest.raises(EvalkitError) as caught:
+        evaluate(None, {"a": ranked}, metrics=metrics, **tables)
+    warn = {"empty_input": "warn"}
+    report = evaluate(None, {"a": ranked}, metrics=metrics, policies=warn, **tables)
+
+    assert caught.value.code == "empty-input"
+    assert "have no rows" in caught.value.message or "has no rows" in caught.value.message
+    assert "empty-input" in [each.code for each in report.warnings]
+
+
+@pytest.mark.parametrize("metric", ["novelty@2", "novelty_of_rows@2", "EFD@2"])
+def test_a_training_log_without_rows_says_nothing_of_novelty(metric):
+    truth = pl.DataFrame({"user": [1, 2], "item": [1, 2]})
+    warn = {"empty_input": "warn"}
+
+    report = evaluate(truth, {"a": RANKED}, metrics=[metric], policies=warn, train=TRAIN.clear())
+
+    assert not report.value(metric) < 0  # but 0, or no number
+
+
+def test_a_user_who_should_have_got_a_list_has_an_id():
+    users = pl.DataFrame({"user": [1, None, 7]})
+    asked = {"metrics": ["user_coverage@2"], "users": users}
+
+    with pytest.raises(EvalkitError, match="1 rows of the users have no user") as caught:
+        evaluate(None, {"a": RANKED}, **asked)
+
+    assert caught.value.code == "null-id"
+    dropped = evaluate(None, {"a": RANKED}, **asked, policies={"null_ids": "drop"})
+    assert dropped.value("user_coverage@2") == 0.5

@@ -14,7 +14,9 @@ def information(values, items):
     """float64[n_items]: -log2 of the share of train's interactions that the item has."""
     counts = items.popularity
     seen = counts[counts > 0]
-    least = 1 if values["cold"] == "one_user" else seen.min(initial=counts.max(initial=1))
+    if not seen.size:  # a training log without rows says nothing
+        return np.full(counts.size, math.nan)
+    least = 1 if values["cold"] == "one_user" else seen.min()
     return -log2_of(np.maximum(counts, least) / counts.sum())
 
 

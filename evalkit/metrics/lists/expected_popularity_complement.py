@@ -1,6 +1,8 @@
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
 """Expected popularity complement: how unpopular the hits of the first ranks are."""
 
+import math
+
 from evalkit.metrics import ATTENTION, PATIENCE, kernel, list_metric, of_items
 from evalkit.metrics.lists._hits import share_of_attention
 from evalkit.metrics.lists.novelty import refuse_more_than_all
@@ -10,7 +12,7 @@ from evalkit.metrics.lists.novelty import refuse_more_than_all
 def complements(values, items):
     """float64[n_items]: share of train's users who do not have the item."""
     refuse_more_than_all(items.popularity, items.n_train_users)
-    return 1.0 - items.popularity / items.n_train_users
+    return 1.0 - items.popularity / (items.n_train_users or math.nan)
 
 
 def tables(values, beside):

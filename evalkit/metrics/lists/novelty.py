@@ -56,6 +56,8 @@ def self_information(values, items):
         whole = counts.sum()
     else:
         refuse_more_than_all(items.popularity, whole)
+    if whole == 0.0:  # a training log without rows says nothing
+        return np.full(counts.size, math.nan)
     is_cold = counts == 0.0
     if values["cold"] == "tiny":
         found = -log2_of((counts + COLD_USERS) / whole)
