@@ -119,6 +119,8 @@ def check_whole(task: RankingTask, sums: RankingSums, inputs: Sequence[Input]) -
         told.warnings.append(Warning_("nothing-relevant", message))
     needs = {need for each in task.of_lists for need in needs_of(each)}
     for each in inputs:
+        if task.config.engine.kind != "local" and each.role != "train":
+            continue  # executors counted its rows, and nobody here
         what, needed_by = BESIDE.get(each.role, ("", ()))
         if each.rows == 0 and needs.intersection(needed_by):
             at = ", ".join(each.paths) or each.role

@@ -165,14 +165,21 @@ def _kept_values(task: RankingTask, sums: RankingSums, writer: UserWriter | None
 
 
 def inputs_of(tables: Tables) -> list[Input]:
-    """A record of every table; the rows of logs are counted while they are measured."""
+    """A record of every table; the rows of logs are counted while they are measured.
+
+    What executors read is not read here too: its rows are those that footers tell, or 0.
+    """
+    is_here = tables.config.engine.kind == "local"
     inputs = [] if tables.config.is_truthless else [input_of(tables.truth, 0, "truth")]
     inputs += [input_of(table, 0, "rankings", model) for model, table in tables.rankings]
     if tables.train is not None:
         inputs.append(input_of(tables.train, 0, "train"))
     rest = [(each, each.role, each.model) for each in tables.beside_lists]
     rest += [(each, "segments", None) for each in tables.segment_tables]
-    return inputs + [input_of(each, each.count_rows(), role, model) for each, role, model in rest]
+    for each, role, model in rest:
+        rows = each.count_rows() if is_here else each.n_rows_hint() or 0
+        inputs.append(input_of(each, rows, role, model))
+    return inputs
 
 
 def _counted(inputs: Sequence[Input], sums: RankingSums) -> list[Input]:
