@@ -65,6 +65,7 @@ def _run_all(folder: Path) -> None:
         _Way("both", "string", ["policies.ties=item-text-desc"]),
         _Way("score", "int"),
         _Way("score", "int", ["policies.duplicates=first"], order="scattered"),
+        _Way("score", "int", order="scattered"),
         _Way("score", "string", order="scattered"),
         _Way("score", "int", ["metrics.profile=ranx"]),
         # some items go again, of enough users to be worth a kernel

@@ -50,6 +50,8 @@ GATHERED_A_CORE = 24 * MIB  # of rows whose users lie apart, of integer ids in o
 STREAMED_TRUTH, STREAMED_TRUTH_ROW = 24 * MIB, 12  # what waits, where nothing is probed yet
 STREAMED_TEXTS, STREAMED_TEXTS_OF_A_SHARE = 1 << 21, 1 << 18  # rows with texts at a time
 
+HELD_SHARE = 0.25  # of the memory, for ranked rows that wait, where nobody sets a limit
+
 # -- of a truth row: half a key, code, rank; the key's other half where ids are no small integers
 ROW, WIDE_KEY = 13, 4
 RUN = 34  # a run of rows of one user, while runs are put together
@@ -128,6 +130,17 @@ def count_shares(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
             return 1
     give_back_early()
     return _Needs.of(tables, asked, n_items).n_shares(memory_limit)
+
+
+def room_of_rows(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
+    """Bytes that a run in one pass leaves for rows, which are read twice where they do not fit."""
+    most = int(HELD_SHARE * default_limit())
+    if memory_limit is None:
+        return most
+    looks_at_items = asked.lists is not None or any(each.made for _, each in tables.rankings)
+    n_items = float(_most_items(tables)) if looks_at_items else 0.0
+    bound = _bound(tables, asked, n_items, _by_name(_most_segments, tables))
+    return max(0, min(most, int((memory_limit - bound) / NOISE)))
 
 
 def _bound(tables: Tables, asked: Asked, n_items: float, segments: Mapping[str, int]) -> int:

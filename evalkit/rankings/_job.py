@@ -162,6 +162,7 @@ class RankingJob(RankingTask):
         is_laid_out: the tables hold the users of this share alone.
         known: what they cannot tell then.
         n_passes_over_all: over the users of all shares, where what they have must be known.
+        room_of_rows: bytes of rows that may be held, so that they are read once.
         plans: how ids of users and of items become keys.
         writer: of the values of users.
         lists: what metrics of lists ask for.
@@ -172,6 +173,7 @@ class RankingJob(RankingTask):
     is_laid_out: bool = False
     known: Known | None = None
     n_passes_over_all: int = 1
+    room_of_rows: int = 0
     plans: tuple[IdPlan, IdPlan] = field(init=False)
     writer: UserWriter | None = None
     lists: "ListWork | None" = None

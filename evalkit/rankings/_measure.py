@@ -134,6 +134,7 @@ def _probe(
             detailed=rule.detailed,
             collector=job.collector(table, rule, truth),
             known_models=() if job.known is None else job.known.models.get(number, ()),
+            room=job.room_of_rows,
         )
         for rule in rules
     ]

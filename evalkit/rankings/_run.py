@@ -7,7 +7,7 @@ from evalkit.errors import RequestError
 from evalkit.metrics import needs_of
 from evalkit.planning.leakage import check_splits
 from evalkit.planning.ledger import Clock
-from evalkit.planning.passes import count_shares
+from evalkit.planning.passes import count_shares, room_of_rows
 from evalkit.planning.tables import open_tables
 from evalkit.planning.work import Left, Work, try_seeds
 from evalkit.rankings._conclude import conclude, inputs_of
@@ -97,6 +97,8 @@ def _measure(job: RankingJob, memory_limit: int | None) -> RankingSums:
     """The sums of the users, one pass over the logs after the other."""
     job.n_passes = count_shares(job.tables, memory_limit, job.asked)
     job.check_passes()
+    if job.n_passes == 1:
+        job.room_of_rows = room_of_rows(job.tables, memory_limit, job.asked)
     if job.is_cut and job.has_quantiles:
         job.n_passes_over_all = count_shares(job.tables, memory_limit, job.asked_of_all)
 

@@ -31,6 +31,7 @@ from evalkit.ranks._records import (
     KNOWN_RUNS,
     N_FIELDS,
     NOT_RANKED,
+    RUNS,
     UNKNOWN_ROWS,
     UNKNOWN_RUNS,
     Array,
@@ -58,6 +59,7 @@ PARTITION_BITS = 7
 PARTITIONS = 1 << PARTITION_BITS
 PARTITIONS_AT_ONCE = 4  # that a thread has
 GATHERED_ROWS = 4 * BATCH_ROWS  # of one thread, so that several rows of a user come together
+WORDS_A_LINE = 8  # of the cache
 LOOKED_AT = 16  # rows that can tell whether users lie apart
 
 
@@ -73,12 +75,14 @@ class Portion(NamedTuple):
         rows: all that are gathered.
         offsets: int64[n_batches, PARTITIONS + 1], where the partitions of each batch begin.
         first, last: of the partitions.
+        is_named: somebody asks which rows are of known users.
     """
 
     rows: RankedRows
     offsets: Array
     first: int
     last: int
+    is_named: bool
 
 
 @dataclass(slots=True)
@@ -198,12 +202,13 @@ class Gatherer:
                 continue
             try:
                 begin = number * PARTITIONS_AT_ONCE
-                portion = Portion(gathered.rows, offsets, begin, begin + PARTITIONS_AT_ONCE)
+                end = begin + PARTITIONS_AT_ONCE
+                portion = Portion(gathered.rows, offsets, begin, end, self.at_once)
                 self.look_up(gathered.model, portion, found)
             finally:
                 self.locks[number].release()
             if not self.at_once:  # nobody asks for rows
-                found.counters[[KNOWN_RUNS, HITS]] = 0
+                found.counters[HITS] = 0
         if self.at_once:
             gathered.name_rows(found)
         model = gathered.model
@@ -234,13 +239,21 @@ def part_rows(rows, hash, shift, places, out, numbers):  # type: ignore[no-untyp
 
 
 @kernel(allocates=False)
-def ask_entries(users, row, last, index, entries):  # type: ignore[no-untyped-def]
-    """Where the table entries of rows row..last, 64 at most, should be; they are on their way."""
-    table, layout = index.table, index.layout
+def ask_entries(rows, row, last, index, first, entries):  # type: ignore[no-untyped-def]
+    """Where the table entries of rows row..last, 64 at most, should be, into entries from `first`.
+
+    They are on their way to the cache, and so are the rows themselves and the users behind them.
+    """
+    users, table, layout = rows.users, index.table, index.layout
     for place in range(row, last):
         entry = home_entry(users[place], layout)
-        entries[place - row] = entry
+        entries[first + place - row] = entry
         prefetch(table, entry)
+    for place in range(row, last, WORDS_A_LINE):
+        prefetch(users, place + RUNS)
+        prefetch(rows.items, place)
+        prefetch(rows.ranks, place)
+        prefetch(rows.strengths, place)
 
 
 @kernel(allocates=False)
@@ -253,56 +266,68 @@ def found_entry(table, entry, user, layout):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def look_up_apart(rows, row, last, index, ranks, wide, found):  # type: ignore[no-untyped-def]
-    """Put known users' rows of row..last behind those that are counted; rows of others are counted.
+def look_up_apart(rows, row, last, index, ranks, wide, first, n, found):  # type: ignore[no-untyped-def]
+    """The users' codes of rows row..last into `found.candidates`; rows of others are counted.
 
-    Gives the number of rows that may be hits, which stand in `found.begins`, their table entries in
-    `found.ends`. All that is needed of them is on its way to the cache.
+    Their entries have been asked for. Rows that may be hits are put behind the `n` that wait in
+    `found.begins`, their table entries in `found.ends`; gives the new number. All that is needed
+    of them is on its way to the cache.
     """
+    # Wide: one step of a scan, with what waits from the steps before.
     users, items = rows.users, rows.items
     table, layout, counts = index.table, index.layout, index.counts
     filters, lows = index.filters, index.lows
-    likely, entries, chosen, counters = found.begins, found.entries, found.ends, found.counters
-    ask_entries(users, row, last, index, entries)
-    n_known = counters[KNOWN_RUNS]
-    n = np.int64(0)
-    for place in range(row, last):
-        user, item = users[place], items[place]
-        entry = found_entry(table, entries[place - row], user, layout)
+    waiting, chosen, codes, counters = found.begins, found.ends, found.candidates, found.counters
+    n_likely = n
+    for number in range(last - row):
+        user, at = users[row + number], np.uint64(number)
+        entry = found_entry(table, found.entries[first + number], user, layout)
         if entry < 0:
+            codes[at] = -1
             counters[UNKNOWN_ROWS] += 1
             found.unknown_users[counters[UNKNOWN_RUNS]] = user
             counters[UNKNOWN_RUNS] += 1
             continue
         code = code_of(table, entry)
         prefetch(wide, code * 2)
-        found.run_rows[n_known] = place
-        found.run_codes[n_known] = code
-        n_known += 1
-        likely[n], chosen[n] = place, entry
-        n += prefetch_filter(table, entry, filters, item)  # without a branch to be guessed wrong
-    counters[KNOWN_RUNS] = n_known
-    n_chosen = np.int64(0)
-    for number in range(n):
-        place, entry = likely[number], chosen[number]
+        codes[at] = code
+        waiting[np.uint64(n_likely)], chosen[np.uint64(n_likely)] = row + number, entry
+        # without a branch to be guessed wrong
+        n_likely += prefetch_filter(table, entry, filters, items[row + number])
+    for number in range(n, n_likely):
+        place, entry = waiting[number], chosen[number]
         count = count_of(table, entry, counts)
         if count <= FEW_ITEMS or may_hold(table, entry, count, filters, items[place]):
-            prefetch(lows, start_of(table, entry))
-            prefetch(ranks, start_of(table, entry))
-            likely[n_chosen], chosen[n_chosen] = place, entry
-            n_chosen += 1
-    return n_chosen
+            start = start_of(table, entry)
+            prefetch(lows, start)
+            prefetch(lows, start + FEW_ITEMS - 1)
+            prefetch(ranks, start)
+            waiting[n], chosen[n] = place, entry
+            n += 1
+    return n
 
 
 @kernel(allocates=False)
-def find_apart(items, n_chosen, index, found):  # type: ignore[no-untyped-def]
-    """Put the hits among the rows that may be some behind those that are counted.
+def name_known(row, last, found):  # type: ignore[no-untyped-def]
+    """Put known users' rows of row..last, and their codes, behind those that are counted."""
+    n = found.counters[KNOWN_RUNS]
+    for place in range(row, last):
+        code = found.candidates[place - row]
+        if code >= 0:
+            found.run_rows[n], found.run_codes[n] = place, code
+            n += 1
+    found.counters[KNOWN_RUNS] = n
+
+
+@kernel(allocates=False)
+def find_apart(items, n_waiting, index, found):  # type: ignore[no-untyped-def]
+    """Put the hits among the rows that wait behind those that are counted.
 
     Gives the new number of hits.
     """
     table, counts, lows, highs = index.table, index.counts, index.lows, index.highs
     n_hits = found.counters[HITS]
-    for number in range(n_chosen):
+    for number in range(n_waiting):
         row, entry = found.begins[number], found.ends[number]
         count = count_of(table, entry, counts)
         place = find_item(lows, highs, items[row], start_of(table, entry), count)
@@ -313,16 +338,19 @@ def find_apart(items, n_chosen, index, found):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def note_apart(row_ranks, offset, first, state, found):  # type: ignore[no-untyped-def]
-    """The ranks of known users' rows, from the row number `first` of them, into their state."""
+def note_apart(row_ranks, row, last, offset, state, found):  # type: ignore[no-untyped-def]
+    """The ranks of known users' rows of row..last into their state."""
     small, wide, counters = state.small, state.wide, found.counters
-    for number in range(first, counters[KNOWN_RUNS]):
-        code = found.run_codes[number]
-        rank = np.int64(row_ranks[found.run_rows[number]]) - offset
+    one = np.uint64(1)
+    for number in range(last - row):
+        code = found.candidates[np.uint64(number)]
+        if code < 0:
+            continue
+        rank = np.int64(row_ranks[row + number]) - offset
         if rank < 1:
             counters[BAD_RANKS] += 1
             continue
-        small[code * N_FIELDS] += np.int32(1)
-        largest = small[code * N_FIELDS + 1]
-        small[code * N_FIELDS + 1] = max(largest, np.int32(min(rank, NOT_RANKED)))
-        wide[code * 2 + 1] += np.int64(mix(np.uint64(rank)))
+        at = np.uint64(code) * np.uint64(N_FIELDS)
+        small[at] += np.int32(1)
+        small[at + one] = max(small[at + one], np.int32(min(rank, NOT_RANKED)))
+        wide[np.uint64(code) * np.uint64(2) + one] += np.int64(mix(np.uint64(rank)))

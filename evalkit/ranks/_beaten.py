@@ -4,10 +4,16 @@ import numpy as np
 
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import atomic_add, atomic_raise, prefetch
-from evalkit.ranks._apart import ask_entries, find_apart, found_entry, look_up_apart
+from evalkit.ranks._apart import (
+    ask_entries,
+    find_apart,
+    found_entry,
+    look_up_apart,
+    name_known,
+)
 from evalkit.ranks._kernels import show_item
-from evalkit.ranks._records import DEFERRED, HITS, KNOWN_RUNS, N_FIELDS, RUNS
-from evalkit.truth import code_of, find_item, item_at, merge_sort, start_of
+from evalkit.ranks._records import DEFERRED, HITS, N_FIELDS, RUNS
+from evalkit.truth import code_of, find_item, item_at, merge_sort
 
 FEW_SHOWN = 16  # of one user, up to which they are put in order, and compared, one by one
 
@@ -15,22 +21,27 @@ FEW_SHOWN = 16  # of one user, up to which they are put in order, and compared, 
 @kernel(allocates=False)
 def find_best(portion, index, ranks, best, state, found):  # type: ignore[no-untyped-def]
     """First scan: strengths of relevant items that lists show; `ranks` 0 where shown."""
-    counters = found.counters
-    rows, offsets = portion.rows, portion.offsets
+    rows, offsets, entries = portion.rows, portion.offsets, found.entries
+    n = np.int64(0)  # rows that wait
     for partition in range(portion.first, portion.last):
         for batch in range(offsets.shape[0]):
-            end = offsets[batch, partition + 1]
-            for row in range(offsets[batch, partition], end, RUNS):
-                until = min(row + RUNS, end)
-                known = counters[KNOWN_RUNS]
-                n_chosen = look_up_apart(rows, row, until, index, ranks, state.wide, found)
-                for number in range(n_chosen):
-                    start = start_of(index.table, found.ends[number])
-                    prefetch(best.strengths, start)
-                for number in range(known, counters[KNOWN_RUNS]):
-                    state.small[found.run_codes[number] * N_FIELDS] += np.int32(1)
-                n_hits = find_apart(rows.items, n_chosen, index, found)
-                note_best(rows, n_hits, ranks, best, found)
+            begin, end = offsets[batch, partition], offsets[batch, partition + 1]
+            ask_entries(rows, begin, min(begin + RUNS, end), index, 0, entries)
+            for row in range(begin, end, RUNS):
+                until, half = min(row + RUNS, end), (row - begin) & RUNS
+                ask_entries(rows, until, min(until + RUNS, end), index, RUNS - half, entries)
+                n = look_up_apart(rows, row, until, index, ranks, state.wide, half, n, found)
+                for number in range(until - row):
+                    if found.candidates[number] >= 0:
+                        state.small[found.candidates[number] * N_FIELDS] += np.int32(1)
+                if portion.is_named:
+                    name_known(row, until, found)
+                if n >= RUNS:
+                    n_hits = find_apart(rows.items, n, index, found)
+                    note_best(rows, n_hits, ranks, best, found)
+                    n = np.int64(0)
+    n_hits = find_apart(rows.items, n, index, found)
+    note_best(rows, n_hits, ranks, best, found)
 
 
 @kernel(allocates=False)
@@ -122,7 +133,7 @@ def beat_shown(rows, row, last, index, shown, found, only_ties):  # type: ignore
     users, table, layout = rows.users, index.table, index.layout
     firsts, marks = shown.firsts, shown.marks
     begins, ends, entries, chosen = found.begins, found.ends, found.entries, found.candidates
-    ask_entries(users, row, last, index, entries)
+    ask_entries(rows, row, last, index, 0, entries)
     for number in range(last - row):  # each step asks for what the next one reads
         entry = found_entry(table, entries[number], users[row + number], layout)
         entries[number] = code_of(table, entry) if entry >= 0 else -1

@@ -5,7 +5,7 @@ import numpy as np
 from evalkit.ids import mix
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import atomic_add, atomic_lower, atomic_raise, prefetch
-from evalkit.ranks._apart import find_apart, look_up_apart, note_apart
+from evalkit.ranks._apart import ask_entries, find_apart, look_up_apart, name_known, note_apart
 from evalkit.ranks._records import (
     BAD_RANKS,
     CANDIDATES,
@@ -210,17 +210,25 @@ def probe_ranks(rows, offset, index, ranks, strengths, state, checksums, found):
 @kernel(allocates=False)
 def probe_apart(portion, offset, index, ranks, strengths, state, found):  # type: ignore[no-untyped-def]
     """The same of a portion of gathered rows with ranks."""
-    rows, offsets = portion.rows, portion.offsets
+    rows, offsets, entries = portion.rows, portion.offsets, found.entries
+    n = np.int64(0)  # rows that wait
     for partition in range(portion.first, portion.last):
         for batch in range(offsets.shape[0]):
-            end = offsets[batch, partition + 1]
-            for row in range(offsets[batch, partition], end, RUNS):
-                until = min(row + RUNS, end)
-                known = found.counters[KNOWN_RUNS]
-                n_chosen = look_up_apart(rows, row, until, index, ranks, state.wide, found)
-                note_apart(rows.ranks, offset, known, state, found)
-                n_hits = find_apart(rows.items, n_chosen, index, found)
-                show_hits(rows, row, n_hits, offset, ranks, strengths, found)
+            begin, end = offsets[batch, partition], offsets[batch, partition + 1]
+            ask_entries(rows, begin, min(begin + RUNS, end), index, 0, entries)
+            for row in range(begin, end, RUNS):
+                until, half = min(row + RUNS, end), (row - begin) & RUNS
+                ask_entries(rows, until, min(until + RUNS, end), index, RUNS - half, entries)
+                n = look_up_apart(rows, row, until, index, ranks, state.wide, half, n, found)
+                note_apart(rows.ranks, row, until, offset, state, found)
+                if portion.is_named:
+                    name_known(row, until, found)
+                if n >= RUNS:
+                    n_hits = find_apart(rows.items, n, index, found)
+                    show_hits(rows, 0, n_hits, offset, ranks, strengths, found)
+                    n = np.int64(0)
+    n_hits = find_apart(rows.items, n, index, found)
+    show_hits(rows, 0, n_hits, offset, ranks, strengths, found)
 
 
 @kernel(allocates=False)

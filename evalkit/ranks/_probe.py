@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from evalkit.errors import EvalkitError, raise_all
 from evalkit.ranks._findings import finish
+from evalkit.ranks._held import NoRoomError, can_hold, scan_held
 from evalkit.ranks._records import ModelProbe
 from evalkit.ranks._scan import RankScan, ReappearedError
 from evalkit.ranks._two_scans import scan_twice
@@ -58,4 +59,14 @@ def _scan_hits(scan: RankScan) -> None:
             scan.scan(work, whole_users=True)
         except ReappearedError:
             scan.restart()
-            scan_twice(scan)
+            _count_apart(scan)
+
+
+def _count_apart(scan: RankScan) -> None:
+    """Read the log once, if its rows may be held, or twice."""
+    if can_hold(scan):
+        try:
+            return scan_held(scan)
+        except NoRoomError:
+            scan.restart()
+    scan_twice(scan)

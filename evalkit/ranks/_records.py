@@ -282,9 +282,9 @@ class Found(NamedTuple):
             copy_ranks=np.empty(n_rows, dtype=np.int32),
             deferred=ints(),
             hit_ranks=ints(),
-            begins=ints(RUNS),
-            ends=ints(RUNS),
-            entries=ints(RUNS),
+            begins=ints(2 * RUNS),
+            ends=ints(2 * RUNS),
+            entries=ints(2 * RUNS),
             passes=np.empty(CANDIDATES, dtype=np.uint8),
             candidates=ints(CANDIDATES),
         )

@@ -114,6 +114,7 @@ class RankScan:
     detailed: bool = False  # somebody asks for `Ranks.rows`
     collector: "ListCollector | None" = None  # somebody asks for `Ranks.lists`
     known_models: Sequence[str] = ()  # that other shares have rows of
+    room: int = 0  # bytes of rows that may be held, so that they are read once
     columns: tuple[str, ...] = field(init=False)
     item_firsts: Array = field(init=False)  # of the truth's hashed items
     probes: dict[str, ModelProbe] = field(default_factory=dict)

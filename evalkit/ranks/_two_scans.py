@@ -43,7 +43,7 @@ def scan_twice(scan: RankScan) -> None:
 
     def find(batch: Batch) -> tuple[Batch, Array, list[tuple[str, Found]]]:
         scan.note_ranks(batch)
-        batch, strengths, orders, tally = _drop_rows(scan, batch)
+        batch, strengths, orders, tally = drop_rows(scan, batch)
         rows = rows_of(batch.frame)._replace(strengths=strengths, orders=orders)
         done = gatherer.add(batch.probe.model, rows, batch.frame)
         return batch, strengths, [(batch.probe.model, Found.counted(tally)), *done]
@@ -70,7 +70,7 @@ def scan_twice(scan: RankScan) -> None:
     gatherer = replace(gatherer, look_up=beat, settle=lambda found, _: scan.give_room_back(found))
 
     def count(batch: Batch) -> list[tuple[str, pl.DataFrame, Array]]:
-        batch, strengths, orders, _ = _drop_rows(scan, batch)
+        batch, strengths, orders, _ = drop_rows(scan, batch)
         rows = rows_of(batch.frame)._replace(strengths=strengths, orders=orders)
         done = gatherer.add(batch.probe.model, rows, batch.frame)
         left = [(name, found.deferred) for name, found in done if found.deferred.size]
@@ -127,7 +127,7 @@ def _order_shown(
     return shown
 
 
-def _drop_rows(scan: RankScan, batch: Batch) -> tuple[Batch, Array, Array, Array]:
+def drop_rows(scan: RankScan, batch: Batch) -> tuple[Batch, Array, Array, Array]:
     """What `RankScan.drop_rows` leaves, and the places of rows where equals stand by them."""
     if scan.policies.ties != "input":
         kept, strengths, tally = scan.drop_rows(batch)

@@ -42,10 +42,19 @@ from evalkit.truth._read import (
 from evalkit.truth._rows import PairRows, count_runs
 from evalkit.truth._shared import count_shared
 from evalkit.truth._sorting import first_gap, item_at, merge_sort, sort_keys
-from evalkit.truth._table import count_partitions, cut, find_entry, home_entry, partition_of
+from evalkit.truth._table import (
+    ENTRY,
+    count_partitions,
+    cut,
+    entry_of,
+    find_entry,
+    home_entry,
+    partition_of,
+)
 
 __all__ = [
     "BATCH_ROWS",
+    "ENTRY",
     "FEW_ITEMS",
     "TRUTH_CODES",
     "Grades",
@@ -68,6 +77,7 @@ __all__ = [
     "count_unknown",
     "cut",
     "drop_null_ids",
+    "entry_of",
     "fewer_texts",
     "find_entry",
     "find_item",

@@ -88,7 +88,12 @@ def partition_of(user, hash, shift):  # type: ignore[no-untyped-def]
 @kernel(allocates=False)
 def home_entry(user, layout):  # type: ignore[no-untyped-def]
     """Index of the table entry that a user's hash chooses."""
-    hashed = hash_of(user, layout.hash)
+    return entry_of(hash_of(user, layout.hash), layout)
+
+
+@kernel(allocates=False)
+def entry_of(hashed, layout):  # type: ignore[no-untyped-def]
+    """Index of the table entry that a hash chooses; the larger, the larger the hash."""
     partition = (hashed >> np.uint64(1)) >> np.uint64(layout.shift)
     within = (hashed << np.uint64(63 - layout.shift)) >> np.uint64(32)
     slot = (within * np.uint64(layout.slots)) >> np.uint64(32)
