@@ -176,7 +176,8 @@ def test_rows_that_come_in_batches_are_grouped_as_one(rows, cuts, known_room, po
     parts = PairRows(len(rows) if known_room else None, graded=True)
     for begin, end in pairwise(borders):
         piece = slice(begin, end)
-        parts.write(parts.place(end - begin), users[piece], items[piece], relevance[piece])
+        place = parts.place(users[piece])
+        parts.write(place, users[piece], items[piece], relevance[piece])
     options = {"relevant_from": 1.0, "duplicates": policy}
 
     whole, counts = build_user_items(PairRows.of(users, items, relevance), **options)
@@ -196,7 +197,7 @@ def test_rows_that_come_in_batches_are_grouped_as_one(rows, cuts, known_room, po
 def test_a_batch_without_rows_takes_nobodys_place():
     users, items = np.array([5, 7], dtype=np.uint64), np.array([1, 2], dtype=np.uint64)
     rows = PairRows(2)
-    empty, full = rows.place(0), rows.place(2)
+    empty, full = rows.place(users[:0]), rows.place(users)
     rows.write(full, users, items, None)
     rows.write(empty, users[:0], items[:0], None)  # a thread that came late
 
