@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from evalkit.exact import ExactSums, add_weighted
 from evalkit.kernels import kernel
+from evalkit.kernels.threads import slices_of
 from evalkit.looks.parts import WordSums
 from evalkit.metrics import NO_CUTOFF, Hits, Relevant
 from evalkit.sums import Totals
@@ -82,16 +83,20 @@ class HitCounts:
             apart: int32[n_users], groups of users that do not come together.
         """
         probe = measuring.probes[places[0]]
-        relevant = measuring.truth.pairs.n_relevant * measuring.present[probe]
-        parts: list[npt.NDArray[Any]] = [relevant, measuring.lengths[probe], measuring.cases[probe]]
-        parts += [] if apart is None else [apart]
-        sizes = [int(part.max(initial=0)) + 1 for part in parts]
+        n_relevant, present = measuring.truth.pairs.n_relevant, measuring.present[probe]
+        others: list[npt.NDArray[Any]] = [measuring.lengths[probe], measuring.cases[probe]]
+        others += [] if apart is None else [apart]
+        sizes = [int(part.max(initial=0)) + 1 for part in (n_relevant, *others)]
         if math.prod(sizes) > MOST_KINDS:
             return None
-        codes = relevant
-        for part, size in zip(parts[1:], sizes[1:], strict=True):
-            codes = codes * np.int32(size) + part.astype(np.int32)
-        is_used = np.bincount(codes) > 0
+        codes = np.empty_like(n_relevant)
+        is_used = np.zeros(math.prod(sizes), dtype=np.bool_)
+        for users in slices_of(codes.size):
+            own = n_relevant[users] * present[users]
+            for part, size in zip(others, sizes[1:], strict=True):
+                own = own * np.int32(size) + part[users].astype(np.int32)
+            codes[users] = own
+            is_used[own] = True
         kinds = np.unravel_index(np.flatnonzero(is_used), sizes)
         n_rows = kinds[0] + 1
         begins = np.cumsum(n_rows) - n_rows
@@ -102,17 +107,19 @@ class HitCounts:
             return None
         first_rows = np.empty(is_used.size, dtype=np.int32)
         first_rows[is_used] = begins
+        for users in slices_of(codes.size):
+            codes[users] = first_rows[codes[users]]
         rows = np.repeat(np.arange(begins.size), n_rows)
-        n_relevant, lengths, cases, *others = (part[rows] for part in kinds)
+        of_rows, lengths, cases, *rest = (part[rows] for part in kinds)
         return cls(
             measuring,
             places,
-            first_rows[codes],
+            codes,
             np.arange(rows.size) - begins[rows],
-            n_relevant,
+            of_rows,
             lengths,
             cases.astype(np.uint8),
-            (others[0] if others else np.zeros(rows.size)).astype(np.int32),
+            (rest[0] if rest else np.zeros(rows.size)).astype(np.int32),
             cutoffs,
             np.searchsorted(cutoffs, np.arange(depth + 2)),
         )

@@ -15,6 +15,7 @@ import polars as pl
 from evalkit.exact import SCALE_BITS
 from evalkit.kernels import Table, kernel
 from evalkit.kernels.intrinsics import float_bits, prefetch
+from evalkit.kernels.threads import slices_of
 from evalkit.metrics import Request
 from evalkit.segments import ALL, CellSet, Segment, UserSegments
 from evalkit.truth import Truth
@@ -200,7 +201,7 @@ class PartSums:
         n_columns: int,
     ) -> None:
         ranges = np.searchsorted(RELEVANT_FROM, np.arange(RELEVANT_FROM[-1] + 1), side="right") - 1
-        kinds = 2 * ranges.astype(np.int32)[np.minimum(truth.pairs.n_relevant, RELEVANT_FROM[-1])]
+        kinds, n_relevant = 2 * ranges.astype(np.int32), truth.pairs.n_relevant
         few = {
             each.name
             for each in segmentations
@@ -209,17 +210,21 @@ class PartSums:
         self._cells = []
         for each in cell_sets:
             members = {s: cells for s, cells in each.members.items() if s == ALL or s[0] in few}
-            of_users = each.codes * np.int32(N_KINDS) + kinds
-            of_models = {
-                model: of_users + here for model, here in (present if members else {}).items()
-            }
             is_used = np.zeros(N_KINDS * each.n_cells, dtype=np.bool_)
-            for codes in of_models.values():
-                is_used[codes] = True
+            of_models = {model: np.empty_like(each.codes) for model in (present if members else ())}
+            for users in slices_of(truth.n_users):
+                own = each.codes[users] * np.int32(N_KINDS)
+                own += kinds[np.minimum(n_relevant[users], RELEVANT_FROM[-1])]
+                for model, codes in of_models.items():
+                    codes[users] = own + present[model][users]
+                    is_used[codes[users]] = True
             places = np.cumsum(is_used, dtype=np.int32) - np.int32(1)
+            for users in slices_of(truth.n_users):
+                for codes in of_models.values():
+                    codes[users] = places[codes[users]]
             shape = (int(is_used.sum()), n_columns, N_WORDS)
             sums = {
-                model: WordSums(places[codes], np.zeros(shape, dtype=np.int64))
+                model: WordSums(codes, np.zeros(shape, dtype=np.int64))
                 for model, codes in of_models.items()
             }
             self._cells.append(_Cells(members, np.flatnonzero(is_used), sums))

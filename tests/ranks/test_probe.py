@@ -522,6 +522,36 @@ def test_twenty_thousand_hits_are_counted(monkeypatch, n_scores, scattered):
     check_heavy(log, mode="score", policies={}, scattered=scattered, monkeypatch=monkeypatch)
 
 
+@pytest.mark.skipif(JIT_OFF, reason="hits among a hundred thousand rows in plain Python")
+@pytest.mark.parametrize("scattered", [False, True])
+@pytest.mark.parametrize("mode", ["rank", "score", "order"])
+@pytest.mark.parametrize("duplicates", ["error", "count"])
+def test_lists_deeper_than_two_bytes_are_ranked(monkeypatch, mode, duplicates, scattered):
+    copies = 40 if duplicates == "count" else 0
+    log = heavy_log(300, 70_000, n_scores=None, seed=6, copies=copies)
+    policies = {"duplicates": duplicates, "bad_ranks": "keep"}
+    check_heavy(
+        log, mode=mode, policies=policies, scattered=scattered, monkeypatch=monkeypatch, batch=999
+    )
+
+
+@pytest.mark.parametrize("rank", [32_766, 32_767, 32_768, 2**31 - 2])
+@pytest.mark.parametrize("copy", [None, 3, 40_000])
+@pytest.mark.parametrize("duplicates", ["best", "count"])
+def test_ranks_around_the_largest_of_two_bytes_stay_what_they_are(rank, copy, duplicates):
+    shown = [rank] if copy is None else [rank, copy]
+    rows = [{"user": 0, "item": 1, "rank": each, "score": -each} for each in shown]
+    log = Log([{"user": 0, "item": 1, "relevance": 1.0}], rows)
+    policies = {"duplicates": duplicates, "bad_ranks": "keep"}
+
+    report = run_log(log, mode="rank", policies=policies, metrics=["RR", "hit@32767", "hits@40000"])
+
+    assert report.value("RR") == 1.0 / min(shown)
+    assert report.value("hit@32767") == (min(shown) <= 32_767)
+    counted = shown if duplicates == "count" else [min(shown)]
+    assert report.value("hits@40000") == sum(each <= 40_000 for each in counted)
+
+
 @pytest.mark.parametrize("mode", ["rank", "score", "order"])
 @pytest.mark.parametrize("duplicates", ["best", "first", "last", "count"])
 def test_many_copies_of_many_items_are_cleaned(monkeypatch, mode, duplicates):
