@@ -312,7 +312,7 @@ def _read_once(how: _Reading, *, coded: bool) -> _Rows:
 
     def placed() -> Iterator[tuple[pl.DataFrame, Place, Callable[[], None] | None]]:
         most = fewer_texts(BATCH_ROWS, how.share, has_texts=has_texts)
-        for batch in how.table.stream(how.columns, most=most):
+        for batch in how.table.stream(how.columns, most=most, side_by_side=True):
             part, null_ids, not_sampled = choose_rows(batch, how.share, how.sample)
             rows.null_ids += null_ids
             rows.not_sampled += not_sampled
