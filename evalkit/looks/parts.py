@@ -32,7 +32,7 @@ TOO_LARGE = 2.0**30
 AHEAD = 24  # rows that are fetched before they are added
 WORDS_A_LINE = 8  # of a cache
 WORDS_AT_HAND = 1 << 15  # that stay close to the core
-MOST_BYTES_A_THREAD = 1 << 20
+MOST_BYTES_A_THREAD = 1 << 22
 NO_WEIGHTS = np.empty((0, 0), dtype=np.int64)
 
 Codes = npt.NDArray[np.int32]

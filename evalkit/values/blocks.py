@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 USERS_A_BLOCK = 8192  # at least, where there are so many
 BLOCKS_TOGETHER = 8  # whose users are put in the order of their cells
 MOST_KEPT = 8  # values of a user for which that is done, as they wait for each other
-MOST_SUMS_A_THREAD = 512  # of about 2 kB each
+MOST_SUMS_A_THREAD = 1 << 13  # of about 2 kB each
 MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
 
 Values = npt.NDArray[np.float64]
@@ -428,7 +428,8 @@ def measure_models(
     models = tuple(models)
 
     def begin() -> list[Totals]:
-        return [Totals(models, pairs, users.columns.size, each.n_cells) for each in cell_sets]
+        n = users.columns.size
+        return [Totals(models, pairs, n, each.n_cells, by_steps=True) for each in cell_sets]
 
     totals = begin()
     n_cells, n_sums = sum(each.n_cells for each in cell_sets), len(models) + len(pairs)
@@ -465,9 +466,8 @@ def measure_models(
             whole[name][piece.order] = values
             if piece.is_last:
                 keep.take(name, piece.whole, whole.pop(name))
-    for sums in own.values():
-        for each, more in zip(totals, sums, strict=True):
-            each.merge(more)
+    for number, each in enumerate(totals):
+        each.finish([sums[number] for sums in own.values()])
     return totals
 
 
