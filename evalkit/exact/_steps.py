@@ -8,6 +8,8 @@ from evalkit.exact._sums import ExactSums
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import float_bits
 
+ALIKE = 8  # values of neighbouring cutoffs, compared at once
+
 
 @kernel(allocates=False)
 def add_column(values, sums, place):  # type: ignore[no-untyped-def]
@@ -26,14 +28,21 @@ def pack_steps(values, begin, end, room, n_steps):  # type: ignore[no-untyped-de
     total = np.int64(0)
     for row in range(begin, end):
         before = values[row, 0]
-        for column in range(values.shape[1]):
-            value = values[row, column]
-            if column == 0 or float_bits(value) != float_bits(before):
-                room[0, column, n_steps[column]] = value
-                room[1, column, n_steps[column]] = before
-                n_steps[column] += 1
-                total += 1
-                before = value
+        for first in range(0, values.shape[1], ALIKE):
+            some = values[row, first : first + ALIKE]
+            is_alike = first > 0
+            for value in some:  # many at a time
+                is_alike &= float_bits(value) == float_bits(before)
+            if is_alike:
+                continue
+            for column in range(first, first + some.size):
+                value = values[row, column]
+                if column == 0 or float_bits(value) != float_bits(before):
+                    room[0, column, n_steps[column]] = value
+                    room[1, column, n_steps[column]] = before
+                    n_steps[column] += 1
+                    total += 1
+                    before = value
     return total
 
 

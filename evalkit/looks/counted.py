@@ -21,6 +21,7 @@ from evalkit.values.settle import settle
 MOST_KINDS = 1 << 20  # of relevant items, rows, cases and groups
 MOST_COUNTS = 1 << 21
 NEAR_COUNTS = 1 << 18  # which stay close to the core
+MANY_VALUES = 64  # of a user, for which counts that do not are worth it
 USERS_A_ROW = 8  # at least, for which counting takes less time than measuring them
 
 Counts = npt.NDArray[np.int64]
@@ -98,7 +99,7 @@ class HitCounts:
             codes[users] = own
             is_used[own] = True
         kinds = np.unravel_index(np.flatnonzero(is_used), sizes)
-        n_rows = kinds[0] + 1
+        n_rows = np.minimum(kinds[0], kinds[1]) + 1  # no list shows more hits than it has rows
         begins = np.cumsum(n_rows) - n_rows
         asked = {cutoff for p in places for cutoff in measuring.groups[p].cutoffs.tolist()}
         cutoffs = np.array(sorted(asked), dtype=np.int64)
@@ -133,10 +134,9 @@ class HitCounts:
     def is_cheap(self) -> bool:
         """Whether users are many more than their kinds, so that counting saves time."""
         n_rows = self.n_hits.size
-        return (
-            n_rows * self.cutoffs.size <= NEAR_COUNTS
-            and n_rows * USERS_A_ROW <= self.first_rows.size
-        )
+        n_values = sum(self.measuring.groups[place].cutoffs.size for place in self.places)
+        is_near = n_rows * self.cutoffs.size <= NEAR_COUNTS
+        return (is_near or n_values >= MANY_VALUES) and n_rows * USERS_A_ROW <= self.first_rows.size
 
     def empty(self) -> Counts:
         """Nothing counted yet."""
@@ -147,8 +147,11 @@ class HitCounts:
     ) -> None:
         """Count a block of users."""
         rows = self.first_rows[users]
-        if not np.array_equal(np.diff(relevant.starts), self.n_relevant[rows]):
+        n_relevant, lengths = self.n_relevant[rows], self.lengths[rows]
+        if not np.array_equal(np.diff(relevant.starts), n_relevant):
             raise AssertionError("users have as many relevant items as their kind")
+        if (np.diff(hits.starts) > np.minimum(n_relevant, lengths)).any():
+            raise AssertionError("no list shows more relevant items than it has rows")
         count_hits(rows, hits.starts, hits.ranks, self.columns, counts)
 
     def add_to(

@@ -54,30 +54,37 @@ def add_words(values, cells, first_column, weights, words, apart):  # type: igno
             ahead = words[cells[min(row + AHEAD, n_rows - 1)], first_column]
             for line in range(0, n_columns * N_WORDS + WORDS_A_LINE - 1, WORDS_A_LINE):
                 prefetch(ahead, line)
+        rest, before = 0.0, math.nan
+        word_1 = word_2 = word_3 = word_4 = np.int64(0)
         for column in range(n_columns):
             value = values[row, column]
             if not abs(value) < math.inf:
                 continue
-            rest = value
-            cut_1 = rest + GRIDS[0]
-            rest -= cut_1 - GRIDS[0]
-            cut_2 = rest + GRIDS[1]
-            rest -= cut_2 - GRIDS[1]
-            cut_3 = rest + GRIDS[2]
-            rest -= cut_3 - GRIDS[2]
-            cut_4 = rest + GRIDS[3]
-            rest -= cut_4 - GRIDS[3]
+            if value != before:  # most are not, where there are many cutoffs
+                rest = before = value
+                cut = rest + GRIDS[0]
+                word_1 = float_bits(cut) - float_bits(GRIDS[0])
+                rest -= cut - GRIDS[0]
+                cut = rest + GRIDS[1]
+                word_2 = float_bits(cut) - float_bits(GRIDS[1])
+                rest -= cut - GRIDS[1]
+                cut = rest + GRIDS[2]
+                word_3 = float_bits(cut) - float_bits(GRIDS[2])
+                rest -= cut - GRIDS[2]
+                cut = rest + GRIDS[3]
+                word_4 = float_bits(cut) - float_bits(GRIDS[3])
+                rest -= cut - GRIDS[3]
             times = weights[row, column] if weights.size > 0 else 1
             own = words[cells[row], first_column + column]
             own[0] += times
             if rest != 0.0 or abs(value) >= TOO_LARGE:
                 apart[n_apart] = row * n_columns + column
                 n_apart += 1
-                continue
-            own[1] += times * (float_bits(cut_1) - float_bits(GRIDS[0]))
-            own[2] += times * (float_bits(cut_2) - float_bits(GRIDS[1]))
-            own[3] += times * (float_bits(cut_3) - float_bits(GRIDS[2]))
-            own[4] += times * (float_bits(cut_4) - float_bits(GRIDS[3]))
+            elif value != 0.0:
+                own[1] += times * word_1
+                own[2] += times * word_2
+                own[3] += times * word_3
+                own[4] += times * word_4
     return n_apart
 
 
