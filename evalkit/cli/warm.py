@@ -147,8 +147,10 @@ def _rank_deep_lists() -> None:
     rows = pl.DataFrame({"user": [0] * n, "item": range(n), "score": range(n, 0, -1)})
     apart = pl.DataFrame({"user": range(100), "item": [n - 1] * 100, "rank": [n] * 100})
     truth, ranked = rows[-1:, :2], rows.with_columns(rank=pl.int_range(1, n + 1))
-    for shown in (rows, ranked, apart):
-        evaluate(truth, shown, metrics=["RR"], policies={"bad_ranks": "keep"})
+    both = {"rankings": {"rank": "rank", "score": "score"}}
+    for shown, columns in ((rows, None), (ranked, both), (apart, None)):
+        policies = {"bad_ranks": "keep"}
+        evaluate(truth, shown, metrics=["RR"], policies=policies, columns=columns)
 
 
 def _find_tails() -> None:
