@@ -1,7 +1,7 @@
 """What more costs: more models over one truth, more metrics and cutoffs of one model.
 
     python bench/more.py                          # 200,000 users x 50 ranks
-    python bench/more.py --users 1e6 --rounds 1
+    python bench/more.py --users 1e6 --only models
 
 Whole commands (`evalkit run`), CPU seconds by the operating system (`os.wait4`), in turn. Ten
 models in one command stand beside ten commands of one model each. Metrics times cutoffs stand
@@ -137,16 +137,23 @@ class Width:
 
 
 @dataclass(frozen=True, slots=True)
+class Models:
+    """Median CPU seconds of all models in one command, of one after another, and of the ratio."""
+
+    together: float
+    alone: float
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
-    """Everything that was measured; the ratio is that of a round, its median."""
+    """Everything that was measured."""
 
     machine: Machine
     threads: int
     users: int
     depth: int
-    together_cpu: float
-    alone_cpu: float
-    ratio: float
+    models: Models | None
     widths: list[Width]
 
 
@@ -154,25 +161,31 @@ def main() -> int:
     """Exit status 0, or 1 when two answers differ."""
     given = parse_arguments()
     machine = describe_machine()
-    log, log_of_models = prepare_logs(
-        [Shape(given.users, given.depth, models=n, seed=given.seed) for n in (1, N_MODELS)],
-        given.out,
+    (log,) = prepare_logs(
+        [Shape(given.users, given.depth, models=N_MODELS, seed=given.seed)], given.out
     )
     names = [f"model-{number + 1}" for number in range(N_MODELS)]
     labels = labels_of("usual")
-    together = Job("together", log_of_models, names, labels)
-    alone = [Job(each, log_of_models, [each], labels) for each in names]
+    together = Job("together", log, names, labels)
+    alone = [Job(each, log, [each], labels) for each in names]
     widths = [Job(each, log, names[:1], labels_of(each)) for each in WIDTHS]
-    jobs = [together, *alone, *widths]
+    jobs = [together, *alone] if given.only != "numbers" else []
+    jobs += widths if given.only != "models" else []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(given.rounds + 1):
             tell(f"round {number} of {given.rounds}")
             for job in jobs[:: 1 - number % 2 * 2]:
                 job.run(Path(folder), given.threads)
             if number == 0:
-                references = read_references([log, log_of_models])
-                refuse(disagreements(together, alone, widths, references))
-    record = summarize(machine, given, together, alone, widths)
+                refuse(disagreements(together, alone, widths, read_references([log])[log.path]))
+    record = Record(
+        machine,
+        given.threads,
+        given.users,
+        given.depth,
+        compare_models(together, alone) if together.rounds else None,
+        list(compare_widths(widths)) if widths[0].rounds else [],
+    )
     write(given.out, f"more-{given.users}x{given.depth}-{machine.commit}", record, render(record))
     return 0
 
@@ -183,6 +196,7 @@ def parse_arguments() -> Namespace:
     parser.add_argument("--users", type=count, default=200_000)
     parser.add_argument("--depth", type=count, default=50, help="Ranks of each user.")
     parser.add_argument("--rounds", type=count, default=3)
+    parser.add_argument("--only", choices=("models", "numbers"), help="One of the two.")
     return parser.parse_args()
 
 
@@ -196,54 +210,44 @@ def disagreements(
     together: Job,
     alone: Sequence[Job],
     widths: Sequence[Job],
-    references: dict[Path, dict[str, float]],
+    reference: dict[str, float],
 ) -> Iterator[str]:
     """What a job says otherwise than another one, or than the query."""
-    for job in alone:
+    for job in alone if together.rounds else ():
         yield from differences(job.name, job.values, together.name, together.values, 0)
-    for job in widths:
+    for job in widths if widths[0].rounds else ():
         yield from differences(job.name, job.values, widths[-1].name, widths[-1].values, 0)
     for job in (alone[0], widths[1]):
         own = {label.split(": ")[1]: value for label, value in job.values.items()}
-        yield from differences("the Polars query", references[job.log.path], job.name, own)
+        if job.rounds:
+            yield from differences("the Polars query", reference, job.name, own)
 
 
-def summarize(
-    machine: Machine, given: Namespace, together: Job, alone: Sequence[Job], widths: Sequence[Job]
-) -> Record:
-    """Medians; what a number costs is the difference to the narrowest of each round."""
-    of_alone = [
-        sum(each.cpu for each in rounds)
-        for rounds in zip(*(job.timed for job in alone), strict=True)
-    ]
-    found, one = [], widths[0]
+def compare_models(together: Job, alone: Sequence[Job]) -> Models:
+    """One command against many, round by round."""
+    each_round = zip(*(job.timed for job in alone), strict=True)
+    of_alone = [sum(each.cpu for each in rounds) for rounds in each_round]
+    ratios = [each.cpu / total for each, total in zip(together.timed, of_alone, strict=True)]
+    return Models(together.cpu, median(of_alone), median(ratios))
+
+
+def compare_widths(widths: Sequence[Job]) -> Iterator[Width]:
+    """What a further number costs is the difference to the narrowest of each round."""
+    one = widths[0]
     for job in widths:
         n_more = len(job.labels) - len(one.labels)
         more = [each.cpu - base.cpu for each, base in zip(job.timed, one.timed, strict=True)]
         metrics, cutoffs = WIDTHS[job.name]
-        found.append(
-            Width(
-                job.name,
-                len(metrics),
-                len(cutoffs),
-                job.cpu,
-                median(each.wall for each in job.timed),
-                max(each.peak_bytes for each in job.rounds) >> 20,
-                median(more) / n_more * 1e3 if n_more else None,
-                job.rounds,
-            )
+        yield Width(
+            job.name,
+            len(metrics),
+            len(cutoffs),
+            job.cpu,
+            median(each.wall for each in job.timed),
+            max(each.peak_bytes for each in job.rounds) >> 20,
+            median(more) / n_more * 1e3 if n_more else None,
+            job.rounds,
         )
-    ratios = [each.cpu / total for each, total in zip(together.timed, of_alone, strict=True)]
-    return Record(
-        machine,
-        given.threads,
-        given.users,
-        given.depth,
-        together.cpu,
-        median(of_alone),
-        median(ratios),
-        found,
-    )
 
 
 def render(record: Record) -> str:
@@ -263,18 +267,18 @@ def render(record: Record) -> str:
         ]
         for each in record.widths
     ]
-    lines = [
-        f"**{record.users:,} users x {record.depth} ranks**, whole commands, {record.threads} "
-        "threads",
-        "",
-        f"{N_MODELS} models over one truth, {len(labels_of('usual'))} numbers each: one command "
-        f"{record.together_cpu:.2f} CPU s, {N_MODELS} commands {record.alone_cpu:.2f}: "
-        f"{record.ratio:.2f}.",
-        "",
-        table(header, rows, [each.cpu for each in record.widths]),
-        "",
-        f"{record.machine}.",
-    ]
+    title = f"**{record.users:,} users x {record.depth} ranks**, whole commands, {record.threads} "
+    lines = [title + "threads", ""]
+    if (models := record.models) is not None:
+        lines += [
+            f"{N_MODELS} models over one truth, {len(labels_of('usual'))} numbers each: one command "
+            f"{models.together:.2f} CPU s, {N_MODELS} commands {models.alone:.2f}: "
+            f"{models.ratio:.2f}.",
+            "",
+        ]
+    if record.widths:
+        lines += [table(header, rows, [each.cpu for each in record.widths]), ""]
+    lines += [f"{record.machine}."]
     return "\n".join(lines) + "\n"
 
 
