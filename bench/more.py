@@ -271,8 +271,8 @@ def render(record: Record) -> str:
     lines = [title + "threads", ""]
     if (models := record.models) is not None:
         lines += [
-            f"{N_MODELS} models over one truth, {len(labels_of('usual'))} numbers each: one command "
-            f"{models.together:.2f} CPU s, {N_MODELS} commands {models.alone:.2f}: "
+            f"{N_MODELS} models over one truth, {len(labels_of('usual'))} numbers each: one "
+            f"command {models.together:.2f} CPU s, {N_MODELS} commands {models.alone:.2f}: "
             f"{models.ratio:.2f}.",
             "",
         ]
