@@ -17,12 +17,14 @@ import numpy.typing as npt
 
 from evalkit.config import StatisticsSection
 from evalkit.errors import DataError, nearest
-from evalkit.exact import LOSSES, TIES, WINS, CellRows, ExactSum, ExactSums, Paired
+from evalkit.exact import LOSSES, TIES, WINS, CellRows, ExactSum, ExactSums, Paired, StepSums
 from evalkit.segments import ALL, SMALL, SMALL_KEY, Segment, SortKey, UserSegments
 
 Values = npt.NDArray[np.float64]
 Outcomes = npt.NDArray[np.int64]
 Pair: TypeAlias = tuple[str, str]  # baseline, candidate
+
+MANY_CUTOFFS = 16  # of a metric, whose values at most of them are those at the one before
 
 
 def pairs_among(models: Sequence[str], chosen: StatisticsSection, *, at: str) -> list[Pair]:
@@ -125,12 +127,22 @@ class Totals:
         pairs: which of them are compared.
         n_columns: values of a user and model.
         n_cells: cells of the users.
+        by_steps: metrics of many cutoffs may be added by what differs from the cutoff before;
+            they count after `finish`.
     """
 
     def __init__(
-        self, models: Iterable[str], pairs: Sequence[Pair], n_columns: int, n_cells: int
+        self,
+        models: Iterable[str],
+        pairs: Sequence[Pair],
+        n_columns: int,
+        n_cells: int,
+        *,
+        by_steps: bool = False,
     ) -> None:
         self.n_cells = n_cells
+        self._by_steps = by_steps and n_cells == 1
+        self._steps: dict[tuple[str, int], StepSums] = {}  # of a model, from a column on
         self.models = {name: ExactSums(n_columns, n_cells) for name in models}
         self.pairs = {pair: PairSums.empty(n_columns, n_cells) for pair in pairs}
         self._locks = {each: Lock() for each in (*self.models, *self.pairs)}
@@ -153,8 +165,14 @@ class Totals:
             with self._locks[name]:
                 first = 0
                 for each in values[name]:
-                    sums.add(each, first_column=first, rows=rows)
-                    first += each.shape[1]
+                    width = each.shape[1]
+                    if self._by_steps and width >= MANY_CUTOFFS:
+                        if (name, first) not in self._steps:
+                            self._steps[name, first] = StepSums((width,))
+                        self._steps[name, first].add(each, first_column=0)
+                    else:
+                        sums.add(each, first_column=first, rows=rows)
+                    first += width
         for pair, found in self.pairs.items():
             baseline, candidate = values[pair[0]], values[pair[1]]
             with self._locks[pair]:
@@ -162,6 +180,15 @@ class Totals:
                 for old, new, higher in zip(baseline, candidate, higher_is_better, strict=True):
                     self._add_pair(found, old, new, rows, first, higher_is_better=higher)
                     first += old.shape[1]
+
+    def finish(self, others: "Sequence[Totals]" = ()) -> None:
+        """Let all count that was added here, and by other threads."""
+        for each in (self, *others):
+            for (name, first), steps in each._steps.items():
+                self.models[name].merge_columns(steps.sums(), first)
+            each._steps.clear()
+        for each in others:
+            self.merge(each)
 
     def merge(self, other: "Totals") -> None:
         """Take over what another thread added."""

@@ -8,12 +8,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from logs import examples
 
-from evalkit.sums import Totals
+from evalkit.sums import MANY_CUTOFFS, Totals
 
 VALUES = st.one_of(
     st.sampled_from([0.0, 1.0, 0.5, 0.25, math.nan, math.inf, -math.inf, 5e-324, 1e300, -3.5]),
     st.floats(allow_nan=False, allow_infinity=False, width=32),
 )
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 1500])
+@pytest.mark.parametrize("width", [MANY_CUTOFFS - 1, MANY_CUTOFFS, 40])
+def test_many_cutoffs_are_added_by_steps_to_the_same_sums(n_rows, width):
+    random = np.random.default_rng(width)
+    rising = np.cumsum(random.random((n_rows, width)) < 0.05, axis=1) / 7  # values of few steps
+    rising[random.random(n_rows) < 0.1] = np.nan
+    groups = [rising, random.random((n_rows, 2)), -np.exp(rising)]
+    cells = np.zeros(n_rows, dtype=np.int32)
+    plain, steps, others = (Totals(["a"], [], 2 * width + 2, 1, by_steps=n > 0) for n in range(3))
+    plain.add({"a": groups}, [True] * 3, cells)
+    for totals, part in ((steps, slice(0, 1100)), (others, slice(1100, None))):
+        totals.add({"a": [each[part] for each in groups]}, [True] * 3, cells[part])
+    steps.finish([others])
+
+    found, wanted = steps.models["a"].state(), plain.models["a"].state()
+
+    np.testing.assert_array_equal(found.used, wanted.used)
+    np.testing.assert_array_equal(found.numbers, wanted.numbers)
 
 
 @settings(deadline=None, max_examples=examples(150))

@@ -86,6 +86,7 @@ def _run_all(folder: Path) -> None:
         way.run(paths["config"], paths["truth"])
     _split_users()
     _break_ties()
+    _rank_deep_lists()
     _find_tails()
     _check_pages(folder)
     warm_metrics()
@@ -135,6 +136,22 @@ def _break_ties() -> None:
     users = [*range(20)] * 2
     shown = pl.DataFrame({"user": users, "item": ["a"] * 20 + ["b"] * 20, "score": [0.0] * 40})
     evaluate(shown[:20, :2], shown, metrics=["RR"])
+
+
+def _rank_deep_lists() -> None:
+    """Lists of more ranks than two bytes hold, in every form in which their hits are ranked."""
+    import polars as pl
+
+    from evalkit.api import evaluate
+
+    n = 40_000
+    rows = pl.DataFrame({"user": [0] * n, "item": range(n), "score": range(n, 0, -1)})
+    apart = pl.DataFrame({"user": range(100), "item": [n - 1] * 100, "rank": [n] * 100})
+    truth, ranked = rows[-1:, :2], rows.with_columns(rank=pl.int_range(1, n + 1))
+    both = {"rankings": {"rank": "rank", "score": "score"}}
+    for shown, columns in ((rows, None), (ranked, both), (apart, None)):
+        policies = {"bad_ranks": "keep"}
+        evaluate(truth, shown, metrics=["RR"], policies=policies, columns=columns)
 
 
 def _find_tails() -> None:

@@ -3,10 +3,12 @@
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.exact._kernels import TOGETHER, add_powers, add_some
+from evalkit.exact._kernels import ABSOLUTE, INFINITY, TOGETHER, add_powers, add_some
 from evalkit.exact._sums import ExactSums
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import float_bits
+
+ALIKE = 8  # values of neighbouring cutoffs, compared at once
 
 
 @kernel(allocates=False)
@@ -26,14 +28,21 @@ def pack_steps(values, begin, end, room, n_steps):  # type: ignore[no-untyped-de
     total = np.int64(0)
     for row in range(begin, end):
         before = values[row, 0]
-        for column in range(values.shape[1]):
-            value = values[row, column]
-            if column == 0 or float_bits(value) != float_bits(before):
-                room[0, column, n_steps[column]] = value
-                room[1, column, n_steps[column]] = before
-                n_steps[column] += 1
-                total += 1
-                before = value
+        for first in range(0, values.shape[1], ALIKE):
+            some = values[row, first : first + ALIKE]
+            is_alike = first > 0
+            for value in some:  # many at a time
+                is_alike &= float_bits(value) == float_bits(before)
+            if is_alike:
+                continue
+            for column in range(first, first + some.size):
+                value = values[row, column]
+                if column == 0 or float_bits(value) != float_bits(before):
+                    room[0, column, n_steps[column]] = value
+                    room[1, column, n_steps[column]] = before
+                    n_steps[column] += 1
+                    total += 1
+                    before = value
     return total
 
 
@@ -61,6 +70,15 @@ def add_steps(values, first_column, room, n_steps, plain, come, gone):  # type: 
                     add_column(room[1, column, : n_steps[column]], gone, place)
 
 
+@kernel(allocates=False)
+def raise_largest(values, largest):  # type: ignore[no-untyped-def]
+    """Raise the bits of each column's largest absolute value; NaN is none."""
+    for row in range(values.shape[0]):
+        for column in range(values.shape[1]):  # many at a time
+            bits = float_bits(values[row, column]) & ABSOLUTE
+            largest[column] = max(largest[column], np.int64(0) if bits > INFINITY else bits)
+
+
 class StepSums:
     """Exact sums of columns that are cutoffs of metrics, while values are added to them.
 
@@ -71,14 +89,17 @@ class StepSums:
     def __init__(self, widths: tuple[int, ...]) -> None:
         self.widths = widths
         self._parts = [ExactSums(sum(widths)) for _ in range(3)]
+        self._largest = np.zeros(sum(widths), dtype=np.int64)
 
     def add(self, values: npt.NDArray[np.float64], *, first_column: int) -> None:
         """Add float64[n_users, n_cutoffs] of one metric; NaN is counted, not added."""
         n_users, n_columns = values.shape
         for each in self._parts:
             each.make_room(n_users)
+        values = np.ascontiguousarray(values)
+        raise_largest(values, self._largest[first_column : first_column + n_columns])
         add_steps(
-            np.ascontiguousarray(values),
+            values,
             first_column,
             np.empty((2, n_columns, TOGETHER)),
             np.empty(n_columns, dtype=np.int64),
@@ -89,9 +110,10 @@ class StepSums:
         """Take over another thread's sums."""
         for own, others in zip(self._parts, other._parts, strict=True):
             own.merge(others)
+        np.maximum(self._largest, other._largest, out=self._largest)
 
     def sums(self) -> ExactSums:
-        """Of every column; but the largest values, which are not kept."""
+        """Of every column."""
         plain, come, gone = self._parts
         found = ExactSums(plain.n_columns)
         for each in self._parts:
@@ -103,5 +125,6 @@ class StepSums:
             for begin, end in zip(ends - self.widths, ends, strict=True):
                 np.cumsum(steps[begin:end], axis=0, out=whole[begin:end])
             whole += getattr(plain, name)
+        found.largest[:] = self._largest
         found.make_room(1)
         return found

@@ -252,12 +252,17 @@ class ExactSums:
 
     def merge(self, other: "ExactSums") -> None:
         """Take over another thread's sums."""
+        self.merge_columns(other, 0)
+
+    def merge_columns(self, other: "ExactSums", first_column: int) -> None:
+        """Take over sums of columns from this one on; of some columns those of one cell."""
         self.settle()
         other.settle()
-        self.limbs += other.limbs
-        self.counts += other.counts
-        self.powers += other.powers
-        np.maximum(self.largest, other.largest, out=self.largest)
+        own = slice(first_column, first_column + other.counts.shape[0])
+        self.limbs[own] += other.limbs
+        self.counts[own] += other.counts
+        self.powers[own] += other.powers
+        self.largest[own] = np.maximum(self.largest[own], other.largest)
         self._may_wait = False
         self._changed()
 

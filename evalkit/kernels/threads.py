@@ -11,6 +11,8 @@ from .decorator import loading
 Work = TypeVar("Work")
 Done = TypeVar("Done")
 
+ROWS_AT_HAND = 1 << 15
+
 
 def usable_cores() -> int:
     """Processors this process may use: its affinity, cut by the container's CPU quota."""
@@ -29,6 +31,12 @@ def usable_cores() -> int:
 def kernels_are_compiled() -> bool:
     """False with NUMBA_DISABLE_JIT=1, where plain Python stands in and atomics are not atomic."""
     return os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
+
+
+def slices_of(n: int, most: int = ROWS_AT_HAND) -> Iterator[slice]:
+    """`n` rows a few at a time, so that what is worked out of them stays close to the core."""
+    for begin in range(0, n, most):
+        yield slice(begin, min(begin + most, n))
 
 
 def ordered_map(

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from evalkit.exact import ExactSums, add_weighted
 from evalkit.kernels import kernel
+from evalkit.kernels.threads import slices_of
 from evalkit.looks.parts import WordSums
 from evalkit.metrics import NO_CUTOFF, Hits, Relevant
 from evalkit.sums import Totals
@@ -20,6 +21,7 @@ from evalkit.values.settle import settle
 MOST_KINDS = 1 << 20  # of relevant items, rows, cases and groups
 MOST_COUNTS = 1 << 21
 NEAR_COUNTS = 1 << 18  # which stay close to the core
+MANY_VALUES = 64  # of a user, for which counts that do not are worth it
 USERS_A_ROW = 8  # at least, for which counting takes less time than measuring them
 
 Counts = npt.NDArray[np.int64]
@@ -82,18 +84,22 @@ class HitCounts:
             apart: int32[n_users], groups of users that do not come together.
         """
         probe = measuring.probes[places[0]]
-        relevant = measuring.truth.pairs.n_relevant * measuring.present[probe]
-        parts: list[npt.NDArray[Any]] = [relevant, measuring.lengths[probe], measuring.cases[probe]]
-        parts += [] if apart is None else [apart]
-        sizes = [int(part.max(initial=0)) + 1 for part in parts]
+        n_relevant, present = measuring.truth.pairs.n_relevant, measuring.present[probe]
+        others: list[npt.NDArray[Any]] = [measuring.lengths[probe], measuring.cases[probe]]
+        others += [] if apart is None else [apart]
+        sizes = [int(part.max(initial=0)) + 1 for part in (n_relevant, *others)]
         if math.prod(sizes) > MOST_KINDS:
             return None
-        codes = relevant
-        for part, size in zip(parts[1:], sizes[1:], strict=True):
-            codes = codes * np.int32(size) + part.astype(np.int32)
-        is_used = np.bincount(codes) > 0
+        codes = np.empty_like(n_relevant)
+        is_used = np.zeros(math.prod(sizes), dtype=np.bool_)
+        for users in slices_of(codes.size):
+            own = n_relevant[users] * present[users]
+            for part, size in zip(others, sizes[1:], strict=True):
+                own = own * np.int32(size) + part[users].astype(np.int32)
+            codes[users] = own
+            is_used[own] = True
         kinds = np.unravel_index(np.flatnonzero(is_used), sizes)
-        n_rows = kinds[0] + 1
+        n_rows = np.minimum(kinds[0], kinds[1]) + 1  # no list shows more hits than it has rows
         begins = np.cumsum(n_rows) - n_rows
         asked = {cutoff for p in places for cutoff in measuring.groups[p].cutoffs.tolist()}
         cutoffs = np.array(sorted(asked), dtype=np.int64)
@@ -102,17 +108,19 @@ class HitCounts:
             return None
         first_rows = np.empty(is_used.size, dtype=np.int32)
         first_rows[is_used] = begins
+        for users in slices_of(codes.size):
+            codes[users] = first_rows[codes[users]]
         rows = np.repeat(np.arange(begins.size), n_rows)
-        n_relevant, lengths, cases, *others = (part[rows] for part in kinds)
+        of_rows, lengths, cases, *rest = (part[rows] for part in kinds)
         return cls(
             measuring,
             places,
-            first_rows[codes],
+            codes,
             np.arange(rows.size) - begins[rows],
-            n_relevant,
+            of_rows,
             lengths,
             cases.astype(np.uint8),
-            (others[0] if others else np.zeros(rows.size)).astype(np.int32),
+            (rest[0] if rest else np.zeros(rows.size)).astype(np.int32),
             cutoffs,
             np.searchsorted(cutoffs, np.arange(depth + 2)),
         )
@@ -126,10 +134,9 @@ class HitCounts:
     def is_cheap(self) -> bool:
         """Whether users are many more than their kinds, so that counting saves time."""
         n_rows = self.n_hits.size
-        return (
-            n_rows * self.cutoffs.size <= NEAR_COUNTS
-            and n_rows * USERS_A_ROW <= self.first_rows.size
-        )
+        n_values = sum(self.measuring.groups[place].cutoffs.size for place in self.places)
+        is_near = n_rows * self.cutoffs.size <= NEAR_COUNTS
+        return (is_near or n_values >= MANY_VALUES) and n_rows * USERS_A_ROW <= self.first_rows.size
 
     def empty(self) -> Counts:
         """Nothing counted yet."""
@@ -140,8 +147,11 @@ class HitCounts:
     ) -> None:
         """Count a block of users."""
         rows = self.first_rows[users]
-        if not np.array_equal(np.diff(relevant.starts), self.n_relevant[rows]):
+        n_relevant, lengths = self.n_relevant[rows], self.lengths[rows]
+        if not np.array_equal(np.diff(relevant.starts), n_relevant):
             raise AssertionError("users have as many relevant items as their kind")
+        if (np.diff(hits.starts) > np.minimum(n_relevant, lengths)).any():
+            raise AssertionError("no list shows more relevant items than it has rows")
         count_hits(rows, hits.starts, hits.ranks, self.columns, counts)
 
     def add_to(

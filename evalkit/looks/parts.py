@@ -15,6 +15,7 @@ import polars as pl
 from evalkit.exact import SCALE_BITS
 from evalkit.kernels import Table, kernel
 from evalkit.kernels.intrinsics import float_bits, prefetch
+from evalkit.kernels.threads import slices_of
 from evalkit.metrics import Request, is_made_of_users
 from evalkit.segments import ALL, CellSet, Segment, UserSegments
 from evalkit.truth import Truth
@@ -31,7 +32,7 @@ TOO_LARGE = 2.0**30
 AHEAD = 24  # rows that are fetched before they are added
 WORDS_A_LINE = 8  # of a cache
 WORDS_AT_HAND = 1 << 15  # that stay close to the core
-MOST_BYTES_A_THREAD = 1 << 20
+MOST_BYTES_A_THREAD = 1 << 22
 NO_WEIGHTS = np.empty((0, 0), dtype=np.int64)
 
 Codes = npt.NDArray[np.int32]
@@ -53,30 +54,37 @@ def add_words(values, cells, first_column, weights, words, apart):  # type: igno
             ahead = words[cells[min(row + AHEAD, n_rows - 1)], first_column]
             for line in range(0, n_columns * N_WORDS + WORDS_A_LINE - 1, WORDS_A_LINE):
                 prefetch(ahead, line)
+        rest, before = 0.0, math.nan
+        word_1 = word_2 = word_3 = word_4 = np.int64(0)
         for column in range(n_columns):
             value = values[row, column]
             if not abs(value) < math.inf:
                 continue
-            rest = value
-            cut_1 = rest + GRIDS[0]
-            rest -= cut_1 - GRIDS[0]
-            cut_2 = rest + GRIDS[1]
-            rest -= cut_2 - GRIDS[1]
-            cut_3 = rest + GRIDS[2]
-            rest -= cut_3 - GRIDS[2]
-            cut_4 = rest + GRIDS[3]
-            rest -= cut_4 - GRIDS[3]
+            if value != before:  # most are not, where there are many cutoffs
+                rest = before = value
+                cut = rest + GRIDS[0]
+                word_1 = float_bits(cut) - float_bits(GRIDS[0])
+                rest -= cut - GRIDS[0]
+                cut = rest + GRIDS[1]
+                word_2 = float_bits(cut) - float_bits(GRIDS[1])
+                rest -= cut - GRIDS[1]
+                cut = rest + GRIDS[2]
+                word_3 = float_bits(cut) - float_bits(GRIDS[2])
+                rest -= cut - GRIDS[2]
+                cut = rest + GRIDS[3]
+                word_4 = float_bits(cut) - float_bits(GRIDS[3])
+                rest -= cut - GRIDS[3]
             times = weights[row, column] if weights.size > 0 else 1
             own = words[cells[row], first_column + column]
             own[0] += times
             if rest != 0.0 or abs(value) >= TOO_LARGE:
                 apart[n_apart] = row * n_columns + column
                 n_apart += 1
-                continue
-            own[1] += times * (float_bits(cut_1) - float_bits(GRIDS[0]))
-            own[2] += times * (float_bits(cut_2) - float_bits(GRIDS[1]))
-            own[3] += times * (float_bits(cut_3) - float_bits(GRIDS[2]))
-            own[4] += times * (float_bits(cut_4) - float_bits(GRIDS[3]))
+            elif value != 0.0:
+                own[1] += times * word_1
+                own[2] += times * word_2
+                own[3] += times * word_3
+                own[4] += times * word_4
     return n_apart
 
 
@@ -200,7 +208,7 @@ class PartSums:
         n_columns: int,
     ) -> None:
         ranges = np.searchsorted(RELEVANT_FROM, np.arange(RELEVANT_FROM[-1] + 1), side="right") - 1
-        kinds = 2 * ranges.astype(np.int32)[np.minimum(truth.pairs.n_relevant, RELEVANT_FROM[-1])]
+        kinds, n_relevant = 2 * ranges.astype(np.int32), truth.pairs.n_relevant
         few = {
             each.name
             for each in segmentations
@@ -209,17 +217,21 @@ class PartSums:
         self._cells = []
         for each in cell_sets:
             members = {s: cells for s, cells in each.members.items() if s == ALL or s[0] in few}
-            of_users = each.codes * np.int32(N_KINDS) + kinds
-            of_models = {
-                model: of_users + here for model, here in (present if members else {}).items()
-            }
             is_used = np.zeros(N_KINDS * each.n_cells, dtype=np.bool_)
-            for codes in of_models.values():
-                is_used[codes] = True
+            of_models = {model: np.empty_like(each.codes) for model in (present if members else ())}
+            for users in slices_of(truth.n_users):
+                own = each.codes[users] * np.int32(N_KINDS)
+                own += kinds[np.minimum(n_relevant[users], RELEVANT_FROM[-1])]
+                for model, codes in of_models.items():
+                    codes[users] = own + present[model][users]
+                    is_used[codes[users]] = True
             places = np.cumsum(is_used, dtype=np.int32) - np.int32(1)
+            for users in slices_of(truth.n_users):
+                for codes in of_models.values():
+                    codes[users] = places[codes[users]]
             shape = (int(is_used.sum()), n_columns, N_WORDS)
             sums = {
-                model: WordSums(places[codes], np.zeros(shape, dtype=np.int64))
+                model: WordSums(codes, np.zeros(shape, dtype=np.int64))
                 for model, codes in of_models.items()
             }
             self._cells.append(_Cells(members, np.flatnonzero(is_used), sums))

@@ -16,6 +16,7 @@ from evalkit.ranks._records import (
     NOT_RANKED,
     REAPPEARED,
     RUNS,
+    TOO_DEEP,
     UNKNOWN_ROWS,
     UNKNOWN_RUNS,
 )
@@ -129,8 +130,12 @@ def find_hits(items, begin, end, entry, index, found):  # type: ignore[no-untype
 def show_item(ranks, place, rank, found):  # type: ignore[no-untyped-def]
     """Lower an item's rank to one at which it was shown; a copy remembers the worse of both."""
     counters = found.counters
-    old = np.int64(atomic_lower(ranks, place, np.int32(min(rank, NOT_RANKED))))
-    if old != NOT_RANKED:
+    not_ranked = np.iinfo(ranks.dtype).max
+    if rank >= not_ranked and not_ranked < NOT_RANKED:
+        counters[TOO_DEEP] = 1
+        return
+    old = np.int64(atomic_lower(ranks, place, np.int32(min(rank, not_ranked))))
+    if old != not_ranked:
         found.copy_places[counters[DUPLICATES]] = place
         found.copy_ranks[counters[DUPLICATES]] = max(old, rank)
         counters[DUPLICATES] += 1
@@ -388,11 +393,12 @@ def count_disagreements(starts, counts, ranks, strengths, room):  # type: ignore
     `room` holds a word for every item of the largest user.
     """
     n_disagreements = 0
+    not_ranked = np.iinfo(ranks.dtype).max
     for user in range(starts.size):
         begin, n_hits = starts[user], 0
         for item in range(int(counts[user])):
             rank = ranks[begin + item]
-            if rank != NOT_RANKED:
+            if rank != not_ranked:
                 room[n_hits] = (np.uint64(rank) << np.uint64(32)) | np.uint64(item)
                 n_hits += 1
         sort_keys(room[:n_hits])

@@ -1,11 +1,12 @@
 """One rankings log, streamed past the truth in the way that its form and the policies need."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from evalkit.errors import EvalkitError, raise_all
 from evalkit.ranks._findings import finish
 from evalkit.ranks._held import NoRoomError, can_hold, scan_held
-from evalkit.ranks._records import ModelProbe
+from evalkit.ranks._records import DeepRanksError, ModelProbe
 from evalkit.ranks._scan import RankScan, ReappearedError
 from evalkit.ranks._two_scans import scan_twice
 from evalkit.ranks._whole_lists import scan_whole_lists
@@ -21,12 +22,12 @@ def scan_alike(scans: Sequence[RankScan]) -> list[dict[str, ModelProbe]]:
             bad-ranks, bad-rank, bad-score, null-id, unknown-users, null-model, ragged-lists].
         KeyCollisionError: two ids share a key.
     """
-    whole = [scan for scan in scans if scan.needs_whole_lists]
-    if whole:
-        scan_whole_lists(whole)
-    for scan in scans:
-        if not scan.needs_whole_lists:
-            _scan_hits(scan)
+    try:
+        _scan(scans)
+    except DeepRanksError:
+        for scan in scans:
+            scan.restart(is_deep=True)
+        _scan(scans)
     for scan in scans:
         for name in scan.known_models if scan.model is None else [scan.model]:
             scan.probe_of(name)
@@ -45,6 +46,15 @@ def scan_alike(scans: Sequence[RankScan]) -> list[dict[str, ModelProbe]]:
     return [dict(sorted(scan.probes.items())) for scan in scans]
 
 
+def _scan(scans: Sequence[RankScan]) -> None:
+    whole = [scan for scan in scans if scan.needs_whole_lists]
+    if whole:
+        scan_whole_lists(whole)
+    for scan in scans:
+        if not scan.needs_whole_lists:
+            _scan_hits(scan)
+
+
 def _scan_hits(scan: RankScan) -> None:
     if scan.mode == "rank":
         try:
@@ -58,15 +68,14 @@ def _scan_hits(scan: RankScan) -> None:
         try:
             scan.scan(work, whole_users=True)
         except ReappearedError:
-            scan.restart()
             _count_apart(scan)
 
 
 def _count_apart(scan: RankScan) -> None:
     """Read the log once, if its rows may be held, or twice."""
+    scan.restart()
     if can_hold(scan):
-        try:
+        with suppress(NoRoomError):
             return scan_held(scan)
-        except NoRoomError:
-            scan.restart()
+    scan.restart(is_deep=True)
     scan_twice(scan)

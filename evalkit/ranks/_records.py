@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from evalkit.errors import EvalkitError
 from evalkit.ids import Keys
-from evalkit.kernels.threads import ordered_map
+from evalkit.kernels.threads import ordered_map, slices_of
 from evalkit.metrics import Lists
 from evalkit.truth import UserItems
 
@@ -18,7 +18,7 @@ Array = npt.NDArray[np.int64]
 NO_INTS: Array = np.empty(0, dtype=np.int64)
 NO_RANKS: npt.NDArray[np.int32] = np.empty(0, dtype=np.int32)
 
-NOT_RANKED = 2**31 - 1
+NOT_RANKED = 2**31 - 1  # or the largest number that an entry of ranks holds
 NO_RANK = -(2**31)  # of a row whose rank is null or no whole number
 WORST = -(2**63)  # the strength of a score that is no number
 
@@ -27,12 +27,16 @@ ROWS, MAX_RANK, N_FIELDS = 0, 1, 4
 
 # counters of one batch
 UNKNOWN_ROWS, UNKNOWN_RUNS, KNOWN_RUNS, HITS, DUPLICATES, BAD_RANKS = range(6)
-REAPPEARED, TIES, DEFERRED, BAD_SCORES, SEEN = range(6, 11)
-N_COUNTERS = 11
+REAPPEARED, TIES, DEFERRED, BAD_SCORES, SEEN, TOO_DEEP = range(6, 12)
+N_COUNTERS = 12
 
 RUNS = 64  # that are looked up together, so that memory answers while others are asked
-PLACES_A_PIECE = 1 << 20  # of ranks that one thread fills
+WORDS_A_PIECE = 1 << 18  # of new memory, that one thread fills
 CANDIDATES = 512  # rows whose items pass a filter, looked at together
+
+
+class DeepRanksError(Exception):
+    """A rank is larger than what was taken to be enough: the log is read anew."""
 
 
 class UserState(NamedTuple):
@@ -47,12 +51,17 @@ class UserState(NamedTuple):
     wide: npt.NDArray[np.int64]
 
     @classmethod
-    def empty(cls, n_users: int) -> "UserState":
-        """Nobody has a list."""
-        wide = np.zeros(2 * n_users, dtype=np.int64)
-        small = wide.view(np.int32)
-        small[MAX_RANK::N_FIELDS] = -1
-        return cls(small, wide)
+    def empty(cls, n_users: int, threads: int = 1) -> "UserState":
+        """Nobody has a list; threads share the time that new memory takes."""
+        wide = np.empty(2 * n_users, dtype=np.int64)
+
+        def fill(piece: slice) -> None:
+            wide[piece] = 0
+            wide[piece].view(np.int32)[MAX_RANK::N_FIELDS] = -1
+
+        for _ in ordered_map(fill, slices_of(wide.size, WORDS_A_PIECE), threads=threads):
+            pass
+        return cls(wide.view(np.int32), wide)
 
     @property
     def rows(self) -> npt.NDArray[np.int32]:
@@ -117,14 +126,15 @@ class Ranks:
     """What the rankings of one model say about the truth.
 
     Args:
-        ranks: int32[n_places] beside the truth's items; NOT_RANKED where a list lacks the item.
+        ranks: int16 or int32[n_places] beside the truth's items; the largest number of its type
+            where a list lacks the item.
         state: what was counted of each user's rows.
         copies: places and ranks of further copies of an item, by place, then rank.
         rows: the same and more, where lists were held whole and somebody asks.
         lists: the lists themselves, where metrics of lists are asked for.
     """
 
-    ranks: npt.NDArray[np.int32]
+    ranks: npt.NDArray[np.int16 | np.int32]
     state: UserState
     copy_places: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     copy_ranks: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
@@ -132,17 +142,21 @@ class Ranks:
     lists: Lists | None = None
 
     @classmethod
-    def empty(cls, pairs: UserItems, threads: int = 1) -> "Ranks":
-        """Nothing ranked yet; threads share the time that new memory takes."""
-        ranks = np.empty(pairs.n_places, dtype=np.int32)
+    def empty(cls, pairs: UserItems, threads: int = 1, *, is_deep: bool = True) -> "Ranks":
+        """Nothing ranked yet; threads share the time that new memory takes.
 
-        def fill(begin: int) -> None:
-            ranks[begin : begin + PLACES_A_PIECE] = NOT_RANKED
+        Args:
+            is_deep: ranks of any size come, not only those below 32,767.
+        """
+        kind: type[np.int16] | type[np.int32] = np.int32 if is_deep else np.int16
+        ranks = np.empty(pairs.n_places, dtype=kind)
 
-        pieces = range(0, ranks.size, PLACES_A_PIECE)
-        for _ in ordered_map(fill, pieces, threads=min(threads, len(pieces))):
+        def fill(piece: slice) -> None:
+            ranks[piece] = np.iinfo(kind).max
+
+        for _ in ordered_map(fill, slices_of(ranks.size, WORDS_A_PIECE), threads=threads):
             pass
-        return cls(ranks, UserState.empty(pairs.n_users))
+        return cls(ranks, UserState.empty(pairs.n_users, threads))
 
     @property
     def lengths(self) -> npt.NDArray[np.int32]:
@@ -153,6 +167,10 @@ class Ranks:
     def present(self) -> npt.NDArray[np.bool_]:
         """Whether the user has a list, be it an empty one."""
         return (self.state.largest >= 0) | (self.state.rows > 0)
+
+    def has_list(self, users: Array) -> npt.NDArray[np.bool_]:
+        """bool[n], whether each of some users has a list, be it an empty one."""
+        return (self.state.largest[users] >= 0) | (self.state.rows[users] > 0)
 
     @property
     def depth(self) -> int:
@@ -367,6 +385,8 @@ class ModelProbe:
     def take(self, found: Found) -> None:
         """Add what a batch gave."""
         counters = found.counters
+        if counters[TOO_DEEP]:
+            raise DeepRanksError
         self.duplicates += int(counters[DUPLICATES])
         self.ties += int(counters[TIES])
         self.unknown_rows += int(counters[UNKNOWN_ROWS])

@@ -122,6 +122,7 @@ class RankScan:
     rooms: SimpleQueue[Found] = field(default_factory=SimpleQueue)
     dropped: dict[str, Dropped] = field(default_factory=dict)  # of the whole log, by model
     gatherer: Gatherer | None = None  # of rows whose users lie apart
+    is_deep: bool = False  # ranks may be too large for two bytes
 
     def __post_init__(self) -> None:
         self.columns = tuple(self.table.frame.collect_schema())
@@ -269,7 +270,7 @@ class RankScan:
         if name not in self.probes:
             probe = ModelProbe(
                 name,
-                Ranks.empty(self.truth.pairs, self.threads),
+                Ranks.empty(self.truth.pairs, self.threads, is_deep=self.is_deep),
                 "all"
                 if self.needs_whole_lists and self.policies.duplicates != "error"
                 else "relevant",
@@ -417,8 +418,9 @@ class RankScan:
             given = batch.probe.model, batch.frame, self.truth.pairs.index, strengths
             self.collector.insert(*given, self.policies.ties, has_all_rows=has_all_rows)
 
-    def restart(self) -> None:
+    def restart(self, *, is_deep: bool = False) -> None:
         """Forget what has been found: the log is read anew."""
+        self.is_deep |= is_deep
         self.probes.clear()
         self.gatherer = None
         if self.collector is not None:

@@ -199,7 +199,7 @@ class Table:
         return replace(self, frame=frame, _n_rows=n_rows, _is_whole=False)
 
     def stream(
-        self, columns: Sequence[pl.Expr], *, most: int, skip: int = 0
+        self, columns: Sequence[pl.Expr], *, most: int, skip: int = 0, side_by_side: bool = False
     ) -> Iterator[pl.DataFrame]:
         """The columns in frames of `most` rows at most, as they stand in the log.
 
@@ -208,10 +208,13 @@ class Table:
 
         Args:
             skip: rows at the beginning that are not read.
+            side_by_side: decode as many row groups together as there are cores, where little else
+                is done with them; otherwise about one is decoded while others work.
         """
         lazy = (self.frame.slice(skip) if skip else self.frame).select(columns)
         is_local = not any(part.remote for part in self._parts)
-        with _few_row_groups_ahead() if is_local else nullcontext():
+        ahead = max(1, usable_cores() // (1 if side_by_side else 2))
+        with _few_row_groups_ahead(ahead) if is_local else nullcontext():
             n_rows = self.n_rows_hint() if self._is_whole else None
             frames = stream_batches(lazy, None if n_rows is None else max(0, n_rows - skip))
             first = next(frames, None)  # by now all has been planned
@@ -237,15 +240,15 @@ def _sized(frames: Iterator[pl.DataFrame], most: int) -> Iterator[pl.DataFrame]:
 
 
 @contextmanager
-def _few_row_groups_ahead() -> Iterator[None]:
-    """Polars reads half as many row groups ahead as there are cores, and no more.
+def _few_row_groups_ahead(most: int) -> Iterator[None]:
+    """Polars reads so many row groups ahead, and no more.
 
     On a local disk more of them cost memory, and time to touch it; whoever sets this keeps it.
     """
     if AHEAD in os.environ:
         yield
         return
-    os.environ[AHEAD] = str(max(1, usable_cores() // 2))
+    os.environ[AHEAD] = str(most)
     try:
         yield
     finally:

@@ -75,7 +75,7 @@ class UserItems:
         grades: relevances, beside the item keys.
         users: uint64[n_users], key of each user code.
         starts: int64[n_users], where a user's items begin. Places between users may be unused.
-        n_relevant: int32[n_users], items that reach the threshold.
+        n_relevant: int32[n_users], items that reach the threshold: the counts, where all do.
         first_rows: int64[n_users], a row with that user, or empty.
     """
 
@@ -234,22 +234,22 @@ def build_user_items(
         threads: kernels that run side by side.
     """
     n_rows, is_grouped = rows.size, rows.n_runs <= rows.size * GROUPED_RUNS
-    parts, table = rows.take_runs(), None
+    runs, table = [rows.take_runs()], None
     nothing, lows, highs = np.empty(0, np.int64), rows.lows[: n_rows + FEW_ITEMS], rows.highs
     given = nothing.view(np.uint64), nothing, nothing.astype(np.int32), lows, highs[:n_rows]
     groups = Groups(*given, rows.grades(), nothing)
     if is_grouped:
-        runs = Runs.joined(parts)
-        parts, table = [runs], tabulate(runs.users, threads)
+        table = tabulate(runs[0].users, threads)
     if table is None:
-        groups = _move_rows(parts, groups, with_rows=with_rows, threads=threads)
+        groups = _move_rows(runs, groups, with_rows=with_rows, threads=threads)
         table = tabulate(groups.users, threads)
     else:
-        starts = runs.starts
-        counts = (runs.ends - starts).astype(np.int32)
-        first_rows = starts.copy() if with_rows else nothing
+        starts = runs[0].starts
         groups = groups._replace(
-            users=runs.users, starts=starts, counts=counts, first_rows=first_rows
+            users=runs[0].users,
+            starts=starts,
+            counts=_count_rows(runs[0], threads),
+            first_rows=starts.copy() if with_rows else nothing,
         )
     if table is None:
         raise AssertionError("a user has two groups")
@@ -257,14 +257,27 @@ def build_user_items(
     return _settle(groups, table, DUPLICATES.index(duplicates), keep, threads)
 
 
-def _move_rows(parts: list[Runs], rows: Groups, *, with_rows: bool, threads: int) -> Groups:
-    """Bring rows together by user, partition by partition; `parts` are used up."""
-    n_rows, grades = sum(part.n_rows for part in parts), rows.grades
-    bits = partition_bits(n_rows, ROWS_A_PARTITION)
-    pieces = [piece for part in parts for piece in part.cut(RUNS_A_PIECE)]
+def _count_rows(runs: Runs, threads: int) -> npt.NDArray[np.int32]:
+    """int32[n_runs], the rows of each."""
+    counts = np.empty(runs.users.size, dtype=np.int32)
 
-    def count(runs: Runs, counts: npt.NDArray[np.int64]) -> None:
-        count_rows(runs, hash, 63 - bits, counts)
+    def count(piece: tuple[int, int]) -> None:
+        first, last = piece
+        counts[first:last] = np.diff(runs.borders[first : last + 1])
+
+    for _ in ordered_map(count, cut(counts.size, 4 * threads), threads=threads):
+        pass
+    return counts
+
+
+def _move_rows(runs: list[Runs], rows: Groups, *, with_rows: bool, threads: int) -> Groups:
+    """Bring rows together by user, partition by partition; `runs` are used up."""
+    n_rows, grades = runs[0].n_rows, rows.grades
+    bits = partition_bits(n_rows, ROWS_A_PARTITION)
+    pieces = list(runs.pop().cut(RUNS_A_PIECE))
+
+    def count(piece: Runs, counts: npt.NDArray[np.int64]) -> None:
+        count_rows(piece, hash, 63 - bits, counts)
 
     hash = hash_in_order([piece.users for piece in pieces])
     offsets, first_places = count_places(count, pieces, bits, threads)
@@ -287,7 +300,6 @@ def _move_rows(parts: list[Runs], rows: Groups, *, with_rows: bool, threads: int
 
     for _ in ordered_map(scatter, range(len(pieces)), threads=threads):
         pass
-    parts.clear()
     pieces.clear()
 
     def group(partition: int) -> int:
@@ -328,10 +340,11 @@ def _settle(
     filters = np.zeros(sum(n_words), dtype=np.uint64)
     own = (groups.counts, groups.lows, groups.highs)
     index = Index(table.entries, table.layout, *own, filters)
-    n_relevant = np.empty(groups.users.size, dtype=np.int32)
     values = groups.grades.values
     reaches, below = values >= keep[0], values < 0.0
     kept = reaches | (values > 0.0) | (keep[1] & below)
+    are_all = not (kept & ~reaches).any() and not groups.grades.own.size  # relevant
+    n_relevant = groups.counts if are_all else np.empty_like(groups.counts)
     order = np.argsort(np.argsort(-values, kind="stable")).astype(np.uint8)
     n_words_of_room = max(2 * int(groups.counts.max(initial=0)), MAX_GRADES + 2 * SCANNED_ITEMS)
     marks = (RELEVANT * reaches + KEPT * kept + NEGATIVE * below).astype(np.uint8)

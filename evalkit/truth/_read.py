@@ -37,7 +37,7 @@ from evalkit.truth._build import (
 )
 from evalkit.truth._ids import ItemIds, UserIds
 from evalkit.truth._index import count_unknown
-from evalkit.truth._rows import ManyGradesError, PairRows
+from evalkit.truth._rows import ManyGradesError, PairRows, Place
 from evalkit.truth._shared import count_shared
 
 BATCH_ROWS = 1 << 18  # arrays of so many rows stay in a core's cache
@@ -310,9 +310,9 @@ def _read_once(how: _Reading, *, coded: bool) -> _Rows:
     rows.item_ids = ItemIds() if how.keeps_items else None
     has_texts = bool(how.user_columns) or how.keeps_items
 
-    def placed() -> Iterator[tuple[pl.DataFrame, int, Callable[[], None] | None]]:
+    def placed() -> Iterator[tuple[pl.DataFrame, Place, Callable[[], None] | None]]:
         most = fewer_texts(BATCH_ROWS, how.share, has_texts=has_texts)
-        for batch in how.table.stream(how.columns, most=most):
+        for batch in how.table.stream(how.columns, most=most, side_by_side=True):
             part, null_ids, not_sampled = choose_rows(batch, how.share, how.sample)
             rows.null_ids += null_ids
             rows.not_sampled += not_sampled
@@ -331,19 +331,19 @@ def _read_once(how: _Reading, *, coded: bool) -> _Rows:
                 rows.extra_keys.append(as_keys(part[USER_KEY]))
                 yield place(part)
 
-    def place(part: pl.DataFrame) -> tuple[pl.DataFrame, int, Callable[[], None] | None]:
+    def place(part: pl.DataFrame) -> tuple[pl.DataFrame, Place, Callable[[], None] | None]:
         check = None if rows.item_ids is None else rows.item_ids.take(part)
-        return part, rows.pairs.place(part.height), check
+        return part, rows.pairs.place(as_keys(part[USER_KEY])), check
 
-    def write(placed: tuple[pl.DataFrame, int, Callable[[], None] | None]) -> None:
-        part, begin, check = placed
+    def write(placed: tuple[pl.DataFrame, Place, Callable[[], None] | None]) -> None:
+        part, place, check = placed
         if check is not None:
             check()
         if rows.user_ids is not None:
-            rows.user_ids.take(part, begin)
+            rows.user_ids.take(part, place.begin)
         relevance = as_array(part["relevance"]) if graded else None
         users, items = as_keys(part[USER_KEY]), as_keys(part[ITEM_KEY])
-        rows.pairs.write(begin, users, items, relevance)
+        rows.pairs.write(place, users, items, relevance)
 
     with reading(how.table):  # arrays that may still grow are written by one thread
         for _ in ordered_map(write, placed(), threads=how.threads if room else 1):
@@ -494,7 +494,7 @@ def build_train(
     items = ItemIds()
     n_null = n_rows = 0
 
-    def placed() -> Iterator[tuple[pl.DataFrame, int]]:
+    def placed() -> Iterator[tuple[pl.DataFrame, Place]]:
         nonlocal n_null, n_rows
         for rows in table.stream(columns, most=BATCH_ROWS):
             kept, dropped = drop_null_ids(rows)
@@ -506,12 +506,12 @@ def build_train(
                 watch.add(kept, others)
             if truth.item_plan.hashed:
                 items.take(known)()
-            yield known, pairs.place(known.height)
+            yield known, pairs.place(as_keys(known[USER_KEY]))
 
-    def write(placed: tuple[pl.DataFrame, int]) -> None:
-        known, begin = placed
+    def write(placed: tuple[pl.DataFrame, Place]) -> None:
+        known, place = placed
         users, items = as_keys(known[USER_KEY]), as_keys(known[ITEM_KEY])
-        pairs.write(begin, users, items, None)
+        pairs.write(place, users, items, None)
         if watch is not None:
             watch.add_known(items)
 

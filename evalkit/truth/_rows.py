@@ -1,7 +1,7 @@
 """Interactions on their way to being grouped: rows in arrays of our own, filled batch by batch."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -15,47 +15,104 @@ Number = TypeVar("Number", bound=np.generic)
 
 MAX_GRADES = 256
 GRADE_SLOTS = 1024
+SPARE_RUNS = 1.25  # times as many as the rows so far foretell
 
 
 class Runs(NamedTuple):
     """Neighbouring rows of one user each.
 
     Args:
-        first_row: of the first run.
         users: uint64[n_runs].
-        ends: int64[n_runs], the row behind each run.
+        borders: int64[n_runs + 1], the first row of each run, then the row behind the last one.
     """
 
-    first_row: int
     users: Keys
-    ends: npt.NDArray[np.int64]
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows there are."""
-        return int(self.ends[-1]) - self.first_row if self.ends.size else 0
+    borders: npt.NDArray[np.int64]
 
     @property
     def starts(self) -> npt.NDArray[np.int64]:
         """int64[n_runs], the first row of each run."""
-        return np.concatenate([np.full(1, self.first_row), self.ends])[:-1]
+        return self.borders[:-1]
 
-    @classmethod
-    def joined(cls, parts: "Sequence[Runs]") -> "Runs":
-        """The runs of all parts; those that a border cuts become one."""
-        users = np.concatenate([np.empty(0, np.uint64), *(part.users for part in parts)])
-        ends = np.concatenate([np.empty(0, np.int64), *(part.ends for part in parts)])
-        if len(parts) > 1 and (cut := np.flatnonzero(users[1:] == users[:-1])).size:
-            users, ends = np.delete(users, cut), np.delete(ends, cut)
-        return cls(0, users, ends)
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.borders[-1] - self.borders[0])
 
     def cut(self, most: int) -> "Iterator[Runs]":
         """The same in parts of so many runs at most."""
-        first = self.first_row
         for begin in range(0, self.users.size, most):
-            part = Runs(first, self.users[begin : begin + most], self.ends[begin : begin + most])
-            yield part
-            first = int(part.ends[-1])
+            end = begin + most
+            yield Runs(self.users[begin:end], self.borders[begin : end + 1])
+
+
+class Place(NamedTuple):
+    """Where some rows stand, and the runs that begin with them.
+
+    Args:
+        begin: the first row.
+        goes_on: its user's run began before.
+        run_users: uint64[n_runs], to be filled.
+        run_starts: int64[n_runs], to be filled.
+    """
+
+    begin: int
+    goes_on: bool
+    run_users: Keys
+    run_starts: npt.NDArray[np.int64]
+
+
+class RunRoom:
+    """Room for runs, in one array where it can be foreseen: to touch new memory takes long.
+
+    Args:
+        n_rows: that may come, or None when nobody knows.
+    """
+
+    def __init__(self, n_rows: int | None) -> None:
+        self.n_runs = 0
+        self._n_rows = n_rows
+        self._parts: list[Runs] = []  # longer by what has been foreseen
+        self._n_filled = 0  # of the last part
+        self._last: np.uint64 | None = None  # the user of the row before
+
+    def place(self, begin: int, users: Keys) -> Place:
+        """The place of rows from `begin` on, behind all others."""
+        n = int(count_runs(users))
+        goes_on = bool(n > 0 and users[0] == self._last)
+        n_new = n - goes_on
+        if n_new == 0:
+            return Place(begin, goes_on, np.empty(0, np.uint64), np.empty(0, np.int64))
+        if not self._parts or self._n_filled + n_new > self._parts[-1].users.size:
+            self._cut()
+            rest = 2 * begin if self._n_rows is None else max(0, self._n_rows - begin)
+            room = n_new + min(rest, int(SPARE_RUNS * n * rest) // users.size)
+            self._parts.append(Runs(np.empty(room, np.uint64), np.empty(room + 1, np.int64)))
+        part, own = self._parts[-1], slice(self._n_filled, self._n_filled + n_new)
+        self._n_filled += n_new
+        self.n_runs += n_new
+        self._last = users[-1]
+        return Place(begin, goes_on, part.users[own], part.borders[own])
+
+    def _cut(self) -> None:
+        """Leave out what was foreseen and did not come."""
+        for part in self._parts[-1:]:
+            n = self._n_filled
+            self._parts[-1] = Runs(part.users[:n], part.borders[: n + 1])
+        self._n_filled = 0
+
+    def take(self, end: int) -> Runs:
+        """The runs of all rows, of which the last one stands before `end`; they are given away."""
+        self._cut()
+        parts, self._parts = self._parts, []
+        if len(parts) == 1:
+            parts[0].borders[-1] = end
+            return parts[0]
+        borders = [part.starts for part in parts]
+        return Runs(
+            np.concatenate([np.empty(0, np.uint64), *(part.users for part in parts)]),
+            np.concatenate([*borders, np.full(1, end)]),
+        )
 
 
 class ManyGradesError(Exception):
@@ -72,17 +129,19 @@ def count_runs(users):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def split_rows(users, items, begin, lows, run_users, run_ends):  # type: ignore[no-untyped-def]
-    """Low halves of the items from `begin` on, and the runs of rows of one user.
+def split_rows(users, items, place, lows):  # type: ignore[no-untyped-def]
+    """Low halves of the items, and the runs of rows of one user, into their place.
 
     Gives what the high halves have in common (0: all are 0).
     """
+    begin, run_users, run_starts = place.begin, place.run_users, place.run_starts
     n_runs = 0
     any_high = np.uint64(0)
     for row in range(users.size):
-        n_runs += row == 0 or users[row] != users[row - 1]
-        run_users[n_runs - 1] = users[row]
-        run_ends[n_runs - 1] = begin + row + 1
+        if users[row] != users[row - 1] if row > 0 else not place.goes_on:
+            run_users[n_runs] = users[row]
+            run_starts[n_runs] = begin + row
+            n_runs += 1
         lows[begin + row] = np.uint32(items[row] & np.uint64(0xFFFFFFFF))
         any_high |= items[row] >> np.uint64(32)
     return any_high
@@ -179,7 +238,7 @@ class PairRows:
         self.codes = np.empty(n if graded and coded else 0, dtype=np.uint8)
         self.own = np.empty(n if graded and not coded else 0, dtype=np.float64)
         self.known = GradeCodes()
-        self.runs: list[Runs] = []
+        self._runs = RunRoom(room)
         self._lock = threading.Lock()
 
     @classmethod
@@ -195,37 +254,33 @@ class PairRows:
         for with_codes in (True, False) if coded else (False,):
             rows = cls(users.size, graded=relevance is not None, coded=with_codes)
             try:
-                rows.write(rows.place(users.size), users, items, relevance)
+                rows.write(rows.place(users), users, items, relevance)
             except ManyGradesError:
                 continue
             return rows
         raise AssertionError("values of their own need no codes")
 
-    def place(self, n_rows: int) -> int:
+    def place(self, users: Keys) -> Place:
         """The place of the next rows, for which there is room from now on."""
-        begin, self.size = self.size, self.size + n_rows
+        begin, self.size = self.size, self.size + users.size
         if self.grows and self.size > self.lows.size - FEW_ITEMS:
             more = 2 * self.size
             self.lows = _grown(self.lows, more + FEW_ITEMS)
             self.highs = _grown(self.highs, more) if self.highs.size else self.highs
             self.codes = _grown(self.codes, more) if self.codes.size else self.codes
             self.own = _grown(self.own, more) if self.own.size else self.own
-        return begin
+        return self._runs.place(begin, users)
 
     def write(
-        self, begin: int, users: Keys, items: Keys, relevance: npt.NDArray[np.float64] | None
+        self, place: Place, users: Keys, items: Keys, relevance: npt.NDArray[np.float64] | None
     ) -> None:
         """Take over rows; threads may do so side by side unless the room grows.
 
         Raises:
             ManyGradesError: relevances are not few.
         """
-        if not users.size:  # nothing that could stand in the place of the next rows' runs
-            return
-        end = begin + users.size
-        n_runs = count_runs(users)
-        run_users, run_ends = np.empty(n_runs, dtype=np.uint64), np.empty(n_runs, dtype=np.int64)
-        any_high = split_rows(users, items, begin, self.lows, run_users, run_ends)
+        begin, end = place.begin, place.begin + users.size
+        any_high = split_rows(users, items, place, self.lows)
         if any_high:
             with self._lock:
                 if not self.highs.size:
@@ -235,17 +290,15 @@ class PairRows:
             self.known.encode(relevance, self.codes[begin:end])
         elif relevance is not None:
             self.own[begin:end] = relevance
-        self.runs.append(Runs(begin, run_users, run_ends))
 
     @property
     def n_runs(self) -> int:
-        """Runs of rows of one user, a few more where batches cut them."""
-        return sum(part.users.size for part in self.runs)
+        """Runs of rows of one user."""
+        return self._runs.n_runs
 
-    def take_runs(self) -> list[Runs]:
-        """The runs of all batches, in the order of the rows; they are given away."""
-        runs, self.runs = sorted(self.runs, key=lambda part: part.first_row), []
-        return runs
+    def take_runs(self) -> Runs:
+        """The runs of all rows; they are given away."""
+        return self._runs.take(self.size)
 
     def grades(self) -> Grades:
         """The relevances; written rows alone count."""

@@ -53,19 +53,19 @@ class Rules(NamedTuple):
 @kernel(allocates=False)
 def count_rows(runs, hash, shift, counts):  # type: ignore[no-untyped-def]
     """Rows of each partition."""
-    row = runs.first_row
+    borders = runs.borders
     for run in range(runs.users.size):
-        counts[partition_of(runs.users[run], hash, shift)] += runs.ends[run] - row
-        row = runs.ends[run]
+        n_rows = borders[run + 1] - borders[run]
+        counts[partition_of(runs.users[run], hash, shift)] += n_rows
 
 
 @kernel(allocates=False)
 def scatter_rows(runs, rows, hash, shift, places, out):  # type: ignore[no-untyped-def]
     """Move rows to their partition, keeping their order; `places` is the next place of each."""
     lows, highs, codes, own = rows.lows, rows.highs, rows.grades.codes, rows.grades.own
-    row = runs.first_row
+    borders = runs.borders
     for run in range(runs.users.size):
-        user, end = runs.users[run], runs.ends[run]
+        user, row, end = runs.users[run], borders[run], borders[run + 1]
         partition = partition_of(user, hash, shift)
         place = places[partition]
         places[partition] = place + end - row

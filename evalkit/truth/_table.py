@@ -112,6 +112,15 @@ def find_entry(table, user, layout):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
+def are_ascending(users):  # type: ignore[no-untyped-def]
+    """Whether every key is above the one before."""
+    ascending = True
+    for row in range(1, users.size):
+        ascending &= users[row - 1] < users[row]
+    return ascending
+
+
+@kernel(allocates=False)
 def count_partitions(users, hash, shift, counts):  # type: ignore[no-untyped-def]
     """Rows of each partition."""
     for row in range(users.size):
@@ -136,17 +145,20 @@ OK, TWICE, FULL = 0, 1, 2
 
 
 @kernel(allocates=False)
-def fill_table(users, offsets, first, last, layout, longest, table):  # type: ignore[no-untyped-def]
+def fill_table(users, scattered, offsets, first, last, layout, longest, table):  # type: ignore[no-untyped-def]
     """Put users into the slots of partitions first..last: OK, TWICE when one comes twice, FULL.
 
-    `users` are keys and codes by partition, which begin at `offsets`. A partition is full, too,
-    where more than `longest` entries stand without a free slot between them.
+    Users come by partition, which begin at `offsets`: `scattered` are their keys and codes, or
+    empty where they do so as they are. A partition is full, too, where more than `longest` entries
+    stand without a free slot between them.
     """
     for partition in range(first, last):
         begin = partition * layout.stride * ENTRY
         end = begin + layout.stride * ENTRY - ENTRY  # stays free, which ends every search
-        for number in range(2 * offsets[partition], 2 * offsets[partition + 1], 2):
-            user = users[number]
+        for number in range(offsets[partition], offsets[partition + 1]):
+            user, code = users[number], np.uint64(number + 1)
+            if scattered.size > 0:
+                user, code = scattered[2 * number], scattered[2 * number + 1]
             home = entry = home_entry(user, layout)
             while table[entry + 3] != 0:
                 if table[entry] == user:
@@ -155,7 +167,7 @@ def fill_table(users, offsets, first, last, layout, longest, table):  # type: ig
             if entry >= end or entry - home > longest * ENTRY:
                 return FULL
             table[entry] = user
-            table[entry + 3] = users[number + 1]
+            table[entry + 3] = code
         run = 0
         for entry in range(begin, end, ENTRY):
             run = run + 1 if table[entry + 3] != 0 else 0
@@ -247,7 +259,6 @@ def _fill(
     offsets, first_places = count_places(count, pieces, bits, threads)
     if hash is not MIXED and not are_even(offsets):
         return FULL, None
-    scattered = np.empty(2 * users.size, dtype=np.uint64)
     slots = max(1, math.ceil(int(np.diff(offsets).max()) / TABLE_LOAD))
     if hash is not MIXED:
         n_keys = (1 << 64 - bits) // int(hash.factor) + 1  # that a partition has room for
@@ -255,14 +266,18 @@ def _fill(
     layout = Layout(hash, 63 - bits, slots, slots + spare)
     table = Table(_aligned(layout.stride * ENTRY << bits), layout)
 
+    is_in_order = hash is not MIXED and are_ascending(users)
+    scattered = np.empty(0 if is_in_order else 2 * users.size, dtype=np.uint64)
+
     def scatter(number: int) -> None:
         own = first_places[number].copy()
         scatter_users(users, *pieces[number], hash, layout.shift, own, scattered)
 
     def fill(partitions: tuple[int, int]) -> int:
-        return int(fill_table(scattered, offsets, *partitions, layout, longest, table.entries))
+        given = users, scattered, offsets, *partitions, layout, longest
+        return int(fill_table(*given, table.entries))
 
-    for _ in ordered_map(scatter, range(len(pieces)), threads=threads):
+    for _ in ordered_map(scatter, () if is_in_order else range(len(pieces)), threads=threads):
         pass
     results = set(ordered_map(fill, cut(1 << bits, 8 * threads), threads=threads))
     if results == {OK}:

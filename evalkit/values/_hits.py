@@ -7,7 +7,6 @@ import numpy.typing as npt
 
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import prefetch
-from evalkit.ranks import NOT_RANKED
 from evalkit.truth import Grades, first_gap, relevance_at
 
 AHEAD = 12  # users between asking for a list and using it
@@ -75,7 +74,7 @@ class Items(NamedTuple):
 class Found(NamedTuple):
     """At which ranks a model shows them, and those of copies, as `ranks.Ranks` has them."""
 
-    ranks: npt.NDArray[np.int32]
+    ranks: npt.NDArray[np.int16 | np.int32]
     copy_places: npt.NDArray[np.int64]
     copy_ranks: npt.NDArray[np.int32]
 
@@ -94,6 +93,7 @@ def gather_hits(  # type: ignore[no-untyped-def]
     hit_starts, hit_ranks, hit_gains, hit_ideal = hits.starts, hits.ranks, hits.gains, hits.ideal
     relevant_starts, relevant_gains = relevant.starts, relevant.gains
     graded = codes.size > 0 or own.size > 0
+    not_ranked = np.iinfo(ranks.dtype).max
     n_hits = 0
     n_relevant = 0
     hit_starts[0] = 0
@@ -120,7 +120,7 @@ def gather_hits(  # type: ignore[no-untyped-def]
                 continue
             hit_ranks[n_hits] = ranks[place]
             hit_gains[n_hits] = hit_ideal[n_hits] = gain
-            n_hits += ranks[place] != NOT_RANKED
+            n_hits += ranks[place] != not_ranked
         if copy_places.size > 0:
             copy = find_first(copy_places, begin)
             while copy < copy_places.size and copy_places[copy] < end:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 USERS_A_BLOCK = 8192  # at least, where there are so many
 BLOCKS_TOGETHER = 8  # whose users are put in the order of their cells
 MOST_KEPT = 8  # values of a user for which that is done, as they wait for each other
-MOST_SUMS_A_THREAD = 512  # of about 2 kB each
+MOST_SUMS_A_THREAD = 1 << 13  # of about 2 kB each
 MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
 
 Values = npt.NDArray[np.float64]
@@ -128,23 +128,19 @@ class Measuring:
         """One model, of which each group looks at the ranks by its own rules."""
         rules = list(ranks.sets)
         found = list(ranks.sets.values())
-        is_extra, counts_extra = truth.is_extra, policies.unknown_users == "count"
+        present, lengths = [each.present for each in found], [each.lengths for each in found]
+        n_relevant, is_extra = truth.pairs.n_relevant, truth.is_extra
+        counts_extra = policies.unknown_users == "count"
         return cls(
             truth,
             found,
             groups,
             [rules.index(ranks.rules_of(group.request, policies)) for group in groups],
-            [each.present for each in found],
-            [each.lengths for each in found],
+            present,
+            lengths,
             [
-                cases_of(
-                    each.present,
-                    each.lengths,
-                    truth.pairs.n_relevant,
-                    is_extra,
-                    counts_extra=counts_extra,
-                )
-                for each in found
+                cases_of(*each, n_relevant, is_extra, counts_extra=counts_extra)
+                for each in zip(present, lengths, strict=True)
             ],
             lists,
         )
@@ -168,6 +164,7 @@ class Measuring:
             room: what values stand in until it is cleared.
         """
         looks: dict[tuple[int, View, int], Seen] = {}
+        about: dict[int, tuple[npt.NDArray[np.int64], Cases]] = {}
         take = np.empty if room is None else room.take
         for group, probe in ((self.groups[place], self.probes[place]) for place in places):
             request, policies = group.request, group.policies
@@ -177,8 +174,10 @@ class Measuring:
             if request.metric.lists is not None:
                 yield self._measure_lists(users, group, probe)
                 continue
-            lengths = self.lengths[probe][users].astype(np.int64)
-            cases = self.cases[probe][users]
+            if probe not in about:
+                lengths = self.lengths[probe][users].astype(np.int64)
+                about[probe] = lengths, self.cases[probe][users]
+            lengths, cases = about[probe]
             view = self._view(group)
             values = take((users.size, group.cutoffs.size), np.float64)
             if view.is_plain:
@@ -316,10 +315,14 @@ def beside(
     return np.stack(wanted, axis=1) if wanted else np.empty((measured[0].shape[0], 0))
 
 
-def _blocks_of(codes: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
-    size = max(USERS_A_BLOCK, min(codes.size // MOST_BLOCKS, 4 * USERS_A_BLOCK))
-    for begin in range(0, max(codes.size, 1), size):
-        yield codes[begin : begin + size]
+def _blocks_of(
+    n_users: int, order: npt.NDArray[np.int64] | None
+) -> Iterator[npt.NDArray[np.int64]]:
+    n = n_users if order is None else order.size
+    size = max(USERS_A_BLOCK, min(n // MOST_BLOCKS, 4 * USERS_A_BLOCK))
+    for begin in range(0, max(n, 1), size):
+        end = min(begin + size, n)
+        yield np.arange(begin, end) if order is None else order[begin:end]
 
 
 class GivenValues:
@@ -346,8 +349,7 @@ class GivenValues:
 
     def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
         """User codes, a few thousand at a time."""
-        n_users = next(iter(self._values.values())).shape[0]
-        return _blocks_of(np.arange(n_users) if order is None else order)
+        return _blocks_of(next(iter(self._values.values())).shape[0], order)
 
 
 class UserValues:
@@ -389,7 +391,7 @@ class UserValues:
 
     def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
         """User codes, a few thousand at a time; at least one block, be it empty."""
-        return _blocks_of(np.arange(self.n_users) if order is None else order)
+        return _blocks_of(self.n_users, order)
 
 
 class Watcher(Protocol):
@@ -426,7 +428,8 @@ def measure_models(
     models = tuple(models)
 
     def begin() -> list[Totals]:
-        return [Totals(models, pairs, users.columns.size, each.n_cells) for each in cell_sets]
+        n = users.columns.size
+        return [Totals(models, pairs, n, each.n_cells, by_steps=True) for each in cell_sets]
 
     totals = begin()
     n_cells, n_sums = sum(each.n_cells for each in cell_sets), len(models) + len(pairs)
@@ -463,9 +466,8 @@ def measure_models(
             whole[name][piece.order] = values
             if piece.is_last:
                 keep.take(name, piece.whole, whole.pop(name))
-    for sums in own.values():
-        for each, more in zip(totals, sums, strict=True):
-            each.merge(more)
+    for number, each in enumerate(totals):
+        each.finish([sums[number] for sums in own.values()])
     return totals
 
 
@@ -489,7 +491,7 @@ def _pieces(
 ) -> Iterator[_Piece]:
     """The users of every few blocks, cell by cell, in pieces as large as blocks."""
     while some := list(islice(blocks, n_together)):
-        whole = np.concatenate(some)
+        whole = some[0] if len(some) == 1 else np.concatenate(some)
         order = CellRows.of(cells.codes[whole], cells.n_cells).order
         end = 0
         for each in some:

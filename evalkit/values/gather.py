@@ -24,7 +24,7 @@ from evalkit.metrics import (
     most_likely,
     registry,
 )
-from evalkit.ranks import NOT_RANKED, Ranks
+from evalkit.ranks import Ranks
 from evalkit.truth import Truth
 from evalkit.values.settle import EXACT, may_be_undefined
 
@@ -171,7 +171,7 @@ class _Rows:
 
 def look(truth: Truth, ranks: Ranks, users: Codes, view: View, *, cutoff: int) -> Seen:
     """What a view shows of a block of users; `cutoff` matters where copies multiply."""
-    present = ranks.present[users]
+    present = ranks.has_list(users)
     begins, counts = truth.pairs.starts[users], truth.pairs.counts[users].astype(np.int64)
     owners = np.repeat(np.arange(users.size), counts)
     places = ranges(begins, counts)
@@ -223,7 +223,7 @@ def single_hits(
     counts = truth.pairs.counts[users].astype(np.int64)
     places = ranges(truth.pairs.starts[users], counts)
     rows = _rows_of(truth, ranks, users, places, np.repeat(np.arange(users.size), counts))
-    eligible = ranks.present[users][rows.owners]
+    eligible = ranks.has_list(users)[rows.owners]
     rows = rows.take(eligible & (judged | (rows.gains >= truth.relevant_from)))
     rows = rows.take(np.lexsort((-rows.gains, rows.ranks, rows.owners)))
     starts = np.arange(rows.places.size + 1)
@@ -261,7 +261,7 @@ def _rows_of(truth: Truth, ranks: Ranks, users: Codes, places: Codes, owners: Co
             _relevance(truth, at),
         )
     best = ranks.ranks[places]
-    is_shown = best != NOT_RANKED
+    is_shown = best != np.iinfo(best.dtype).max
     at, own, rank = places[is_shown], owners[is_shown], best[is_shown].astype(np.int64)
     if ranks.copy_places.size:
         order = np.argsort(places, kind="stable")

@@ -50,6 +50,16 @@ def test_scale_gives_the_same_report_below_a_memory_limit(tmp_path):
     assert all(each["is_checked"] for each in runs)
 
 
+def test_more_models_and_numbers_are_told_beside_few(tmp_path):
+    done = run_script("more", tmp_path, "--users", "200", "--rounds", "1")
+
+    assert done.returncode == 0, done.stderr
+    record = read_record(tmp_path, "more")
+    assert record["models"]["ratio"] < 1.0
+    sizes = [each["n_metrics"] * each["n_cutoffs"] for each in record["widths"]]
+    assert sizes == [1, 35, 200, 700, 4000]
+
+
 def test_limits_of_memory_are_held_or_refused(tmp_path):
     done = run_script("memory", tmp_path, "--only", "copies", "--scale", "0.01")
 

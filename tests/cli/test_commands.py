@@ -677,6 +677,10 @@ for kernel in kernels:
         print("compiled:", kernel)
     of_columns = kernel.py_func.__module__ in ("evalkit.rows.kernels", "evalkit.labels._kernels")
     most = 3 if of_columns else 1  # columns of rows are uint8, uint32 or uint64
+    if kernel.py_func.__name__ in (
+        "probe_ranks", "probe_apart", "count_strengths", "count_disagreements", "gather_hits"
+    ):
+        most = 2  # ranks are int16, or int32 in deep lists
     if len(kernel.entries) > most:
         print("several signatures:", kernel, list(kernel.entries))
 """

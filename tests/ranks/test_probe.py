@@ -176,7 +176,8 @@ def test_rows_that_come_in_batches_are_grouped_as_one(rows, cuts, known_room, po
     parts = PairRows(len(rows) if known_room else None, graded=True)
     for begin, end in pairwise(borders):
         piece = slice(begin, end)
-        parts.write(parts.place(end - begin), users[piece], items[piece], relevance[piece])
+        place = parts.place(users[piece])
+        parts.write(place, users[piece], items[piece], relevance[piece])
     options = {"relevant_from": 1.0, "duplicates": policy}
 
     whole, counts = build_user_items(PairRows.of(users, items, relevance), **options)
@@ -196,7 +197,7 @@ def test_rows_that_come_in_batches_are_grouped_as_one(rows, cuts, known_room, po
 def test_a_batch_without_rows_takes_nobodys_place():
     users, items = np.array([5, 7], dtype=np.uint64), np.array([1, 2], dtype=np.uint64)
     rows = PairRows(2)
-    empty, full = rows.place(0), rows.place(2)
+    empty, full = rows.place(users[:0]), rows.place(users)
     rows.write(full, users, items, None)
     rows.write(empty, users[:0], items[:0], None)  # a thread that came late
 
@@ -519,6 +520,36 @@ def test_many_hits_with_equal_scores_are_counted(
 def test_twenty_thousand_hits_are_counted(monkeypatch, n_scores, scattered):
     log = heavy_log(*LARGE.values, n_scores=n_scores, seed=3)
     check_heavy(log, mode="score", policies={}, scattered=scattered, monkeypatch=monkeypatch)
+
+
+@pytest.mark.skipif(JIT_OFF, reason="hits among a hundred thousand rows in plain Python")
+@pytest.mark.parametrize("scattered", [False, True])
+@pytest.mark.parametrize("mode", ["rank", "score", "order"])
+@pytest.mark.parametrize("duplicates", ["error", "count"])
+def test_lists_deeper_than_two_bytes_are_ranked(monkeypatch, mode, duplicates, scattered):
+    copies = 40 if duplicates == "count" else 0
+    log = heavy_log(300, 70_000, n_scores=None, seed=6, copies=copies)
+    policies = {"duplicates": duplicates, "bad_ranks": "keep"}
+    check_heavy(
+        log, mode=mode, policies=policies, scattered=scattered, monkeypatch=monkeypatch, batch=999
+    )
+
+
+@pytest.mark.parametrize("rank", [32_766, 32_767, 32_768, 2**31 - 2])
+@pytest.mark.parametrize("copy", [None, 3, 40_000])
+@pytest.mark.parametrize("duplicates", ["best", "count"])
+def test_ranks_around_the_largest_of_two_bytes_stay_what_they_are(rank, copy, duplicates):
+    shown = [rank] if copy is None else [rank, copy]
+    rows = [{"user": 0, "item": 1, "rank": each, "score": -each} for each in shown]
+    log = Log([{"user": 0, "item": 1, "relevance": 1.0}], rows)
+    policies = {"duplicates": duplicates, "bad_ranks": "keep"}
+
+    report = run_log(log, mode="rank", policies=policies, metrics=["RR", "hit@32767", "hits@40000"])
+
+    assert report.value("RR") == 1.0 / min(shown)
+    assert report.value("hit@32767") == (min(shown) <= 32_767)
+    counted = shown if duplicates == "count" else [min(shown)]
+    assert report.value("hits@40000") == sum(each <= 40_000 for each in counted)
 
 
 @pytest.mark.parametrize("mode", ["rank", "score", "order"])
