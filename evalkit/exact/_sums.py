@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from evalkit.exact._kernels import (
     ADDS_BEFORE_CARRY,
+    APART,
     HAS_LIMBS,
     LEAST_SPREAD,
     LIMB_BITS,
@@ -185,7 +186,7 @@ class ExactSums:
             np.ascontiguousarray(paired.baseline),
             rows.order,
             rows.begins,
-            np.empty((2, n_columns, min(TOGETHER, n_users))),
+            np.empty((2, n_columns, min(TOGETHER, n_users) + APART)),
             first_column,
             paired.higher_is_better,
             paired.outcomes,
