@@ -100,6 +100,11 @@ class ExactSum:
         return (self.scaled >> SPARE_BITS) / (self.count << SCALE_BITS - SPARE_BITS)
 
     @_Once
+    def is_own_square(self) -> bool:
+        """Whether values and their squares have one sum."""
+        return self.squares == self.scaled << SCALE_BITS
+
+    @_Once
     def std_error(self) -> float | None:
         """Standard error of the mean, s / sqrt(n) with n - 1 in the variance.
 
