@@ -70,7 +70,8 @@ def _run_all(folder: Path) -> None:
         _Way("score", "int", ["metrics.profile=ranx"]),
         # some items go again, of enough users to be worth a kernel
         _Way("list", "int", ["truth.columns.relevance=relevance - 1"], users=3000),
-        _Way("rank", "int", order="scattered", users=12_000),  # enough for a truth in partitions
+        # enough for a truth in partitions, and to be looked up by their hits
+        _Way("rank", "int", ["segments.n.by=n_relevant"], order="scattered", users=12_000),
     )
     for number, way in enumerate(ways):
         paths = generate(

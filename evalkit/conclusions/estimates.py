@@ -101,11 +101,11 @@ def _estimate(
     interval = None
     if resampling is not None:
         interval = resampling.interval(segment, model, column.label, total.mean)
-    level = config.statistics.level
-    bounds = column.bounds
     if interval is None:
-        interval = interval_of(total, sums.skewness_of(place), bounds, level=level)
-    interval = interval.within(bounds)
+        level, skewness = config.statistics.level, sums.skewness_of(place)
+        interval = interval_of(total, skewness, column.bounds, level=level)
+    else:
+        interval = interval.within(column.bounds)
     return Estimate(
         model=model,
         metric=column.label,

@@ -20,6 +20,7 @@ ADDS_BEFORE_CARRY = 1 << 26  # a limb takes 2^30 numbers of 33 bits, a value add
 GRID_1, GRID_2, GRID_3 = 1.5 * 2.0**4, 1.5 * 2.0**-45, 1.5 * 2.0**-94
 BITS_1, BITS_2, BITS_3 = -48, -97, -146
 TOGETHER = 1 << 10  # rows that are added at a time, few enough to stay close to the core
+APART = 8  # values between columns, which would share the places of a cache otherwise
 MOST_WAITING = 1 << 14  # values whose cuts, of 48 bits each, an int64 takes
 N_WAITING = 7  # their number, five sums, and whether the limbs hold anything
 HAS_LIMBS = 6

@@ -1,17 +1,17 @@
 """Exact sums of columns of values, of all rows or by cell, and what is read from them."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from evalkit.exact._kernels import (
     ADDS_BEFORE_CARRY,
+    APART,
     HAS_LIMBS,
     LEAST_SPREAD,
     LIMB_BITS,
@@ -36,8 +36,27 @@ from evalkit.metrics import as_float
 Limbs = npt.NDArray[np.int64]
 
 ROWS_READ = 1 << 12
+SPARE_BITS = 896  # which are 0 in sums of values that are no smaller than most are
+LOW_BITS, LOW_BITS_OF_SQUARES = (1 << SPARE_BITS) - 1, (1 << 2 * SPARE_BITS) - 1
 CELLS_TOGETHER = 16  # whose sums are made side by side, in memory that is used again
 NO_OUTCOMES = np.zeros((0, 0, 3), dtype=np.int64)
+
+
+Value = TypeVar("Value")
+
+
+class _Once(Generic[Value]):
+    """What is found when it is first asked for: `functools.cached_property`, without its lock."""
+
+    def __init__(self, find: Callable[["ExactSum"], Value]) -> None:
+        self._find, self.__doc__ = find, find.__doc__
+
+    def __set_name__(self, _: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, of: "ExactSum", _: type) -> Value:
+        value = of.__dict__[self._name] = self._find(of)
+        return value
 
 
 @dataclass(frozen=True)  # no slots: what is read again and again is rounded once
@@ -71,12 +90,21 @@ class ExactSum:
         """The correctly rounded sum, equal to `math.fsum`; infinite where no float holds it."""
         return as_float(Fraction(self.scaled, 1 << SCALE_BITS))
 
-    @cached_property
+    @_Once
     def mean(self) -> float:
         """The correctly rounded mean; NaN of nothing."""
-        return self.scaled / (self.count << SCALE_BITS) if self.count else math.nan
+        if not self.count:
+            return math.nan
+        if self.scaled & LOW_BITS:
+            return self.scaled / (self.count << SCALE_BITS)
+        return (self.scaled >> SPARE_BITS) / (self.count << SCALE_BITS - SPARE_BITS)
 
-    @cached_property
+    @_Once
+    def is_own_square(self) -> bool:
+        """Whether values and their squares have one sum."""
+        return self.squares == self.scaled << SCALE_BITS
+
+    @_Once
     def std_error(self) -> float | None:
         """Standard error of the mean, s / sqrt(n) with n - 1 in the variance.
 
@@ -85,18 +113,14 @@ class ExactSum:
         n = self.count
         if n < 2:
             return None
-        zeros = min(_zeros(self.scaled), _zeros(self.squares) >> 1, SCALE_BITS)  # that tell nothing
-        scaled, squares = self.scaled >> zeros, self.squares >> 2 * zeros
+        is_plain = self.scaled & LOW_BITS or self.squares & LOW_BITS_OF_SQUARES
+        spare = 0 if is_plain else SPARE_BITS
+        scaled, squares = self.scaled >> spare, self.squares >> 2 * spare
         spread = n * squares - scaled * scaled  # n (n - 1) times the variance
         try:
-            return math.sqrt(spread / (n * n * (n - 1) << 2 * (SCALE_BITS - zeros)))
+            return math.sqrt(spread / (n * n * (n - 1) << 2 * (SCALE_BITS - spare)))
         except OverflowError:
             return None
-
-
-def _zeros(number: int) -> int:
-    """How many bits are 0 below the first that is not."""
-    return (number & -number).bit_length() - 1 if number else 2 * SCALE_BITS
 
 
 class SumsState(NamedTuple):
@@ -185,7 +209,7 @@ class ExactSums:
             np.ascontiguousarray(paired.baseline),
             rows.order,
             rows.begins,
-            np.empty((2, n_columns, min(TOGETHER, n_users))),
+            np.empty((2, n_columns, min(TOGETHER, n_users) + APART)),
             first_column,
             paired.higher_is_better,
             paired.outcomes,

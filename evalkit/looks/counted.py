@@ -1,4 +1,7 @@
-"""Users with as many hits up to a cutoff, of as many relevant items, are added together."""
+"""Users with as many hits up to a cutoff, of as many relevant items, have the same values.
+
+They are measured once, and added together; or, where a sum needs users apart, looked up.
+"""
 
 import math
 import threading
@@ -44,6 +47,30 @@ def count_hits(first_rows, starts, ranks, columns, counts):  # type: ignore[no-u
             counts[row, column] -= 1
             row += 1
             counts[row, column] += 1
+
+
+@kernel(allocates=False)
+def look_up(first_rows, starts, ranks, columns, values, places, rows, out):  # type: ignore[no-untyped-def]
+    """Fill float64[n_users, n_columns] from `values`, float64[n_rows, n_columns].
+
+    A user's rows and `columns` are those of `count_hits`; `places` is the cutoff of each column,
+    `rows` int64[n_cutoffs].
+    """
+    for user in range(first_rows.size):
+        row, n_known = first_rows[user], 0
+        for hit in range(starts[user], starts[user + 1]):
+            column = columns[min(ranks[hit], columns.size - 1)]
+            while n_known < column:
+                rows[n_known] = row
+                n_known += 1
+            if column == rows.size:
+                break
+            row += 1
+        while n_known < rows.size:
+            rows[n_known] = row
+            n_known += 1
+        for column in range(places.size):
+            out[user, column] = values[rows[places[column]], column]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +173,20 @@ class HitCounts:
         self, users: npt.NDArray[np.int64], hits: Hits, relevant: Relevant, counts: Counts
     ) -> None:
         """Count a block of users."""
+        given = hits.starts, hits.ranks, self.columns
+        count_hits(self.rows_of(users, hits, relevant), *given, counts)
+
+    def rows_of(
+        self, users: npt.NDArray[np.int64], hits: Hits, relevant: Relevant
+    ) -> npt.NDArray[np.int32]:
+        """Where the rows of each user's kind begin."""
         rows = self.first_rows[users]
         n_relevant, lengths = self.n_relevant[rows], self.lengths[rows]
         if not np.array_equal(np.diff(relevant.starts), n_relevant):
             raise AssertionError("users have as many relevant items as their kind")
         if (np.diff(hits.starts) > np.minimum(n_relevant, lengths)).any():
             raise AssertionError("no list shows more relevant items than it has rows")
-        count_hits(rows, hits.starts, hits.ranks, self.columns, counts)
+        return rows
 
     def add_to(
         self,
@@ -170,12 +204,20 @@ class HitCounts:
         weights = np.cumsum(counts, axis=1)
         rows = np.flatnonzero(weights.any(axis=1))
         weights = weights[rows]
+        for place, values in zip(self.places, self.values_of(rows), strict=True):
+            cutoffs = self.measuring.groups[place].cutoffs
+            own = np.ascontiguousarray(weights[:, np.searchsorted(self.cutoffs, cutoffs)])
+            add_weighted(sums, values, own, first_column=firsts[place])
+            if parts is not None:
+                parts.add_values(values, self.apart[rows], firsts[place], own, parts.words)
+
+    def values_of(self, rows: npt.NDArray[np.int64]) -> Iterator[Values]:
+        """For each group float64[n_rows, n_cutoffs] of users who are of these rows."""
         n_hits, n_relevant = self.n_hits[rows], self.n_relevant[rows]
         ones = np.ones(int(n_hits.sum()))
         hits = Hits(_starts(n_hits), ones.astype(np.int32), ones, ones)
         relevant = Relevant(_starts(n_relevant), np.ones(int(n_relevant.sum())))
-        for place in self.places:
-            group = self.measuring.groups[place]
+        for group in (self.measuring.groups[place] for place in self.places):
             request, cutoffs = group.request, group.cutoffs
             values = np.empty((rows.size, cutoffs.size))
             threshold = self.measuring.truth.threshold
@@ -184,24 +226,66 @@ class HitCounts:
             )
             higher = bool(request.metric.higher_is_better)
             settle(values, self.cases[rows], group.policies, higher_is_better=higher)
-            own = np.ascontiguousarray(weights[:, np.searchsorted(self.cutoffs, cutoffs)])
-            add_weighted(sums, values, own, first_column=firsts[place])
-            if parts is not None:
-                parts.add_values(values, self.apart[rows], firsts[place], own, parts.words)
+            yield values
+
+
+@dataclass(frozen=True, slots=True)
+class HitValues:
+    """What users of each row have, of all groups side by side.
+
+    Args:
+        values: float64[n_rows, n_columns].
+        places: int64[n_columns], the cutoff of each column.
+    """
+
+    counts: HitCounts
+    values: Values
+    places: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, counts: HitCounts) -> "HitValues":
+        """Measured once for all users."""
+        groups = [counts.measuring.groups[place] for place in counts.places]
+        cutoffs = np.concatenate([each.cutoffs for each in groups])
+        rows = np.arange(counts.n_hits.size)
+        values = np.concatenate([*counts.values_of(rows)], axis=1)
+        return cls(counts, values, np.searchsorted(counts.cutoffs, cutoffs))
+
+    def of_users(
+        self, users: npt.NDArray[np.int64], hits: Hits, relevant: Relevant, room: Room | None
+    ) -> Values:
+        """float64[n_users, n_columns] of a block of users."""
+        counts = self.counts
+        take = np.empty if room is None else room.take
+        found: Values = take((users.size, self.places.size), np.float64)
+        rows = np.empty(counts.cutoffs.size, dtype=np.int64)
+        first_rows = counts.rows_of(users, hits, relevant)
+        given = first_rows, hits.starts, hits.ranks, counts.columns
+        look_up(*given, self.values, self.places, rows, found)
+        return found
 
 
 class CountedValues:
-    """Values of users of whom those of as many hits are counted, where a metric counts these alone.
+    """Values of users, of whom those of as many hits are measured once where these say it all.
 
-    Such groups of requests are the last ones, and no value of theirs is given for a user.
+    The groups of requests that count hits are the last ones; they stand side by side as one, or
+    where users are counted have no value of a user.
 
     Args:
-        counted: of some models; the others are measured user by user.
+        counted: of every model, of the same groups.
+        are_apart: users are looked up, not counted.
     """
 
-    def __init__(self, users: UserValues, counted: Mapping[str, HitCounts]) -> None:
-        self.columns, self.higher_is_better = users.columns, users.higher_is_better
-        self._users, self._counted = users, counted
+    def __init__(
+        self, users: UserValues, counted: Mapping[str, HitCounts], *, are_apart: bool
+    ) -> None:
+        self.columns = users.columns
+        self._users, self._counted, self.are_apart = users, counted, are_apart
+        self._n_measured = min(next(iter(counted.values())).places)
+        n_groups = self._n_measured + are_apart
+        self.higher_is_better = users.higher_is_better[:n_groups]
+        of_each = counted.items() if are_apart else ()
+        self._values = {name: HitValues.of(each) for name, each in of_each}
         self._counts: dict[tuple[str, int], Counts] = {}  # of each model and thread
 
     def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
@@ -211,18 +295,19 @@ class CountedValues:
     def measure(
         self, users: npt.NDArray[np.int64], room: Room | None = None
     ) -> dict[str, list[Values]]:
-        """For each model, for each group that is not counted float64[n_users, n_cutoffs]."""
+        """For each model, for each group float64[n_users, n_cutoffs]."""
         found = {}
         for name, measuring in self._users.measuring.items():
-            counted, plain = self._counted.get(name), PlainHits()
-            n_measured = len(measuring.groups) if counted is None else counted.places[0]
-            found[name] = list(measuring.each(users, range(n_measured), plain, room))
-            if counted is not None:
+            counted, plain = self._counted[name], PlainHits()
+            found[name] = list(measuring.each(users, range(self._n_measured), plain, room))
+            hits, relevant = measuring.gather(users, counted.probe, plain, room)
+            if name in self._values:
+                found[name].append(self._values[name].of_users(users, hits, relevant, room))
+            else:
                 key = name, threading.get_ident()
                 if key not in self._counts:
                     self._counts[key] = counted.empty()
-                hits = measuring.gather(users, counted.probe, plain, room)
-                counted.count(users, *hits, self._counts[key])
+                counted.count(users, hits, relevant, self._counts[key])
         return found
 
     def add_to(self, totals: Totals, parts: Mapping[str, WordSums]) -> None:

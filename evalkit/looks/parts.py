@@ -19,7 +19,7 @@ from evalkit.kernels.threads import slices_of
 from evalkit.metrics import Request, is_made_of_users
 from evalkit.segments import ALL, CellSet, Segment, UserSegments
 from evalkit.truth import Truth
-from evalkit.values.blocks import Values
+from evalkit.values.blocks import Room, Values
 
 RELEVANT_FROM = (0, 1, 2, 3, 5, 9, 17, 33)  # where each range of numbers of relevant items begins
 N_KINDS = 2 * len(RELEVANT_FROM)  # of users in a segment: ranges, and whether they are ranked
@@ -40,51 +40,64 @@ Words = npt.NDArray[np.int64]
 
 
 @kernel(allocates=False)
+def is_apart(value):  # type: ignore[no-untyped-def]
+    """Whether a finite value does not fit into the words."""
+    rest = value
+    for word in range(N_WORDS - 1):
+        cut = rest + GRIDS[word]
+        rest -= cut - GRIDS[word]
+    return abs(value) < math.inf and (rest != 0.0 or abs(value) >= TOO_LARGE)
+
+
+@kernel(allocates=False)
 def add_words(values, cells, first_column, weights, words, apart):  # type: ignore[no-untyped-def]
-    """Add float64[n_users, n_cutoffs] to int64[n_cells, n_columns, N_WORDS], in any order.
+    """Add float64[n_users, n_cutoffs] to int64[n_cells, N_WORDS, n_columns], in any order.
 
     Each as often as int64[n_users, n_cutoffs] of weights says; without weights once.
     The words take 2^32 values. Places of those that do not fit go into `apart`; gives how many.
     """
     n_apart = 0
     n_rows, n_columns = values.shape
-    is_large = words.size > WORDS_AT_HAND
+    is_large, is_weighted = words.size > WORDS_AT_HAND, weights.size > 0
+    end = first_column + n_columns
     for row in range(n_rows):
         if is_large:
-            ahead = words[cells[min(row + AHEAD, n_rows - 1)], first_column]
-            for line in range(0, n_columns * N_WORDS + WORDS_A_LINE - 1, WORDS_A_LINE):
-                prefetch(ahead, line)
-        rest, before = 0.0, math.nan
-        word_1 = word_2 = word_3 = word_4 = np.int64(0)
-        for column in range(n_columns):
+            ahead = words[cells[min(row + AHEAD, n_rows - 1)]]
+            for word in range(N_WORDS):
+                for line in range(0, n_columns + WORDS_A_LINE - 1, WORDS_A_LINE):
+                    prefetch(ahead[word], first_column + line)
+        own = words[cells[row]]
+        counts, one, two = (
+            own[0, first_column:end],
+            own[1, first_column:end],
+            own[2, first_column:end],
+        )
+        three, four = own[3, first_column:end], own[4, first_column:end]
+        n_odd = np.int64(0)
+        for column in range(n_columns):  # many at a time
             value = values[row, column]
-            if not abs(value) < math.inf:
-                continue
-            if value != before:  # most are not, where there are many cutoffs
-                rest = before = value
-                cut = rest + GRIDS[0]
-                word_1 = float_bits(cut) - float_bits(GRIDS[0])
-                rest -= cut - GRIDS[0]
-                cut = rest + GRIDS[1]
-                word_2 = float_bits(cut) - float_bits(GRIDS[1])
-                rest -= cut - GRIDS[1]
-                cut = rest + GRIDS[2]
-                word_3 = float_bits(cut) - float_bits(GRIDS[2])
-                rest -= cut - GRIDS[2]
-                cut = rest + GRIDS[3]
-                word_4 = float_bits(cut) - float_bits(GRIDS[3])
-                rest -= cut - GRIDS[3]
-            times = weights[row, column] if weights.size > 0 else 1
-            own = words[cells[row], first_column + column]
-            own[0] += times
-            if rest != 0.0 or abs(value) >= TOO_LARGE:
+            rest = value
+            cut_1 = rest + GRIDS[0]
+            rest -= cut_1 - GRIDS[0]
+            cut_2 = rest + GRIDS[1]
+            rest -= cut_2 - GRIDS[1]
+            cut_3 = rest + GRIDS[2]
+            rest -= cut_3 - GRIDS[2]
+            cut_4 = rest + GRIDS[3]
+            rest -= cut_4 - GRIDS[3]
+            is_finite = abs(value) < math.inf  # not so of NaN
+            fits = (rest == 0.0) & (abs(value) < TOO_LARGE)
+            n_odd += is_finite & ~fits
+            times = weights[row, column] if is_weighted else 1
+            counts[column] += times if is_finite else 0
+            one[column] += times * (float_bits(cut_1) - float_bits(GRIDS[0])) if fits else 0
+            two[column] += times * (float_bits(cut_2) - float_bits(GRIDS[1])) if fits else 0
+            three[column] += times * (float_bits(cut_3) - float_bits(GRIDS[2])) if fits else 0
+            four[column] += times * (float_bits(cut_4) - float_bits(GRIDS[3])) if fits else 0
+        for column in range(n_columns if n_odd > 0 else 0):
+            if is_apart(values[row, column]):
                 apart[n_apart] = row * n_columns + column
                 n_apart += 1
-            elif value != 0.0:
-                own[1] += times * word_1
-                own[2] += times * word_2
-                own[3] += times * word_3
-                own[4] += times * word_4
     return n_apart
 
 
@@ -94,7 +107,7 @@ class WordSums:
 
     Args:
         codes: int32[n_users], places among the cells and kinds that have users.
-        words: int64[n_places, n_columns, N_WORDS].
+        words: int64[n_places, N_WORDS, n_columns].
         apart: by place and column, sums times 2^1074 of values that the words do not take.
         of_threads: words of each thread, where they are few, so that none waits for another.
     """
@@ -106,23 +119,17 @@ class WordSums:
     lock: Lock = field(default_factory=Lock)
     lock_apart: Lock = field(default_factory=Lock)
 
-    def add(self, users: npt.NDArray[np.int64], groups: Sequence[Values]) -> None:
-        """A block of users."""
+    def add(self, users: npt.NDArray[np.int64], values: Values) -> None:
+        """A block of users, all their groups of requests side by side."""
+        codes = self.codes[users]
         if self.words.nbytes > MOST_BYTES_A_THREAD:
             with self.lock:
-                self._add_to(self.words, users, groups)
+                self.add_values(values, codes, 0, NO_WEIGHTS, self.words)
             return
         thread = threading.get_ident()
         if thread not in self.of_threads:
             self.of_threads[thread] = np.zeros_like(self.words)
-        self._add_to(self.of_threads[thread], users, groups)
-
-    def _add_to(self, words: Words, users: npt.NDArray[np.int64], groups: Sequence[Values]) -> None:
-        codes = self.codes[users]
-        first = 0
-        for each in groups:
-            self.add_values(each, codes, first, NO_WEIGHTS, words)
-            first += each.shape[1]
+        self.add_values(values, codes, 0, NO_WEIGHTS, self.of_threads[thread])
 
     def add_values(
         self,
@@ -153,8 +160,8 @@ class WordSums:
         Where values are `apart`, sums are times 2^SCALE_BITS.
         """
         words_of_all = sum(self.of_threads.values(), start=self.words)
-        numbers = np.add.reduceat(words_of_all[places], first)[:, columns].reshape(-1, N_WORDS)
-        n_values, *words = numbers.T.tolist()
+        numbers = np.add.reduceat(words_of_all[places], first)[:, :, columns]
+        n_values, *words = (numbers[:, word].ravel().tolist() for word in range(N_WORDS))
         more = self.bits - UNIT_BITS
         sums = [
             ((((one << 32) + two << 32) + three << 32) + four) << more
@@ -214,6 +221,7 @@ class PartSums:
             for each in segmentations
             if N_KINDS * len(each.groups.labels) <= MOST_PART_CELLS
         }
+        self._rooms: dict[int, Room] = {}  # of each thread
         self._cells = []
         for each in cell_sets:
             members = {s: cells for s, cells in each.members.items() if s == ALL or s[0] in few}
@@ -229,7 +237,7 @@ class PartSums:
             for users in slices_of(truth.n_users):
                 for codes in of_models.values():
                     codes[users] = places[codes[users]]
-            shape = (int(is_used.sum()), n_columns, N_WORDS)
+            shape = (int(is_used.sum()), N_WORDS, n_columns)
             sums = {
                 model: WordSums(codes, np.zeros(shape, dtype=np.int64))
                 for model, codes in of_models.items()
@@ -238,9 +246,15 @@ class PartSums:
 
     def add(self, users: npt.NDArray[np.int64], values: Mapping[str, Sequence[Values]]) -> None:
         """A block of users."""
-        for cells in self._cells:
-            for model, sums in cells.sums.items():
-                sums.add(users, values[model])
+        room = self._rooms.setdefault(threading.get_ident(), Room())
+        for model, groups in values.items():
+            room.clear()
+            n_columns = sum(each.shape[1] for each in groups)
+            together = room.take((users.size, n_columns), np.float64)
+            np.concatenate(groups, axis=1, out=together)
+            for cells in self._cells:
+                if model in cells.sums:
+                    cells.sums[model].add(users, together)
 
     @property
     def only(self) -> Mapping[str, WordSums]:

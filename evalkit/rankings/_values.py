@@ -22,7 +22,7 @@ from evalkit.ranks import ModelProbe
 from evalkit.segments import CellSet, ItemPart
 from evalkit.sums import Pair, Totals, pairs_among
 from evalkit.truth import Truth
-from evalkit.values.blocks import Keep, UserValues, Values, measure_models
+from evalkit.values.blocks import Keep, Measuring, UserValues, Values, measure_models
 from evalkit.values.gather import RankSets
 from evalkit.values.settle import as_kept
 
@@ -135,8 +135,7 @@ def _add_means(models: _Models, sums: RankingSums) -> None:
     job, truth, split = models.job, models.truth, models.split
     users = models.values(job.measured)
     watch = _Watch.of(models, sums.histograms, users.columns.size)
-    counted = _counted(models, users, watch)
-    values = CountedValues(users, counted) if counted else users
+    values = _counted(models, users, watch) or users
     totals = measure_models(
         values,
         models.names,
@@ -146,7 +145,7 @@ def _add_means(models: _Models, sums: RankingSums) -> None:
         keep=_keeping(job, truth, sums) if job.per_user else None,
         watch=watch,
     )
-    if isinstance(values, CountedValues):
+    if isinstance(values, CountedValues) and not values.are_apart:
         values.add_to(totals[0], {} if watch is None else watch.by_model)
     if watch is not None and watch.parts is not None:
         sums.parts = add_parts(sums.parts, watch.parts.rows(job.requests, users.columns))
@@ -154,29 +153,32 @@ def _add_means(models: _Models, sums: RankingSums) -> None:
         sums.totals.take(found, each.members, users.columns, is_last=True)
 
 
-def _counted(models: _Models, users: UserValues, watch: "_Watch | None") -> dict[str, HitCounts]:
-    """What is added by counts of hits, where no sum and nobody who watches needs users apart."""
-    cells, found = models.split.cells, dict[str, HitCounts]()
-    if models.job.per_user or models.pairs or len(cells) > 1 or cells[0].n_cells > 1:
-        return found
-    if watch is not None and watch.histograms is not None:
-        return found
+def _counted(models: _Models, users: UserValues, watch: "_Watch | None") -> CountedValues | None:
+    """Values that are measured by counts of hits; None where users are of too many kinds."""
+    cells = models.split.cells
+    is_split = len(cells) > 1 or cells[0].n_cells > 1
+    is_drawn = watch is not None and watch.histograms is not None
+    are_apart = bool(models.job.per_user or models.pairs or is_split or is_drawn)
+    parts = {} if are_apart or watch is None else watch.by_model
+    first = max(map(_first_counted, users.measuring.values()), default=0)
+    places = range(first, len(users.widths))
+    if not places or len(set(users.higher_is_better[first:])) > 1:
+        return None
+    found = {}
     for name, measuring in users.measuring.items():
-        probes, places = measuring.probes, range(len(measuring.groups))
-        first = next(
-            (
-                p + 1
-                for p in reversed(places)
-                if probes[p] != probes[-1] or not measuring.counts_hits(p)
-            ),
-            0,
-        )
-        if first < len(places):
-            apart = None if watch is None else watch.by_model[name].codes
-            each = HitCounts.of(measuring, places[first:], apart)
-            if each is not None and each.is_cheap:
-                found[name] = each
-    return found
+        each = HitCounts.of(measuring, places, parts[name].codes if parts else None)
+        if each is None or not each.is_cheap:
+            return None
+        found[name] = each
+    return CountedValues(users, found, are_apart=are_apart)
+
+
+def _first_counted(measuring: Measuring) -> int:
+    """The first of the last groups of requests that count hits at the same ranks."""
+    probes, first = measuring.probes, len(measuring.groups)
+    while first and probes[first - 1] == probes[-1] and measuring.counts_hits(first - 1):
+        first -= 1
+    return first
 
 
 def _measure_part(models: _Models, part: ItemPart) -> tuple[Totals, npt.NDArray[np.int64]]:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from evalkit.report.entries import Finding
-from evalkit.report.record import Report
+from evalkit.report.record import Report, once
 
 TITLE = "segments that lose or gain"
 NOTE = "limits are widened for having been picked"
@@ -36,6 +36,10 @@ def searches(report: Report) -> bool:
 
 def standing_out(report: Report) -> list[Finding]:
     """All findings: of primary metrics first, those that differ most from all users' difference."""
+    return once(report, _standing_out)
+
+
+def _standing_out(report: Report) -> list[Finding]:
     deciding = report.primary or report.leading[:1]
     overall = {
         (each.baseline, each.candidate, each.metric): each.delta

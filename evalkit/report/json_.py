@@ -95,17 +95,19 @@ def dump_column(values: Sequence[object]) -> Iterator[str]:
         return ("null" if x is None or not math.isfinite(x) else repr(x) for x in numbers)
     if kinds <= {int, NoneType}:
         return ("null" if x is None else repr(x) for x in values)
+    if kinds <= {str, NoneType}:
+        texts = {each: dump_line(each) for each in set(values)}
+        return (texts[each] for each in values)
     if not kinds <= {str, NoneType, dict}:
         return map(dump_line, values)
-    known: dict[object, str] = {}
-
-    def once(value: object) -> str:
-        key = repr(value) if isinstance(value, dict) else value  # 1, 1.0 and True differ in it
-        if key not in known:
-            known[key] = dump_line(value)
-        return known[key]
-
-    return map(once, values)
+    texts_by_id, known = dict[int, str](), dict[str, str]()
+    for value in values:
+        if id(value) not in texts_by_id:  # most are the same few objects
+            key = repr(value)  # 1, 1.0 and True differ in it
+            if key not in known:
+                known[key] = dump_line(value)
+            texts_by_id[id(value)] = known[key]
+    return (texts_by_id[id(value)] for value in values)
 
 
 _line = dump_line

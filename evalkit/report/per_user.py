@@ -74,18 +74,18 @@ class UserWriter:
 
         files = [pq.ParquetFile(part) for part in parts]
         writer: pq.ParquetWriter | None = None
-        place = pl.int_range(pl.len()).alias("__place")
-        name_of_model = self.values.model_column
-        n_users = len(self.values.user_columns)
+        n_users, name_of_model = len(self.values.user_columns), self.values.model_column
+        models = pl.Series(name_of_model, [*map(readable, self._models)], pl.String)
+        names, order = models[:0], pl.Series(dtype=pl.UInt32)
         for blocks in zip(*map(_blocks, files), strict=True):
-            frames = []
-            for block, model in zip(blocks, self._models, strict=True):
-                frame = pl.DataFrame(block)
-                names = pl.repeat(readable(model), frame.height, dtype=pl.String, eager=True)
-                frame.insert_column(n_users, names.alias(name_of_model))
-                frames.append(frame.with_columns(place))
-            rows = pl.concat(frames).sort("__place", maintain_order=True)
-            table = rows.drop("__place").to_arrow()
+            rows = pl.concat([pl.DataFrame(each) for each in blocks])
+            if order.len() != rows.height:  # which changes in the last block alone
+                height = rows.height // models.len()
+                order = pl.int_range(rows.height, dtype=pl.UInt32, eager=True)
+                order = order % models.len() * height + order // models.len()
+                names = models.gather(order // height)
+            rows = rows.select(pl.all().gather(order)).insert_column(n_users, names)
+            table = rows.to_arrow()
             if writer is None:
                 writer = pq.ParquetWriter(
                     self.folder / FILE,

@@ -25,4 +25,4 @@ def interval_of(
 
 def is_share(total: ExactSum, bounds: tuple[float, float]) -> bool:
     """Whether every value is 0 or 1: no other within these bounds is its own square."""
-    return bounds == (0.0, 1.0) and total.squares == total.scaled << SCALE_BITS
+    return bounds == (0.0, 1.0) and total.is_own_square

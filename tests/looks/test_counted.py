@@ -51,17 +51,28 @@ def log(seed: int, n_users: int = 400) -> tuple[pl.DataFrame, pl.DataFrame]:
     return truth, pl.DataFrame(rows)
 
 
-def measure(truth, lists, case, threads):
+APART = {  # what needs values of single users
+    "pairs": {"statistics": {"baseline": "one"}},
+    "segments": {"segments": {"few": {"by": "n_relevant", "edges": [3, 6]}}},
+    "histograms": {"statistics": {"distributions": True}},
+    "values": {},
+}
+
+
+def measure(truth, lists, case, threads, *, per_user=False, **more):
     worse = lists.with_columns(item=(pl.col("item") + 1) % 30)
     tree = {
         "truth": {"path": "memory", **case.get("truth", {})},
         "rankings": [{"model": name, "path": "memory"} for name in ("one", "two")],
         "metrics": {"names": METRICS},
         "policies": case.get("policies", {}),
+        **more,
     }
     config = build_config(tree, name="counted", door="python")
     given = Given(truth, [lists, worse])
-    return street.run_config(config, given=given, threads=threads, keep_parts=True)
+    return street.run_config(
+        config, given=given, threads=threads, keep_parts=True, per_user=per_user
+    )
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -81,3 +92,33 @@ def test_counted_users_give_the_same_numbers_and_parts(case, monkeypatch):
     assert together.estimates == one_by_one.estimates
     assert together.parts.equals(one_by_one.parts)
     assert render(together, "csv") == render(one_by_one, "csv")
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("apart", APART)
+def test_users_who_are_looked_up_have_the_values_that_each_measured_has(apart, case, monkeypatch):
+    truth, lists = log(len(case))
+    given = truth, lists, CASES[case]
+    one_by_one = measure(*given, 1, per_user=apart == "values", **APART[apart])
+    met = []
+    of_users = counted.HitValues.of_users
+    monkeypatch.setattr(counted, "USERS_A_ROW", 0)
+    monkeypatch.setattr(
+        counted.HitValues,
+        "of_users",
+        lambda self, *given: met.append(self.counts) or of_users(self, *given),
+    )
+
+    looked_up = measure(*given, 2, per_user=apart == "values", **APART[apart])
+
+    assert met
+    assert looked_up.estimates == one_by_one.estimates
+    assert looked_up.comparisons == one_by_one.comparisons
+    assert looked_up.distributions == one_by_one.distributions
+    assert looked_up.parts.equals(one_by_one.parts)
+    if apart == "values":
+        for model in ("one", "two"):
+            found, wanted = (
+                each.per_user_values.scan(model).collect() for each in (looked_up, one_by_one)
+            )
+            assert found.equals(wanted)

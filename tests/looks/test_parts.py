@@ -17,11 +17,11 @@ VALUES = {
 
 @pytest.mark.parametrize("name", VALUES)
 def test_sums_are_exact_whatever_the_size_of_values(name: str) -> None:
-    values = np.array(VALUES[name])[:, None].repeat(2, axis=1)
-    sums = WordSums(np.array([0, 1, 0, 1, 0], np.int32), np.zeros((2, 3, N_WORDS), np.int64))
+    values = np.array(VALUES[name])[:, None].repeat(3, axis=1)
+    sums = WordSums(np.array([0, 1, 0, 1, 0], np.int32), np.zeros((2, N_WORDS, 3), np.int64))
 
     for users in ([4, 0], [1, 2, 3]):
-        sums.add(np.array(users), [values[users, :1], values[users]])
+        sums.add(np.array(users), values[users])
 
     numbers, totals = sums.over(np.arange(2), np.zeros(1, np.int64), np.array([0, 2]))
     finite = [float(each) for each in VALUES[name] if np.isfinite(each)]
