@@ -84,7 +84,7 @@ class Task:
         from evalkit.planning.work import Work
 
         return Work(
-            given_of(self.kept, rows, None if self.known is None else self.known.train),
+            given_of(self.kept, rows, {} if self.known is None else self.known.counts),
             threads=1,
             sample=self.sample,
             keep_users=self.keep_users,
