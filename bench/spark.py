@@ -1,4 +1,4 @@
-"""evalkit on Spark beside Spark's own RankingMetrics and beside one process: CPU seconds.
+"""evalkit on Spark beside Spark's own RankingMetrics, RePlay and one process: CPU seconds.
 
     python bench/spark.py --users 2e5
     python bench/spark.py --users 2e4 --rounds 1 --only files,text,many
@@ -15,6 +15,10 @@ are nDCG@10, recall@10 and AP of integer ids, but for:
     two     two models, compared
     many    20 metrics at 5 cutoffs with 50 segments
     lists   six metrics of the lists themselves beside the three
+
+RankingMetrics are Spark's own. RePlay needs more, and pins other versions of what evalkit needs:
+
+    pip install pandas scikit-learn tqdm && pip install --no-deps replay-rec==0.22.0
 """
 
 import json
@@ -61,7 +65,8 @@ def main() -> int:
     from evalkit.engines._spark import new_session
 
     lap = Lap()
-    session = new_session(_session_class(), master=asked.master, options={"spark.log.level": "OFF"})
+    options = {"spark.log.level": "OFF", "spark.sql.shuffle.partitions": "8"}  # for the peers
+    session = new_session(_session_class(), master=asked.master, options=options)
     start = lap.took()
     here = Way(folder, asked.threads)
     spark = replace(here, engine={"kind": "spark"})
@@ -70,6 +75,7 @@ def main() -> int:
         "frames": replace(spark, session=session).measure,
         "process": here.measure,
         "RankingMetrics": lambda: by_ranking_metrics(session, folder),
+        "RePlay": lambda: by_replay(session, folder),
         "text": replace(spark, of="text").measure,
         "sql": replace(spark, by_sql=True).measure,
         "two": replace(spark, two=True).measure,
@@ -210,6 +216,22 @@ def by_ranking_metrics(session: Any, folder: Path) -> list[float]:
     found = [metrics.ndcgAt(10), metrics.recallAt(10), metrics.meanAveragePrecision]
     pairs.unpersist()
     return found
+
+
+def by_replay(session: Any, folder: Path) -> list[float]:
+    """The means that RePlay finds on Spark's DataFrames; a user has 50 ranks."""
+    from pyspark.sql.functions import col
+    from replay.metrics import MAP, NDCG, OfflineMetrics, Recall
+
+    shown, truth = (
+        session.read.parquet(str(folder / each)).withColumnsRenamed(
+            {"user": "query_id", "item": "item_id"}
+        )
+        for each in LOGS
+    )
+    shown = shown.withColumn("rating", -col("rank").cast("double"))
+    found = OfflineMetrics([NDCG(10), Recall(10), MAP(50)])(shown, truth)
+    return [float(found[name]) for name in ("NDCG@10", "Recall@10", "MAP@50")]
 
 
 def spell_ids(folder: Path) -> None:

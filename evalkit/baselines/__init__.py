@@ -1,5 +1,12 @@
 """Baselines that are made of the training log alone: random, popular, recent, last."""
 
-from evalkit.baselines._rankings import make_rankings, named_columns, needs_time
+from evalkit.baselines._counting import time_of
+from evalkit.baselines._rankings import (
+    find_latest,
+    make_rankings,
+    named_columns,
+    needs_time,
+    weigher,
+)
 
-__all__ = ["make_rankings", "named_columns", "needs_time"]
+__all__ = ["find_latest", "make_rankings", "named_columns", "needs_time", "time_of", "weigher"]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -116,7 +115,7 @@ def count_train(
         known_items.encode(whole.select(item_plan.select(ITEM_KEY)), ITEM_KEY)
         sums = counts["rows"].to_numpy().copy()
     parts: list[_Part] = []
-    n_null = 0
+    n_null = n_timeless = 0
     columns = [*user_plan.select(USER_KEY), *item_plan.select(ITEM_KEY)]
     has_times = weigh is not None or with_times
     if has_times:
@@ -125,7 +124,10 @@ def count_train(
         for batch in train.stream(columns, most=BATCH_ROWS):
             kept, dropped = drop_null_ids(batch)
             n_null += dropped
-            times = _times_of(kept, train) if has_times else np.empty(0, dtype=np.int64)
+            if has_times and (without := kept["time"].null_count()):
+                n_timeless += without
+                continue
+            times = as_array(kept["time"]) if has_times else np.empty(0, dtype=np.int64)
             codes = known_items.encode(kept, ITEM_KEY)
             if known_items.n > sums.size:
                 sums = np.concatenate([sums, np.zeros(known_items.n, dtype=np.int64)])
@@ -136,6 +138,14 @@ def count_train(
                 wanted = of_users >= 0
                 owners, own = (each[wanted].astype(np.int32) for each in (of_users, codes))
                 parts.append((owners, own, times[wanted] if with_times else times[:0]))
+    if n_timeless:
+        raise CountedError(
+            "{n} rows of the training log have no time",
+            n_timeless,
+            code="bad-time",
+            at=train.at,
+            hint="filter them by where",
+        )
     if n_null and null_ids == "error":
         raise null_id_error("training log", n_null, train.at)
     ids = known_items.ids[ITEM]
@@ -153,16 +163,3 @@ def time_of(train: Table) -> pl.Expr:
     if train.frame.collect_schema()["time"] == pl.Date:
         time = time.cast(pl.Datetime("us"))
     return time.to_physical().cast(pl.Int64)
-
-
-def _times_of(rows: pl.DataFrame, train: Table) -> npt.NDArray[Any]:
-    times = rows["time"]
-    if times.null_count():
-        raise CountedError(
-            "{n} rows of the training log have no time",
-            times.null_count(),
-            code="bad-time",
-            at=train.at,
-            hint="filter them by where",
-        )
-    return as_array(times)

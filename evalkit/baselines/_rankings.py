@@ -20,7 +20,7 @@ from evalkit.ids import ITEM, USER_KEY, IdPlan, KeyCollisionError, plan_ids, sta
 from evalkit.sources import Chosen, Made, Table, reading
 from evalkit.truth import null_id_error
 
-__all__ = ["make_rankings", "named_columns", "needs_time"]
+__all__ = ["find_latest", "make_rankings", "named_columns", "needs_time", "weigher"]
 
 DEFAULT_K, DEFAULT_SEED, DEFAULT_HALF_LIFE = 50, 1, "30d"
 ROWS_A_BATCH = 1 << 19
@@ -58,7 +58,7 @@ def make_rankings(
     Args:
         users: a table with the users, each as often as it may be.
         null_ids: `error` or `drop`, of rows without ids.
-        counts: `item`, and how many `rows` of all of train have it, where `train` is a share of it.
+        counts: `item`, and what its `rows` of all of train count, where `train` is a share of it.
     Raises:
         DataError: ids of different kinds [id-kind, ...]; no time where it is needed
             [missing-column]. Reading the table raises [null-id], [bad-time].
@@ -172,7 +172,7 @@ class _Lists:
             plans,
             keyed,
             null_ids=self.null_ids,
-            weigh=self._weigh(),
+            weigh=None if self.rule.builtin != "recent" else self._weigh(),
             keeps=keeps,
             with_times=with_times,
             counts=self.counts,
@@ -184,20 +184,10 @@ class _Lists:
         with reading(self.users):
             return int(self.users.frame.select(absent.sum()).collect(engine="streaming").item())
 
-    def _weigh(self) -> Callable[[Places], Places] | None:
-        """What a row counts by its time: of the baseline `recent` alone."""
-        if self.rule.builtin != "recent":
-            return None
-        dtype = self.train.frame.collect_schema()["time"]
-        with reading(self.train):
-            latest = self.train.frame.select(time_of(self.train).max())
-            now = int(latest.collect(engine="streaming").item() or 0)
-        unit = "us" if dtype == pl.Date else str(getattr(dtype, "time_unit", ""))
-        text = self.rule.window or self.rule.half_life or DEFAULT_HALF_LIFE
-        span = int(text[:-1]) * UNITS[text[-1]] * A_SECOND.get(unit, 1)
-        if self.rule.window is not None:
-            return partial(_count_window, after=now - span)
-        return partial(_halved, now=now, half_life=span)
+    def _weigh(self) -> Callable[[Places], Places]:
+        is_counted = self.counts is not None  # then times are only looked at whether they are there
+        now = 0 if is_counted else find_latest(self.train) or 0
+        return weigher(self.rule, self.train, now)
 
     def _frames(self, known: _Known) -> Iterator[pl.DataFrame]:
         step = max(1, ROWS_A_BATCH // (self.rule.k or DEFAULT_K))
@@ -262,6 +252,28 @@ def _own_items(history: History, k: int, first: int, last: int, *, by_count: boo
         .filter(pl.col("rank") <= k)
     )
     return found["user"].to_numpy(), found["item"].to_numpy(), found["rank"].to_numpy()
+
+
+def find_latest(train: Table) -> int | None:
+    """The latest time of a training log; None where it has none."""
+    with reading(train):
+        latest = train.frame.select(time_of(train).max()).collect(engine="streaming").item()
+    return None if latest is None else int(latest)
+
+
+def weigher(rule: RankingsTable, train: Table, now: int) -> Callable[[Places], Places]:
+    """What rows count by their times, of the baseline `recent`.
+
+    Args:
+        now: the latest time of all of train.
+    """
+    dtype = train.frame.collect_schema()["time"]
+    unit = "us" if dtype == pl.Date else str(getattr(dtype, "time_unit", ""))
+    text = rule.window or rule.half_life or DEFAULT_HALF_LIFE
+    span = int(text[:-1]) * UNITS[text[-1]] * A_SECOND.get(unit, 1)
+    if rule.window is not None:
+        return partial(_count_window, after=now - span)
+    return partial(_halved, now=now, half_life=span)
 
 
 def _count_window(times: Places, *, after: int) -> Places:

@@ -90,9 +90,11 @@ class Cutter:
                 ) from error
 
     def cut_batches(self, part: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The cells of rows that Spark reads of one table; they stand in no order."""
-        casts = [pl.col(name).cast(dtype) for name, dtype in self.kept[part].types.items()]
-        tables = (pl.DataFrame(pl.from_arrow(batch)).select(casts) for batch in batches)
+        """The cells of rows that Spark reads of one table, of the columns `by_place` gives."""
+        types = self.kept[part].types
+        casts = [pl.col(name).cast(dtype) for name, dtype in types.items()]
+        named = (batch.rename_columns(list(types)) for batch in batches)
+        tables = (pl.DataFrame(pl.from_arrow(batch)).select(casts) for batch in named)
         yield from self._cut(part, tables, 0)
 
     def _cut(

@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,14 @@ from evalkit.engines._task import Task, note_rows
 from evalkit.ids import ITEM
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.planning.work import Known, Work
-from evalkit.rankings import NOTED, RankingTask, known_of, unknown_to_shares
+from evalkit.rankings import (
+    LATEST,
+    NOTED,
+    RankingTask,
+    known_of,
+    unknown_to_shares,
+    with_weights,
+)
 
 TYPES = {pl.String: "string", pl.Float64: "double", pl.Int64: "bigint"}
 ADDED = ["users", "rows"]
@@ -40,8 +48,6 @@ def find_known(
         RequestError: train has too many items, or too many numbers of users would go to the
             driver [not-on-spark].
     """
-    from pyspark.sql.functions import sum
-
     asking = RankingTask(task.config, 1, Work().clock(), task.sample, task.keep_users, task.folder)
     asked = unknown_to_shares(asking, tables)
     if not asked:
@@ -50,21 +56,37 @@ def find_known(
     parts = [number for number, each in enumerate(task.kept) if each.place.section in sections]
     _, items = plan_ids_of(tables, 1)
     (item,) = items.dtypes
+    known = known_of(task.config, _noted(session, task, item, cells_of(parts)))
+    if LATEST in asked:
+        train = [number for number in parts if task.kept[number].place.section == "train"]
+        weighing = replace(task, known=known)
+        known = with_weights(known, _noted(session, weighing, item, cells_of(train)))
+    if tables.train is not None:
+        n_items = max(known.train.height, *(each.height for each in known.counts.values()), 0)
+        refuse_large(n_items, "train has", tables.train.at)
+    refuse_many(asking, tables, known, most_numbers(session))
+    return known
+
+
+def _noted(session: Any, task: Task, item: pl.DataType, cells: Any) -> pl.DataFrame:
+    """What the users of all partitions note, added up.
+
+    Args:
+        item: the type of items.
+    """
+    from pyspark.sql.functions import sum
+
     columns = {name: TYPES[dtype] for name, dtype in NOTED.items()} | {ITEM: _type_of_ids(item)}
     schema = ", ".join(f"{name} {kind}" for name, kind in columns.items())
     types = session.createDataFrame([], schema).toArrow().schema
     noting = partial(note_rows, pickle.dumps(task), types)
-    noted = cells_of(parts).mapInArrow(noting, schema)
+    noted = cells.mapInArrow(noting, schema)
     keys = [name for name in columns if name not in ADDED]
     added = noted.groupBy(*keys).agg(*(sum(name).alias(name) for name in ADDED))
     found = pl.from_arrow(added.toArrow())
     assert isinstance(found, pl.DataFrame)
     read_as: dict[Any, Any] = {**NOTED, ITEM: item}
-    known = known_of(task.config, found.cast(read_as))
-    if tables.train is not None:
-        refuse_large(known.train.height, "train has", tables.train.at)
-    refuse_many(asking, tables, known, most_numbers(session))
-    return known
+    return found.cast(read_as)
 
 
 def most_numbers(session: Any) -> int:

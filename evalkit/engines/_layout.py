@@ -159,13 +159,13 @@ class Kept(NamedTuple):
 
 
 def given_of(
-    kept: Sequence[Kept], rows: Mapping[int, pl.DataFrame], counts: pl.DataFrame | None
+    kept: Sequence[Kept], rows: Mapping[int, pl.DataFrame], counts: Mapping[int, pl.DataFrame]
 ) -> Given:
     """The tables again, of one share of the users.
 
     Args:
         rows: by the number of the table; of those that have any.
-        counts: of the items of all of train.
+        counts: as `Given` takes them.
     """
     numbers = [key for each in kept if each.place.section == "rankings" for key in each.place.keys]
     listed: list[object | None] = [None] * (1 + max(map(int, numbers), default=-1))  # type: ignore[arg-type]

@@ -90,12 +90,6 @@ def _of_request(config: Config, work: Work) -> Iterator[tuple[str, str]]:
 
 
 def _of_rankings(config: Config) -> Iterator[tuple[str, str]]:
-    for place, table in enumerate(config.rankings):
-        if table.builtin == "recent":
-            yield (
-                "recent looks at the times of all of train",
-                config.at("rankings", place, "builtin"),
-            )
     for request in config.requests:
         values = dict(request.parameters)
         if values.get("head") == "first":

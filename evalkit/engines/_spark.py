@@ -17,6 +17,7 @@ import polars as pl
 from evalkit.config import Config, EngineSection, reads_catalogs
 from evalkit.engines._around import ASKED_OF_CORE, check_around, is_here
 from evalkit.engines._catalog import CatalogTable, fill_from_catalog
+from evalkit.engines._columns import by_place, without_rows
 from evalkit.engines._cut import CELLS, ROWS_OF_CUT, Cutter, make_loads
 from evalkit.engines._known import find_known
 from evalkit.engines._layout import Kept, Part, Read, read_of
@@ -114,7 +115,7 @@ def _left(
 ) -> tuple[Left, Sequence[str] | None]:
     """What all users leave behind, and the files that their values went into, if they did."""
     frames = {
-        number: frame.select([_column(name) for name in part.used])
+        number: by_place(frame, list(part.used))
         for number, part in enumerate(read.parts)
         if (frame := part.place.of(work.given)) is not None
     }
@@ -154,8 +155,7 @@ def _stand_ins(given: Given, named: Mapping[int, CatalogTable]) -> Given:
                 hint="give a DataFrame of Spark, or the path of Parquet files",
             )
         if id(table) not in stood:
-            empty = pl.from_arrow(table.limit(0).toArrow())
-            assert isinstance(empty, pl.DataFrame)
+            empty = _without_rows(table)
             own = named.get(id(table))
             stood[id(table)] = (
                 Named(empty, f"{role} (pyspark DataFrame)")
@@ -176,6 +176,15 @@ def _stand_ins(given: Given, named: Mapping[int, CatalogTable]) -> Given:
         reference=stand_in(given.reference, "reference"),
         earlier={place: stand_in(each, "earlier") for place, each in given.earlier.items()},
     )
+
+
+def _without_rows(table: Any) -> pl.DataFrame:
+    from pyspark.errors import PySparkException
+
+    try:
+        return without_rows(table)
+    except PySparkException as error:
+        raise _failed(str(error)) from error
 
 
 # ---------------------------------------------------------------- the session
@@ -330,16 +339,11 @@ def _cells(
     return rows.repartitionById(n_partitions, "share")
 
 
-def _column(name: str) -> Any:
-    from pyspark.sql.functions import col
-
-    return col("`" + name.replace("`", "``") + "`")
-
-
 def _whole(part: Part, frame: Any | None) -> pl.DataFrame:
     """A table that every share takes whole."""
     if frame is not None:
-        rows = pl.DataFrame(pl.from_arrow(frame.limit(MOST_WHOLE + 1).toArrow()))
+        read = frame.limit(MOST_WHOLE + 1).toArrow().rename_columns(list(part.used))
+        rows = pl.DataFrame(pl.from_arrow(read))
     else:
         pieces = part.table.pieces(MOST_WHOLE)
         read = (each for piece in pieces for each in piece.read(part.used))

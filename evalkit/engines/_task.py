@@ -3,11 +3,14 @@
 Loaded before the environment of the process is set: it imports nothing heavy.
 """
 
+import gc
 import os
 import pickle
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +84,7 @@ class Task:
         from evalkit.planning.work import Work
 
         return Work(
-            given_of(self.kept, rows, None if self.known is None else self.known.train),
+            given_of(self.kept, rows, {} if self.known is None else self.known.counts),
             threads=1,
             sample=self.sample,
             keep_users=self.keep_users,
@@ -124,7 +127,7 @@ def cut_files(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "Iterator[p
         packed: a `Cutter`, and the loads.
         batches: the numbers of those that are read here.
     """
-    _set_threads()
+    _settle()
     from evalkit.engines._cut import failing_as_cells
 
     cutter, loads = _opened(packed)
@@ -143,7 +146,7 @@ def cut_frames(
         packed: a `Cutter`.
         part: number of the table.
     """
-    _set_threads()
+    _settle()
     from evalkit.engines._cut import failing_as_cells
 
     yield from failing_as_cells(_opened(packed).cut_batches(part, batches))
@@ -173,7 +176,7 @@ def measure_rows(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "Iterato
 
 def _begin(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "tuple[Task, int, Cells]":
     """What is to be done with a partition, its number, and its cells."""
-    _set_threads()
+    _settle()
     from pyspark import TaskContext
 
     from evalkit.engines._cut import Cells
@@ -184,10 +187,20 @@ def _begin(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "tuple[Task, i
     return task, context.partitionId(), Cells.of(task.kept, batches)
 
 
-def _set_threads() -> None:
-    """As many processes as cores measure side by side."""
+def _settle() -> None:
+    """As many processes as cores measure side by side, and each measures many partitions."""
     for name in THREADS:
         os.environ[name] = "1"
+    _freeze(len(sys.modules))
+
+
+@cache
+def _freeze(n_modules: int) -> None:
+    """Let nobody look for garbage among what modules have brought, once for each that came.
+
+    Spark looks after every task, which takes longer than a small partition itself.
+    """
+    gc.freeze()
 
 
 def _opened(packed: bytes) -> Any:

@@ -43,7 +43,8 @@ class Given:
         earlier: lists before, by the places of their rankings and of their path.
         unnamed: models whose names a column gives instead, where a table has one.
         is_share: the tables hold all rows of one share of the users, and no others.
-        counts: of the items of all of train, where there is a share of it.
+        counts: `item`, and what its `rows` count in all of train, where there is a share of it; by
+            the place of the baseline that is made of them.
     """
 
     truth: object | None = None
@@ -57,7 +58,7 @@ class Given:
     reference: object | None = None
     earlier: Mapping[tuple[int, int], object] = field(default_factory=dict)
     is_share: bool = False
-    counts: pl.DataFrame | None = None
+    counts: Mapping[int, pl.DataFrame] = field(default_factory=dict)
 
     def guessing(self, config: Config) -> Guessing:
         """How columns are found that nobody named."""
@@ -254,7 +255,8 @@ def _open_logs(
             if table.builtin is not None:
                 try:
                     both = opened["train"][0], opened["truth"][0]
-                    made = make_rankings(table, *both, null_ids=null_ids, counts=given.counts)
+                    counts = given.counts.get(place)
+                    made = make_rankings(table, *both, null_ids=null_ids, counts=counts)
                     opened["rankings"].insert(place, made)
                 except EvalkitError as error:
                     note(error, problems)

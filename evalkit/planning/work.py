@@ -33,6 +33,8 @@ class Known:
         n_train_users: with a row there.
         models: of tables of rankings whose rows name them, by the table's number.
         n_users: that numbers are kept of, where some are.
+        latest: of the times of the training log, where a baseline asks for it.
+        counts: as `Given` takes them.
     """
 
     edges: Mapping[str, Sequence[float]]
@@ -40,6 +42,8 @@ class Known:
     n_train_users: int
     models: Mapping[int, Sequence[str]]
     n_users: int = 0
+    latest: int | None = None
+    counts: Mapping[int, pl.DataFrame] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ Each share notes rows that add up: rows that are equal but for `users` and `rows
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -28,6 +29,7 @@ NOTED = {  # what is noted, of which table or segmentation, and which value of i
 }
 COUNTED = ("popular", "random")  # baselines that are made of the items of all of train
 EDGES, ITEMS, OWNERS, MODELS, USERS = "edges", "items", "owners", "models", "users"
+LATEST, WEIGHTS = "latest", "weights"
 
 
 def unknown_to_shares(task: RankingTask, tables: Tables) -> dict[str, frozenset[str]]:
@@ -40,6 +42,8 @@ def unknown_to_shares(task: RankingTask, tables: Tables) -> dict[str, frozenset[
     asks_items = any({"train", "history"} & {*needs_of(each)} for each in task.of_lists)
     if asks_items or any(each.builtin in COUNTED for each in task.config.rankings):
         found[ITEMS] = frozenset({"train"})
+    if any(each.builtin == "recent" for each in task.config.rankings):
+        found[LATEST] = frozenset({"train"})
     if task.numbers_of_user(2):
         roles = {each.role for each in _with_users(task, tables)}
         found[USERS] = frozenset({"truth"} if task.config.log is not None else roles)
@@ -60,14 +64,16 @@ def _with_users(task: RankingTask, tables: Tables) -> list[Table]:
 def note_share(job: RankingJob) -> pl.DataFrame:
     """What the users of one share add: `NOTED` and, beside it, the item, as keys are made of it.
 
-    What is wrong with the data is passed over: the share finds it again when it is measured.
+    What is wrong with the data is passed over: the share finds it again when it is measured. Where
+    the latest time of all is known, what items count by theirs is all that is noted.
     """
 
     def note(seed: int) -> pl.DataFrame:
         job.begin(seed)
         item = job.plans[1].dtypes[0]
         empty = pl.DataFrame(schema={**NOTED, ITEM: item})
-        return pl.concat([empty, *_notes(job)], how="diagonal")
+        noting = _notes if job.known is None else _weights
+        return pl.concat([empty, *noting(job)], how="diagonal")
 
     return try_seeds(note)
 
@@ -81,6 +87,8 @@ def _notes(job: RankingJob) -> Iterator[pl.DataFrame]:
             yield counted.with_columns(what=pl.lit(EDGES), name=pl.lit(name))
     if ITEMS in asked:
         yield from _items(job)
+    if LATEST in asked:
+        yield from _latest(job)
     if USERS in asked:
         n_users = _count_users(job)
         yield pl.DataFrame({"what": [USERS], "users": [n_users]}, schema_overrides=NOTED)
@@ -118,6 +126,42 @@ def _items(job: RankingJob) -> Iterator[pl.DataFrame]:
     yield pl.DataFrame({"what": [OWNERS], "users": [n_users]}, schema_overrides=NOTED)
 
 
+def _latest(job: RankingJob) -> Iterator[pl.DataFrame]:
+    from evalkit.baselines import find_latest  # most runs need none
+
+    assert job.tables.train is not None
+    latest = find_latest(job.tables.train)
+    if latest is not None:
+        yield pl.DataFrame({"what": [LATEST], "name": [str(latest)]})
+
+
+def _weights(job: RankingJob) -> Iterator[pl.DataFrame]:
+    """What each item counts to each baseline `recent`."""
+    from evalkit.baselines import time_of, weigher
+
+    table, (users, items) = job.tables.train, job.plans
+    assert table is not None
+    assert job.known is not None
+    rows = table.frame.drop_nulls([*users.columns, *items.columns, "time"])
+    with reading(table):
+        kept = rows.select(time_of(table), *items.canonical()).collect(engine="streaming")
+    for place, rule in enumerate(job.config.rankings):
+        if rule.builtin == "recent":
+            weigh = weigher(rule, table, job.known.latest or 0)
+            weights = pl.Series("rows", weigh(kept["time"].to_numpy()))
+            counted = kept.with_columns(weights).group_by(ITEM).agg(pl.col("rows").sum())
+            yield counted.with_columns(what=pl.lit(WEIGHTS), number=pl.lit(float(place)))
+
+
+def with_weights(known: Known, noted: pl.DataFrame) -> Known:
+    """The same, and what items count to baselines `recent`, as all shares noted it."""
+    weights = {
+        int(place): rows.select(ITEM, "rows")
+        for (place,), rows in noted.partition_by("number", as_dict=True).items()
+    }
+    return replace(known, counts={**known.counts, **weights})
+
+
 def known_of(config: Config, noted: pl.DataFrame) -> Known:
     """What is known of all users, from what all shares noted, added up."""
     parts = noted.partition_by("what", as_dict=True)
@@ -135,4 +179,11 @@ def known_of(config: Config, noted: pl.DataFrame) -> Known:
     n_users = parts.get((OWNERS,), nothing)["users"].sum()
     items = parts.get((ITEMS,), nothing).select(ITEM, "users", "rows")
     n_measured = parts.get((USERS,), nothing)["users"].sum()
-    return Known(found, items, int(n_users), names, int(n_measured))
+    counts = {
+        place: items.select(ITEM, "rows")
+        for place, table in enumerate(config.rankings)
+        if table.builtin in COUNTED
+    }
+    times = [int(each) for each in parts.get((LATEST,), nothing)["name"]]
+    latest = max(times, default=None)
+    return Known(found, items, int(n_users), names, int(n_measured), latest, counts)

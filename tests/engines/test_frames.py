@@ -14,6 +14,7 @@ from spark_logs import make_logs
 
 import evalkit
 import evalkit.spark
+from evalkit.errors import EvalkitError
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 
@@ -68,6 +69,36 @@ def test_two_columns_make_a_user_and_a_column_names_the_models(session, tmp_path
     )
 
     assert same(session, tmp_path, columns={"user": ["user", "at"], "model": "model"}, **DRAWN)
+
+
+@pytest.mark.parametrize("name", ["a.user", "us`er", "user as such"])
+def test_names_that_spark_would_read_as_something_else(session, tmp_path, name):
+    make_logs(tmp_path)
+    for path in tmp_path.glob("*.parquet"):
+        pl.read_parquet(path).rename({"user": name}, strict=False).write_parquet(path)
+
+    assert same(session, tmp_path, columns={"user": name})
+
+
+def test_columns_that_nobody_reads_may_be_of_any_kind(session, tmp_path):
+    from pyspark.sql import functions as f
+
+    make_logs(tmp_path)
+    shown, truth = (
+        session.read.parquet(str(tmp_path / f"{name}.parquet")) for name in ("a", "truth")
+    )
+    odd = [f.expr("interval 1 month").alias("span"), f.lit(1).alias("z"), f.lit(2).alias("z")]
+
+    asked = {"metrics": ["RR"], "partitions": 2, "columns": {"user": "user"}}
+    plain, beside = (
+        evalkit.spark.evaluate(truth.select("*", *more), {"a": shown.select("*", *more)}, **asked)
+        for more in ([], [*odd, f.col("user").alias("USER")])
+    )
+
+    assert beside.value("RR", model="a") == plain.value("RR", model="a")
+    with pytest.raises(EvalkitError) as caught:
+        evalkit.spark.evaluate(truth.select(*odd), {"a": shown}, **asked)
+    assert caught.value.code == "missing-column"
 
 
 @pytest.mark.parametrize("name", ["train", "users"])

@@ -13,14 +13,7 @@ from evalkit.errors import EvalkitError
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 
-RECENT = TABLES + '[[rankings]]\nmodel = "new"\nbuiltin = "recent"\n'
 OF_CONFIGS = {
-    "recent looks at the times of all of train": (
-        RECENT
-        + BESIDE.replace('train.parquet"', 'train.parquet"\ncolumns = { time = "item" }')
-        + spell(["RR"]),
-        {},
-    ),
     "tail_share(head='first')@5 looks at the order of all of train": (
         TABLES + BESIDE + spell(["tail_share(head='first')@5"]),
         {},

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="Spark is not installed: pip install evalkit-recsys[spark]")
 
-from on_spark import TYPES, check
+from on_spark import TYPES, both, check
 from spark_logs import ALL, PLAIN, make_logs
 
 from evalkit.config import parse_config
@@ -187,6 +187,25 @@ def test_the_engine_belongs_to_no_key_and_to_no_report(session, tmp_path):
 
     assert spark.run_key == one.run_key
     assert spark.config == one.config
+
+
+def test_workers_look_for_no_garbage_among_modules(session, tmp_path):
+    """Spark lets them look after every task: a tenth of a second."""
+
+    def count(batches):
+        import gc
+
+        import pyarrow as pa
+
+        for _ in batches:
+            yield pa.record_batch({"n": [gc.get_freeze_count()]})
+
+    make_logs(tmp_path)
+    both(PLAIN, tmp_path)
+
+    rows = session.range(0, 4, 1, 4).mapInArrow(count, "n bigint").collect()
+
+    assert max(row.n for row in rows) > 100_000
 
 
 def test_data_frames(session, tmp_path):
