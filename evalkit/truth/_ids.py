@@ -81,23 +81,6 @@ def learn_items(keys, views, row, slots, n, firsts, n_firsts):  # type: ignore[n
     return row, n, n_firsts, n_unsure
 
 
-@kernel(allocates=False)
-def move_slots(old, slots):  # type: ignore[no-untyped-def]
-    """Put what is known into more slots, which are free."""
-    for at in range(0, old.size, SLOT):
-        if old[at + 1] != 0:
-            to = find_slot(old[at], slots)
-            for word in range(SLOT):
-                slots[to + word] = old[at + word]
-
-
-@kernel(allocates=False)
-def find_numbers(keys, slots, numbers):  # type: ignore[no-untyped-def]
-    """The numbers of known keys, from 0 on, in the order in which they were met."""
-    for row in range(keys.size):
-        numbers[row] = np.int64(slots[find_slot(keys[row], slots) + 1]) - 1
-
-
 class ItemIds:
     """Every item key that is met, and its id."""
 
@@ -119,8 +102,7 @@ class ItemIds:
         row = n_firsts = n_unsure = 0
         while row < keys.size:
             if 2 * SLOT * self._n >= self._slots.size:
-                old, self._slots = self._slots, np.zeros(2 * self._slots.size, dtype=np.uint64)
-                move_slots(old, self._slots)
+                self._grow()
             given = keys, views, row, self._slots, self._n, firsts, n_firsts
             row, self._n, n_firsts, n_more = map(int, learn_items(*given))
             n_unsure += n_more
@@ -138,16 +120,25 @@ class ItemIds:
         """
         met_keys, met_ids = zip(*self._met, strict=True)
         keys, ids = np.concatenate(met_keys), pl.DataFrame([pl.concat(met_ids).rechunk()])
+        order = np.argsort(keys)
+        keys, ids = keys[order], ids[order].rechunk()
 
         def are_same(part: pl.DataFrame) -> bool:
-            numbers = np.empty(part.height, dtype=np.int64)
-            find_numbers(as_keys(part[ITEM_KEY]), self._slots, numbers)
-            return same_ids(part.select(ITEM), ids, np.arange(numbers.size), numbers)
+            places = np.searchsorted(keys, as_keys(part[ITEM_KEY]))
+            return same_ids(part.select(ITEM), ids, np.arange(places.size), places)
 
         if not all(ordered_map(are_same, self._unsure, threads=threads)):
             raise KeyCollisionError
-        order = np.argsort(keys)
-        return keys[order], ids[order].rechunk()
+        return keys, ids
+
+    def _grow(self) -> None:
+        """Put what is known into twice as many slots."""
+        known = self._slots.reshape(-1, SLOT)
+        known = known[known[:, 1] > 0]
+        known = known[np.argsort(known[:, 1])]
+        self._slots = np.zeros(2 * self._slots.size, dtype=np.uint64)
+        keys, views = known[:, 0].copy(), known[:, 2:].reshape(-1)
+        learn_items(keys, views, 0, self._slots, 0, np.empty(keys.size, dtype=np.int64), 0)
 
 
 class UserIds:
