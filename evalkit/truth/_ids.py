@@ -1,6 +1,6 @@
 """The real ids of hashed keys, kept once each while rows are read; no two of them share a key."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -9,132 +9,108 @@ from evalkit.ids import (
     ITEM,
     ITEM_KEY,
     USER_KEY,
+    WHOLE,
     KeyCollisionError,
     Keys,
     Rows,
     as_keys,
-    compare_views,
     ids_follow_keys,
     same_ids,
     views_of,
 )
 from evalkit.kernels import kernel
+from evalkit.kernels.intrinsics import prefetch
 from evalkit.kernels.threads import ordered_map
 from evalkit.truth._build import UserItems
 
+NO_VIEWS: Keys = np.empty(0, dtype=np.uint64)
 LEAST_SLOTS = 1 << 12
+SLOT = 4  # words: the key, its number and one (0: free), the two words of the id's view
+AHEAD = 16  # rows between asking for a slot and using it
 
 
 @kernel(allocates=False)
-def slot_of(key, numbers, distinct):  # type: ignore[no-untyped-def]
-    """The slot of a key that is a hash, or the free one that it would get."""
-    slot = np.int64(key & np.uint64(numbers.size - 1))
-    while numbers[slot] >= 0 and distinct[numbers[slot]] != key:
-        slot = (slot + 1) & (numbers.size - 1)
-    return slot
+def home_slot(key, slots):  # type: ignore[no-untyped-def]
+    """Where the search for a key that is a hash begins."""
+    return np.int64(key & np.uint64(slots.size // SLOT - 1)) * SLOT
 
 
 @kernel(allocates=False)
-def add_keys(keys, first, numbers, distinct, n_distinct, out):  # type: ignore[no-untyped-def]
-    """Number the keys from row `first` on in `out`; new ones are added while half is free.
+def find_slot(key, slots):  # type: ignore[no-untyped-def]
+    """The slot of a key, or the free one that it would get."""
+    at = home_slot(key, slots)
+    while slots[at + 1] != 0 and slots[at] != key:
+        at = (at + SLOT) & (slots.size - 1)
+    return at
 
-    Gives the row that was not reached, and the number of keys.
+
+@kernel(allocates=False)
+def learn_items(keys, views, row, slots, n, firsts, n_firsts):  # type: ignore[no-untyped-def]
+    """Number the keys from `row` on while half of the slots are free; hold the others' ids apart.
+
+    `views` are empty where ids are not told by them. `firsts` becomes the row where each new key is
+    met first.
+
+    Gives the row that was not reached (-1: two ids share a key), how many keys there are, how many
+    of them are new, and how many rows no view tells apart.
     """
-    for row in range(first, keys.size):
-        slot = slot_of(keys[row], numbers, distinct)
-        if numbers[slot] < 0:
-            if 2 * n_distinct >= numbers.size:
-                return row, n_distinct
-            numbers[slot] = n_distinct
-            distinct[n_distinct] = keys[row]
-            n_distinct += 1
-        out[row] = numbers[slot]
-    return keys.size, n_distinct
-
-
-@kernel(allocates=False)
-def first_rows(numbers, n_before, rows):  # type: ignore[no-untyped-def]
-    """The first row of each number from `n_before` on; they come in order."""
-    n = 0
-    for row in range(numbers.size):
-        if numbers[row] == n_before + n:
-            rows[n] = row
+    n_unsure = 0
+    while row < keys.size:
+        prefetch(slots, home_slot(keys[min(row + AHEAD, keys.size - 1)], slots))
+        at = find_slot(keys[row], slots)
+        if slots[at + 1] == 0:
+            if 2 * SLOT * n >= slots.size:
+                break
             n += 1
-
-
-class KeyNumbers:
-    """Numbers of distinct keys that are hashes, in the order in which they are met."""
-
-    def __init__(self) -> None:
-        self.n = 0
-        self._numbers = np.full(LEAST_SLOTS, -1, dtype=np.int64)
-        self._distinct = np.empty(LEAST_SLOTS // 2, dtype=np.uint64)
-
-    @property
-    def keys(self) -> Keys:
-        """Each key once, by its number."""
-        return self._distinct[: self.n]
-
-    def of(self, keys: Keys) -> Rows:
-        """The number of each key; new ones get the next."""
-        out = np.empty(keys.size, dtype=np.int64)
-        row = 0
-        while row < keys.size:
-            if 2 * self.n >= self._numbers.size:
-                self._grow()
-            row, n = add_keys(keys, row, self._numbers, self._distinct, self.n, out)
-            self.n = int(n)
-        return out
-
-    def _grow(self) -> None:
-        known, size = self.keys, 2 * self._numbers.size
-        self._numbers = np.full(size, -1, dtype=np.int64)
-        self._distinct = np.empty(size // 2, dtype=np.uint64)
-        add_keys(known, 0, self._numbers, self._distinct, 0, np.empty(known.size, dtype=np.int64))
+            slots[at] = keys[row]
+            slots[at + 1] = n
+            if views.size > 0:
+                slots[at + 2] = views[2 * row]
+                slots[at + 3] = views[2 * row + 1]
+            firsts[n_firsts] = row
+            n_firsts += 1
+        elif views.size == 0:
+            n_unsure += 1
+        elif slots[at + 2] != views[2 * row]:  # length, or the first bytes
+            return -1, n, n_firsts, n_unsure
+        elif (views[2 * row] & np.uint64(0xFFFFFFFF)) > np.uint64(WHOLE):
+            n_unsure += 1
+        elif slots[at + 3] != views[2 * row + 1]:
+            return -1, n, n_firsts, n_unsure
+        row += 1
+    return row, n, n_firsts, n_unsure
 
 
 class ItemIds:
     """Every item key that is met, and its id."""
 
     def __init__(self) -> None:
-        self._numbers = KeyNumbers()
-        self._met: list[pl.Series] = []
-        self._views = np.empty(2 * LEAST_SLOTS, dtype=np.uint64)  # of the ids, by number
+        self._n = 0
+        self._slots = np.zeros(SLOT * LEAST_SLOTS, dtype=np.uint64)
+        self._met: list[tuple[Keys, pl.Series]] = []
         self._unsure: list[pl.DataFrame] = []
 
-    def take(self, part: pl.DataFrame) -> Callable[[], None]:
-        """Learn the items of rows; gives what may be done beside other work.
+    def take(self, part: pl.DataFrame) -> None:
+        """Learn the items of rows.
 
-        Raises (what is given):
+        Raises:
             KeyCollisionError: two items share a key.
         """
-        ids, n_before = part[ITEM], self._numbers.n
-        numbers = self._numbers.of(as_keys(part[ITEM_KEY]))
-        rows = np.empty(self._numbers.n - n_before, dtype=np.int64)
-        first_rows(numbers, n_before, rows)
-        self._met.append(ids[rows])
-        views = views_of(ids)
-        if views is not None:
-            self._learn(views.reshape(-1, 2)[rows].reshape(-1), n_before)
-        known = self._views
-
-        def check() -> None:
-            n_unsure = numbers.size
-            if views is not None:
-                given = np.arange(numbers.size), known, numbers, np.empty_like(numbers)
-                n_unsure = int(compare_views(views, *given))
-            if n_unsure < 0:
+        ids, keys, views = part[ITEM], as_keys(part[ITEM_KEY]), views_of(part[ITEM])
+        views = NO_VIEWS if views is None else views
+        firsts = np.empty(keys.size, dtype=np.int64)
+        row = n_firsts = n_unsure = 0
+        while row < keys.size:
+            if 2 * SLOT * self._n >= self._slots.size:
+                self._grow()
+            given = keys, views, row, self._slots, self._n, firsts, n_firsts
+            row, self._n, n_firsts, n_more = map(int, learn_items(*given))
+            n_unsure += n_more
+            if row < 0:
                 raise KeyCollisionError
-            if n_unsure:
-                self._unsure.append(part.select(ITEM_KEY, ITEM))
-
-        return check
-
-    def _learn(self, views: Keys, n_before: int) -> None:
-        end = 2 * n_before + views.size
-        if end > self._views.size:
-            self._views = np.concatenate([self._views, np.empty(2 * end, dtype=np.uint64)])
-        self._views[2 * n_before : end] = views
+        self._met.append((keys[firsts[:n_firsts]], ids[firsts[:n_firsts]]))
+        if n_unsure:
+            self._unsure.append(part.select(ITEM_KEY, ITEM))
 
     def settle(self, threads: int) -> tuple[Keys, pl.DataFrame]:
         """Every key once, ascending, and its id.
@@ -142,16 +118,27 @@ class ItemIds:
         Raises:
             KeyCollisionError: two items share a key.
         """
-        keys, ids = self._numbers.keys, pl.DataFrame([pl.concat(self._met).rechunk()])
+        met_keys, met_ids = zip(*self._met, strict=True)
+        keys, ids = np.concatenate(met_keys), pl.DataFrame([pl.concat(met_ids).rechunk()])
+        order = np.argsort(keys)
+        keys, ids = keys[order], ids[order].rechunk()
 
         def are_same(part: pl.DataFrame) -> bool:
-            numbers = self._numbers.of(as_keys(part[ITEM_KEY]))
-            return same_ids(part.select(ITEM), ids, np.arange(numbers.size), numbers)
+            places = np.searchsorted(keys, as_keys(part[ITEM_KEY]))
+            return same_ids(part.select(ITEM), ids, np.arange(places.size), places)
 
         if not all(ordered_map(are_same, self._unsure, threads=threads)):
             raise KeyCollisionError
-        order = np.argsort(keys)
-        return keys[order], ids[order].rechunk()
+        return keys, ids
+
+    def _grow(self) -> None:
+        """Put what is known into twice as many slots."""
+        known = self._slots.reshape(-1, SLOT)
+        known = known[known[:, 1] > 0]
+        known = known[np.argsort(known[:, 1])]
+        self._slots = np.zeros(2 * self._slots.size, dtype=np.uint64)
+        keys, views = known[:, 0].copy(), known[:, 2:].reshape(-1)
+        learn_items(keys, views, 0, self._slots, 0, np.empty(keys.size, dtype=np.int64), 0)
 
 
 class UserIds:
@@ -185,8 +172,10 @@ class UserIds:
             return None
         rows, keys, parts = zip(*(self._parts[first] for first in sorted(self._parts)), strict=True)
         ids = pl.concat(parts).rechunk()
-        of_users: pl.DataFrame = ids[np.searchsorted(np.concatenate(rows), pairs.first_rows)]
-        codes = pairs.codes_of(np.concatenate(keys))
-        if not same_ids(ids, of_users, np.arange(codes.size), codes):
+        of_codes = np.searchsorted(np.concatenate(rows), pairs.first_rows)
+        of_users: pl.DataFrame = ids[of_codes]
+        others = np.delete(np.arange(ids.height), of_codes)  # later runs of a user
+        codes = pairs.codes_of(np.concatenate(keys)[others])
+        if not same_ids(ids, of_users, others, codes):
             raise KeyCollisionError
         return of_users

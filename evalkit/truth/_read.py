@@ -310,7 +310,7 @@ def _read_once(how: _Reading, *, coded: bool) -> _Rows:
     rows.item_ids = ItemIds() if how.keeps_items else None
     has_texts = bool(how.user_columns) or how.keeps_items
 
-    def placed() -> Iterator[tuple[pl.DataFrame, Place, Callable[[], None] | None]]:
+    def placed() -> Iterator[tuple[pl.DataFrame, Place]]:
         most = fewer_texts(BATCH_ROWS, how.share, has_texts=has_texts)
         for batch in how.table.stream(how.columns, most=most, side_by_side=True):
             part, null_ids, not_sampled = choose_rows(batch, how.share, how.sample)
@@ -331,14 +331,13 @@ def _read_once(how: _Reading, *, coded: bool) -> _Rows:
                 rows.extra_keys.append(as_keys(part[USER_KEY]))
                 yield place(part)
 
-    def place(part: pl.DataFrame) -> tuple[pl.DataFrame, Place, Callable[[], None] | None]:
-        check = None if rows.item_ids is None else rows.item_ids.take(part)
-        return part, rows.pairs.place(as_keys(part[USER_KEY])), check
+    def place(part: pl.DataFrame) -> tuple[pl.DataFrame, Place]:
+        if rows.item_ids is not None:
+            rows.item_ids.take(part)
+        return part, rows.pairs.place(as_keys(part[USER_KEY]))
 
-    def write(placed: tuple[pl.DataFrame, Place, Callable[[], None] | None]) -> None:
-        part, place, check = placed
-        if check is not None:
-            check()
+    def write(placed: tuple[pl.DataFrame, Place]) -> None:
+        part, place = placed
         if rows.user_ids is not None:
             rows.user_ids.take(part, place.begin)
         relevance = as_array(part["relevance"]) if graded else None
@@ -505,7 +504,7 @@ def build_train(
             if watch is not None:
                 watch.add(kept, others)
             if truth.item_plan.hashed:
-                items.take(known)()
+                items.take(known)
             yield known, pairs.place(as_keys(known[USER_KEY]))
 
     def write(placed: tuple[pl.DataFrame, Place]) -> None:
