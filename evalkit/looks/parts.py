@@ -248,6 +248,8 @@ class PartSums:
         """A block of users."""
         room = self._rooms.setdefault(threading.get_ident(), Room())
         for model, groups in values.items():
+            if not groups:  # all of them are counted
+                continue
             room.clear()
             n_columns = sum(each.shape[1] for each in groups)
             together = room.take((users.size, n_columns), np.float64)
