@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from evalkit.config import is_in_catalog
 from evalkit.errors import DataError, EvalkitError, FaultyShareError, raise_all
 from evalkit.metrics import needs_of
 from evalkit.planning.leakage import find_leak
@@ -118,9 +119,11 @@ def check_whole(task: RankingTask, sums: RankingSums, inputs: Sequence[Input]) -
         message = "no row of the truth is relevant: look at the threshold and at where"
         told.warnings.append(Warning_("nothing-relevant", message))
     needs = {need for each in task.of_lists for need in needs_of(each)}
+    is_on_spark = task.config.engine.kind == "spark"
     for each in inputs:
-        if task.config.engine.kind != "local" and each.role != "train":
-            continue  # executors counted its rows, and nobody here
+        is_counted = each.paths and not is_in_catalog(each.paths)
+        if is_on_spark and each.role != "train" and not is_counted:
+            continue
         what, needed_by = BESIDE.get(each.role, ("", ()))
         if each.rows == 0 and needs.intersection(needed_by):
             at = ", ".join(each.paths) or each.role

@@ -167,7 +167,7 @@ def _kept_values(task: RankingTask, sums: RankingSums, writer: UserWriter | None
 def inputs_of(tables: Tables) -> list[Input]:
     """A record of every table; the rows of logs are counted while they are measured.
 
-    What executors read is not read here too: its rows are those that footers tell, or 0.
+    Of tables that Spark alone can read, rows are those that somebody knows beforehand, or 0.
     """
     is_here = tables.config.engine.kind == "local"
     inputs = [] if tables.config.is_truthless else [input_of(tables.truth, 0, "truth")]
@@ -177,7 +177,7 @@ def inputs_of(tables: Tables) -> list[Input]:
     rest = [(each, each.role, each.model) for each in tables.beside_lists]
     rest += [(each, "segments", None) for each in tables.segment_tables]
     for each, role, model in rest:
-        rows = each.count_rows() if is_here else each.n_rows_hint() or 0
+        rows = each.count_rows() if is_here or each.files else each.n_rows_hint() or 0
         inputs.append(input_of(each, rows, role, model))
     return inputs
 
