@@ -7,6 +7,7 @@ costs time, never a wrong number, never a crash, and never runs their code (`pri
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from hashlib import blake2b
@@ -16,7 +17,7 @@ from evalkit.errors import clean
 
 from .private import PRIVATE, Distrust, let_all_read, open_folder, read_file, write_file
 
-MARKS = (b"@kernel", b"@intrinsic")
+MARK = re.compile(b"@kernel|@intrinsic")
 WITHOUT_EFFECT_ON_CODE = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER"}
 N_BYTES = 32  # of a checksum
 
@@ -121,8 +122,8 @@ def _key() -> str:
     for file in sorted(_sources(package)):
         with open(file, "rb", buffering=0) as opened:
             source = opened.readall()
-        if any(mark in source for mark in MARKS):
-            name = os.path.relpath(file, package)
+        if MARK.search(source):
+            name = file[len(package) + 1 :]
             summary.update(f"{name}:{len(source)}:".encode() + source)
     flags = {
         name: value

@@ -42,7 +42,7 @@ def slices_of(n: int, most: int = ROWS_AT_HAND) -> Iterator[slice]:
 def ordered_map(
     work: Callable[[Work], Done], items: Iterable[Work], *, threads: int
 ) -> Iterator[Done]:
-    """`work(item)` in the order of the items, at most six items a thread in memory."""
+    """`work(item)` in the order of the items, at most three items a thread in memory."""
     if threads <= 1 or not kernels_are_compiled():
         yield from map(work, items)
         return
@@ -51,7 +51,7 @@ def ordered_map(
         try:
             for item in items:
                 waiting.append(pool.submit(loading.run_beside, work, item))
-                if len(waiting) > 6 * threads:
+                if len(waiting) > 3 * threads:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()

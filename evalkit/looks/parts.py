@@ -290,7 +290,7 @@ class PartSums:
         schema = {name: PART_SCHEMA[name] for name in names}
         of_cells = pl.DataFrame(cells, schema=schema, orient="row")
         return (
-            of_cells[np.repeat(np.arange(len(cells)), len(labels))]
+            of_cells.select(pl.all().repeat_by(len(labels)).explode())
             .with_columns(
                 pl.Series("metric", labels * len(cells), pl.String),
                 pl.Series("n_users", n_users, pl.Int64),

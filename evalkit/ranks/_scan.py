@@ -65,7 +65,7 @@ from evalkit.ranks._rows import (
     strengths_of_scores,
 )
 from evalkit.sources import Table, reading
-from evalkit.truth import BATCH_ROWS, Train, Truth, choose_rows, fewer_texts
+from evalkit.truth import BATCH_ROWS, Train, Truth, choose_rows, rows_together
 
 if TYPE_CHECKING:
     from evalkit.lists import ListCollector
@@ -189,7 +189,7 @@ class RankScan:
         most = BATCH_LISTS
         if not self.table.is_list:
             hashed = self.truth.user_plan.hashed or self.truth.item_plan.hashed
-            most = fewer_texts(BATCH_ROWS, self.share, has_texts=hashed)
+            most = rows_together(BATCH_ROWS, self.share, has_texts=hashed)
         for rows in self.table.stream(self._columns(), most=most):
             flat = self._explode(rows) if self.table.is_list else rows
             if self.has_rank and flat["rank"].null_count():

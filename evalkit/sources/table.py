@@ -23,7 +23,9 @@ from evalkit.sources.splits import Splitter
 from evalkit.sources.trec import Kind, bad_trec_line
 from evalkit.sources.versions import Version
 
+FRAME = "POLARS_IDEAL_MORSEL_SIZE"
 AHEAD = "POLARS_ROW_GROUP_PREFETCH_SIZE"
+AT_ONCE = "POLARS_PARQUET_DECODE_TARGET_VALUES_PER_THREAD"
 _BLOCK = 1 << 20
 
 
@@ -214,7 +216,7 @@ class Table:
         lazy = (self.frame.slice(skip) if skip else self.frame).select(columns)
         is_local = not any(part.remote for part in self._parts)
         ahead = max(1, usable_cores() // (1 if side_by_side else 2))
-        with _few_row_groups_ahead(ahead) if is_local else nullcontext():
+        with _polars_reading(most * 2 // 3, ahead) if is_local else nullcontext():
             n_rows = self.n_rows_hint() if self._is_whole else None
             frames = stream_batches(lazy, None if n_rows is None else max(0, n_rows - skip))
             first = next(frames, None)  # by now all has been planned
@@ -240,19 +242,24 @@ def _sized(frames: Iterator[pl.DataFrame], most: int) -> Iterator[pl.DataFrame]:
 
 
 @contextmanager
-def _few_row_groups_ahead(most: int) -> Iterator[None]:
-    """Polars reads so many row groups ahead, and no more.
+def _polars_reading(n_rows: int, ahead: int) -> Iterator[None]:
+    """How Polars reads a local disk, told while it plans; whoever sets one of these keeps it.
 
-    On a local disk more of them cost memory, and time to touch it; whoever sets this keeps it.
+    Frames are of about `n_rows`: for each of them threads wait for one another. More row groups
+    ahead cost memory, and time to touch it; so the columns of one are decoded side by side.
     """
-    if AHEAD in os.environ:
-        yield
-        return
-    os.environ[AHEAD] = str(most)
+    ours = {FRAME: n_rows, AHEAD: ahead, AT_ONCE: 1}
+    ours = {name: value for name, value in ours.items() if name not in os.environ}
+    if FRAME in ours:
+        pl.Config.set_streaming_chunk_size(n_rows)
+    os.environ.update((name, str(value)) for name, value in ours.items())
     try:
         yield
     finally:
-        os.environ.pop(AHEAD, None)
+        for name in ours:
+            os.environ.pop(name, None)
+        if FRAME in ours:
+            pl.Config.set_streaming_chunk_size(None)
 
 
 def _file_digest(path: str) -> bytes:

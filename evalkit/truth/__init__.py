@@ -35,9 +35,9 @@ from evalkit.truth._read import (
     choose_users,
     count_in_train,
     drop_null_ids,
-    fewer_texts,
     first_users,
     null_id_error,
+    rows_together,
 )
 from evalkit.truth._rows import PairRows, count_runs
 from evalkit.truth._shared import count_shared
@@ -78,7 +78,6 @@ __all__ = [
     "cut",
     "drop_null_ids",
     "entry_of",
-    "fewer_texts",
     "find_entry",
     "find_item",
     "first_gap",
@@ -91,6 +90,7 @@ __all__ = [
     "partition_of",
     "prefetch_filter",
     "relevance_at",
+    "rows_together",
     "select_candidates",
     "sort_keys",
     "start_of",

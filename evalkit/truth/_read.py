@@ -311,7 +311,7 @@ def _read_once(how: _Reading, *, coded: bool) -> _Rows:
     has_texts = bool(how.user_columns) or how.keeps_items
 
     def placed() -> Iterator[tuple[pl.DataFrame, Place]]:
-        most = fewer_texts(BATCH_ROWS, how.share, has_texts=has_texts)
+        most = rows_together(BATCH_ROWS, how.share, has_texts=has_texts)
         for batch in how.table.stream(how.columns, most=most, side_by_side=True):
             part, null_ids, not_sampled = choose_rows(batch, how.share, how.sample)
             rows.null_ids += null_ids
@@ -350,9 +350,9 @@ def _read_once(how: _Reading, *, coded: bool) -> _Rows:
     return rows
 
 
-def fewer_texts(n_rows: int, share: Share | None, *, has_texts: bool) -> int:
-    """How many rows come together: fewer with texts, where a memory limit cuts the users."""
-    return max(1, n_rows // 4) if has_texts and share is not None else n_rows
+def rows_together(n_rows: int, share: Share | None, *, has_texts: bool) -> int:
+    """How many rows come together: fewer, those with texts most so, of a share of the users."""
+    return n_rows if share is None else max(1, n_rows // (4 if has_texts else 2))
 
 
 def drop_null_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:

@@ -206,7 +206,8 @@ class GradeCodes:
         bits = values.view(np.int64)
         row = 0
         while (row := int(encode_grades(bits, row, self._slots, codes))) < bits.size:
-            self._learn(np.unique(bits[row:]))
+            found, _ = np.unique(bits[row:], return_counts=True)  # without, it loads `numpy.ma`
+            self._learn(found)
 
     def _learn(self, found: npt.NDArray[np.int64]) -> None:
         with self._lock:

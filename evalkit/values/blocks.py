@@ -321,8 +321,7 @@ def _blocks_of(
     n = n_users if order is None else order.size
     size = max(USERS_A_BLOCK, min(n // MOST_BLOCKS, 4 * USERS_A_BLOCK))
     for begin in range(0, max(n, 1), size):
-        end = min(begin + size, n)
-        yield np.arange(begin, end) if order is None else order[begin:end]
+        yield np.arange(begin, min(begin + size, n)) if order is None else order[begin:][:size]
 
 
 class GivenValues:
@@ -481,7 +480,7 @@ class _Piece(NamedTuple):
     """
 
     codes: npt.NDArray[np.int64]
-    order: npt.NDArray[np.int64]
+    order: npt.NDArray[np.int64] | slice
     whole: npt.NDArray[np.int64]
     is_last: bool
 
@@ -490,7 +489,9 @@ def _pieces(
     blocks: Iterator[npt.NDArray[np.int64]], cells: CellSet, n_together: int
 ) -> Iterator[_Piece]:
     """The users of every few blocks, cell by cell, in pieces as large as blocks."""
-    while some := list(islice(blocks, n_together)):
+    if cells.n_cells == 1:
+        yield from (_Piece(each, slice(None), each, is_last=True) for each in blocks)
+    while some := list(islice(blocks, n_together)):  # none are left where there is one cell
         whole = some[0] if len(some) == 1 else np.concatenate(some)
         order = CellRows.of(cells.codes[whole], cells.n_cells).order
         end = 0

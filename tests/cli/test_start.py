@@ -62,6 +62,19 @@ def test_completion_imports_nothing_heavy(python):
     assert "explain" in outcome.out
 
 
+def test_a_run_loads_no_masked_arrays(python, logs):
+    code = (
+        "import atexit, sys\n"
+        "atexit.register(lambda: sys.stderr.write(str('numpy.ma' in sys.modules)))\n"
+        "from evalkit.cli import main\n"
+        "main()\n"
+    )
+    for _ in range(2):  # whoever compiles loads them
+        outcome = python(code, "run", "job.toml", "--quiet")
+
+    assert (outcome.status, outcome.err) == (0, "False")  # they cost a run 12 ms
+
+
 def test_importing_the_package_imports_nothing_heavy(python):
     code = f"import evalkit, sys; print(sorted(set({HEAVY!r}) & set(sys.modules)))"
 

@@ -1,5 +1,6 @@
 """A reader that panics does not make a table shorter."""
 
+import os
 import struct
 import threading
 from pathlib import Path
@@ -34,6 +35,27 @@ def test_rows_come_in_their_order():
     frame = pl.concat([ROWS] * 50).with_row_index()
 
     assert pl.concat(stream_batches(frame.lazy())).equals(frame)
+
+
+@pytest.mark.parametrize("given", [None, "100000"], ids=["unset", "set"])
+def test_polars_is_told_how_to_read_while_it_plans_alone(tmp_path, given):
+    if given is not None:
+        pl.Config.set_streaming_chunk_size(int(given))
+    before = {name: value for name, value in os.environ.items() if name.startswith("POLARS_")}
+    rows = pl.DataFrame({"user": range(600_000), "item": 1})
+    rows.write_parquet(tmp_path / "train.parquet", row_group_size=600_000)
+    table = open_train(TrainTable(path=(str(tmp_path / "train.parquet"),)))
+    try:
+        frames = table.stream([pl.col("user_0").cast(pl.UInt64), "item"], most=1 << 18)
+        first = next(frames).height
+        after = {name: value for name, value in os.environ.items() if name.startswith("POLARS_")}
+        heights = [first, *(each.height for each in frames)]
+    finally:
+        pl.Config.set_streaming_chunk_size(None)
+
+    assert after == before
+    assert sum(heights) == 600_000
+    assert len(heights) == (3 if given is None else 6)
 
 
 def test_no_rows_are_no_fault():
