@@ -1,6 +1,6 @@
 """The real ids of hashed keys, kept once each while rows are read; no two of them share a key."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import polars as pl
@@ -170,12 +170,28 @@ class UserIds:
         """
         if not self._parts:
             return None
-        rows, keys, parts = zip(*(self._parts[first] for first in sorted(self._parts)), strict=True)
-        ids = pl.concat(parts).rechunk()
-        of_codes = np.searchsorted(np.concatenate(rows), pairs.first_rows)
+        rows, keys, parts = zip(*self._runs(), strict=True)
+        ids: pl.DataFrame = pl.concat(parts).rechunk()
+        of_runs = np.concatenate(rows)
+        if np.array_equal(of_runs, pairs.first_rows):
+            return ids  # a run each
+        of_codes = np.searchsorted(of_runs, pairs.first_rows)
         of_users: pl.DataFrame = ids[of_codes]
         others = np.delete(np.arange(ids.height), of_codes)  # later runs of a user
         codes = pairs.codes_of(np.concatenate(keys)[others])
         if not same_ids(ids, of_users, others, codes):
             raise KeyCollisionError
         return of_users
+
+    def _runs(self) -> Iterator[tuple[Rows, Keys, pl.DataFrame]]:
+        """What was kept, in the log's order; a run that two parts share begins in the first."""
+        last_key, last_id = None, pl.DataFrame()
+        for first in sorted(self._parts):
+            rows, keys, ids = self._parts[first]
+            if keys[0] == last_key:
+                if not same_ids(ids[:1], last_id):
+                    raise KeyCollisionError
+                rows, keys, ids = rows[1:], keys[1:], ids[1:]
+            if keys.size:
+                last_key, last_id = keys[-1], ids[-1:]
+            yield rows, keys, ids

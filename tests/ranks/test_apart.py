@@ -254,3 +254,23 @@ def test_users_of_one_key_are_told(text, other, apart):
     pairs, _ = build_user_items(rows, with_rows=True)
     with pytest.raises(KeyCollisionError):
         settled_users(parts_of(texts, keys), pairs)
+
+
+@pytest.mark.parametrize("other", ["b", "a" * 12, "a" * 29 + "b"])
+@pytest.mark.parametrize("text", ["a", "a" * 30])
+def test_users_of_one_key_are_told_where_batches_meet(text, other):
+    texts, keys = [text] * 1_000 + [other], [1] * 1_001
+    rows = PairRows.of(np.array(keys, np.uint64), np.arange(1_001, dtype=np.uint64))
+    pairs, _ = build_user_items(rows, with_rows=True)
+    with pytest.raises(KeyCollisionError):
+        settled_users(parts_of(texts, keys), pairs)
+
+
+@pytest.mark.parametrize("rows_a_user", [1, 7, 1_000, 2_500])
+def test_users_that_batches_cut_are_kept_once_each(rows_a_user):
+    users = np.repeat(np.arange(5_000 // rows_a_user, dtype=np.uint64), rows_a_user)
+    items = np.arange(users.size, dtype=np.uint64)
+    pairs, _ = build_user_items(PairRows.of(users, items), with_rows=True)
+    texts = [f"user-number-{user}" for user in users]
+    found = settled_users(parts_of(texts, users), pairs)
+    assert found["user_0"].to_list() == [f"user-number-{user}" for user in pairs.users]
