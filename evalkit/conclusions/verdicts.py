@@ -4,7 +4,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from evalkit.conclusions.comparisons import families_of, or_nan
-from evalkit.conclusions.drafts import Draft
+from evalkit.conclusions.drafts import Draft, finished
+from evalkit.conclusions.summed import Summed
 from evalkit.config import Config, StatisticsSection
 from evalkit.metrics import Request
 from evalkit.report import Comparison, Estimate, Finding, Standing
@@ -14,7 +15,7 @@ from evalkit.statistics.paired import equivalence_test, non_inferiority_test
 from evalkit.statistics.proportions import margin_p_values
 from evalkit.statistics.search import SegmentDelta, search_segments
 from evalkit.statistics.tukey import group_letters
-from evalkit.sums import GrandTotals
+from evalkit.sums import Pair
 from evalkit.values.gather import is_mean_of_users
 
 FEWEST_SEARCHED = 100  # users of a segment that a search looks at (docs/statistics.md)
@@ -37,7 +38,7 @@ def with_verdicts(
             _judge_margin(family, chosen.margin, chosen.level, correction, better)
     for each in drafts:
         each.verdict = _verdict(each, better[each.metric], 1.0 - chosen.level)
-    return tuple(each.finish() for each in drafts)
+    return tuple(finished(drafts))
 
 
 def _judge_margin(
@@ -140,38 +141,21 @@ def _last_if_nan(value: float) -> float:
     return math.inf if math.isnan(value) else value
 
 
-def findings_of(
-    config: Config, totals: GrandTotals, requests: Sequence[Request]
-) -> Iterator[Finding]:
+def findings_of(config: Config, summed: Summed, requests: Sequence[Request]) -> Iterator[Finding]:
     """Segments that lose or gain; false ones are held below 1 - level among all that are listed."""
     chosen = config.statistics
     named = set(config.read_metrics(chosen.metrics)) if chosen.metrics else set(requests)
-    segments = [each for each in totals.segments if each != ALL]
-    pairs = list(dict.fromkeys(pair for _, pair in totals.pairs))
+    pairs = list(dict.fromkeys(pair for _, pair in summed.totals.pairs))
+    columns = [
+        column
+        for column, each in enumerate(requests)
+        if each in named
+        and is_mean_of_users(each, config.policies)
+        and each.metric.higher_is_better is not None
+    ]
     for pair in pairs:
-        deltas = []
-        for column, request in enumerate(requests):
-            better = request.metric.higher_is_better
-            is_mean = is_mean_of_users(request, config.policies)
-            if request not in named or not is_mean or better is None:
-                continue
-            for segment in segments:
-                sums = totals.pairs[segment, pair].deltas
-                delta = sums.sum_of(column)
-                if delta.count:
-                    deltas.append(
-                        SegmentDelta(
-                            *segment,
-                            delta.count,
-                            delta.mean,
-                            delta.std_error,
-                            sums.skewness_of(column),
-                            metric=request.label,
-                            higher_is_better=better,
-                        )
-                    )
         searched = search_segments(
-            deltas,
+            _deltas(summed, pair, requests, columns),
             false_discovery_rate=(1.0 - chosen.level) / len(pairs),  # of all pairs together
             min_users=max(config.segments.min_users, FEWEST_SEARCHED),
         )
@@ -192,3 +176,31 @@ def findings_of(
                     n_users=each.found.n,
                     n_searched=searched.n_searched,
                 )
+
+
+def _deltas(
+    summed: Summed, pair: Pair, requests: Sequence[Request], columns: Sequence[int]
+) -> list[SegmentDelta]:
+    """The differences in all segments that have users, metric by metric."""
+    found, rows = summed.deltas(pair), [*map(ALL.__ne__, summed.segments)]
+    segments = [each for each in summed.segments if each != ALL]
+    numbers = (found.counts, found.means, found.errors, found.skewnesses)
+    deltas = []
+    for column in columns:
+        own = [each[rows, column].tolist() for each in numbers]
+        request = requests[column]
+        deltas += [
+            SegmentDelta(
+                rule,
+                name,
+                n,
+                delta,
+                None if math.isnan(error) else error,
+                skewness,
+                metric=request.label,
+                higher_is_better=bool(request.metric.higher_is_better),
+            )
+            for (rule, name), n, delta, error, skewness in zip(segments, *own, strict=True)
+            if n
+        ]
+    return deltas
