@@ -7,7 +7,7 @@ from evalkit.exact import Summaries, summarize
 from evalkit.sums import GrandTotals, Pair
 
 
-def none_if_nan(numbers: npt.NDArray[np.float64]) -> list[float | None]:
+def none_if_nan(numbers: npt.NDArray[np.generic]) -> list[float | None]:
     """One after the other, as records hold them."""
     return [None if each != each else each for each in numbers.ravel().tolist()]
 
