@@ -5,9 +5,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from evalkit.conclusions.drafts import Draft
+from evalkit.conclusions.summed import Summed
 from evalkit.config import Policies, policies_of
-from evalkit.exact import SCALE_BITS, ExactSums
+from evalkit.exact import SCALE_BITS, ExactSums, Summaries
 from evalkit.metrics import BOUNDS, TIED, Request
 from evalkit.report import Comparison, Estimate, Warning_
 from evalkit.segments import ALL, SMALL
@@ -109,18 +113,38 @@ def of_ties(
 
 
 def of_few_values(
-    totals: GrandTotals, requests: Sequence[Request], models: Sequence[str]
+    summed: Summed, requests: Sequence[Request], models: Sequence[str]
 ) -> Iterator[Warning_]:
     """One warning where intervals may hold less than they say, of all users first."""
+    rows = range(len(summed.segments))
+    suspects = {name: _suspects(summed.model(name), requests).tolist() for name in models}
     found = [
-        f"{request.label} of {model!r}{_among(segment)} {why}"
-        for segment in totals.segments
+        f"{request.label} of {model!r}{_among(summed.segments[row])} {why}"
+        for row in rows
         for model in models
+        if any(suspects[model][row])
         for column, request in enumerate(requests)
-        if parts_of(request) is None
-        and (why := too_narrow(totals.models[segment, model], column, request.metric.bounds))
+        if suspects[model][row][column]
+        and parts_of(request) is None
+        and (
+            why := too_narrow(
+                summed.totals.models[summed.segments[row], model], column, request.metric.bounds
+            )
+        )
     ]
     yield from _few_users(found)
+
+
+def _suspects(found: Summaries, requests: Sequence[Request]) -> npt.NDArray[np.bool_]:
+    """bool[n_segments, n_requests], the numbers of which `too_narrow` may say something."""
+    are_shares = found.are_shares(np.array([each.metric.bounds for each in requests]))
+    rarer = np.minimum(found.wholes, found.counts - found.wholes)
+    is_straight = np.abs(found.skewnesses) <= MOST_SKEWED * np.sqrt(found.counts)  # NaN: no
+    is_fine = np.where(
+        are_shares, rarer >= FEWEST_APART, (found.counts >= FEWEST_USERS) & is_straight
+    )
+    suspects: npt.NDArray[np.bool_] = ~is_fine
+    return suspects
 
 
 def of_skewed_differences(

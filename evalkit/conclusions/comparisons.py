@@ -5,23 +5,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from evalkit.conclusions.drafts import Draft
+import numpy as np
+
+from evalkit.conclusions.drafts import Draft, limits_of
+from evalkit.conclusions.plain import of_means
 from evalkit.conclusions.ratios import RatioTotal, RatioTotals
-from evalkit.conclusions.spread import Spread, counts_differing
+from evalkit.conclusions.spread import Spread
+from evalkit.conclusions.summed import Summed
 from evalkit.config import Config, StatisticsSection
-from evalkit.exact import SCALE_BITS
 from evalkit.looks.resampling import Resampling
 from evalkit.metrics import Request
 from evalkit.segments import ALL, Segment
-from evalkit.statistics.corrections import adjust
-from evalkit.statistics.distributions import find_t_quantiles
+from evalkit.statistics.corrections import Family, adjust
 from evalkit.statistics.intervals import Interval, relative_interval
-from evalkit.statistics.means import is_share
 from evalkit.statistics.paired import effect_size, p_of_t_tests
 from evalkit.statistics.power import smallest_difference, users_needed
 from evalkit.statistics.proportions import NEAREST, mcnemar_p
 from evalkit.statistics.tukey import tukey_test
-from evalkit.sums import GrandTotals, Pair, PairTotal
+from evalkit.sums import Pair, PairTotal
 from evalkit.values.gather import is_mean_of_users
 
 if TYPE_CHECKING:
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
 
 def comparisons_of(
     config: Config,
-    totals: GrandTotals,
+    summed: Summed,
     resampling: Resampling | None,
     ratios: RatioTotals | None,
     requests: Sequence[Request],
     shown: "ShownNumbers | None" = None,
 ) -> list[Draft]:
     """Every comparison with its test, before any correction."""
-    drafts = list(_drafts(config, totals, ratios, requests, shown))
+    drafts = list(_drafts(config, summed, ratios, requests, shown))
     tested = [each for each in drafts if each.spread.table is None or each.spread.is_clustered]
     spreads = [each.spread for each in tested]
     p_values = p_of_t_tests(
@@ -61,50 +62,44 @@ def comparisons_of(
 
 def _drafts(
     config: Config,
-    totals: GrandTotals,
+    summed: Summed,
     ratios: RatioTotals | None,
     requests: Sequence[Request],
     shown: "ShownNumbers | None",
 ) -> Iterator[Draft]:
-    chosen = config.statistics
-    pairs = dict.fromkeys(pair for _, pair in totals.pairs)
+    chosen, totals, n = config.statistics, summed.totals, len(requests)
     are_means = [is_mean_of_users(each, config.policies) for each in requests]
-    for pair in pairs:
-        for segment in totals.segments:
-            for column, request in enumerate(requests):
-                if shown is not None and shown.has(request):
-                    both = shown.delta(segment, pair, request)
-                    n = both.delta.count
-                    spread = Spread(n, n - 1.0, math.nan)
-                    yield _draft(both, None, spread, chosen, segment, pair, request)
-                    continue
-                if not are_means[column]:  # nothing to pair
-                    continue
-                found = totals.pair_total(segment, pair, column)
+    for pair in dict.fromkeys(pair for _, pair in totals.pairs):
+        for place, draft in enumerate(of_means(summed, pair, requests, chosen)):
+            segment, column = summed.segments[place // n], place % n
+            request = requests[column]
+            if shown is not None and shown.has(request):
+                both = shown.delta(segment, pair, request)
+                n_users = both.delta.count
+                spread = Spread(n_users, n_users - 1.0, math.nan)
+                yield _draft(both, None, spread, chosen, segment, pair, request)
+            elif not are_means[column]:  # nothing to pair
+                continue
+            elif ratios is not None and (sums := ratios.of_pair(segment, pair, column)) is not None:
                 bounds = request.metric.bounds
-                sums = None if ratios is None else ratios.of_pair(segment, pair, column)
-                if sums is not None:
-                    n, df, skewness = sums[0].count, sums[0].df, sums[0].skewness
-                else:
-                    n = found.delta.count
-                    df, skewness = n - 1.0, totals.pairs[segment, pair].deltas.skewness_of(column)
                 spread = Spread(
-                    n,
-                    df,
-                    skewness,
+                    sums[0].count,
+                    sums[0].df,
+                    sums[0].skewness,
                     widest=bounds[1] - bounds[0],
-                    table=_differing(found, bounds) if chosen.weight is None else None,
-                    is_clustered=sums is not None and chosen.has_clusters,
+                    table=draft.spread.table,
+                    is_clustered=chosen.has_clusters,
                     is_mended=chosen.skewness,
                 )
+                found = totals.pair_total(segment, pair, column)
                 draft = _draft(found, sums, spread, chosen, segment, pair, request)
-                if ratios is not None and sums is not None:
-                    n_users = ratios.users_without_values(segment, pair, column)
-                    if n_users is not None:
-                        draft.n_users = n_users
-                        draft.wins = draft.ties = draft.losses = None
-                if request.metric.higher_is_better is None:
+                n_without = ratios.users_without_values(segment, pair, column)
+                if n_without is not None:
+                    draft.n_users = n_without
+                if n_without is not None or request.metric.higher_is_better is None:
                     draft.wins = draft.ties = draft.losses = None
+                yield draft
+            else:
                 yield draft
 
 
@@ -159,19 +154,6 @@ def _draft(
     return draft
 
 
-def _differing(found: PairTotal, bounds: tuple[float, float]) -> tuple[int, int, int, int] | None:
-    """Users who are 1 in both, in the candidate alone, the baseline alone, neither.
-
-    None where values are not all 0 or 1, or so many users differ that t tests hold.
-    """
-    if not (is_share(found.baseline, bounds) and is_share(found.candidate, bounds)):
-        return None
-    n_differ, more = found.delta.squares >> 2 * SCALE_BITS, found.delta.scaled >> SCALE_BITS
-    gained = (n_differ + more) // 2
-    both = (found.candidate.scaled >> SCALE_BITS) - gained
-    return counts_differing(both, gained, n_differ - gained, found.delta.count)
-
-
 def _effect_size(
     found: "PairTotal | Delta",
     sums: tuple[RatioTotal, RatioTotal, RatioTotal] | None,
@@ -185,27 +167,28 @@ def _effect_size(
     return effect_size(mean, own.std_error, own.count)
 
 
-def _note_power(each: Draft, chosen: StatisticsSection, size: int) -> None:
+def _note_powers(family: Sequence[Draft], chosen: StatisticsSection, size: int) -> None:
     """Note what these users would show, and how many would show the margin, as these vary.
 
     At the level of one of `size` tests where the chance of a single false one is bounded.
     """
-    if not each.std_error:  # where all differ alike, nothing is known of how users vary
-        return
     is_bounded = chosen.correction in ("holm", "bonferroni", "tukey")
     level = 1.0 - (1.0 - chosen.level) / (max(1, size) if is_bounded else 1)
-    spread = each.spread
-    n = spread.df + 1.0
-    smallest = each.std_error * math.sqrt(n) * _smallest_effect(n, level, chosen.power)
-    if smallest <= spread.widest:  # otherwise there is no such difference
-        each.smallest_difference = smallest
-    if chosen.margin is None:
-        return
-    deviation = each.std_error * math.sqrt(spread.n)
-    needed = users_needed(chosen.margin, deviation, level=level, power=chosen.power)
-    if needed is not None:  # in clusters as these, where users vary together
-        needed = -(-needed * max(each.n_users, spread.n) // spread.n)
-    each.users_needed = needed
+    for each in family:
+        if not each.std_error:  # where all differ alike, nothing is known of how users vary
+            continue
+        spread = each.spread
+        n = spread.df + 1.0
+        smallest = each.std_error * math.sqrt(n) * _smallest_effect(n, level, chosen.power)
+        if smallest <= spread.widest:  # otherwise there is no such difference
+            each.smallest_difference = smallest
+        if chosen.margin is None:
+            continue
+        deviation = each.std_error * math.sqrt(spread.n)
+        needed = users_needed(chosen.margin, deviation, level=level, power=chosen.power)
+        if needed is not None:  # in clusters as these, where users vary together
+            needed = -(-needed * max(each.n_users, spread.n) // spread.n)
+        each.users_needed = needed
 
 
 @lru_cache(maxsize=4096)
@@ -247,8 +230,7 @@ def correct(
     if chosen.correction == "tukey":
         _correct_by_tukey(drafts, chosen)
         n_pairs = len({(each.baseline, each.candidate) for each in drafts})
-        for each in drafts:
-            _note_power(each, chosen, n_pairs)
+        _note_powers(drafts, chosen, n_pairs)
         return sum(each.segmentation is None for each in drafts)
     n_tests = 0
     for family in families:
@@ -257,31 +239,47 @@ def correct(
         )
         is_decisive = family[0].metric in primary if primary else True
         n_tests += found.size if family[0].segmentation is None and is_decisive else 0
-        if resampling is None:  # Holm judges each at a level of its own
-            below = (0.5 * (1.0 - (1.0 - error)) for error in found.errors)
-            find_t_quantiles(zip(below, (each.spread.df for each in family), strict=True))
-        for each, p_value, error in zip(family, found.p_adjusted, found.errors, strict=True):
-            each.p_adjusted = p_value
-            _note_power(each, chosen, found.size)
-            if math.isnan(error):
-                continue
-            limits = _limits_at(each, 1.0 - error, resampling)
-            limits = _agreeing(limits, each.delta, differs=p_value <= 1.0 - chosen.level)
-            if limits.exists:
-                each.low_adjusted, each.high_adjusted = limits.low, limits.high
+        _note_adjusted(family, found, chosen, resampling)
+        _note_powers(family, chosen, found.size)
     for each in drafts if primary else ():
         each.family = "primary" if _is_primary(each, primary) else "exploratory"
     return n_tests
 
 
-def _limits_at(each: Draft, level: float, resampling: Resampling | None) -> Interval:
-    """Limits as the plain ones are, at another level."""
-    found = None
-    if resampling is not None and math.isfinite(each.delta) and each.std_error != 0.0:
-        found = resampling.interval(*each.place, each.metric, each.delta, level=level)
-    if found is not None:
-        return found.within((-each.spread.widest, each.spread.widest))
-    return each.spread.limits(each.delta, each.std_error, level=level)
+def _note_adjusted(
+    drafts: Sequence[Draft],
+    found: Family,
+    chosen: StatisticsSection,
+    resampling: Resampling | None,
+) -> None:
+    """Note adjusted p-values, and limits as the plain ones are, each at the level it was judged."""
+    for each, p_value in zip(drafts, found.p_adjusted, strict=True):
+        each.p_adjusted = p_value
+    tested = [
+        (*of_one, 1.0 - error)
+        for *of_one, error in zip(drafts, found.p_adjusted, found.errors, strict=True)
+        if not math.isnan(error)
+    ]
+    family, p_values, levels = zip(*tested, strict=True) if tested else ((), (), ())
+    low, high = limits_of(family, levels)
+    differs = np.array(p_values) <= 1.0 - chosen.level
+    agree = ((low <= 0.0) & (high >= 0.0)) != differs
+    for place, (each, *limits) in enumerate(zip(family, low.tolist(), high.tolist(), strict=True)):
+        interval = Interval(*limits)
+        if resampling is not None:
+            interval = _drawn_limits(each, resampling, level=levels[place]) or interval
+        if resampling is not None or not agree[place]:
+            interval = _agreeing(interval, each.delta, differs=bool(differs[place]))
+        if interval.exists:
+            each.low_adjusted, each.high_adjusted = interval.low, interval.high
+
+
+def _drawn_limits(each: Draft, resampling: Resampling, level: float) -> Interval | None:
+    """Limits of draws at a level, where the plain ones are such."""
+    if not math.isfinite(each.delta) or each.std_error == 0.0:
+        return None
+    found = resampling.interval(*each.place, each.metric, each.delta, level=level)
+    return None if found is None else found.within((-each.spread.widest, each.spread.widest))
 
 
 def _agreeing(limits: Interval, delta: float, *, differs: bool) -> Interval:

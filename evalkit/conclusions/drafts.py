@@ -1,15 +1,24 @@
 """Comparisons while they are made: test by test, so that each record is made once."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
 
+import numpy as np
+import numpy.typing as npt
+
 from evalkit.conclusions.spread import Spread
 from evalkit.report import Comparison
+from evalkit.report.frames import make_records
 from evalkit.segments import ALL, Segment
+from evalkit.statistics.distributions import find_t_quantiles, t_quantile
+from evalkit.statistics.many import within
 from evalkit.sums import Pair
 
-_FIELDS = attrgetter(*(each.name for each in fields(Comparison)))
+Floats = npt.NDArray[np.float64]
+
+_FIELDS = tuple(each.name for each in fields(Comparison))
 
 
 @dataclass(slots=True)
@@ -57,6 +66,28 @@ class Draft:
         segment = ALL if self.segmentation is None else (self.segmentation, self.segment or "")
         return segment, (self.baseline, self.candidate)
 
-    def finish(self) -> Comparison:
-        """The comparison."""
-        return Comparison(*_FIELDS(self))
+
+def finished(drafts: Sequence[Draft]) -> list[Comparison]:
+    """The comparisons."""
+    columns = zip(*map(attrgetter(*_FIELDS), drafts), strict=True)
+    return make_records(Comparison, dict(zip(_FIELDS, columns, strict=True))) if drafts else []
+
+
+def limits_of(drafts: Sequence[Draft], levels: Sequence[float]) -> tuple[Floats, Floats]:
+    """Limits of each difference at a level of its own, as `Spread.limits` has them."""
+    below = [0.5 * (1.0 - level) for level in levels]
+    spreads = [each.spread for each in drafts]
+    dfs = [each.df for each in spreads]
+    find_t_quantiles(zip(below, dfs, strict=True))
+    ts = -np.array([*map(t_quantile, below, dfs)])
+    deltas, ns = np.array([each.delta for each in drafts]), np.array([each.n for each in spreads])
+    errors = np.array([each.std_error for each in drafts], dtype=np.float64)
+    widest = np.array([each.widest for each in spreads])
+    errors[ns < 2] = np.nan
+    limits = within((deltas - ts * errors, deltas + ts * errors), -widest, widest)
+    for place, (each, level) in enumerate(zip(drafts, levels, strict=True)):
+        spread = each.spread
+        if spread.table is not None or each.std_error == 0.0 or spread.is_clustered:
+            found = spread.limits(each.delta, each.std_error, level=level)
+            limits[0][place], limits[1][place] = found.low, found.high
+    return limits

@@ -5,16 +5,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from evalkit.conclusions.ratios import RatioTotal, RatioTotals
+from evalkit.conclusions.summed import Summed, none_if_nan
 from evalkit.config import Config, Policies, StatisticsSection, policies_of
 from evalkit.errors import DataError
-from evalkit.exact import ExactSums
+from evalkit.exact import ExactSums, Summaries
 from evalkit.looks.resampling import Resampling
 from evalkit.metrics import Request, bounds_of
 from evalkit.report import Estimate, Macro
+from evalkit.report.frames import make_records
 from evalkit.segments import ALL, UNKNOWN, Segment
 from evalkit.statistics.intervals import mean_interval, normal_interval
-from evalkit.statistics.means import interval_of
+from evalkit.statistics.many import mean_limits, wilson_limits, within
 from evalkit.sums import GrandTotals
 from evalkit.values.checks import differing
 from evalkit.values.gather import number_of_means, parts_of, rounded
@@ -23,25 +28,40 @@ from evalkit.values.settle import EXACT, may_be_undefined, of_nobody
 if TYPE_CHECKING:
     from evalkit.conclusions.shown import ShownNumbers
 
+Floats = npt.NDArray[np.float64]
+
 
 def estimates_of(
     config: Config,
     measured: Sequence[Request],
-    n_requests: int,
     models: Sequence[str],
-    totals: GrandTotals,
+    summed: Summed,
     resampling: Resampling | None,
     ratios: RatioTotals | None,
     shown: "ShownNumbers | None" = None,
 ) -> Iterator[Estimate]:
-    columns = [_Column.of(place, measured[place], config.policies) for place in range(n_requests)]
+    """The numbers of each model, segment by segment."""
+    totals, n = summed.totals, summed.n_requests
+    columns = [_Column.of(place, measured[place], config.policies) for place in range(n)]
+    own = [each.is_mean and each.policies.round_mean == EXACT for each in columns]
     for model in models:
-        for segment in totals.segments:
-            for column in columns:
-                if shown is not None and shown.has(column.request):
-                    yield _of_lists(config, measured, totals, shown, segment, model, column.place)
-                    continue
-                each = _estimate(config, measured, totals, resampling, segment, model, column)
+        found = summed.model(model)
+        n_infinite = np.array(
+            [totals.models[each, model].counts[:n, 2] for each in summed.segments]
+        )
+        is_plain = (found.counts > 0) & (n_infinite == 0) & own
+        is_plain &= resampling is None and ratios is None
+        means = _means(config, model, summed, columns)
+        for place, (each, needs_no_more) in enumerate(
+            zip(means, is_plain.ravel().tolist(), strict=True)
+        ):
+            segment, column = summed.segments[place // n], columns[place % n]
+            if shown is not None and shown.has(column.request):
+                yield _of_lists(config, measured, totals, shown, segment, model, column.place)
+            elif needs_no_more:
+                yield each
+            else:
+                each = _settled(each, measured, totals, resampling, segment, column)
                 if ratios is not None:
                     total = ratios.total(segment, model, column.place)
                     each = _by_ratio(each, total, config.statistics, column.bounds)
@@ -75,54 +95,85 @@ class _Column:
         return cls(place, request, label, own, parameters, differing(own), is_mean, bounds)
 
 
-def _estimate(
-    config: Config,
+def _means(
+    config: Config, model: str, summed: Summed, columns: Sequence[_Column]
+) -> list[Estimate]:
+    """The numbers of a model as means of users, segment by segment."""
+    found, totals, level = summed.model(model), summed.totals, config.statistics.level
+    n_segments, n = found.counts.shape
+    low, high = _limits_of(found, np.array([each.bounds for each in columns]), level)
+    extra = np.array([totals.extra.get(each, 0) for each in summed.segments])[:, None]
+    extra = extra * np.array([each.request.metric.lists is None for each in columns])
+    lost = [totals.models[each, model].counts[:n, 1:3].sum(axis=1) for each in summed.segments]
+    named = [(None, None) if each == ALL else each for each in summed.segments]
+    return make_records(
+        Estimate,
+        {
+            "model": [model] * (n_segments * n),
+            "metric": [each.label for each in columns] * n_segments,
+            "name": [each.request.metric.name for each in columns] * n_segments,
+            "cutoff": [each.request.cutoff for each in columns] * n_segments,
+            "parameters": [each.parameters for each in columns] * n_segments,
+            "value": found.means.ravel().tolist(),
+            "n_users": found.counts.ravel().tolist(),
+            "n_undefined": (np.array(lost) - extra).ravel().tolist(),
+            "segmentation": [each for each, _ in named for _ in columns],
+            "segment": [each for _, each in named for _ in columns],
+            "low": low.ravel().tolist(),
+            "high": high.ravel().tolist(),
+            "std_error": none_if_nan(found.errors),
+            "policies": [each.differing for each in columns] * n_segments,
+            "higher_is_better": [each.request.metric.higher_is_better for each in columns]
+            * n_segments,
+        },
+    )
+
+
+def _limits_of(found: Summaries, bounds: Floats, level: float) -> tuple[Floats, Floats]:
+    """Limits of means, as `interval_of` has them: Wilson's of shares, Student's mended of others.
+
+    Args:
+        bounds: float64[n_columns, 2].
+    """
+    limits = mean_limits(found.means, found.errors, found.counts, found.skewnesses, level=level)
+    low, high = within(limits, *bounds.T)
+    are_shares = found.are_shares(bounds)
+    low[are_shares], high[are_shares] = wilson_limits(
+        found.wholes[are_shares], found.counts[are_shares], level=level
+    )
+    return low, high
+
+
+def _settled(
+    each: Estimate,
     measured: Sequence[Request],
     totals: GrandTotals,
     resampling: Resampling | None,
     segment: Segment,
-    model: str,
     column: _Column,
 ) -> Estimate:
-    request, place, sums = column.request, column.place, totals.models[segment, model]
+    """A mean as conventions have the number, with the limits that were asked for."""
+    place, sums = column.place, totals.models[segment, each.model]
     n_infinite = sums.n_infinite(place)
     if n_infinite and not may_be_undefined(column.policies):
         raise DataError(
-            f"{column.label} of {model!r} is infinite for {n_infinite:,} users",
+            f"{column.label} of {each.model!r} is infinite for {n_infinite:,} users",
             code="infinite-value",
             hint="exponential gains overflow on such relevances: use linear gains",
         )
-    n_extra = 0 if request.metric.lists is not None else totals.extra.get(segment, 0)
-    total = sums.sum_of(place)
-    is_mean = column.is_mean and not n_infinite  # limits are those of a mean
-    value = total.mean
-    if not is_mean or not total.count or column.policies.round_mean != EXACT:
-        value = number_of(request, column.policies, place, sums, measured)
-    interval = None
-    if resampling is not None:
-        interval = resampling.interval(segment, model, column.label, total.mean)
+    mean, is_mean = each.value, column.is_mean and not n_infinite  # limits are those of a mean
+    if not is_mean or not each.n_users or column.policies.round_mean != EXACT:
+        value = number_of(column.request, column.policies, place, sums, measured)
+        each = replace(each, value=value)
+    if not is_mean:
+        return replace(each, low=None, high=None, std_error=None)
+    if resampling is None:
+        return each
+    interval = resampling.interval(segment, each.model, column.label, mean)
     if interval is None:
-        level, skewness = config.statistics.level, sums.skewness_of(place)
-        interval = interval_of(total, skewness, column.bounds, level=level)
-    else:
-        interval = interval.within(column.bounds)
-    return Estimate(
-        model=model,
-        metric=column.label,
-        name=request.metric.name,
-        cutoff=request.cutoff,
-        parameters=column.parameters,
-        segmentation=None if segment == ALL else segment[0],
-        segment=None if segment == ALL else segment[1],
-        value=value,
-        low=interval.low if is_mean else None,
-        high=interval.high if is_mean else None,
-        std_error=total.std_error if is_mean else None,
-        n_users=total.count,
-        n_undefined=sums.n_undefined(place) - n_extra + n_infinite,
-        policies=column.differing,
-        higher_is_better=request.metric.higher_is_better,
-    )
+        return each
+    interval = interval.within(column.bounds)
+    return replace(each, low=interval.low, high=interval.high)
 
 
 def _of_lists(

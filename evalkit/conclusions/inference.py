@@ -16,6 +16,7 @@ from evalkit.conclusions.cautions import (
 from evalkit.conclusions.comparisons import comparisons_of, correct, family_in
 from evalkit.conclusions.estimates import estimates_of, macros_of
 from evalkit.conclusions.ratios import RatioTotals
+from evalkit.conclusions.summed import Summed
 from evalkit.conclusions.verdicts import findings_of, standings_of, with_verdicts
 from evalkit.config import Config
 from evalkit.looks.resampling import Resampling
@@ -67,14 +68,13 @@ class Inference:
         chosen = config.statistics
         requests = measured[: len(config.requests)]
         known = estimates is not None
+        summed = Summed(totals, len(requests))
         estimates = tuple(
             estimates
             if estimates is not None
-            else estimates_of(
-                config, measured, len(requests), models, totals, resampling, ratios, shown
-            )
+            else estimates_of(config, measured, models, summed, resampling, ratios, shown)
         )
-        drafts = comparisons_of(config, totals, resampling, ratios, requests, shown)
+        drafts = comparisons_of(config, summed, resampling, ratios, requests, shown)
         primary = config.primary if config.metrics.primary else ()
         n_tests = correct(drafts, chosen, primary, resampling)
         judged = with_verdicts(drafts, chosen, requests, primary)
@@ -95,12 +95,12 @@ class Inference:
         warnings = (
             *of_small_segments(totals),
             *of_few_clusters(estimates, "users or items" if chosen.two_way else "clusters"),
-            *(of_few_users(estimates) if known else of_few_values(totals, requests, models)),
+            *(of_few_users(estimates) if known else of_few_values(summed, requests, models)),
             *of_skewed_differences(drafts, bootstraps="bootstrap" in (chosen.method, chosen.test)),
             *of_other_users(judged),
             *(() if known else of_ties(config.policies, estimates, totals, measured)),
             *(() if shown is None else shown.warnings(models)),
         )
-        findings = tuple(findings_of(config, totals, requests)) if chosen.search else ()
+        findings = tuple(findings_of(config, summed, requests)) if chosen.search else ()
         macros = tuple(macros_of(config, estimates))
         return cls(estimates, judged, standings, findings, macros, used, warnings)

@@ -2,19 +2,25 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
+
+import numpy as np
+import numpy.typing as npt
 
 from evalkit.conclusions.comparisons import families_of, or_nan
-from evalkit.conclusions.drafts import Draft
+from evalkit.conclusions.drafts import Draft, finished
+from evalkit.conclusions.summed import Summed, none_if_nan
 from evalkit.config import Config, StatisticsSection
 from evalkit.metrics import Request
 from evalkit.report import Comparison, Estimate, Finding, Standing
+from evalkit.report.frames import make_records
 from evalkit.segments import ALL
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.paired import equivalence_test, non_inferiority_test
 from evalkit.statistics.proportions import margin_p_values
 from evalkit.statistics.search import SegmentDelta, search_segments
 from evalkit.statistics.tukey import group_letters
-from evalkit.sums import GrandTotals
+from evalkit.sums import Pair
 from evalkit.values.gather import is_mean_of_users
 
 FEWEST_SEARCHED = 100  # users of a segment that a search looks at (docs/statistics.md)
@@ -37,7 +43,7 @@ def with_verdicts(
             _judge_margin(family, chosen.margin, chosen.level, correction, better)
     for each in drafts:
         each.verdict = _verdict(each, better[each.metric], 1.0 - chosen.level)
-    return tuple(each.finish() for each in drafts)
+    return tuple(finished(drafts))
 
 
 def _judge_margin(
@@ -140,55 +146,69 @@ def _last_if_nan(value: float) -> float:
     return math.inf if math.isnan(value) else value
 
 
-def findings_of(
-    config: Config, totals: GrandTotals, requests: Sequence[Request]
-) -> Iterator[Finding]:
+def findings_of(config: Config, summed: Summed, requests: Sequence[Request]) -> Iterator[Finding]:
     """Segments that lose or gain; false ones are held below 1 - level among all that are listed."""
     chosen = config.statistics
     named = set(config.read_metrics(chosen.metrics)) if chosen.metrics else set(requests)
-    segments = [each for each in totals.segments if each != ALL]
-    pairs = list(dict.fromkeys(pair for _, pair in totals.pairs))
+    pairs = list(dict.fromkeys(pair for _, pair in summed.totals.pairs))
+    columns = [
+        column
+        for column, each in enumerate(requests)
+        if each in named
+        and is_mean_of_users(each, config.policies)
+        and each.metric.higher_is_better is not None
+    ]
     for pair in pairs:
-        deltas = []
-        for column, request in enumerate(requests):
-            better = request.metric.higher_is_better
-            is_mean = is_mean_of_users(request, config.policies)
-            if request not in named or not is_mean or better is None:
-                continue
-            for segment in segments:
-                sums = totals.pairs[segment, pair].deltas
-                delta = sums.sum_of(column)
-                if delta.count:
-                    deltas.append(
-                        SegmentDelta(
-                            *segment,
-                            delta.count,
-                            delta.mean,
-                            delta.std_error,
-                            sums.skewness_of(column),
-                            metric=request.label,
-                            higher_is_better=better,
-                        )
-                    )
         searched = search_segments(
-            deltas,
+            _deltas(summed, pair, requests, columns),
             false_discovery_rate=(1.0 - chosen.level) / len(pairs),  # of all pairs together
             min_users=max(config.segments.min_users, FEWEST_SEARCHED),
         )
-        for kind, discoveries in (("loss", searched.losses), ("gain", searched.gains)):
-            for each in discoveries:
-                yield Finding(
-                    baseline=pair[0],
-                    candidate=pair[1],
-                    metric=each.found.metric,
-                    segmentation=each.found.segmentation,
-                    segment=each.found.segment,
-                    kind=kind,
-                    delta=each.delta,
-                    low=each.interval.low,
-                    high=each.interval.high,
-                    p_value=each.p_value,
-                    p_adjusted=each.p_adjusted,
-                    n_users=each.found.n,
-                    n_searched=searched.n_searched,
-                )
+        for kind, found in (("loss", searched.losses), ("gain", searched.gains)):
+            where = [each.found for each in found]
+            yield from make_records(
+                Finding,
+                {
+                    "baseline": repeat(pair[0]),
+                    "candidate": repeat(pair[1]),
+                    "metric": [each.metric for each in where],
+                    "segmentation": [each.segmentation for each in where],
+                    "segment": [each.segment for each in where],
+                    "kind": repeat(kind),
+                    "delta": [each.delta for each in found],
+                    "low": [each.interval.low for each in found],
+                    "high": [each.interval.high for each in found],
+                    "p_value": [each.p_value for each in found],
+                    "p_adjusted": [each.p_adjusted for each in found],
+                    "n_users": [each.n for each in where],
+                    "n_searched": repeat(searched.n_searched),
+                },
+            )
+
+
+def _deltas(
+    summed: Summed, pair: Pair, requests: Sequence[Request], columns: Sequence[int]
+) -> list[SegmentDelta]:
+    """The differences in all segments that have users, metric by metric."""
+    found, segments = summed.deltas(pair), [each for each in summed.segments if each != ALL]
+    rows = [*map(ALL.__ne__, summed.segments)]
+
+    def of_segments(numbers: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+        return numbers[rows][:, columns].T.ravel()
+
+    labels = [requests[column].label for column in columns]
+    better = [bool(requests[column].metric.higher_is_better) for column in columns]
+    deltas = make_records(
+        SegmentDelta,
+        {
+            "segmentation": [name for name, _ in segments] * len(columns),
+            "segment": [name for _, name in segments] * len(columns),
+            "n": of_segments(found.counts).tolist(),
+            "delta": of_segments(found.means).tolist(),
+            "std_error": none_if_nan(of_segments(found.errors)),
+            "skewness": of_segments(found.skewnesses).tolist(),
+            "metric": [each for each in labels for _ in segments],
+            "higher_is_better": [each for each in better for _ in segments],
+        },
+    )
+    return [each for each in deltas if each.n]

@@ -17,6 +17,7 @@ from evalkit.exact._kernels import (
     add_shifted,
 )
 from evalkit.exact._steps import StepSums
+from evalkit.exact._summaries import Summaries, summarize
 from evalkit.exact._sums import CellRows, ExactSum, ExactSums, Paired
 from evalkit.exact._weighted import add_weighted
 
@@ -35,6 +36,8 @@ __all__ = [
     "ExactSums",
     "Paired",
     "StepSums",
+    "Summaries",
     "add_shifted",
     "add_weighted",
+    "summarize",
 ]

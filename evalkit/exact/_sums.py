@@ -90,6 +90,11 @@ class ExactSum:
         """The correctly rounded sum, equal to `math.fsum`; infinite where no float holds it."""
         return as_float(Fraction(self.scaled, 1 << SCALE_BITS))
 
+    @property
+    def whole(self) -> int:
+        """The sum without what is behind the point."""
+        return self.scaled >> SCALE_BITS
+
     @_Once
     def mean(self) -> float:
         """The correctly rounded mean; NaN of nothing."""
@@ -262,6 +267,10 @@ class ExactSums:
             self._used = np.ascontiguousarray(self.limbs[:, self._places])
         return self._used
 
+    def used_limbs(self) -> tuple[Limbs, npt.NDArray[np.int64]]:
+        """int64[n_cells * n_columns, n_used], the limbs that are not all 0, and which they are."""
+        return self._find_used(), self._places
+
     def _changed(self) -> None:
         self._limbs = self.limbs  # before it is forgotten what they hold
         self._is_settled, self._used, self._marks = False, None, None
@@ -405,7 +414,7 @@ class ExactSums:
         """
         if self._skewnesses is None:
             counts = self.counts[:, 0].tolist()
-            self._skewnesses = [*map(_skewness, counts, self.powers.tolist())]
+            self._skewnesses = [*map(skewness, counts, self.powers.tolist())]
         return self._skewnesses[column]
 
     def sum_of(self, column: int) -> ExactSum:
@@ -419,7 +428,8 @@ class ExactSums:
         return self._sums[column]
 
 
-def _skewness(count: int, powers: list[int]) -> float:
+def skewness(count: int, powers: list[int]) -> float:
+    """That of a column, of its sums of powers of cut values."""
     n, total, *limbs = powers
     squares, cubes = limbs[0] + (limbs[1] << 30), limbs[2] + (limbs[3] << 30)
     spread = n * squares - total * total  # n^2 times the variance

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, make_dataclass
+from functools import cache
+from itertools import repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,6 +35,29 @@ def numbers_first(frame: pl.DataFrame) -> pl.DataFrame:
     """The same columns, those that tell what was asked last: the first are what is printed."""
     last = [name for name in _ASKED if name in frame.columns]
     return frame.select([name for name in frame.columns if name not in last] + last)
+
+
+def make_records(kind: type[Record], columns: Mapping[str, Iterable[object]]) -> list[Record]:
+    """Very many frozen records of columns named as fields; others have their defaults.
+
+    Each is filled while it is not frozen yet, in a third of the time.
+    """
+    known: Any = kind
+    made = [
+        *map(
+            _open_twin(known),
+            *(columns.get(each.name, repeat(each.default)) for each in fields(known)),
+        )
+    ]
+    for each in made:
+        each.__class__ = kind
+    return made
+
+
+@cache
+def _open_twin(kind: type) -> type:
+    """A class of the same slots that is not frozen."""
+    return make_dataclass(kind.__name__, [each.name for each in fields(kind)], slots=True)
 
 
 class Records(tuple[Record, ...]):

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from operator import attrgetter
 from types import MappingProxyType, NoneType
@@ -273,7 +273,8 @@ def _with_few(text: str, metrics: Collection[str]) -> str:
 
 def _read(document: dict[str, Any], lists: Collection[str]) -> Report:
     counts, ties = document["counts"], read_wholes(document["meta"].get("ties", {}))
-    directions, used = _directions(), document.get("statistics")
+    directions = _directions({read_text(each["name"]) for each in document["metrics"]})
+    used = document.get("statistics")
     found: dict[str, Any] = {name: read_text(document[name]) for name in _TEXTS}
     for name, kind in _LISTS.items():
         rows = read_list(document.get(name, [])) if name in lists else []
@@ -321,9 +322,10 @@ def _read_standing(row: dict[str, Any]) -> Standing:
     return read_record(Standing, {**row, "models": models})
 
 
-def _directions() -> dict[str, bool | None]:
+def _directions(names: Set[str]) -> dict[str, bool | None]:
     from evalkit.metrics import FOLDERS, registry_of
 
+    kinds = FOLDERS[:1] if names <= registry_of(FOLDERS[0]).keys() else FOLDERS  # loaded for this
     return {
-        name: each.higher_is_better for kind in FOLDERS for name, each in registry_of(kind).items()
+        name: each.higher_is_better for kind in kinds for name, each in registry_of(kind).items()
     }

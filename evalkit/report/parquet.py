@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import cache
 from io import BytesIO
+from math import isfinite
 from operator import attrgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from evalkit.report.by_hints import MOST_VALUES, load_json
 from evalkit.report.entries import Comparison
 from evalkit.report.frames import frame_of
 from evalkit.report.json_ import dump_column, shown_labels
-from evalkit.report.record import Report, finite, once, readable
+from evalkit.report.record import Report, once, readable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,7 +46,9 @@ def _tidy_columns(report: Report) -> dict[str, list[str | int | float | None]]:
             texts = {each: each and readable(each) for each in set(values)}  # few, met very often
             values = [texts[each] for each in values]
         if name in NUMBER:
-            values = [*map(finite, values)]
+            values = [
+                None if each is None or not isfinite(each) else float(each) for each in values
+            ]
         found[name] = values
     return found
 

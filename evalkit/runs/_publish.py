@@ -5,6 +5,7 @@ import json
 import os
 import stat
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
 from shlex import quote
@@ -158,18 +159,19 @@ def _fill(
     per_user: PerUser | None,
 ) -> None:
     """Write every file into `parts`, the manifest last, and read each one back."""
-    written = {REPORT: write(parts / REPORT, in_json.to_json().encode())}
-    for name in FILES:
-        if name not in formats or (file := file_of(name)) in written:
-            continue
-        if name in TEXTS:
-            text = render(report, name)
-            written[file] = write(parts / file, text.encode("utf-8", "replace"))
-            continue
-        for file, frame in tables_of(report).items():
-            written[file] = _write_frame(parts / file, frame)
+    frames = dict(tables_of(report)) if "parquet" in formats else {}
     if report.parts is not None:
-        written[PARTS] = _write_frame(parts / PARTS, report.parts)
+        frames[PARTS] = report.parts
+    with ThreadPoolExecutor(1) as beside:  # frames are compressed while texts are made
+        waiting = {
+            file: beside.submit(_write_frame, parts / file, frame) for file, frame in frames.items()
+        }
+        written = {REPORT: write(parts / REPORT, in_json.to_json().encode())}
+        for name in FILES:
+            if name in formats and name in TEXTS and (file := file_of(name)) not in written:
+                text = render(report, name)
+                written[file] = write(parts / file, text.encode("utf-8", "replace"))
+        written |= {file: each.result() for file, each in waiting.items()}
     for name in () if per_user is None else _take_in(parts, per_user):
         written[name] = file_record(parts, name)
     manifest: dict[str, object] = {

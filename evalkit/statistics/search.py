@@ -131,13 +131,13 @@ def search_segments(
         else:
             tested.append((segment, contrast))
     lists = []
+    statistics = [
+        (1.0 if segment.higher_is_better else -1.0, *each.statistics()) for segment, each in tested
+    ]
+    dfs = [each.df for _, each in tested]
     for side in (-1.0, 1.0):
         p_values = t_sf_of(
-            [
-                each.statistic(side if segment.higher_is_better else -side)
-                for segment, each in tested
-            ],
-            [each.df for _, each in tested],
+            [min(side * way * t, side * way * mended) for way, t, mended in statistics], dfs
         )
         adjusted = adjust(p_values, "bh" if against == "zero" else "by").p_adjusted
         lists.append(
@@ -174,15 +174,14 @@ class _Contrast:
     df: float
     skewness: float
 
-    def statistic(self, side: float) -> float:
-        """Of a one-sided test: the smaller of t and of that with Hall's cubic in t.
+    def statistics(self) -> tuple[float, float]:
+        """t, and that with Hall's cubic in t: of a one-sided test the smaller one counts.
 
         The t test alone finds too much on the side of the short tail; the cubic alone where
         skewness is small beside the error of its estimate, which leans to the side of t.
         """
         t, k = self.delta / self.std_error, self.skewness
-        mended = t + k * t * t / 3.0 + k * k * t**3 / 27.0 + k / 6.0
-        return min(side * t, side * mended)
+        return t, t + k * t * t / 3.0 + k * k * t**3 / 27.0 + k / 6.0
 
     def interval(self, level: float) -> Interval:
         reach = -t_quantile(0.5 * (1.0 - level), self.df) * self.std_error

@@ -1,0 +1,142 @@
+"""Differences of means of users, of all segments and metrics of a pair of models at one time."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.conclusions.drafts import Draft, limits_of
+from evalkit.conclusions.spread import Spread
+from evalkit.conclusions.summed import Summed, none_if_nan
+from evalkit.config import StatisticsSection
+from evalkit.exact import LOSSES, TIES, WINS, Summaries
+from evalkit.metrics import Request
+from evalkit.segments import ALL
+from evalkit.statistics.many import relative_limits, t_quantiles
+from evalkit.statistics.means import is_share
+from evalkit.statistics.proportions import FEWEST_DIFFERING, mcnemar_p
+from evalkit.sums import Pair
+
+Floats = npt.NDArray[np.float64]
+Tables = list[tuple[int, int, int, int] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """Values of a model over the users of both, shaped as `Summaries`."""
+
+    means: Floats
+    errors: Floats
+    wholes: npt.NDArray[np.int64]
+    are_shares: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, found: Summaries, bounds: Floats) -> "_Values":
+        """Those of all its users, as copies."""
+        are_shares = found.are_shares(bounds)
+        return cls(found.means.copy(), found.errors.copy(), found.wholes.copy(), are_shares)
+
+
+def of_means(
+    summed: Summed, pair: Pair, requests: Sequence[Request], chosen: StatisticsSection
+) -> list[Draft]:
+    """A draft for each segment and request, in this order; without p-values of t tests."""
+    deltas = summed.deltas(pair)
+    bounds = np.array([each.metric.bounds for each in requests])
+    old, new = _of_both(summed, pair, bounds)
+    n, means, errors = deltas.counts, deltas.means, deltas.errors
+    relative_low, relative_high = relative_limits(
+        (old.means, old.errors),
+        (means, errors),
+        new.errors,
+        t_quantiles(0.5 * (1.0 - chosen.level), n - 1),
+    )
+    with np.errstate(all="ignore"):
+        relative = np.where(old.means == 0.0, np.nan, means / old.means)
+        effects = np.where(errors == 0.0, np.nan, means / (errors * np.sqrt(n)))
+    outcomes = np.array([summed.totals.pairs[each, pair].outcomes[0] for each in summed.segments])
+    points = [each.metric.higher_is_better is not None for each in requests]
+    named = [(None, None) if each == ALL else each for each in summed.segments]
+    n_segments = n.shape[0]
+    spreads = _spreads(deltas, old, new, bounds, chosen)
+    columns = {
+        "baseline": [pair[0]] * n.size,
+        "candidate": [pair[1]] * n.size,
+        "metric": [each.label for each in requests] * n_segments,
+        "segmentation": [each for each, _ in named for _ in requests],
+        "segment": [each for _, each in named for _ in requests],
+        "spread": spreads,
+        "delta": means.ravel().tolist(),
+        "std_error": none_if_nan(errors),
+        "low": [None] * n.size,
+        "high": [None] * n.size,
+        "relative": relative.ravel().tolist(),
+        "relative_low": relative_low.ravel().tolist(),
+        "relative_high": relative_high.ravel().tolist(),
+        "effect_size": effects.ravel().tolist(),
+        "n_users": n.ravel().tolist(),
+        **{
+            name: [
+                number if is_told else None
+                for row in outcomes[..., place].tolist()
+                for number, is_told in zip(row, points, strict=True)
+            ]
+            for name, place in (("wins", WINS), ("ties", TIES), ("losses", LOSSES))
+        },
+        "margin": [chosen.margin] * n.size,
+    }
+    drafts = [*map(Draft, *columns.values())]
+    low, high = limits_of(drafts, [chosen.level] * n.size)
+    for each, its_low, its_high in zip(drafts, low.tolist(), high.tolist(), strict=True):
+        each.low, each.high = its_low, its_high
+        if each.spread.table is not None:
+            each.p_value, each.test = mcnemar_p(*each.spread.table[1:3]), "mcnemar"
+    return drafts
+
+
+def _of_both(summed: Summed, pair: Pair, bounds: Floats) -> list[_Values]:
+    """Baseline and candidate, over the users who have both values."""
+    both = [_Values.of(summed.model(name), bounds) for name in pair]
+    for row, segment in enumerate(summed.segments):
+        if not summed.totals.pairs[segment, pair].has_alone:
+            continue
+        for column, of_column in enumerate(map(tuple, bounds.tolist())):
+            found = summed.totals.pair_total(segment, pair, column)
+            for values, total in zip(both, (found.baseline, found.candidate), strict=True):
+                error, place = total.std_error, (row, column)
+                values.means[place] = total.mean
+                values.errors[place] = math.nan if error is None else error
+                values.are_shares[place] = is_share(total, of_column)
+                values.wholes[place] = total.whole
+    return both
+
+
+def _spreads(
+    deltas: Summaries, old: _Values, new: _Values, bounds: Floats, chosen: StatisticsSection
+) -> list[Spread]:
+    """What errors stand on; tables where values are 0 or 1, and so few differ that t tests lean."""
+    n = deltas.counts
+    has_table = old.are_shares & new.are_shares & (n >= 2) & (deltas.squares < FEWEST_DIFFERING)
+    if chosen.weight is not None:
+        has_table[...] = False
+    gained = (deltas.squares + deltas.wholes) // 2
+    lost, both = deltas.squares - gained, new.wholes - gained
+    tables: Tables = [None] * n.size
+    for place in np.flatnonzero(has_table).tolist():
+        of_all = (both, gained, lost, n - both - gained - lost)
+        tables[place] = tuple(int(each.ravel()[place]) for each in of_all)  # type: ignore[assignment]
+    widest = (bounds[:, 1] - bounds[:, 0]).tolist() * n.shape[0]
+    rest = [chosen.skewness] * n.size
+    return [
+        Spread(count, count - 1.0, skewness, of_all, table, False, is_mended)
+        for count, skewness, of_all, table, is_mended in zip(
+            n.ravel().tolist(),
+            deltas.skewnesses.ravel().tolist(),
+            widest,
+            tables,
+            rest,
+            strict=True,
+        )
+    ]
