@@ -100,6 +100,7 @@ def tree_of(folder, names=METRICS, statistics=None, combined=None, gates=(), of_
             for name in "ab"
         ],
         "metrics": {"names": names, "combined": combined or {}},
+        "policies": {"duplicates": "count"},  # lists repeat items
         "gates": list(gates),
         "statistics": {"baseline": "a"} if statistics is None else statistics,
         "segments": {

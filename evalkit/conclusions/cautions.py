@@ -12,7 +12,7 @@ from evalkit.conclusions.drafts import Draft
 from evalkit.conclusions.summed import Summed
 from evalkit.config import Policies, policies_of
 from evalkit.exact import SCALE_BITS, ExactSums, Summaries
-from evalkit.metrics import BOUNDS, TIED, Request
+from evalkit.metrics import BOUNDS, TIED, Request, is_of_means
 from evalkit.report import Comparison, Estimate, Warning_
 from evalkit.segments import ALL, SMALL
 from evalkit.statistics.means import is_share
@@ -69,6 +69,14 @@ def of_few_lists(numbers: Iterable[tuple[str, str, OfLists]]) -> Iterator[Warnin
         for model, label, count in found[:1]:
             more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
             yield Warning_("few-lists", f"{label} of {model!r}{more}{end.format(count)}")
+
+
+def of_no_interval(requests: Iterable[Request]) -> Iterator[Warning_]:
+    """One warning for the numbers that are made of several means, for which no limits are known."""
+    labels = [each.label for each in requests if is_of_means(each)]
+    if labels:
+        message = f"{', '.join(labels)}: made of several means, so without interval and tests"
+        yield Warning_("no-interval", message)
 
 
 def of_small_segments(totals: GrandTotals) -> Iterator[Warning_]:

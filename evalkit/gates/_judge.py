@@ -11,7 +11,12 @@ from evalkit.report import Comparison, Estimate, Gate, Report
 from evalkit.report.turning import against
 from evalkit.report.verdict import FAIL, PASS, UNCLEAR
 from evalkit.segments import SMALL
-from evalkit.statistics.intervals import Interval, difference_interval, mean_interval
+from evalkit.statistics.intervals import (
+    NO_INTERVAL,
+    Interval,
+    difference_interval,
+    mean_interval,
+)
 
 SHARES = ("rows_dropped", "users_without_ranking", "users_without_truth", "duplicates")
 LEAKAGE = "leakage."
@@ -208,12 +213,14 @@ class _Judge:
         return mean_interval(estimate.value, error, n, level=level, df=estimate.df)
 
     def _limits_of(self, pair: Comparison) -> Interval:
-        """Those that the report shows, where it shows them for this one pair at this level."""
+        """Those that the report shows, where it shows any at this level."""
         used = self.report.statistics
-        if used is None or used.level != self.level or pair.test == "tukey" or pair.low is None:
+        if used is not None and used.level != self.level:
             n, df = pair.n_clusters or pair.n_users, pair.df
             return mean_interval(pair.delta, pair.std_error, n, level=self.level, df=df)
-        return Interval(pair.low, math.nan if pair.high is None else pair.high)
+        if pair.low is None or pair.high is None:
+            return NO_INTERVAL
+        return Interval(pair.low, pair.high)
 
     def _too_few(self, n_users: int) -> str:
         least = self.rule.min_users

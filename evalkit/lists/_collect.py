@@ -98,6 +98,21 @@ def insert_rows(index, users, codes, strengths, depth, orders, has_orders, first
     return users.size
 
 
+@kernel(allocates=False)
+def count_copies(starts, lengths, items, last_users, copies):  # type: ignore[no-untyped-def]
+    """How often each user's list shows an item again.
+
+    Args:
+        last_users: int32, of each item one more than the user who has it last; at first 0.
+    """
+    for user in range(starts.size):
+        n = 0
+        for place in range(starts[user], starts[user] + lengths[user]):
+            n += last_users[items[place]] == user + 1
+            last_users[items[place]] = user + 1
+        copies[user] = n
+
+
 class Kept(NamedTuple):
     """The strongest rows of each user: int32 codes of items, int64 strengths, and how many."""
 
@@ -216,3 +231,9 @@ class ListCollector:
             starts = np.arange(self.n_users, dtype=np.int64) * depth
             found[model] = Lists(starts, lengths, cells)
         return found
+
+    def copies(self, lists: Lists) -> Ints:
+        """int64[n_users]: rows of each list that show an item again."""
+        copies = np.empty(self.n_users, dtype=np.int64)
+        count_copies(*lists, np.zeros(self.items.n, dtype=np.int32), copies)
+        return copies

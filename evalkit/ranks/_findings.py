@@ -1,6 +1,7 @@
 """What is said of a model when its rows have passed: counts, and problems by policy."""
 
 import numpy as np
+import numpy.typing as npt
 
 from evalkit.errors import CountedError
 from evalkit.ranks import _kernels as kernels
@@ -60,6 +61,29 @@ def finish(scan: RankScan, probe: ModelProbe) -> None:
         )
 
 
+def check_list(scan: RankScan, probe: ModelProbe) -> None:
+    """Note what metrics of lists would count twice; of users without a rank twice."""
+    if scan.policies.duplicates != "error":
+        return
+    assert scan.collector is not None
+    assert probe.ranks.lists is not None
+    copies = scan.collector.copies(probe.ranks.lists)
+    if scan.has_rank and scan.policies.bad_ranks == "error" and copies.any():
+        copies[_users_with_bad_ranks(scan, probe)] = 0
+    if n := int(copies.sum()):
+        probe.problems.append(
+            CountedError(
+                "{n} rows list an item a second time, which metrics of lists would count",
+                n,
+                code="duplicate-in-list",
+                at=_place(scan, probe),
+                users=first_users(scan.truth, np.flatnonzero(copies)),
+                unless="duplicate-item",
+                hint='write duplicates = "best" under [policies] to keep the best rank',
+            )
+        )
+
+
 def _place(scan: RankScan, probe: ModelProbe) -> str:
     return f"{scan.table.at} (model {probe.model})" if scan.model is None else scan.table.at
 
@@ -75,13 +99,18 @@ def _low_rank_error(scan: RankScan, probe: ModelProbe, at: str) -> CountedError:
     )
 
 
-def _check_ranks(scan: RankScan, probe: ModelProbe) -> None:
+def _users_with_bad_ranks(scan: RankScan, probe: ModelProbe) -> npt.NDArray[np.int64]:
+    """Codes of the users whose ranks have gaps or repeats."""
     state = probe.ranks.state if probe.given is None else probe.given
     most = int(state.rows.max()) if state.rows.size else 0
     checksums = scan.checksums if most < scan.checksums.size else make_checksums(most + 1)
     bad = np.empty(scan.truth.pairs.n_users, dtype=np.int64)
-    n_bad = int(kernels.find_bad_ranks(state, checksums, bad))
-    probe.users_with_bad_ranks = n_bad
+    return bad[: int(kernels.find_bad_ranks(state, checksums, bad))]
+
+
+def _check_ranks(scan: RankScan, probe: ModelProbe) -> None:
+    bad = _users_with_bad_ranks(scan, probe)
+    n_bad = probe.users_with_bad_ranks = int(bad.size)
     if scan.policies.bad_ranks != "error":
         return
     at = _place(scan, probe)
@@ -94,7 +123,7 @@ def _check_ranks(scan: RankScan, probe: ModelProbe) -> None:
                 n_bad,
                 code="bad-ranks",
                 at=at,
-                users=first_users(scan.truth, bad[:n_bad]),
+                users=first_users(scan.truth, bad),
                 unless="bad-rank",
                 hint="several days or models in one table? take one by where, or name "
                 'columns.model; else write bad_ranks = "keep" or "compress" under [policies], '

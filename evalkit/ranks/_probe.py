@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from evalkit.errors import EvalkitError, raise_all
-from evalkit.ranks._findings import finish
+from evalkit.ranks._findings import check_list, finish
 from evalkit.ranks._held import NoRoomError, can_hold, scan_held
 from evalkit.ranks._records import DeepRanksError, ModelProbe
 from evalkit.ranks._scan import RankScan, ReappearedError
@@ -19,7 +19,8 @@ def scan_alike(scans: Sequence[RankScan]) -> list[dict[str, ModelProbe]]:
 
     Raises:
         DataError: every problem of every model at once, as the policies ask [duplicate-item,
-            bad-ranks, bad-rank, bad-score, null-id, unknown-users, null-model, ragged-lists].
+            duplicate-in-list, bad-ranks, bad-rank, bad-score, null-id, unknown-users, null-model,
+            ragged-lists].
         KeyCollisionError: two ids share a key.
     """
     try:
@@ -33,16 +34,16 @@ def scan_alike(scans: Sequence[RankScan]) -> list[dict[str, ModelProbe]]:
             scan.probe_of(name)
         for probe in scan.probes.values():
             finish(scan, probe)
+        if scan.collector is not None:
+            for name, lists in scan.collector.lists(scan.probes).items():
+                scan.probes[name].ranks.lists = lists
+                check_list(scan, scan.probes[name])
     found: dict[tuple[str, str], EvalkitError] = {}
     for scan in scans:  # the same rows are at fault under every set of policies
         for probe in scan.probes.values():
             for problem in probe.problems:
                 found.setdefault((problem.code, problem.at), problem)
     raise_all(list(found.values()))
-    for scan in scans:
-        if scan.collector is not None:
-            for name, lists in scan.collector.lists(scan.probes).items():
-                scan.probes[name].ranks.lists = lists
     return [dict(sorted(scan.probes.items())) for scan in scans]
 
 

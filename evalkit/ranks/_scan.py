@@ -93,7 +93,8 @@ def are_held_whole(
     if has_score and not has_rank and policies.ties in WHOLE_LIST_TIES:
         return True
     if has_rank and policies.bad_ranks != "compress":
-        return policies.duplicates in ("first", "last", "multiply")  # copies are looked for
+        looked_for = ("first", "last", "multiply", *(("best",) if depth else ()))
+        return policies.duplicates in looked_for  # copies
     return policies.duplicates != "error"
 
 

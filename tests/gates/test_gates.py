@@ -173,7 +173,7 @@ def test_baseline_model_is_judged_by_the_comparison_of_the_run():
     (estimate,) = now.estimates
     pair = Comparison(
         baseline="old", candidate="als", metric="nDCG@10", segmentation=None, segment=None,
-        delta=-0.01, std_error=0.001, low=None, high=None, relative=None, relative_low=None,
+        delta=-0.01, std_error=0.001, low=-0.012, high=-0.008, relative=None, relative_low=None,
         relative_high=None, p_value=None, p_adjusted=None, effect_size=None, test="t",
         n_users=900, wins=0, ties=0, losses=0, margin=None, verdict="worse",
         smallest_difference=None,
@@ -213,6 +213,28 @@ def test_a_comparison_that_was_made_the_other_way_is_turned():
     gate = judged({"max_drop": 0.0, "baseline": "popularity", "model": "als"}, now)
 
     assert (gate.outcome, gate.judged_by, gate.delta) == ("pass", "paired", 0.02)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "bound", "outcome"),
+    [
+        (-0.031, -0.009, 0.029, "cannot tell"),  # Student's limits, -0.028, would pass
+        (-0.031, -0.009, 0.008, "fail"),
+        (None, None, 0.5, "cannot tell"),  # models of other users have no limits of Tukey's
+    ],
+)
+def test_a_pair_of_tukeys_test_is_judged_by_the_limits_that_are_shown(low, high, bound, outcome):
+    now = run(0.48)
+    base = replace(now.estimates[0], model="popularity", value=0.5)
+    pair = Comparison(
+        "popularity", "als", "nDCG@10", None, None, -0.02, 0.004, low, high, None, None, None,
+        0.001, 0.001, None, "tukey", 1000, 1, 2, 3, None, "worse", None, None,
+    )  # fmt: skip
+    now = replace(now, estimates=(*now.estimates, base), comparisons=(pair,))
+
+    gate = judged({"max_drop": bound, "baseline": "popularity", "model": "als"}, now)
+
+    assert (gate.outcome, gate.low, gate.high) == (outcome, low, high)
 
 
 def test_shares_and_counts_are_judged():

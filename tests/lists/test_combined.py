@@ -154,7 +154,11 @@ def test_passes_shares_threads_and_models_apart_give_the_same(folder, tmp_path, 
 def test_python_options_and_gates_know_combinations(folder, tables):
     config = config_of(folder, METRICS, {}, COMBINED)
     rankings = {name: tables[name] for name in "ab"}
-    given = {"train": tables["train"], "items": tables["items"]}
+    given = {
+        "train": tables["train"],
+        "items": tables["items"],
+        "policies": {"duplicates": "count"},
+    }
     segments = {"group": {"path": tables["users"], "by": "group"}}
     report = evaluate(
         tables["truth"],

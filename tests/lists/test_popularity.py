@@ -14,6 +14,7 @@ from evalkit.rankings import _run as run
 from evalkit.street import run_config
 
 LISTS = {1: [1, 2], 2: [1, 3], 3: [1, 9], 4: [1, 1]}  # 9 is none of the items
+COUNTED = {"duplicates": "count"}  # item 1 stands twice in a list
 TRAIN = {"user_id": [1, 2, 3, 1, 2, 2], "item_id": [1, 1, 1, 2, 3, 3]}  # of 4 there is no row
 
 
@@ -25,7 +26,7 @@ def rankings(lists):
 def graphs_of(lists, n_items, metrics, **more):
     items = pl.DataFrame({"item_id": range(1, n_items + 1)})
     given = {"rankings": {"m": rankings(lists)}, "items": items, "metrics": metrics}
-    return evaluate(None, **given, **more)
+    return evaluate(None, **given, **more, policies=COUNTED)
 
 
 def test_shares_of_items_and_of_tenths_are_those_by_hand():
@@ -60,7 +61,7 @@ def test_many_items_are_thinned_to_their_own_points():
 
 def test_the_curve_holds_the_gini_index_and_nobody_else_has_one():
     tables = make_tables()
-    given = {name: tables[name] for name in ("train", "items")}
+    given = {name: tables[name] for name in ("train", "items")} | {"policies": COUNTED}
     models = {name: tables[name] for name in "ab"}
     report = evaluate(tables["truth"], models, metrics=METRICS, **given)
 
@@ -77,7 +78,7 @@ def test_attention_of_groups_stands_beside_their_share_of_the_items():
     items = pl.DataFrame({"item_id": [1, 2, 3, 4, 5], "by": ["<b>", "a", "a", "a", None]})
     metrics = ["exposure_parity(by='by', attention='geometric', patience=0.5)@2"]
     given = {"path": items, "columns": {"item": "item_id"}}
-    report = evaluate(None, {"m": rankings(LISTS)}, items=given, metrics=metrics)
+    report = evaluate(None, {"m": rankings(LISTS)}, items=given, metrics=metrics, policies=COUNTED)
 
     graph = report.graphs[-1]
     assert (graph.kind, graph.groups) == ("exposure", ("a", "<b>"))
@@ -90,7 +91,9 @@ def test_attention_of_groups_stands_beside_their_share_of_the_items():
     assert "percents: share of items" in section
     assert "&lt;b&gt;" in section
     assert "<b>" not in section
-    plain = evaluate(None, {"m": rankings(LISTS)}, items=given, metrics=["gini@2"])
+    plain = evaluate(
+        None, {"m": rankings(LISTS)}, items=given, metrics=["gini@2"], policies=COUNTED
+    )
     assert '"groups"' not in plain.to_json()
 
 
@@ -102,7 +105,7 @@ GENRES = pl.DataFrame(
 
 def of_genres(metric, lists=LISTS, train=TRAIN, **more):
     given = {"items": GENRES, "train": pl.DataFrame(train), **more}
-    return evaluate(None, {"m": rankings(lists)}, metrics=[metric], **given)
+    return evaluate(None, {"m": rankings(lists)}, metrics=[metric], policies=COUNTED, **given)
 
 
 def test_genres_of_lists_stand_beside_those_of_the_users_train_rows():

@@ -221,6 +221,7 @@ def test_the_order_of_the_table_of_items_and_the_threads_change_no_digit(tables)
     def numbers(items, threads):
         rankings = {name: tables[name] for name in "ab"}
         given = {"train": tables["train"], "items": items, "threads": threads}
+        given["policies"] = {"duplicates": "count"}
         return evaluate(tables["truth"], rankings, metrics=METRICS, **given).estimates
 
     assert numbers(tables["items"], 1) == numbers(tables["items"].reverse(), 2)

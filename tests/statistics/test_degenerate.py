@@ -191,3 +191,19 @@ def test_differences_that_few_users_make_are_told_whatever_they_stand_on(statist
 
     told = [each.message for each in report.warnings if each.code == "few-users"]
     assert any("differences of" in each for each in told) == is_told
+
+
+@pytest.mark.parametrize(
+    "metric", ["F1(mean='means')@2", "sampled(catalogue=9, sample=5, estimate='likelihood')@2"]
+)
+def test_numbers_that_are_made_of_several_means_are_told_once_to_have_no_interval(metric):
+    report = measured(VARIED, {"pairs": "all"}, metrics=["RR", metric])
+    plain = measured(VARIED, {"pairs": "all"}, metrics=["RR", "F1@2"])
+
+    label = report.estimates[1].metric
+    (told,) = [each.message for each in report.warnings if each.code == "no-interval"]
+    assert told.startswith(f"{label}: made of several means")
+    assert {each.low for each in report.estimates if each.metric == label} == {None}
+    assert "no-interval" not in {each.code for each in plain.warnings}
+    for text in (report.to_markdown(), report.to_html()):
+        assert text.count("made of several means") == 1

@@ -72,7 +72,8 @@ def _is_of_users(values: Values) -> bool:
             "mean",
             {
                 "users": "the mean of the users' F",
-                "means": "F of the mean precision and the mean recall, undefined where both are 0",
+                "means": "F of the mean precision and the mean recall, undefined where both are 0; "
+                "without interval",
             },
             doc="What the number over many users is.",
         ),
