@@ -12,6 +12,7 @@ from evalkit.exact import SCALE_BITS, ExactSum, ExactSums
 Values = npt.NDArray[np.float64]
 
 LEAST_SPREAD = Fraction(1, 10**8)
+EPSILON = 2.0**-53  # of a float, what rounding moves it by at most
 N_TERMS = 7  # columns of sums that one ratio takes
 
 
@@ -83,6 +84,8 @@ class RatioSum:
         n = self.count
         if n < 2 or not weights or not self.is_whole or self._is_of_one:
             return None
+        if squares <= self._rounding:
+            return 0.0
         leverage = by_weight / (weights * squares) if self._is_spread else Fraction(1, n)
         return math.sqrt(squares / (1 - leverage)) / float(weights) if leverage < 1 else None
 
@@ -122,6 +125,12 @@ class RatioSum:
     def _is_of_one(self) -> bool:
         """Whether one cluster has all the weight, so that nothing is known of others."""
         return self._square(1) == self._total(1) ** 2
+
+    @property
+    def _rounding(self) -> Fraction:
+        """What rounding of the mixed products alone may leave in the squares."""
+        mean = self._total(0) / self._total(1)
+        return 4 * Fraction(EPSILON) * abs(mean) * self._square(2)
 
     def _total(self, place: int) -> Fraction:
         return Fraction(self.terms[place].scaled, 1 << SCALE_BITS)

@@ -57,6 +57,20 @@ def test_a_difference_that_few_users_share_is_as_sure_as_their_signs(statistics,
         assert not found.low > 0.0
 
 
+@pytest.mark.parametrize("unlike", [{"weight": [0.3, 1.7, 0.9, 2.1, 0.4]}, {}], ids=str)
+@pytest.mark.parametrize("statistics", [{"cluster": "account"}, {"weight": {"by": "weight"}}])
+@pytest.mark.parametrize("metric", ["precision@3", "nDCG@3", "DCG@3"])
+def test_a_difference_that_all_share_is_none_the_surer_for_how_it_is_rounded(
+    metric, statistics, unlike
+):
+    ranks = {"old": [None] * 5, "new": [3] * 5}
+    more = {"columns": unlike, "policies": {"empty_input": "warn"}}
+    (found,) = measured(ranks, statistics, metrics=[metric], **more).comparisons
+
+    assert (found.std_error, found.test, found.verdict) == (0.0, "permutation", "cannot tell")
+    assert found.p_value >= 0.0625
+
+
 def test_users_who_vary_together_count_as_one():
     accounts = {"account": [0, 0, 0, 0, 1, 1, 1, 1]}
     ranks = {"old": [2] * 8, "new": [1] * 8}
