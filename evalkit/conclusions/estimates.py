@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from evalkit.conclusions.ratios import RatioTotal, RatioTotals
 from evalkit.config import Config, Policies, StatisticsSection, policies_of
 from evalkit.errors import DataError
-from evalkit.exact import ExactSums
+from evalkit.exact import ExactSum, ExactSums
 from evalkit.looks.resampling import Resampling
 from evalkit.metrics import Request, bounds_of
 from evalkit.report import Estimate, Macro
 from evalkit.segments import ALL, UNKNOWN, Segment
-from evalkit.statistics.intervals import mean_interval, normal_interval
-from evalkit.statistics.means import interval_of
+from evalkit.statistics.intervals import mean_interval, normal_interval, wilson_interval
+from evalkit.statistics.means import interval_of, is_share
 from evalkit.sums import GrandTotals
 from evalkit.values.checks import differing
 from evalkit.values.gather import number_of_means, parts_of, rounded
@@ -44,7 +44,8 @@ def estimates_of(
                 each = _estimate(config, measured, totals, resampling, segment, model, column)
                 if ratios is not None:
                     total = ratios.total(segment, model, column.place)
-                    each = _by_ratio(each, total, config.statistics, column.bounds)
+                    users = totals.models[segment, model].sum_of(column.place)
+                    each = _by_ratio(each, total, users, config.statistics, column.bounds)
                 yield each
 
 
@@ -99,7 +100,7 @@ def _estimate(
     if not is_mean or not total.count or column.policies.round_mean != EXACT:
         value = number_of(request, column.policies, place, sums, measured)
     interval = None
-    if resampling is not None:
+    if resampling is not None and total.std_error != 0.0:  # otherwise every draw is the same
         interval = resampling.interval(segment, model, column.label, total.mean)
     if interval is None:
         level, skewness = config.statistics.level, sums.skewness_of(place)
@@ -164,10 +165,14 @@ def _of_lists(
 def _by_ratio(
     each: Estimate,
     total: RatioTotal | None,
+    users: ExactSum,
     chosen: StatisticsSection,
     bounds: tuple[float, float],
 ) -> Estimate:
-    """The estimate over clusters, or with weights, where there are any."""
+    """The estimate over clusters, or with weights, where there are any.
+
+    Where nobody has a hit, or all have one, limits are Wilson's of as many as vary freely.
+    """
     if total is None or each.std_error is None:
         return each
     mean, error, n, df = total.mean, total.std_error, total.count, total.df
@@ -177,7 +182,9 @@ def _by_ratio(
     each = replace(each, value=mean, std_error=error)
     if chosen.has_clusters:
         each = replace(each, n_clusters=n, df=df)
-    if chosen.method == "bootstrap":  # whose draws are by cluster
+    if error == 0.0 and is_share(users, bounds):
+        interval = wilson_interval(mean * (df + 1.0), df + 1.0, level=chosen.level)
+    elif chosen.method == "bootstrap":  # whose draws are by cluster
         return each
     interval = interval.within(bounds)
     return replace(each, low=interval.low, high=interval.high)

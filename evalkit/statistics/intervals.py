@@ -137,11 +137,12 @@ def normal_interval(mean: float, std_error: float | None, *, level: float) -> In
     return Interval(mean - half, mean + half)
 
 
-def wilson_interval(successes: int, n: int, *, level: float) -> Interval:
+def wilson_interval(successes: float, n: float, *, level: float) -> Interval:
     """Wilson's score interval of a share: within 0 and 1, and never of no width.
 
     Args:
-        successes: how many of the `n` values are 1, the others being 0.
+        successes: how many of the `n` values are 1, the others being 0; of users who vary together,
+            `n` may be a number between.
     Raises:
         RequestError: `level` is not above 0 and below 1 [level-out-of-range].
     Source:

@@ -71,6 +71,31 @@ def test_a_difference_that_all_share_is_none_the_surer_for_how_it_is_rounded(
     assert found.p_value >= 0.0625
 
 
+@pytest.mark.parametrize(
+    "statistics",
+    [
+        {"cluster": "account"},
+        {"weight": {"by": "weight"}},
+        {"two_way": "item"},
+        {"method": "bootstrap"},
+        {"method": "bootstrap", "cluster": "account"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("rank", [2, 1])  # nobody has a hit, all have one
+def test_shares_of_nobody_and_of_all_are_known_no_better_than_so_many_users_know(statistics, rank):
+    ranks = {"old": [rank] * 5, "new": [rank] * 5}
+    for columns in ({}, {"weight": [1.0, 1.0, 1.0, 1.0, 50.0]}):
+        plain = measured(ranks, {}, metrics=["recall@1"], columns=columns).estimates
+        found = measured(ranks, statistics, metrics=["recall@1"], columns=columns).estimates
+        for each, of_users in zip(found, plain, strict=True):
+            if "weight" in statistics and columns:  # one user alone has nearly all the weight
+                assert each.high - each.low > 0.6
+            else:
+                assert each.low == pytest.approx(of_users.low)
+                assert each.high == pytest.approx(of_users.high)
+
+
 def test_users_who_vary_together_count_as_one():
     accounts = {"account": [0, 0, 0, 0, 1, 1, 1, 1]}
     ranks = {"old": [2] * 8, "new": [1] * 8}
