@@ -11,7 +11,7 @@ from evalkit.conclusions.spread import Spread, counts_differing
 from evalkit.config import Config, StatisticsSection
 from evalkit.exact import SCALE_BITS
 from evalkit.looks.resampling import Resampling
-from evalkit.metrics import Request
+from evalkit.metrics import Request, bounds_of
 from evalkit.segments import ALL, Segment
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.distributions import find_t_quantiles
@@ -75,13 +75,14 @@ def _drafts(
                 if shown is not None and shown.has(request):
                     both = shown.delta(segment, pair, request)
                     n = both.delta.count
-                    spread = Spread(n, n - 1.0, math.nan)
+                    least, most = bounds_of(request)
+                    spread = Spread(n, n - 1.0, math.nan, widest=most - least)
                     yield _draft(both, None, spread, chosen, segment, pair, request)
                     continue
                 if not are_means[column]:  # nothing to pair
                     continue
                 found = totals.pair_total(segment, pair, column)
-                bounds = request.metric.bounds
+                bounds = bounds_of(request)
                 sums = None if ratios is None else ratios.of_pair(segment, pair, column)
                 if sums is not None:
                     n, df, skewness = sums[0].count, sums[0].df, sums[0].skewness
@@ -343,9 +344,22 @@ def _correct_by_tukey(drafts: Sequence[Draft], chosen: StatisticsSection) -> Non
         for each in family:
             pair = by_place[row[each.baseline], row[each.candidate]]
             each.p_value = each.p_adjusted = pair.p_value
-            each.low = each.low_adjusted = pair.interval.low
-            each.high = each.high_adjusted = pair.interval.high
+            limits = _no_surer_than_alone(each, pair.interval, len(family), chosen.level)
+            each.low, each.high = each.low_adjusted, each.high_adjusted = limits.low, limits.high
             each.test = "tukey"
+
+
+def _no_surer_than_alone(each: Draft, limits: Interval, n_pairs: int, level: float) -> Interval:
+    """Limits of Tukey's test; of few hits its p and they are no surer than Bonferroni's."""
+    spread, error = each.spread, 1.0 - level
+    if not math.isnan(each.p_value) and (spread.table is not None or not limits.exists):
+        alone = spread.limits(each.delta, each.std_error, level=1.0 - error / n_pairs)
+        limits = limits.around(alone) if limits.exists else alone
+        if spread.table is not None:
+            exact = min(1.0, n_pairs * mcnemar_p(*spread.table[1:3]))
+            each.p_value = each.p_adjusted = max(each.p_value, exact)
+        limits = _agreeing(limits, each.delta, differs=each.p_value <= error)
+    return limits.within((-spread.widest, spread.widest))
 
 
 def _adds_up(each: Draft, means: Sequence[float], row: Mapping[str, int], n: int) -> bool:

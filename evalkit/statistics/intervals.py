@@ -29,6 +29,10 @@ class Interval:
         """Whether a value is within the limits."""
         return self.low <= value <= self.high
 
+    def around(self, other: "Interval") -> "Interval":
+        """The least limits that hold both."""
+        return Interval(min(self.low, other.low), max(self.high, other.high))
+
     def within(self, bounds: tuple[float, float]) -> "Interval":
         """The same limits, none beyond what a value can be."""
         least, most = bounds

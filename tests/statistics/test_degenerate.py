@@ -230,3 +230,28 @@ def test_differences_that_few_users_make_are_told_whatever_they_stand_on(statist
 
     told = [each.message for each in report.warnings if each.code == "few-users"]
     assert any("differences of" in each for each in told) == is_told
+
+
+@pytest.mark.parametrize("metric", ["recall@1", "nDCG@2", "personalization@2"])
+@pytest.mark.parametrize("statistics", [{"correction": "tukey"}, {"correction": "holm"}], ids=str)
+def test_no_limit_of_a_difference_lies_beyond_what_it_can_be(statistics, metric):
+    ranks = {"old": [2, 2, 2], "new": [1, 1, 2], "other": [3, 1, 1]}
+    report = measured(ranks, {"pairs": "all", **statistics}, metrics=[metric])
+
+    for each in report.comparisons:
+        assert -1.0 <= each.low <= each.delta <= each.high <= 1.0
+        assert -1.0 <= each.low_adjusted <= each.high_adjusted <= 1.0
+
+
+def test_tukeys_test_of_few_hits_is_no_surer_than_the_exact_one():
+    tukey = {"pairs": "all", "correction": "tukey"}
+    for n_gained, p_value in ((5, 0.0625), (6, 0.03125)):
+        (found,) = rare(tukey, n_gained=n_gained, metrics=["recall@1"]).comparisons
+        (exact,) = rare({}, n_gained=n_gained, metrics=["recall@1"]).comparisons
+        assert (found.p_value, found.p_adjusted, found.test) == (p_value, p_value, "tukey")
+        assert found.verdict == exact.verdict == ("better" if p_value < 0.05 else "cannot tell")
+        assert found.low <= exact.low <= exact.high <= found.high
+
+    three = {"old": [2] * 9, "new": [1] * 7 + [2] * 2, "other": [2] * 9}
+    report = measured(three, tukey, metrics=["recall@1"])
+    assert [each.p_value for each in report.comparisons] == [3 / 64, 1.0, 3 / 64]
