@@ -185,7 +185,8 @@ class _Judge:
         if old_run is self.report:
             pair = _comparison(self.report, old_model, model, now)
             if pair is not None and pair.std_error is not None:
-                interval = self._limits_of(pair)
+                shown = (math.nan if each is None else each for each in (pair.low, pair.high))
+                interval = Interval(*shown)
                 return pair.delta, interval, pair.n_users, "paired", ""
         why = "values by segment are not kept"
         if now.segment is None:
@@ -206,14 +207,6 @@ class _Judge:
             return _interval_of(estimate, level)
         n, error = estimate.n_clusters or estimate.n_users, estimate.std_error
         return mean_interval(estimate.value, error, n, level=level, df=estimate.df)
-
-    def _limits_of(self, pair: Comparison) -> Interval:
-        """Those that the report shows, where it shows them for this one pair at this level."""
-        used = self.report.statistics
-        if used is None or used.level != self.level or pair.test == "tukey" or pair.low is None:
-            n, df = pair.n_clusters or pair.n_users, pair.df
-            return mean_interval(pair.delta, pair.std_error, n, level=self.level, df=df)
-        return Interval(pair.low, math.nan if pair.high is None else pair.high)
 
     def _too_few(self, n_users: int) -> str:
         least = self.rule.min_users

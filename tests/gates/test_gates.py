@@ -173,7 +173,7 @@ def test_baseline_model_is_judged_by_the_comparison_of_the_run():
     (estimate,) = now.estimates
     pair = Comparison(
         baseline="old", candidate="als", metric="nDCG@10", segmentation=None, segment=None,
-        delta=-0.01, std_error=0.001, low=None, high=None, relative=None, relative_low=None,
+        delta=-0.01, std_error=0.001, low=-0.012, high=-0.008, relative=None, relative_low=None,
         relative_high=None, p_value=None, p_adjusted=None, effect_size=None, test="t",
         n_users=900, wins=0, ties=0, losses=0, margin=None, verdict="worse",
         smallest_difference=None,
@@ -185,6 +185,11 @@ def test_baseline_model_is_judged_by_the_comparison_of_the_run():
 
     assert (gate.model, gate.outcome, gate.judged_by) == ("als", "fail", "paired")
     assert (gate.delta, gate.n_users, gate.baseline_run) == (-0.01, 900, None)
+    assert (gate.low, gate.high) == (-0.012, -0.008)
+
+    now = replace(now, comparisons=(replace(pair, std_error=0.0, low=None, high=None),))
+    gate = judged({"max_drop": 0.02, "baseline": "old"}, now)
+    assert (gate.outcome, gate.low) == ("cannot tell", None)  # of three clusters that differ alike
 
 
 # Counts of the report that test_runs makes: 3 rows of truth, 9 of als, 2 users.
