@@ -11,7 +11,12 @@ from evalkit.report import Comparison, Estimate, Gate, Report
 from evalkit.report.turning import against
 from evalkit.report.verdict import FAIL, PASS, UNCLEAR
 from evalkit.segments import SMALL
-from evalkit.statistics.intervals import Interval, difference_interval, mean_interval
+from evalkit.statistics.intervals import (
+    Interval,
+    difference_interval,
+    mean_interval,
+    wilson_interval,
+)
 
 SHARES = ("rows_dropped", "users_without_ranking", "users_without_truth", "duplicates")
 LEAKAGE = "leakage."
@@ -206,6 +211,9 @@ class _Judge:
         if used is None or used.level == level:
             return _interval_of(estimate, level)
         n, error = estimate.n_clusters or estimate.n_users, estimate.std_error
+        value, deviation = estimate.value, math.sqrt(max(0, n - 1)) * (error or 0.0)
+        if estimate.n_clusters is None and math.isclose(deviation**2, value * (1.0 - value)):
+            return wilson_interval(round(value * n), n, level=level)  # none but 0 and 1 vary so far
         return mean_interval(estimate.value, error, n, level=level, df=estimate.df)
 
     def _too_few(self, n_users: int) -> str:
