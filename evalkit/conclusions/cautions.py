@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from evalkit.conclusions.drafts import Draft
+from evalkit.conclusions.ratios import RatioTotal, RatioTotals
 from evalkit.config import Policies, policies_of
 from evalkit.exact import SCALE_BITS, ExactSums
 from evalkit.metrics import BOUNDS, TIED, Request
@@ -109,18 +110,40 @@ def of_ties(
 
 
 def of_few_values(
-    totals: GrandTotals, requests: Sequence[Request], models: Sequence[str]
+    totals: GrandTotals,
+    requests: Sequence[Request],
+    models: Sequence[str],
+    weighted: RatioTotals | None = None,
 ) -> Iterator[Warning_]:
-    """One warning where intervals may hold less than they say, of all users first."""
+    """One warning where intervals may hold less than they say, of all users first.
+
+    Args:
+        weighted: the same numbers with weights, where users have any.
+    """
     found = [
         f"{request.label} of {model!r}{_among(segment)} {why}"
         for segment in totals.segments
         for model in models
         for column, request in enumerate(requests)
         if parts_of(request) is None
-        and (why := too_narrow(totals.models[segment, model], column, request.metric.bounds))
+        and (
+            why := too_narrow(totals.models[segment, model], column, request.metric.bounds)
+            or (weighted and _too_uneven(weighted.total(segment, model, column)))
+        )
     ]
     yield from _few_users(found)
+
+
+def _too_uneven(total: RatioTotal | None) -> str:
+    """Why weights make an interval hold the true mean too seldom; empty where they do not."""
+    if total is None or not total.std_error:
+        return ""
+    if total.df + 1.0 < FEWEST_USERS:
+        return f"has weights that leave {total.df + 1.0:.0f} users: {_HELD.format(85, 95)}"
+    if abs(total.skewness) > MOST_SKEWED_DIFFERENCES * math.sqrt(total.count):
+        n, held = total.count, _HELD.format(91, 98)
+        return f"has a skewness of {total.skewness:.1f} with weights, much for {n:,} users: {held}"
+    return ""
 
 
 def of_skewed_differences(
