@@ -262,7 +262,7 @@ def correct(
             below = (0.5 * (1.0 - (1.0 - error)) for error in found.errors)
             find_t_quantiles(zip(below, (each.spread.df for each in family), strict=True))
         for each, p_value, error in zip(family, found.p_adjusted, found.errors, strict=True):
-            each.p_adjusted = p_value
+            each.p_adjusted, each.judged_at = p_value, error
             _note_power(each, chosen, found.size)
             if math.isnan(error):
                 continue
