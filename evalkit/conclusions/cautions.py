@@ -141,9 +141,9 @@ def _too_uneven(total: RatioTotal | None) -> str:
     if total is None or not total.std_error:
         return ""
     if total.df + 1.0 < FEWEST_USERS:
-        return f"has weights that leave {total.df + 1.0:.0f} users: {_HELD.format(85, 95)}"
-    if abs(total.skewness) > MOST_SKEWED_DIFFERENCES * math.sqrt(total.count):
-        n, held = total.count, _HELD.format(91, 98)
+        return f"has weights that leave {total.df + 1.0:.0f} users: {_HELD.format(88, 95)}"
+    if abs(total.skewness) > MOST_SKEWED * math.sqrt(total.count):
+        n, held = total.count, _HELD.format(90, 97)
         return f"has a skewness of {total.skewness:.1f} with weights, much for {n:,} users: {held}"
     return ""
 

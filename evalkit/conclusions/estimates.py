@@ -176,14 +176,15 @@ def _by_ratio(
     if total is None or each.std_error is None:
         return each
     mean, error, n, df = total.mean, total.std_error, total.count, total.df
+    level, skewness, is_wider = chosen.level, total.skewness, chosen.has_clusters
     interval = mean_interval(
-        mean, error, n, level=chosen.level, skewness=total.skewness, df=df, only_wider=True
+        mean, error, n, level=level, skewness=skewness, df=df, only_wider=is_wider
     )
     each = replace(each, value=mean, std_error=error)
     if chosen.has_clusters:
         each = replace(each, n_clusters=n, df=df)
     if error == 0.0 and is_share(users, bounds):
-        interval = wilson_interval(mean * (df + 1.0), df + 1.0, level=chosen.level)
+        interval = wilson_interval(mean * (df + 1.0), df + 1.0, level=level)
     elif chosen.method == "bootstrap":  # whose draws are by cluster
         return each
     interval = interval.within(bounds)

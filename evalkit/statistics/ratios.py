@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,7 @@ def terms_of(values: Values, weights: Values) -> Values:
     return np.stack(terms, axis=2).reshape(values.shape[0], -1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: what is read again and again is found once
 class RatioSum:
     """A ratio of two sums over clusters, and how it varies when clusters are drawn.
 
@@ -80,7 +81,7 @@ class RatioSum:
             Cochran 1977, Sampling Techniques, 3rd edition, equation 6.13; Bell and McCaffrey 2002,
             Bias Reduction in Standard Errors for Linear Regression, Survey Methodology 28(2).
         """
-        weights, squares, by_weight, _ = self._residuals()
+        weights, squares, by_weight, _ = self._residuals
         n = self.count
         if n < 2 or not weights or not self.is_whole or self._is_of_one:
             return None
@@ -91,18 +92,23 @@ class RatioSum:
 
     @property
     def skewness(self) -> float:
-        """Of what clusters leave; NaN where they hardly differ."""
-        _, squares, _, cubes = self._residuals()
+        """Of what clusters leave; NaN where they hardly differ.
+
+        Where few have most of the weight, little is seen of how the others lean: it counts for more
+        by the fourth root of clusters over those that vary freely, `df` + 1 (docs/statistics.md).
+        """
+        _, squares, _, cubes = self._residuals
         if not self._is_spread or self.terms[3].count < self.count:
             return math.nan
-        return math.copysign(math.sqrt(cubes**2 * self.count / squares**3), cubes)
+        found = math.copysign(math.sqrt(cubes**2 * self.count / squares**3), cubes)
+        return found * math.pow(self.count / (self.df + 1.0), 0.25)
 
     @property
     def _is_spread(self) -> bool:
         """Whether clusters leave more than the rounding of the products."""
-        return self._residuals()[1] > LEAST_SPREAD * self._square(0)
+        return self._residuals[1] > LEAST_SPREAD * self._square(0)
 
-    @property
+    @cached_property
     def df(self) -> float:
         """Satterthwaite's degrees of freedom, one less than the clusters where all weigh alike.
 
@@ -138,6 +144,7 @@ class RatioSum:
     def _square(self, place: int) -> Fraction:
         return Fraction(self.terms[place].squares, 1 << 2 * SCALE_BITS)
 
+    @cached_property
     def _residuals(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
         """The weight; sums of squares of what clusters leave, of these times weight, of cubes."""
         weights = self._total(1)
