@@ -130,20 +130,20 @@ def of_few_values(
         if parts_of(request) is None
         and (
             why := too_narrow(totals.models[segment, model], column, request.metric.bounds)
-            or (weighted and _too_uneven(weighted.total(segment, model, column)))
+            or (weighted and too_uneven(weighted.total(segment, model, column)))
         )
     ]
     yield from _few_users(found)
 
 
-def _too_uneven(total: RatioTotal | None) -> str:
+def too_uneven(total: RatioTotal | None) -> str:
     """Why weights make an interval hold the true mean too seldom; empty where they do not."""
     if total is None or not total.std_error:
         return ""
     if total.df + 1.0 < FEWEST_USERS:
-        return f"has weights that leave {total.df + 1.0:.0f} users: {_HELD.format(88, 95)}"
+        return f"has weights that leave {total.df + 1.0:.0f} users: {_HELD.format(87, 96)}"
     if abs(total.skewness) > MOST_SKEWED * math.sqrt(total.count):
-        n, held = total.count, _HELD.format(90, 97)
+        n, held = total.count, _HELD.format(88, 97)
         return f"has a skewness of {total.skewness:.1f} with weights, much for {n:,} users: {held}"
     return ""
 
