@@ -16,7 +16,8 @@ of 4,000 draws that should be 95.0 is within 1.0 of it 99.6 times in 100.
 have, or by their errors alone.
 
 `clusters`: users of as many clusters as stand under `users`, equal ones of 20 users, or from 5 to
-50; shares of users with a hit that differ by cluster, or skewed effects of clusters. `items`: 1,000
+50; shares of users with a hit that differ by cluster, or skewed effects of clusters. `gamma 2`,
+`lognormal 1`: users' weights, which have nothing to do with their values. `items`: 1,000
 users of as many items as stand under `users`, which add to a difference as much as users do: all
 items alike, or some more popular; Student's limits are those over users alone.
 
@@ -34,7 +35,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.conclusions.cautions import MOST_SKEWED_DIFFERENCES, too_narrow
+from evalkit.conclusions.cautions import MOST_SKEWED_DIFFERENCES, too_narrow, too_uneven
 from evalkit.exact import ExactSums
 from evalkit.statistics.bootstrap import Resamples
 from evalkit.statistics.corrections import adjust
@@ -307,6 +308,36 @@ def measure_clusters(n_clusters: int, draws: int, seed: int) -> list[Coverage]:
     return found
 
 
+def measure_weights(name: str, n: int, share: float, draws: int, seed: int) -> list[Coverage]:
+    """Intervals of weighted means, whose weights are even, uneven or heavy."""
+    draw, size = VALUES[name]
+    rng = np.random.default_rng([seed, n, round(1000 * share), 3])
+    weights: Mapping[str, Callable[[], Values]] = {
+        "gamma 2": lambda: rng.gamma(2.0, 1.0, n),
+        "lognormal 1": lambda: rng.lognormal(0.0, 1.0, n),
+        "lognormal 1.5": lambda: rng.lognormal(0.0, 1.5, n),
+    }
+    found = []
+    for weighing, draw_weights in weights.items():
+        held: dict[str, list[bool]] = {"Student": [], "report": [], WARNED: []}
+        for _ in range(draws):
+            values, drawn = draw(rng, n, share), draw_weights()
+            sums = ExactSums(N_TERMS)
+            sums.add(terms_of((drawn * values).reshape(-1, 1), drawn.reshape(-1, 1)))
+            ratio = RatioSum.of(sums, 0)
+            for kind, skewness in (("Student", math.nan), ("report", ratio.skewness)):
+                limits = mean_interval(
+                    ratio.mean, ratio.std_error, n, level=LEVEL, skewness=skewness, df=ratio.df
+                ).within((0.0, 1.0))
+                held[kind].append(limits.holds(size * share))
+            held[WARNED].append(bool(too_uneven(ratio)))
+        found += [
+            Coverage(f"{name}, {weighing}", n, share, kind, draws, 100.0 * sum(each) / draws)
+            for kind, each in held.items()
+        ]
+    return found
+
+
 def add_by(codes: npt.NDArray[np.int64], values: Values, n: int) -> Values:
     """float64[n], the sums of values by code."""
     found: Values = np.zeros(n)
@@ -506,6 +537,10 @@ def main() -> None:
         record.coverage.extend(measure_two_nights(n_old, n, asked.draws, asked.seed))
     for n_clusters in (20, 50, 100):
         record.coverage.extend(measure_clusters(n_clusters, asked.draws, asked.seed))
+    for name in ("hit", "nDCG", "RR"):
+        for n in (300, 1000, 5000):
+            for share in (0.1, 0.3):
+                record.coverage.extend(measure_weights(name, n, share, asked.draws, asked.seed))
     for n_items in (20, 50, 100, 500):
         record.coverage.extend(measure_two_way(n_items, asked.draws, asked.seed))
     stamp = record.machine.when.replace(":", "").replace("-", "")

@@ -14,7 +14,7 @@ from evalkit.conclusions.spread import Spread
 from evalkit.conclusions.summed import Summed
 from evalkit.config import Config, StatisticsSection
 from evalkit.looks.resampling import Resampling
-from evalkit.metrics import Request
+from evalkit.metrics import Request, bounds_of
 from evalkit.segments import ALL, Segment
 from evalkit.statistics.corrections import Family, adjust
 from evalkit.statistics.intervals import Interval, relative_interval
@@ -76,17 +76,18 @@ def _drafts(
             if shown is not None and shown.has(request):
                 both = shown.delta(segment, pair, request)
                 n_users = both.delta.count
-                spread = Spread(n_users, n_users - 1.0, math.nan)
+                least, most = bounds_of(request)
+                spread = Spread(n_users, n_users - 1.0, math.nan, widest=most - least)
                 yield _draft(both, None, spread, chosen, segment, pair, request)
             elif not are_means[column]:  # nothing to pair
                 continue
             elif ratios is not None and (sums := ratios.of_pair(segment, pair, column)) is not None:
-                bounds = request.metric.bounds
+                least, most = bounds_of(request)
                 spread = Spread(
                     sums[0].count,
                     sums[0].df,
                     sums[0].skewness,
-                    widest=bounds[1] - bounds[0],
+                    widest=most - least,
                     table=draft.spread.table,
                     is_clustered=chosen.has_clusters,
                     is_mended=chosen.skewness,
@@ -253,8 +254,8 @@ def _note_adjusted(
     resampling: Resampling | None,
 ) -> None:
     """Note adjusted p-values, and limits as the plain ones are, each at the level it was judged."""
-    for each, p_value in zip(drafts, found.p_adjusted, strict=True):
-        each.p_adjusted = p_value
+    for each, p_value, error in zip(drafts, found.p_adjusted, found.errors, strict=True):
+        each.p_adjusted, each.judged_at = p_value, error
     tested = [
         (*of_one, 1.0 - error)
         for *of_one, error in zip(drafts, found.p_adjusted, found.errors, strict=True)
@@ -341,9 +342,22 @@ def _correct_by_tukey(drafts: Sequence[Draft], chosen: StatisticsSection) -> Non
         for each in family:
             pair = by_place[row[each.baseline], row[each.candidate]]
             each.p_value = each.p_adjusted = pair.p_value
-            each.low = each.low_adjusted = pair.interval.low
-            each.high = each.high_adjusted = pair.interval.high
+            limits = _no_surer_than_alone(each, pair.interval, len(family), chosen.level)
+            each.low, each.high = each.low_adjusted, each.high_adjusted = limits.low, limits.high
             each.test = "tukey"
+
+
+def _no_surer_than_alone(each: Draft, limits: Interval, n_pairs: int, level: float) -> Interval:
+    """Limits of Tukey's test; of few hits its p and they are no surer than Bonferroni's."""
+    spread, error = each.spread, 1.0 - level
+    if not math.isnan(each.p_value) and (spread.table is not None or not limits.exists):
+        alone = spread.limits(each.delta, each.std_error, level=1.0 - error / n_pairs)
+        limits = limits.around(alone) if limits.exists else alone
+        if spread.table is not None:
+            exact = min(1.0, n_pairs * mcnemar_p(*spread.table[1:3]))
+            each.p_value = each.p_adjusted = max(each.p_value, exact)
+        limits = _agreeing(limits, each.delta, differs=each.p_value <= error)
+    return limits.within((-spread.widest, spread.widest))
 
 
 def _adds_up(each: Draft, means: Sequence[float], row: Mapping[str, int], n: int) -> bool:

@@ -59,6 +59,7 @@ class Draft:
     low_margin: float | None = None
     high_margin: float | None = None
     verdict: str = ""
+    judged_at: float = math.nan  # the p at which it was judged in its family
 
     @property
     def place(self) -> tuple[Segment, Pair]:

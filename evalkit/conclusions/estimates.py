@@ -12,14 +12,15 @@ from evalkit.conclusions.ratios import RatioTotal, RatioTotals
 from evalkit.conclusions.summed import Summed, none_if_nan
 from evalkit.config import Config, Policies, StatisticsSection, policies_of
 from evalkit.errors import DataError
-from evalkit.exact import ExactSums, Summaries
+from evalkit.exact import ExactSum, ExactSums, Summaries
 from evalkit.looks.resampling import Resampling
 from evalkit.metrics import Request, bounds_of
 from evalkit.report import Estimate, Macro
 from evalkit.report.frames import make_records
 from evalkit.segments import ALL, UNKNOWN, Segment
-from evalkit.statistics.intervals import mean_interval, normal_interval
+from evalkit.statistics.intervals import mean_interval, normal_interval, wilson_interval
 from evalkit.statistics.many import mean_limits, wilson_limits, within
+from evalkit.statistics.means import is_share
 from evalkit.sums import GrandTotals
 from evalkit.values.checks import differing
 from evalkit.values.gather import number_of_means, parts_of, rounded
@@ -64,7 +65,8 @@ def estimates_of(
                 each = _settled(each, measured, totals, resampling, segment, column)
                 if ratios is not None:
                     total = ratios.total(segment, model, column.place)
-                    each = _by_ratio(each, total, config.statistics, column.bounds)
+                    users = totals.models[segment, model].sum_of(column.place)
+                    each = _by_ratio(each, total, users, config.statistics, column.bounds)
                 yield each
 
 
@@ -167,7 +169,7 @@ def _settled(
         each = replace(each, value=value)
     if not is_mean:
         return replace(each, low=None, high=None, std_error=None)
-    if resampling is None:
+    if resampling is None or each.std_error == 0.0:  # every draw is the same
         return each
     interval = resampling.interval(segment, each.model, column.label, mean)
     if interval is None:
@@ -215,20 +217,27 @@ def _of_lists(
 def _by_ratio(
     each: Estimate,
     total: RatioTotal | None,
+    users: ExactSum,
     chosen: StatisticsSection,
     bounds: tuple[float, float],
 ) -> Estimate:
-    """The estimate over clusters, or with weights, where there are any."""
+    """The estimate over clusters, or with weights, where there are any.
+
+    Where nobody has a hit, or all have one, limits are Wilson's of as many as vary freely.
+    """
     if total is None or each.std_error is None:
         return each
     mean, error, n, df = total.mean, total.std_error, total.count, total.df
+    level, skewness, is_wider = chosen.level, total.skewness, chosen.has_clusters
     interval = mean_interval(
-        mean, error, n, level=chosen.level, skewness=total.skewness, df=df, only_wider=True
+        mean, error, n, level=level, skewness=skewness, df=df, only_wider=is_wider
     )
     each = replace(each, value=mean, std_error=error)
     if chosen.has_clusters:
         each = replace(each, n_clusters=n, df=df)
-    if chosen.method == "bootstrap":  # whose draws are by cluster
+    if error == 0.0 and is_share(users, bounds):
+        interval = wilson_interval(mean * (df + 1.0), df + 1.0, level=level)
+    elif chosen.method == "bootstrap":  # whose draws are by cluster
         return each
     interval = interval.within(bounds)
     return replace(each, low=interval.low, high=interval.high)

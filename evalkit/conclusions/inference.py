@@ -96,7 +96,11 @@ class Inference:
         warnings = (
             *of_small_segments(totals),
             *of_few_clusters(estimates, "users or items" if chosen.two_way else "clusters"),
-            *(of_few_users(estimates) if known else of_few_values(summed, requests, models)),
+            *(
+                of_few_users(estimates)
+                if known
+                else of_few_values(summed, requests, models, ratios if chosen.weight else None)
+            ),
             *of_skewed_differences(drafts, bootstraps="bootstrap" in (chosen.method, chosen.test)),
             *of_no_interval(requests),
             *of_other_users(judged),

@@ -12,7 +12,7 @@ from evalkit.conclusions.spread import Spread
 from evalkit.conclusions.summed import Summed, none_if_nan
 from evalkit.config import StatisticsSection
 from evalkit.exact import LOSSES, TIES, WINS, Summaries
-from evalkit.metrics import Request
+from evalkit.metrics import Request, bounds_of
 from evalkit.segments import ALL
 from evalkit.statistics.many import relative_limits, t_quantiles
 from evalkit.statistics.means import is_share
@@ -44,7 +44,7 @@ def of_means(
 ) -> list[Draft]:
     """A draft for each segment and request, in this order; without p-values of t tests."""
     deltas = summed.deltas(pair)
-    bounds = np.array([each.metric.bounds for each in requests])
+    bounds = np.array([bounds_of(each) for each in requests])
     old, new = _of_both(summed, pair, bounds)
     n, means, errors = deltas.counts, deltas.means, deltas.errors
     relative_low, relative_high = relative_limits(

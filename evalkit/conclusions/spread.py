@@ -61,7 +61,7 @@ class Spread(NamedTuple):
             only_wider=True,
         )
         if exact is not None and found.exists:
-            found = Interval(min(found.low, exact.low), max(found.high, exact.high))
+            found = found.around(exact)
         return found.within((-self.widest, self.widest))
 
 

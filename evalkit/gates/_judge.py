@@ -12,10 +12,10 @@ from evalkit.report.turning import against
 from evalkit.report.verdict import FAIL, PASS, UNCLEAR
 from evalkit.segments import SMALL
 from evalkit.statistics.intervals import (
-    NO_INTERVAL,
     Interval,
     difference_interval,
     mean_interval,
+    wilson_interval,
 )
 
 SHARES = ("rows_dropped", "users_without_ranking", "users_without_truth", "duplicates")
@@ -190,7 +190,8 @@ class _Judge:
         if old_run is self.report:
             pair = _comparison(self.report, old_model, model, now)
             if pair is not None and pair.std_error is not None:
-                interval = self._limits_of(pair)
+                shown = (math.nan if each is None else each for each in (pair.low, pair.high))
+                interval = Interval(*shown)
                 return pair.delta, interval, pair.n_users, "paired", ""
         why = "values by segment are not kept"
         if now.segment is None:
@@ -210,17 +211,10 @@ class _Judge:
         if used is None or used.level == level:
             return _interval_of(estimate, level)
         n, error = estimate.n_clusters or estimate.n_users, estimate.std_error
+        value, deviation = estimate.value, math.sqrt(max(0, n - 1)) * (error or 0.0)
+        if estimate.n_clusters is None and math.isclose(deviation**2, value * (1.0 - value)):
+            return wilson_interval(round(value * n), n, level=level)  # none but 0 and 1 vary so far
         return mean_interval(estimate.value, error, n, level=level, df=estimate.df)
-
-    def _limits_of(self, pair: Comparison) -> Interval:
-        """Those that the report shows, where it shows any at this level."""
-        used = self.report.statistics
-        if used is not None and used.level != self.level:
-            n, df = pair.n_clusters or pair.n_users, pair.df
-            return mean_interval(pair.delta, pair.std_error, n, level=self.level, df=df)
-        if pair.low is None or pair.high is None:
-            return NO_INTERVAL
-        return Interval(pair.low, pair.high)
 
     def _too_few(self, n_users: int) -> str:
         least = self.rule.min_users

@@ -28,17 +28,20 @@ class Difference:
     """Mean of candidate less baseline over the users of both, its standard error, their number.
 
     Args:
+        widest: the largest difference that there can be.
         table: of values that are 0 or 1, where few users differ, as `Spread` has it.
     """
 
     mean: float
     std_error: float | None
     n_users: int
+    widest: float = math.inf
     table: tuple[int, int, int, int] | None = None
 
     def limits(self, level: float) -> Interval:
         """Those that a comparison in one run has."""
-        spread = Spread(self.n_users, self.n_users - 1.0, math.nan, table=self.table)
+        n, widest, table = self.n_users, self.widest, self.table
+        spread = Spread(n, n - 1.0, math.nan, widest, table)
         return spread.limits(self.mean, self.std_error, level=level)
 
 
@@ -86,7 +89,7 @@ def paired_difference(
     return difference_of(
         both[new.columns[-1]].to_numpy(),
         both[f"{new.columns[-1]}_old"].to_numpy(),
-        may_be_shares=known is not None and known.bounds == (0.0, 1.0),
+        bounds=(-math.inf, math.inf) if known is None else known.bounds,
     ), ""
 
 
@@ -100,7 +103,7 @@ def _values(report: Report, model: str, metric: str) -> pl.DataFrame:
 
 
 def difference_of(
-    new: npt.NDArray[np.float64], old: npt.NDArray[np.float64], *, may_be_shares: bool
+    new: npt.NDArray[np.float64], old: npt.NDArray[np.float64], *, bounds: tuple[float, float]
 ) -> Difference:
     """The difference of two columns of values, a row a user."""
     n_users = len(new)
@@ -115,9 +118,10 @@ def difference_of(
     squares = math.fsum([*same, *((delta - mean) ** 2 for delta in changed)])
     table = None  # nor where nobody differs, as of a model that was measured again
     gained, lost = int((new > old).sum()), int((old > new).sum())
-    if may_be_shares and gained + lost and np.isin([new, old], (0.0, 1.0)).all():
+    if bounds == (0.0, 1.0) and gained + lost and np.isin([new, old], (0.0, 1.0)).all():
         table = counts_differing(int((new * old).sum()), gained, lost, n_users)
-    return Difference(mean, math.sqrt(squares / (n_users - 1) / n_users), n_users, table)
+    std_error, widest = math.sqrt(squares / (n_users - 1) / n_users), bounds[1] - bounds[0]
+    return Difference(mean, std_error, n_users, widest, table)
 
 
 def _times(number: float, n: int) -> tuple[float, float]:

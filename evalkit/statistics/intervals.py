@@ -29,6 +29,10 @@ class Interval:
         """Whether a value is within the limits."""
         return self.low <= value <= self.high
 
+    def around(self, other: "Interval") -> "Interval":
+        """The least limits that hold both."""
+        return Interval(min(self.low, other.low), max(self.high, other.high))
+
     def within(self, bounds: tuple[float, float]) -> "Interval":
         """The same limits, none beyond what a value can be."""
         least, most = bounds
@@ -137,11 +141,12 @@ def normal_interval(mean: float, std_error: float | None, *, level: float) -> In
     return Interval(mean - half, mean + half)
 
 
-def wilson_interval(successes: int, n: int, *, level: float) -> Interval:
+def wilson_interval(successes: float, n: float, *, level: float) -> Interval:
     """Wilson's score interval of a share: within 0 and 1, and never of no width.
 
     Args:
-        successes: how many of the `n` values are 1, the others being 0.
+        successes: how many of the `n` values are 1, the others being 0; of users who vary together,
+            `n` may be a number between.
     Raises:
         RequestError: `level` is not above 0 and below 1 [level-out-of-range].
     Source:

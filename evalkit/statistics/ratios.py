@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from evalkit.exact import SCALE_BITS, ExactSum, ExactSums
 Values = npt.NDArray[np.float64]
 
 LEAST_SPREAD = Fraction(1, 10**8)
+EPSILON = 2.0**-53  # of a float, what rounding moves it by at most
 N_TERMS = 7  # columns of sums that one ratio takes
 
 
@@ -38,7 +40,7 @@ def terms_of(values: Values, weights: Values) -> Values:
     return np.stack(terms, axis=2).reshape(values.shape[0], -1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: what is read again and again is found once
 class RatioSum:
     """A ratio of two sums over clusters, and how it varies when clusters are drawn.
 
@@ -79,27 +81,34 @@ class RatioSum:
             Cochran 1977, Sampling Techniques, 3rd edition, equation 6.13; Bell and McCaffrey 2002,
             Bias Reduction in Standard Errors for Linear Regression, Survey Methodology 28(2).
         """
-        weights, squares, by_weight, _ = self._residuals()
+        weights, squares, by_weight, _ = self._residuals
         n = self.count
         if n < 2 or not weights or not self.is_whole or self._is_of_one:
             return None
+        if squares <= self._rounding:
+            return 0.0
         leverage = by_weight / (weights * squares) if self._is_spread else Fraction(1, n)
         return math.sqrt(squares / (1 - leverage)) / float(weights) if leverage < 1 else None
 
     @property
     def skewness(self) -> float:
-        """Of what clusters leave; NaN where they hardly differ."""
-        _, squares, _, cubes = self._residuals()
+        """Of what clusters leave; NaN where they hardly differ.
+
+        Where few have most of the weight, little is seen of how the others lean: it counts for more
+        by the fourth root of clusters over those that vary freely, `df` + 1 (docs/statistics.md).
+        """
+        _, squares, _, cubes = self._residuals
         if not self._is_spread or self.terms[3].count < self.count:
             return math.nan
-        return math.copysign(math.sqrt(cubes**2 * self.count / squares**3), cubes)
+        found = math.copysign(math.sqrt(cubes**2 * self.count / squares**3), cubes)
+        return found * math.pow(self.count / (self.df + 1.0), 0.25)
 
     @property
     def _is_spread(self) -> bool:
         """Whether clusters leave more than the rounding of the products."""
-        return self._residuals()[1] > LEAST_SPREAD * self._square(0)
+        return self._residuals[1] > LEAST_SPREAD * self._square(0)
 
-    @property
+    @cached_property
     def df(self) -> float:
         """Satterthwaite's degrees of freedom, one less than the clusters where all weigh alike.
 
@@ -123,12 +132,19 @@ class RatioSum:
         """Whether one cluster has all the weight, so that nothing is known of others."""
         return self._square(1) == self._total(1) ** 2
 
+    @property
+    def _rounding(self) -> Fraction:
+        """What rounding of the mixed products alone may leave in the squares."""
+        mean = self._total(0) / self._total(1)
+        return 4 * Fraction(EPSILON) * abs(mean) * self._square(2)
+
     def _total(self, place: int) -> Fraction:
         return Fraction(self.terms[place].scaled, 1 << SCALE_BITS)
 
     def _square(self, place: int) -> Fraction:
         return Fraction(self.terms[place].squares, 1 << 2 * SCALE_BITS)
 
+    @cached_property
     def _residuals(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
         """The weight; sums of squares of what clusters leave, of these times weight, of cubes."""
         weights = self._total(1)

@@ -109,10 +109,11 @@ def test_a_run_that_was_measured_otherwise_is_nothing_to_compare_with(logs, chan
         assert gate.outcome == "pass"
 
 
-def test_segments_are_judged_by_the_limits_that_their_numbers_have(logs):
+@pytest.mark.parametrize("level", [0.95, 0.8])  # of the run before
+def test_segments_are_judged_by_the_limits_that_their_numbers_have(logs, level):
     rule = {"metric": "hit@3", "max_drop": 0.1, "baseline": "last", "segment": "house=0"}
     segments = {"house": {"by": "house"}}
-    before = gated(logs, "before", [rule], segments=segments)
+    before = gated(logs, "before", [rule], segments=segments, level=level)
     after = gated(logs, "after", [rule], segments=segments)
 
     (gate,) = after.gates

@@ -185,6 +185,11 @@ def test_baseline_model_is_judged_by_the_comparison_of_the_run():
 
     assert (gate.model, gate.outcome, gate.judged_by) == ("als", "fail", "paired")
     assert (gate.delta, gate.n_users, gate.baseline_run) == (-0.01, 900, None)
+    assert (gate.low, gate.high) == (-0.012, -0.008)
+
+    now = replace(now, comparisons=(replace(pair, std_error=0.0, low=None, high=None),))
+    gate = judged({"max_drop": 0.02, "baseline": "old"}, now)
+    assert (gate.outcome, gate.low) == ("cannot tell", None)  # of three clusters that differ alike
 
 
 # Counts of the report that test_runs makes: 3 rows of truth, 9 of als, 2 users.
@@ -387,6 +392,14 @@ def test_users_who_stayed_the_same_move_no_digit(scale: float, share_changed: fl
     mean = math.fsum(deltas) / 999
     error = math.sqrt(math.fsum((each - mean) ** 2 for each in deltas) / 998 / 999)
 
-    found = difference_of(new, old, may_be_shares=False)
+    found = difference_of(new, old, bounds=(-math.inf, math.inf))
 
     assert (found.mean, found.std_error) == (mean, error)
+
+
+def test_limits_of_a_paired_gate_lie_within_what_a_difference_can_be():
+    new, old = np.array([1.0] * 9 + [0.5]), np.array([0.0] * 9 + [0.6])
+
+    limits = difference_of(new, old, bounds=(0.0, 1.0)).limits(0.95)
+
+    assert (limits.low > 0.0, limits.high) == (True, 1.0)

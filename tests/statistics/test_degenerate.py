@@ -57,6 +57,45 @@ def test_a_difference_that_few_users_share_is_as_sure_as_their_signs(statistics,
         assert not found.low > 0.0
 
 
+@pytest.mark.parametrize("unlike", [{"weight": [0.3, 1.7, 0.9, 2.1, 0.4]}, {}], ids=str)
+@pytest.mark.parametrize("statistics", [{"cluster": "account"}, {"weight": {"by": "weight"}}])
+@pytest.mark.parametrize("metric", ["precision@3", "nDCG@3", "DCG@3"])
+def test_a_difference_that_all_share_is_none_the_surer_for_how_it_is_rounded(
+    metric, statistics, unlike
+):
+    ranks = {"old": [None] * 5, "new": [3] * 5}
+    more = {"columns": unlike, "policies": {"empty_input": "warn"}}
+    (found,) = measured(ranks, statistics, metrics=[metric], **more).comparisons
+
+    assert (found.std_error, found.test, found.verdict) == (0.0, "permutation", "cannot tell")
+    assert found.p_value >= 0.0625
+
+
+@pytest.mark.parametrize(
+    "statistics",
+    [
+        {"cluster": "account"},
+        {"weight": {"by": "weight"}},
+        {"two_way": "item"},
+        {"method": "bootstrap"},
+        {"method": "bootstrap", "cluster": "account"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("rank", [2, 1])  # nobody has a hit, all have one
+def test_shares_of_nobody_and_of_all_are_known_no_better_than_so_many_users_know(statistics, rank):
+    ranks = {"old": [rank] * 5, "new": [rank] * 5}
+    for columns in ({}, {"weight": [1.0, 1.0, 1.0, 1.0, 50.0]}):
+        plain = measured(ranks, {}, metrics=["recall@1"], columns=columns).estimates
+        found = measured(ranks, statistics, metrics=["recall@1"], columns=columns).estimates
+        for each, of_users in zip(found, plain, strict=True):
+            if "weight" in statistics and columns:  # one user alone has nearly all the weight
+                assert each.high - each.low > 0.6
+            else:
+                assert each.low == pytest.approx(of_users.low)
+                assert each.high == pytest.approx(of_users.high)
+
+
 def test_users_who_vary_together_count_as_one():
     accounts = {"account": [0, 0, 0, 0, 1, 1, 1, 1]}
     ranks = {"old": [2] * 8, "new": [1] * 8}
@@ -207,3 +246,28 @@ def test_numbers_that_are_made_of_several_means_are_told_once_to_have_no_interva
     assert "no-interval" not in {each.code for each in plain.warnings}
     for text in (report.to_markdown(), report.to_html()):
         assert text.count("made of several means") == 1
+
+
+@pytest.mark.parametrize("metric", ["recall@1", "nDCG@2", "personalization@2"])
+@pytest.mark.parametrize("statistics", [{"correction": "tukey"}, {"correction": "holm"}], ids=str)
+def test_no_limit_of_a_difference_lies_beyond_what_it_can_be(statistics, metric):
+    ranks = {"old": [2, 2, 2], "new": [1, 1, 2], "other": [3, 1, 1]}
+    report = measured(ranks, {"pairs": "all", **statistics}, metrics=[metric])
+
+    for each in report.comparisons:
+        assert -1.0 <= each.low <= each.delta <= each.high <= 1.0
+        assert -1.0 <= each.low_adjusted <= each.high_adjusted <= 1.0
+
+
+def test_tukeys_test_of_few_hits_is_no_surer_than_the_exact_one():
+    tukey = {"pairs": "all", "correction": "tukey"}
+    for n_gained, p_value in ((5, 0.0625), (6, 0.03125)):
+        (found,) = rare(tukey, n_gained=n_gained, metrics=["recall@1"]).comparisons
+        (exact,) = rare({}, n_gained=n_gained, metrics=["recall@1"]).comparisons
+        assert (found.p_value, found.p_adjusted, found.test) == (p_value, p_value, "tukey")
+        assert found.verdict == exact.verdict == ("better" if p_value < 0.05 else "cannot tell")
+        assert found.low <= exact.low <= exact.high <= found.high
+
+    three = {"old": [2] * 9, "new": [1] * 7 + [2] * 2, "other": [2] * 9}
+    report = measured(three, tukey, metrics=["recall@1"])
+    assert [each.p_value for each in report.comparisons] == [3 / 64, 1.0, 3 / 64]

@@ -79,3 +79,55 @@ def test_differences_that_few_users_make_are_told():
     assert "differences of nDCG@3 between 'before' and 'after' have a skewness of -5.5" in message
     assert "72 to 94 times in 100" in message
     assert "more" not in message  # hit@3 has the limits of pairs of 0 and 1
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        ([1.0] * 300, ""),
+        ([1.0] * 290 + [30.0] * 10, "nDCG@3 of 'model' has weights that leave"),
+        ([1.0] * 298 + [15.0] * 2, "nDCG@3 of 'model' has a skewness of"),
+    ],
+)
+def test_weights_that_leave_few_users_are_told(weights, said):
+    users = list(range(300))
+    truth = pl.DataFrame({"user": users, "item": users, "weight": weights})
+    items = [user if user % 3 == 0 or user == 299 else -1 for user in users]
+    rankings = pl.DataFrame({"user": users, "item": items, "rank": [1] * 300})
+    truth = pl.concat([truth, truth.with_columns(item=pl.col("item") + 1000)])  # nDCG is no share
+
+    report = evalkit.evaluate(
+        truth, rankings, metrics=["nDCG@3"], statistics={"weight": {"by": "weight"}}
+    )
+
+    told = [each.message for each in report.warnings if each.code == "few-users"]
+    assert len(told) == bool(said)
+    assert said in "".join(told)
+
+
+@pytest.mark.parametrize(("n_metrics", "is_told"), [(1, False), (60, True)])
+@pytest.mark.parametrize("correction", ["holm", "bonferroni", "none"])
+def test_differences_that_lean_much_for_one_of_many_tests_are_told(n_metrics, is_told, correction):
+    users = list(range(300))
+    truth = pl.DataFrame({"user": users, "item": users})
+    old, new = [5] * 30 + [2] * 60 + [None] * 210, [None] * 30 + [1] * 60 + [None] * 210
+    rankings = {
+        model: pl.DataFrame(
+            [
+                (user, user if place == rank else -place, place)
+                for user, rank in zip(users, ranks, strict=True)
+                for place in range(1, 6)
+            ],
+            schema=["user", "item", "rank"],
+            orient="row",
+        )
+        for model, ranks in (("old", old), ("new", new))
+    }
+    metrics = [f"RBP(patience={0.9 + 0.001 * number})" for number in range(n_metrics)]
+    statistics = {"baseline": "old", "correction": correction}
+
+    report = evalkit.evaluate(truth, rankings, metrics=metrics, statistics=statistics)
+
+    told = [each.message for each in report.warnings if "differences of" in each.message]
+    assert bool(told) == (is_told and correction != "none")
+    assert all("of 60 such tests" in each for each in told)
