@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.conclusions.ratios import RatioTotal, RatioTotals
-from evalkit.conclusions.summed import Summed, none_if_nan
+from evalkit.conclusions.summed import Summed, listed, none_if_nan
 from evalkit.config import Config, Policies, StatisticsSection, policies_of
 from evalkit.errors import DataError
 from evalkit.exact import ExactSum, ExactSums, Summaries
@@ -116,13 +116,13 @@ def _means(
             "name": [each.request.metric.name for each in columns] * n_segments,
             "cutoff": [each.request.cutoff for each in columns] * n_segments,
             "parameters": [each.parameters for each in columns] * n_segments,
-            "value": found.means.ravel().tolist(),
+            "value": listed(found.means),
             "n_users": found.counts.ravel().tolist(),
             "n_undefined": (np.array(lost) - extra).ravel().tolist(),
             "segmentation": [each for each, _ in named for _ in columns],
             "segment": [each for _, each in named for _ in columns],
-            "low": low.ravel().tolist(),
-            "high": high.ravel().tolist(),
+            "low": listed(low),
+            "high": listed(high),
             "std_error": none_if_nan(found.errors),
             "policies": [each.differing for each in columns] * n_segments,
             "higher_is_better": [each.request.metric.higher_is_better for each in columns]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from evalkit.conclusions.drafts import Draft, limits_of
 from evalkit.conclusions.spread import Spread
-from evalkit.conclusions.summed import Summed, none_if_nan
+from evalkit.conclusions.summed import Summed, listed, none_if_nan
 from evalkit.config import StatisticsSection
 from evalkit.exact import LOSSES, TIES, WINS, Summaries
 from evalkit.metrics import Request, bounds_of
@@ -56,7 +56,9 @@ def of_means(
     with np.errstate(all="ignore"):
         relative = np.where(old.means == 0.0, np.nan, means / old.means)
         effects = np.where(errors == 0.0, np.nan, means / (errors * np.sqrt(n)))
-    outcomes = np.array([summed.totals.pairs[each, pair].outcomes[0] for each in summed.segments])
+    outcomes = np.array(
+        [summed.totals.pairs[each, pair].outcomes[0, : len(requests)] for each in summed.segments]
+    )
     points = [each.metric.higher_is_better is not None for each in requests]
     named = [(None, None) if each == ALL else each for each in summed.segments]
     n_segments = n.shape[0]
@@ -68,14 +70,14 @@ def of_means(
         "segmentation": [each for each, _ in named for _ in requests],
         "segment": [each for _, each in named for _ in requests],
         "spread": spreads,
-        "delta": means.ravel().tolist(),
+        "delta": listed(means),
         "std_error": none_if_nan(errors),
         "low": [None] * n.size,
         "high": [None] * n.size,
-        "relative": relative.ravel().tolist(),
-        "relative_low": relative_low.ravel().tolist(),
-        "relative_high": relative_high.ravel().tolist(),
-        "effect_size": effects.ravel().tolist(),
+        "relative": listed(relative),
+        "relative_low": listed(relative_low),
+        "relative_high": listed(relative_high),
+        "effect_size": listed(effects),
         "n_users": n.ravel().tolist(),
         **{
             name: [
@@ -89,7 +91,7 @@ def of_means(
     }
     drafts = [*map(Draft, *columns.values())]
     low, high = limits_of(drafts, [chosen.level] * n.size)
-    for each, its_low, its_high in zip(drafts, low.tolist(), high.tolist(), strict=True):
+    for each, its_low, its_high in zip(drafts, listed(low), listed(high), strict=True):
         each.low, each.high = its_low, its_high
         if each.spread.table is not None:
             each.p_value, each.test = mcnemar_p(*each.spread.table[1:3]), "mcnemar"

@@ -1,5 +1,7 @@
 """What the sums of all segments say, read at one time: there are very many numbers."""
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -7,8 +9,13 @@ from evalkit.exact import Summaries, summarize
 from evalkit.sums import GrandTotals, Pair
 
 
+def listed(numbers: npt.NDArray[np.float64]) -> list[float]:
+    """One after the other; none but one object is NaN, since records with it else differ."""
+    return [math.nan if each != each else each for each in numbers.ravel().tolist()]
+
+
 def none_if_nan(numbers: npt.NDArray[np.generic]) -> list[float | None]:
-    """One after the other, as records hold them."""
+    """One after the other, as records hold what need not exist."""
     return [None if each != each else each for each in numbers.ravel().tolist()]
 
 
