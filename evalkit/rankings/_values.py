@@ -134,7 +134,7 @@ def _add_means(models: _Models, sums: RankingSums) -> None:
     """The sums of every segment of users, and what is seen of each block on the way."""
     job, truth, split = models.job, models.truth, models.split
     users = models.values(job.measured)
-    watch = _Watch.of(models, sums.histograms, users.columns.size)
+    watch = _Watch.of(models, sums.histograms, users)
     values = _counted(models, users, watch) or users
     totals = measure_models(
         values,
@@ -225,12 +225,12 @@ class _Watch:
     lock: Lock = field(default_factory=Lock)
 
     @classmethod
-    def of(cls, models: _Models, histograms: Histograms, n_columns: int) -> "_Watch | None":
+    def of(cls, models: _Models, histograms: Histograms, users: UserValues) -> "_Watch | None":
         """What looks at every block; None where nobody asks."""
         job, split, parts = models.job, models.split, None
         if job.keep_parts:
-            ranks = models.ranks.items()
-            present = {name: next(iter(each.sets.values())).present for name, each in ranks}
+            present = {name: each.present[0] for name, each in users.measuring.items()}
+            n_columns = users.columns.size
             parts = PartSums(models.truth, present, split.users, split.cells, n_columns)
         drawn = histograms if job.config.statistics.distributions else None
         return None if drawn is None and parts is None else cls(drawn, parts, len(job.requests))
