@@ -287,7 +287,7 @@ def _move_rows(runs: list[Runs], rows: Groups, *, with_rows: bool, threads: int)
     moved = Groups(
         np.empty(n_rows, dtype=np.uint64),
         rows.starts,
-        np.empty(n_rows, dtype=np.int32),
+        rows.counts,
         np.empty_like(rows.lows),
         np.empty_like(rows.highs),
         Grades(np.empty_like(grades.codes), grades.values, np.empty_like(grades.own)),
@@ -302,20 +302,26 @@ def _move_rows(runs: list[Runs], rows: Groups, *, with_rows: bool, threads: int)
         pass
     pieces.clear()
 
-    def group(partition: int) -> int:
-        return int(group_partition(moved, int(offsets[partition]), int(offsets[partition + 1])))
+    def group(partition: int) -> npt.NDArray[np.int32]:
+        begin, end = int(offsets[partition]), int(offsets[partition + 1])
+        room = np.empty(end - begin, dtype=np.int32)  # the next partition's, too
+        n_users = int(group_partition(moved, begin, end, room))
+        return room[:n_users].copy()
 
-    n_users = list(ordered_map(group, range(1 << bits), threads=threads))
-    filled = [slice(int(begin), int(begin) + n) for begin, n in zip(offsets, n_users, strict=False)]
+    counts = list(ordered_map(group, range(1 << bits), threads=threads))
+    filled = [
+        slice(int(begin), int(begin) + own.size)
+        for begin, own in zip(offsets, counts, strict=False)
+    ]
 
     def join(array: npt.NDArray[Filled]) -> npt.NDArray[Filled]:
         return np.concatenate([array[each] for each in filled])
 
-    counts = join(moved.counts)
+    of_users = np.concatenate(counts)
     return moved._replace(
         users=join(moved.users),
-        starts=np.cumsum(counts) - counts,
-        counts=counts,
+        starts=np.cumsum(of_users) - of_users,
+        counts=of_users,
         first_rows=join(moved.first_rows) if with_rows else moved.first_rows,
     )
 

@@ -85,12 +85,13 @@ def scatter_rows(runs, rows, hash, shift, places, out):  # type: ignore[no-untyp
 
 
 @kernel
-def group_partition(rows, begin, end):  # type: ignore[no-untyped-def]
+def group_partition(rows, begin, end, counts):  # type: ignore[no-untyped-def]
     """Group rows begin..end of one partition by user, in place; gives the number of users.
 
-    Users, counts and first rows stand at the beginning of what they were given in.
+    Users and first rows stand at the beginning of what they were given in, and so do the users'
+    numbers of rows in `counts`, which has room for as many as there are rows.
     """
-    users, counts, first_rows = rows.users, rows.counts, rows.first_rows
+    users, first_rows = rows.users, rows.first_rows
     n_rows = end - begin
     size = 16
     while size < 2 * n_rows:
@@ -111,7 +112,7 @@ def group_partition(rows, begin, end):  # type: ignore[no-untyped-def]
                     code = n_users
                     slot_codes[np.int64(slot)] = code
                     users[begin + code] = user
-                    counts[begin + code] = 0
+                    counts[code] = 0
                     if first_rows.size > 0:
                         first_rows[begin + code] = first_rows[begin + row]
                     n_users += 1
@@ -120,14 +121,14 @@ def group_partition(rows, begin, end):  # type: ignore[no-untyped-def]
                     break
                 slot = (slot + np.uint64(1)) & mask
         row_codes[row] = code
-        counts[begin + code] += 1
+        counts[code] += 1
 
     order = np.empty(n_rows, dtype=np.int64)
     places = np.empty(n_users, dtype=np.int64)
     place = np.int64(0)
     for user_code in range(n_users):
         places[user_code] = place
-        place += counts[begin + user_code]
+        place += counts[user_code]
     for row in range(n_rows):
         order[places[row_codes[row]]] = row
         places[row_codes[row]] += 1
