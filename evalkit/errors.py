@@ -365,13 +365,13 @@ class Faults:
         """
         if not self._found:
             return
-        told = [error for where, error in self._all() if where[0] == self.first]
-        places = {(_place_of(each), each.code) for each in told}
+        told = [(where, error) for where, error in self._all() if where[0] == self.first]
+        places = {where[1:4] for where, _ in told}
         raise_all(
             [
                 each
-                for each in told
-                if not isinstance(each, CountedError) or (each.place, each.unless) not in places
+                for (_, order, place, *_), each in told
+                if not isinstance(each, CountedError) or (order, place, each.unless) not in places
             ]
         )
 

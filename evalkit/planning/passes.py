@@ -47,6 +47,8 @@ NOISE, LEAST_NOISE = 1.03, 8 * MIB  # from run to run, from machine to machine
 STREAMED_ROW = 60  # a ranked row, decoded and being probed
 STREAMED, STREAMED_A_CORE = 90 * MIB, 25 * MIB  # of integer ids: what waits, and room to probe in
 GATHERED_A_CORE = 24 * MIB  # of rows whose users lie apart, of integer ids in one pass
+USUAL_GROUP = 1 << 18  # rows of a row group; of larger ones, so many are there in a share
+LARGE_GROUPS, GROUP_ROW, GROUP_TEXT_ROW = 7, 20, 36
 STREAMED_TRUTH, STREAMED_TRUTH_ROW = 24 * MIB, 12  # what waits, where nothing is probed yet
 STREAMED_TEXTS, STREAMED_TEXTS_OF_A_SHARE = 1 << 21, 1 << 18  # rows with texts at a time
 
@@ -263,6 +265,13 @@ def _streamed(n_truth: int, n_rows: int, text: float, *, in_shares: bool) -> int
     return max(of_truth, min(most, STREAMED_ROW * n_rows)) + of_texts
 
 
+def _waiting(tables: Tables, text: float) -> int:
+    """What of large row groups waits in a share, beside what is on its way anyhow."""
+    rows = max(table.largest_group() for table in tables.logs)
+    row = GROUP_TEXT_ROW if text else GROUP_ROW
+    return LARGE_GROUPS * row * max(0, rows - USUAL_GROUP)
+
+
 def _sorted(tables: Tables, text: float) -> int:
     """What the largest table takes that is put in order, while its rows are."""
     rows = [_count_rows(table) for table in tables.logs if "order" in table.columns]
@@ -383,7 +392,7 @@ class _Needs:
         return cls(
             at_rest() + sums,
             compiling(),
-            _streamed(n_truth, n_rows, text, in_shares=True) + ordered,
+            _streamed(n_truth, n_rows, text, in_shares=True) + _waiting(tables, text) + ordered,
             _streamed(n_truth, n_rows, text, in_shares=False) + ordered,
             cells,
             (LISTED_ROW + 2.0 * text) * n_listed,

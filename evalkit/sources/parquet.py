@@ -9,9 +9,11 @@ bytes a page of the columns that are read.
 
 import mmap
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 
 import numpy as np
+import numpy.typing as npt
 
 from evalkit.kernels import kernel
 
@@ -49,25 +51,54 @@ def page_fault(path: str, names: Collection[str], *, is_many: bool = False) -> s
     Raises:
         OSError: the file cannot be opened or read.
     """
+    with _mapped(path) as (content, start):
+        if start is None:
+            return None
+        end = len(content) - _TAIL
+        wanted = {name.encode(errors="surrogateescape") for name in names}
+        is_small = end - start < _FEW_BYTES and len(content) < _SMALL_FILE and not is_many
+        return _FAULTS.get(_check(content, start, end, wanted, is_small=is_small))
+
+
+def largest_group(path: str) -> int:
+    """Rows of the largest row group; 0 where there is no footer, or none that can be read.
+
+    Raises:
+        OSError: the file cannot be opened or read.
+    """
+    with _mapped(path) as (content, start):
+        if start is None:
+            return 0
+        end = len(content) - _TAIL
+        chunks, stack = _room(end - start)
+        n_chunks, _ = read_footer(np.frombuffer(content, np.uint8), start, end, chunks, stack)
+        return int(chunks[: max(0, n_chunks), _ROWS].max(initial=0))
+
+
+@contextmanager
+def _mapped(path: str) -> Iterator[tuple[bytes | mmap.mmap, int | None]]:
+    """A file's bytes, and where its footer begins; None where it has none of Parquet's form."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size < len(_MAGIC) + _TAIL:
-            return None
+            yield b"", None
+            return
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             n_footer = int.from_bytes(content[size - _TAIL : size - 4], "little")
             end = size - _TAIL
-            if content[size - 4 :] != _MAGIC or n_footer > end - len(_MAGIC):
-                return None
-            wanted = {name.encode(errors="surrogateescape") for name in names}
-            is_small = n_footer < _FEW_BYTES and size < _SMALL_FILE and not is_many
-            return _FAULTS.get(_check(content, end - n_footer, end, wanted, is_small=is_small))
+            is_one = content[size - 4 :] == _MAGIC and n_footer <= end - len(_MAGIC)
+            yield content, end - n_footer if is_one else None
+
+
+def _room(n_bytes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """For what is known of the column chunks of a footer, and for structs while it is read."""
+    return np.zeros((n_bytes // 16 + 1, _COLUMNS), np.int64), np.zeros((_DEEPEST, 2), np.int64)
 
 
 def _check(
-    content: mmap.mmap, start: int, end: int, wanted: Collection[bytes], *, is_small: bool
+    content: bytes | mmap.mmap, start: int, end: int, wanted: Collection[bytes], *, is_small: bool
 ) -> int:
-    chunks = np.zeros(((end - start) // 16 + 1, _COLUMNS), np.int64)
-    stack = np.zeros((_DEEPEST, 2), np.int64)
+    chunks, stack = _room(end - start)
     footer: Callable[..., tuple[int, int]] = read_footer.interpret if is_small else read_footer
     pages: Callable[..., int] = check_pages.interpret if is_small else check_pages
     # bytes are fast in Python; the mapping cannot be closed while an array looks at it

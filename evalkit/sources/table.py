@@ -16,6 +16,7 @@ from evalkit.sources.batches import stream_batches
 from evalkit.sources.extents import Extent, read_extents
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.guess import Chosen, Columns
+from evalkit.sources.parquet import largest_group
 from evalkit.sources.paths import File
 from evalkit.sources.pieces import Piece, cut_into_pieces
 from evalkit.sources.scan import open_files
@@ -169,6 +170,13 @@ class Table:
                for each in types if each in ("user", "item")):  # fmt: skip
             return []
         return read_extents(self._parts, str(names[key]), [str(each) for each in names.values()])
+
+    def largest_group(self) -> int:
+        """Rows of the largest row group of its local Parquet files; 0 where there are none."""
+        with suppress(OSError):  # whoever reads the rows tells of it
+            local = [p.path for p in self._parts if p.format == "parquet" and not p.remote]
+            return max(map(largest_group, local), default=0)
+        return 0
 
     @property
     def has_all_rows(self) -> bool:

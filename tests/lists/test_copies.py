@@ -76,3 +76,12 @@ def test_passes_refuse_what_the_whole_refuses(rows, monkeypatch):
         told.append(str(caught.value))
 
     assert len(set(told)) == 1
+
+
+def test_each_table_is_told_of_its_own_copies():
+    models = {"a": frame(RELEVANT, "rank"), "b": frame(NOT_RELEVANT, "rank")}
+
+    with pytest.raises(EvalkitError) as caught:
+        evaluate(TRUTH, models, metrics=["list_length@3", "hit@3"])
+
+    assert [each.code for each in caught.value.errors] == ["duplicate-item", "duplicate-in-list"]

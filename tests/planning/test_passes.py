@@ -113,6 +113,22 @@ def test_rows_that_nothing_tells_the_number_of_are_counted_first(form, tmp_path)
     assert memory.count_shares(tables, limit, ASKED) == shares_of(rows, 32) > 1
 
 
+def test_large_row_groups_that_wait_in_a_share_are_counted(tmp_path):
+    rows = pl.select(user=pl.int_range(1_200_000) // 6, item=pl.int_range(1_200_000) % 1000)
+    taken = []
+    for n_rows in (100_000, 1_200_000):
+        rows.write_parquet(tmp_path / "rows.parquet", row_group_size=n_rows)
+        tree = {**TREE, "truth": {**TREE["truth"], "path": str(tmp_path / "rows.parquet")}}
+        given = plan.Given(None, [rows])
+        tables = plan.open_tables(build_config(tree, name="passes"), given)
+        with pytest.raises(MachineError) as caught:
+            memory.count_shares(tables, 100 << 20, ASKED)
+        taken.append(int(caught.value.hint.removesuffix("MiB").rpartition(" ")[2]))
+        assert tables.truth.largest_group() == n_rows
+
+    assert taken[1] - taken[0] > 30  # MiB; one pass would take no more
+
+
 def test_users_of_the_truth_are_not_read_where_few_segments_fit(tmp_path, monkeypatch):
     rows = pl.select(user=pl.int_range(20_000), item=pl.int_range(20_000) % 1000)
     users = rows.select("user", few=pl.col("user") % 10, some=pl.col("user") % 5, many="user")
