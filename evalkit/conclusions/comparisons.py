@@ -201,6 +201,9 @@ def _draw(each: Draft, resampling: Resampling, chosen: StatisticsSection) -> Non
     """Give a comparison the limits and the p-value that were asked for."""
     if not math.isfinite(each.delta):
         return
+    if each.spread.n < 2:  # whose sign may be either, be it drawn or not: there are no limits
+        each.test = chosen.test
+        return
     found = resampling.test(*each.place, each.metric)
     if found is not None and each.std_error == 0.0:  # every draw is the same
         is_flipped = each.delta != 0.0 and chosen.test == "bootstrap"

@@ -271,3 +271,16 @@ def test_tukeys_test_of_few_hits_is_no_surer_than_the_exact_one():
     three = {"old": [2] * 9, "new": [1] * 7 + [2] * 2, "other": [2] * 9}
     report = measured(three, tukey, metrics=["recall@1"])
     assert [each.p_value for each in report.comparisons] == [3 / 64, 1.0, 3 / 64]
+
+
+@pytest.mark.parametrize("test", ["t", "wilcoxon", "permutation", "bootstrap"])
+def test_one_user_is_not_tested_and_no_member_of_a_family(test):
+    ranks = {"old": [3, 2, 1, 3, 2, 3, 2], "new": [1, 1, 1, 2, 1, 2, 1]}
+    columns = {"half": ["alone", *["others"] * 6]}
+    segments = {"half": {"by": "half"}}
+    report = measured(ranks, {"test": test}, columns=columns, segments=segments)
+
+    _, alone, others = report.comparisons
+    assert (alone.segment, alone.verdict, alone.test) == ("alone", "not tested", test)
+    assert math.isnan(alone.p_value)
+    assert others.p_adjusted == others.p_value
