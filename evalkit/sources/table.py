@@ -224,7 +224,7 @@ class Table:
         lazy = (self.frame.slice(skip) if skip else self.frame).select(columns)
         is_local = not any(part.remote for part in self._parts)
         ahead = max(1, usable_cores() // (1 if side_by_side else 2))
-        with _polars_reading(most * 2 // 3, ahead) if is_local else nullcontext():
+        with _polars_reading(max(1, most * 2 // 3), ahead) if is_local else nullcontext():
             n_rows = self.n_rows_hint() if self._is_whole else None
             frames = stream_batches(lazy, None if n_rows is None else max(0, n_rows - skip))
             first = next(frames, None)  # by now all has been planned

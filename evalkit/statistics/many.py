@@ -100,7 +100,12 @@ def relative_limits(
 
 
 def within(limits: Limits, least: Floats, most: Floats) -> Limits:
-    """`Interval.within` of each."""
+    """`Interval.within` of each.
+
+    Example:
+        >>> within((np.array([-0.1, 0.5]), np.array([0.2, 1.3])), np.array(0.0), np.array(1.0))
+        (array([0. , 0.5]), array([0.2, 1. ]))
+    """
     low, high = (np.where(each < least, least, each) for each in limits)
     return np.where(low > most, most, low), np.where(high > most, most, high)
 
