@@ -160,7 +160,7 @@ def _find_tails() -> None:
 
     numbers = [float(each) for each in range(1, MANY + 1)]
     t_sf_of(numbers, numbers)
-    find_t_quantiles((0.99, each + 0.5) for each in numbers)
+    find_t_quantiles((1.0 - 0.2 / each, each + 0.5) for each in numbers)
 
 
 def _check_pages(folder: Path) -> None:

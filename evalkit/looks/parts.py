@@ -5,7 +5,6 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
 from threading import Lock
 
 import numpy as np
@@ -154,30 +153,54 @@ class WordSums:
 
     def over(
         self, places: npt.NDArray[np.int64], first: npt.NDArray[np.int64], columns: Words
-    ) -> tuple[list[int], list[int]]:
-        """Numbers and sums, times 2^UNIT_BITS, by column of each run of places, begun at `first`.
-
-        Where values are `apart`, sums are times 2^SCALE_BITS.
-        """
+    ) -> tuple[list[int], list[str]]:
+        """Numbers and sums, spelled, by column of each run of places, begun at `first`."""
         words_of_all = sum(self.of_threads.values(), start=self.words)
         numbers = np.add.reduceat(words_of_all[places], first)[:, :, columns]
-        n_values, *words = (numbers[:, word].ravel().tolist() for word in range(N_WORDS))
-        more = self.bits - UNIT_BITS
-        sums = [
-            ((((one << 32) + two << 32) + three << 32) + four) << more
-            for one, two, three, four in zip(*words, strict=True)
-        ]
+        n_values = numbers[:, 0].ravel().tolist()
+        texts = _spell_words([numbers[:, word].ravel() for word in range(1, N_WORDS)])
+        more: dict[int, int] = {}
         for number, place in enumerate(places.tolist() if self.apart else ()):
             run = int(np.searchsorted(first, number, side="right")) - 1
             for column, scaled in self.apart.get(place, {}).items():
                 for at in np.flatnonzero(columns == column).tolist():
-                    sums[run * columns.size + at] += scaled
-        return n_values, sums
+                    more[run * columns.size + at] = more.get(run * columns.size + at, 0) + scaled
+        for at, scaled in more.items():
+            texts[at] = spell_sum(read_sum(texts[at]) + scaled)
+        return n_values, texts
 
-    @property
-    def bits(self) -> int:
-        """Of the unit that sums over places are counted in."""
-        return SCALE_BITS if self.apart else UNIT_BITS
+
+def _spell_words(words: list[npt.NDArray[np.int64]]) -> list[str]:
+    """`spell_sum` of each sum: int64[n] of halves, then of units 2^32 times as small each."""
+    digits, carried = [], np.zeros_like(words[0])
+    for word in reversed(words):  # the lowest first
+        whole = word + carried
+        digits.append(whole & 0xFFFFFFFF)
+        carried = whole >> 32
+    low = digits[0].view(np.uint64) | digits[1].view(np.uint64) << np.uint64(32)
+    high = digits[2] + (digits[3] << 32)
+    far = np.flatnonzero((whole < -(1 << 31)) | (whole >= 1 << 31))  # which `high` does not hold
+    is_low = low != 0
+    ends = np.where(is_low, low, high.view(np.uint64))
+    ends &= np.uint64(0) - ends
+    zeros = np.frexp(ends.astype(np.float64))[1].astype(np.int64) - 1  # trailing ones
+    right = np.where(is_low, zeros, 0).astype(np.uint64)
+    numbers = high >> np.where(is_low, 0, np.maximum(zeros, 0))
+    reach = np.int64(1) << np.maximum(zeros - 1, 0)
+    fits = is_low & (zeros > 0) & (high >= -reach) & (high < reach)
+    left = np.where(fits, 64 - zeros, 0)
+    found = np.where(is_low, (high << left) + (low >> right).view(np.int64), numbers).tolist()
+    for place in np.flatnonzero(is_low & ~fits).tolist():
+        found[place] = (int(high[place]) << 64) + int(low[place]) >> int(right[place])
+    exponents = np.where(is_low, zeros, zeros + 64) - UNIT_BITS
+    exponents[ends == 0] = 0
+    texts = [
+        f"{number}*2^{exponent}" for number, exponent in zip(found, exponents.tolist(), strict=True)
+    ]
+    for place in far.tolist():
+        one, two, three, four = (int(word[place]) for word in words)
+        texts[place] = spell_sum(((one << 32) + two << 64) + (three << 32) + four, UNIT_BITS)
+    return texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +304,7 @@ class PartSums:
                 for model, sums in each.sums.items() if kinds.size else ():
                     found = sums.over(places, first, columns[: len(labels)])
                     n_users += found[0]
-                    texts += map(spell_sum, found[1], repeat(sums.bits))
+                    texts += found[1]
                     cells += [
                         (model, *named, spell_range(kind // 2), bool(kind % 2))
                         for kind in kinds.tolist()

@@ -54,42 +54,48 @@ def adjust(p_values: Sequence[float], correction: str, *, error: float = 0.05) -
             hint=f"one of {', '.join(CORRECTIONS)}",
         )
     left_out = tuple(place for place, p in enumerate(p_values) if math.isnan(p))
-    tests = sorted((p, place) for place, p in enumerate(p_values) if not math.isnan(p))
-    n = len(tests)
-    adjusted = [math.nan] * len(p_values)
+    absent = set(left_out)
+    places = [place for place in range(len(p_values)) if place not in absent]
+    places.sort(key=p_values.__getitem__)
+    tests, n = [p_values[place] for place in places], len(places)
+    adjusted, errors = [math.nan] * len(p_values), [math.nan] * len(p_values)
     if correction == "none":
-        scaled = [p for p, _ in tests]
+        scaled = tests
     elif correction == "bonferroni":
-        scaled = [p * n for p, _ in tests]
+        scaled = [p * n for p in tests]
     elif correction == "holm":
-        scaled = _rising([p * (n - before) for before, (p, _) in enumerate(tests)])
+        scaled = _rising([p * (n - before) for before, p in enumerate(tests)])
     else:
-        factor = 1.0 if correction == "bh" else math.fsum(1.0 / rank for rank in range(1, n + 1))
-        scaled = [p * (factor * n / rank) for rank, (p, _) in enumerate(tests, 1)]
+        factor = _factor(correction, n)
+        scaled = [p * (factor * n / rank) for rank, p in enumerate(tests, 1)]
         scaled = [-p for p in reversed(_rising([-p for p in reversed(scaled)]))]
-    for (_, place), p in zip(tests, scaled, strict=True):
-        adjusted[place] = min(1.0, p)
-    n_found = sum(min(1.0, p) <= error for p in scaled)
-    errors = [math.nan] * len(p_values)
-    for rank, (_, place) in enumerate(tests):
-        errors[place] = error * _share(correction, rank, n_found, n)
+    scaled = [1.0 if p > 1.0 else p for p in scaled]
+    n_found = sum(p <= error for p in scaled)
+    shares = _shares(correction, n_found, n)
+    for place, p, share in zip(places, scaled, shares, strict=True):
+        adjusted[place], errors[place] = p, error * share
     return Family(tuple(adjusted), n, left_out, tuple(errors))
 
 
-def _share(correction: str, rank: int, n_found: int, n: int) -> float:
-    """The share of the family's error at which the p of a rank, from 0, was judged.
+def _shares(correction: str, n_found: int, n: int) -> list[float]:
+    """The shares of the family's error at which the p of each rank was judged.
 
     Holm stops at the first that it does not find, and judges no other. Procedures of false
     discoveries judge what they find by how many they find, all else by one more.
     """
-    if correction == "none":
-        return 1.0
+    if correction == "none" or not n:
+        return [1.0] * n
     if correction == "bonferroni":
-        return 1.0 / n
+        return [1.0 / n] * n
     if correction == "holm":
-        return 1.0 / (n - min(rank, n_found))
-    factor = 1.0 if correction == "bh" else math.fsum(1.0 / each for each in range(1, n + 1))
-    return min(n, n_found if rank < n_found else n_found + 1) / (factor * n)
+        return [1.0 / (n - min(rank, n_found)) for rank in range(n)]
+    factor = _factor(correction, n)
+    found, others = (min(n, number) / (factor * n) for number in (n_found, n_found + 1))
+    return [found] * n_found + [others] * (n - n_found)
+
+
+def _factor(correction: str, n: int) -> float:
+    return 1.0 if correction == "bh" else math.fsum(1.0 / rank for rank in range(1, n + 1))
 
 
 def _rising(values: list[float]) -> list[float]:

@@ -71,15 +71,51 @@ def normal_quantile(p: float) -> float:
             lambda x: (centre - math.erf(x * SQRT_HALF)) / (2.0 * normal_density(x)),
         )
     else:
-        log_tail = math.log(tail)
-
-        def step(x: float) -> float:
-            here = normal_sf(x)
-            return -_gap(here, log_tail, normal_density(x))
-
-        guess = -2.0 * log_tail - math.log(-4.0 * math.pi * log_tail)
-        x = find_root(math.sqrt(max(guess, 0.25)), step)
+        x = tail_of.plain(math.log(tail))
     return math.copysign(x, p - 0.5)
+
+
+def _normal_quantiles(ps: Iterable[float]) -> dict[float, float]:
+    """`normal_quantile` of each."""
+    different = set(ps)
+    tails = [p for p in different if 0.0 < min(p, 1.0 - p) <= 0.25]
+    if len(tails) < MANY:
+        return {p: normal_quantile(p) for p in different}
+    import numpy as np
+
+    found = np.array([math.log(min(p, 1.0 - p)) for p in tails])
+    many_tails_of(found)
+    known = {p: math.copysign(x, p - 0.5) for p, x in zip(tails, found.tolist(), strict=True)}
+    return known | {p: normal_quantile(p) for p in different if p not in known}
+
+
+@kernel(allocates=False)
+def tail_of(log_tail):  # type: ignore[no-untyped-def]
+    """The x with P(Z > x) = exp(log_tail) of at most a quarter, by `find_root`."""
+    guess = -2.0 * log_tail - math.log(-4.0 * math.pi * log_tail)
+    here = before = math.sqrt(max(guess, 0.25))
+    sign, count = 0.0, 0
+    for _ in range(MOST_STEPS):
+        tail = 0.5 * math.erfc(here * SQRT_HALF)
+        density = math.exp(-0.5 * here * here) / SQRT_TWO_PI
+        move = -((log_tail - math.log(tail)) * tail / density) if tail > 0.0 else math.nan
+        if math.isnan(move):
+            here, count = 0.5 * (here + before), 0
+            continue
+        if count > 1 and move * sign <= 0.0:
+            break
+        before, sign, count = here, move, count + 1
+        here += move
+        if abs(move) <= 2e-16 * abs(here):
+            break
+    return here
+
+
+@kernel(allocates=False)
+def many_tails_of(log_tails):  # type: ignore[no-untyped-def]
+    """Each logarithm becomes its x."""
+    for row in range(log_tails.size):
+        log_tails[row] = tail_of(log_tails[row])
 
 
 @lru_cache(maxsize=256)  # a test asks for both of its sides
@@ -220,10 +256,10 @@ def find_t_quantiles(wanted: Iterable[tuple[float, float]]) -> None:
     if len(_known) > MOST_KEPT:
         _known.clear()
     tails: dict[tuple[float, float], tuple[float, float, float]] = {}
-    for p, df in wanted:
-        if (p, df) in _known or (p, df) in tails:
-            continue
-        z = normal_quantile(p)
+    fresh = [each for each in dict.fromkeys(wanted) if each not in _known]
+    quantiles = _normal_quantiles(p for p, _ in fresh)
+    for p, df in fresh:
+        z = quantiles[p]
         if math.isnan(z) or not df > 0:
             _known[p, df] = math.nan
         elif math.isinf(z) or math.isinf(df) or z == 0.0:
@@ -297,11 +333,6 @@ def chi_squared_sf(x: float, df: float) -> float:
     if math.isnan(x) or not df > 0:
         return math.nan
     return gamma_tails(0.5 * df, 0.5 * x)[1]
-
-
-def _gap(here: float, log_wanted: float, factor: float) -> float:
-    """Newton's step for log `here` = `log_wanted`; NaN where the tail is too small to be seen."""
-    return (log_wanted - math.log(here)) * here / factor if here > 0.0 else math.nan
 
 
 def find_root(start: float, step: Callable[[float], float]) -> float:
