@@ -233,8 +233,9 @@ def build_user_items(
         with_rows: remember a row of each user.
         threads: kernels that run side by side.
     """
-    n_rows, is_grouped = rows.size, rows.n_runs <= rows.size * GROUPED_RUNS
+    n_rows, n_runs = rows.size, rows.n_runs
     runs, table = [rows.take_runs()], None
+    is_grouped = n_runs <= n_rows * GROUPED_RUNS and runs[0].borders.size > 0
     nothing, lows, highs = np.empty(0, np.int64), rows.lows[: n_rows + FEW_ITEMS], rows.highs
     given = nothing.view(np.uint64), nothing, nothing.astype(np.int32), lows, highs[:n_rows]
     groups = Groups(*given, rows.grades(), nothing)

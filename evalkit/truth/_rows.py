@@ -16,6 +16,8 @@ Number = TypeVar("Number", bound=np.generic)
 MAX_GRADES = 256
 GRADE_SLOTS = 1024
 SPARE_RUNS = 1.25  # times as many as the rows so far foretell
+LEAST_ROWS = 1 << 10  # that can foretell whether users lie apart
+LONE_RUNS = 0.9  # runs a row, from which on every row is taken to be a run
 
 
 class Runs(NamedTuple):
@@ -23,11 +25,14 @@ class Runs(NamedTuple):
 
     Args:
         users: uint64[n_runs].
-        borders: int64[n_runs + 1], the first row of each run, then the row behind the last one.
+        borders: int64[n_runs + 1], the first row of each run, then the row behind the last one; or
+            empty: users lie apart, and every row is held for a run.
+        first: the first row.
     """
 
     users: Keys
     borders: npt.NDArray[np.int64]
+    first: int = 0
 
     @property
     def starts(self) -> npt.NDArray[np.int64]:
@@ -37,13 +42,13 @@ class Runs(NamedTuple):
     @property
     def n_rows(self) -> int:
         """How many rows there are."""
-        return int(self.borders[-1] - self.borders[0])
+        return int(self.borders[-1] - self.borders[0]) if self.borders.size else self.users.size
 
     def cut(self, most: int) -> "Iterator[Runs]":
         """The same in parts of so many runs at most."""
         for begin in range(0, self.users.size, most):
             end = begin + most
-            yield Runs(self.users[begin:end], self.borders[begin : end + 1])
+            yield Runs(self.users[begin:end], self.borders[begin : end + 1], self.first + begin)
 
 
 class Place(NamedTuple):
@@ -53,7 +58,7 @@ class Place(NamedTuple):
         begin: the first row.
         goes_on: its user's run began before.
         run_users: uint64[n_runs], to be filled.
-        run_starts: int64[n_runs], to be filled.
+        run_starts: int64[n_runs], to be filled; or empty, where every row is held for a run.
     """
 
     begin: int
@@ -75,22 +80,28 @@ class RunRoom:
         self._parts: list[Runs] = []  # longer by what has been foreseen
         self._n_filled = 0  # of the last part
         self._last: np.uint64 | None = None  # the user of the row before
+        self._by_row = False  # every row is held for a run: half the memory of users who lie apart
 
     def place(self, begin: int, users: Keys) -> Place:
         """The place of rows from `begin` on, behind all others."""
         n = int(count_runs(users))
         goes_on = bool(n > 0 and users[0] == self._last)
         n_new = n - goes_on
-        if n_new == 0:
+        if not users.size or (n_new == 0 and not self._by_row):
             return Place(begin, goes_on, np.empty(0, np.uint64), np.empty(0, np.int64))
+        self.n_runs += n_new
+        if not self._parts:
+            self._by_row = n_new >= max(LEAST_ROWS, LONE_RUNS * users.size)
+        if self._by_row:
+            n = n_new = users.size
         if not self._parts or self._n_filled + n_new > self._parts[-1].users.size:
             self._cut()
             rest = 2 * begin if self._n_rows is None else max(0, self._n_rows - begin)
             room = n_new + min(rest, int(SPARE_RUNS * n * rest) // users.size)
-            self._parts.append(Runs(np.empty(room, np.uint64), np.empty(room + 1, np.int64)))
+            borders = np.empty(0 if self._by_row else room + 1, np.int64)
+            self._parts.append(Runs(np.empty(room, np.uint64), borders))
         part, own = self._parts[-1], slice(self._n_filled, self._n_filled + n_new)
         self._n_filled += n_new
-        self.n_runs += n_new
         self._last = users[-1]
         return Place(begin, goes_on, part.users[own], part.borders[own])
 
@@ -106,12 +117,12 @@ class RunRoom:
         self._cut()
         parts, self._parts = self._parts, []
         if len(parts) == 1:
-            parts[0].borders[-1] = end
+            parts[0].borders[-1:] = end
             return parts[0]
-        borders = [part.starts for part in parts]
+        borders = np.concatenate([*(part.starts for part in parts), np.full(1, end)])
         return Runs(
             np.concatenate([np.empty(0, np.uint64), *(part.users for part in parts)]),
-            np.concatenate([*borders, np.full(1, end)]),
+            borders[:0] if self._by_row else borders,
         )
 
 
@@ -137,8 +148,12 @@ def split_rows(users, items, place, lows):  # type: ignore[no-untyped-def]
     begin, run_users, run_starts = place.begin, place.run_users, place.run_starts
     n_runs = 0
     any_high = np.uint64(0)
+    is_by_row = run_starts.size == 0
+    if is_by_row:  # or no run begins
+        for row in range(run_users.size):
+            run_users[row] = users[row]
     for row in range(users.size):
-        if users[row] != users[row - 1] if row > 0 else not place.goes_on:
+        if not is_by_row and (users[row] != users[row - 1] if row > 0 else not place.goes_on):
             run_users[n_runs] = users[row]
             run_starts[n_runs] = begin + row
             n_runs += 1

@@ -55,7 +55,7 @@ def count_rows(runs, hash, shift, counts):  # type: ignore[no-untyped-def]
     """Rows of each partition."""
     borders = runs.borders
     for run in range(runs.users.size):
-        n_rows = borders[run + 1] - borders[run]
+        n_rows = borders[run + 1] - borders[run] if borders.size > 0 else 1
         counts[partition_of(runs.users[run], hash, shift)] += n_rows
 
 
@@ -65,7 +65,10 @@ def scatter_rows(runs, rows, hash, shift, places, out):  # type: ignore[no-untyp
     lows, highs, codes, own = rows.lows, rows.highs, rows.grades.codes, rows.grades.own
     borders = runs.borders
     for run in range(runs.users.size):
-        user, row, end = runs.users[run], borders[run], borders[run + 1]
+        user, row = runs.users[run], runs.first + run
+        end = row + 1
+        if borders.size > 0:
+            row, end = borders[run], borders[run + 1]
         partition = partition_of(user, hash, shift)
         place = places[partition]
         places[partition] = place + end - row

@@ -23,6 +23,7 @@ from evalkit.truth import (
     FEW_ITEMS,
     Index,
     PairRows,
+    _rows,
     build_user_items,
     find_item,
     merge_sort,
@@ -192,6 +193,46 @@ def test_rows_that_come_in_batches_are_grouped_as_one(rows, cuts, known_room, po
         for place in range(whole.starts[user], whole.starts[user] + whole.counts[user]):
             assert found.item_keys()[place] == whole.item_keys()[place]
             assert relevance_at(*found.grades, place) == relevance_at(*whole.grades, place)
+
+
+def items_of_users(pairs):
+    keys = pairs.item_keys()
+    return {
+        user: [
+            (keys[place], relevance_at(*pairs.grades, place)) for place in range(start, start + n)
+        ]
+        for user, start, n in zip(pairs.users.tolist(), pairs.starts, pairs.counts, strict=True)
+    }
+
+
+@pytest.mark.parametrize("known_room", [True, False])
+@pytest.mark.parametrize("then", ["apart", "grouped", "one user"])
+def test_rows_whose_users_lie_apart_are_grouped_as_any_others(then, known_room, monkeypatch):
+    rng = np.random.default_rng(7)
+    n_rows = 9_000
+    users = rng.integers(0, 1_500, n_rows).astype(np.uint64)
+    if then != "apart":  # than the first batch lets expect
+        users[3_000:] = np.sort(users[3_000:]) if then == "grouped" else 7
+    items = rng.integers(0, 1 << 34, 700).astype(np.uint64)[rng.integers(0, 700, n_rows)]
+    relevance = rng.integers(0, 4, n_rows).astype(np.float64)
+
+    def build(least_rows):
+        monkeypatch.setattr(_rows, "LEAST_ROWS", least_rows)
+        rows = PairRows(n_rows if known_room else None, graded=True)
+        for begin, end in pairwise([0, 3_000, 3_000, 3_700, 8_000, n_rows]):
+            piece = slice(begin, end)
+            rows.write(rows.place(users[piece]), users[piece], items[piece], relevance[piece])
+        return rows.n_runs, *build_user_items(
+            rows, relevant_from=1.0, duplicates="last", with_rows=True, threads=2
+        )
+
+    n_runs, found, counts = build(1_000)
+    same_runs, plain, same_counts = build(n_rows + 1)
+    assert (n_runs, counts) == (same_runs, same_counts)
+    assert n_runs == 1 + (users[1:] != users[:-1]).sum()
+    assert items_of_users(found) == items_of_users(plain)
+    firsts = dict(zip(found.users.tolist(), found.first_rows.tolist(), strict=True))
+    assert firsts == dict(zip(plain.users.tolist(), plain.first_rows.tolist(), strict=True))
 
 
 def test_a_batch_without_rows_takes_nobodys_place():
