@@ -57,6 +57,23 @@ def masked(text: str) -> str:
     )
 
 
+def check_path(path: str) -> None:
+    """Refuse a path that readers and writers cannot be given.
+
+    Raises:
+        RequestError: its bytes are no UTF-8 [path-not-utf-8].
+    """
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise RequestError(
+            "the path is not UTF-8",
+            code="path-not-utf-8",
+            at=clean(path),
+            hint="rename the file or folder, or give a link to it a name in UTF-8",
+        ) from None
+
+
 def clean(text: str) -> str:
     """`text` on one line without control, format or unassigned characters; these become U+FFFD."""
     if text.isascii() and text.isprintable():
