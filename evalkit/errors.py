@@ -57,20 +57,20 @@ def masked(text: str) -> str:
     )
 
 
-def check_path(path: str) -> None:
-    """Refuse a path that readers and writers cannot be given.
+def check_text(text: str, what: str = "the path") -> None:
+    """Refuse what readers and writers cannot be given.
 
     Raises:
-        RequestError: its bytes are no UTF-8 [path-not-utf-8].
+        RequestError: its bytes are no UTF-8 [not-utf-8].
     """
     try:
-        path.encode()
+        text.encode()
     except UnicodeEncodeError:
         raise RequestError(
-            "the path is not UTF-8",
-            code="path-not-utf-8",
-            at=clean(path),
-            hint="rename the file or folder, or give a link to it a name in UTF-8",
+            f"{what} is not UTF-8",
+            code="not-utf-8",
+            at=clean(text),
+            hint="rename the file or folder, or make a link to it that is named in UTF-8",
         ) from None
 
 

@@ -13,7 +13,7 @@ from evalkit.errors import (
     DataError,
     EvalkitError,
     RequestError,
-    check_path,
+    check_text,
     nearest,
     raise_all,
 )
@@ -110,7 +110,7 @@ def find_files(
 
     Raises:
         RequestError: a catalog of Spark names the table [table-of-spark], or a path is not UTF-8
-            [path-not-utf-8].
+            [not-utf-8].
         DataError: nothing stands at a path [path-not-found], a directory or glob holds no data
             [no-files], or the name does not tell the format [unknown-format].
     """
@@ -129,7 +129,7 @@ def find_files(
         _find(path, wanted, found)
     raise_all(_few_missing(found.errors, guessing))
     for file in found.files:
-        check_path(file.path)
+        check_text(file.path)
     unique = {
         file.path if file.remote else os.path.abspath(file.path): file for file in found.files
     }
