@@ -57,6 +57,23 @@ def masked(text: str) -> str:
     )
 
 
+def check_text(text: str, what: str = "the path") -> None:
+    """Refuse what readers and writers cannot be given.
+
+    Raises:
+        RequestError: its bytes are no UTF-8 [not-utf-8].
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise RequestError(
+            f"{what} is not UTF-8",
+            code="not-utf-8",
+            at=clean(text),
+            hint="rename the file or folder, or make a link to it that is named in UTF-8",
+        ) from None
+
+
 def clean(text: str) -> str:
     """`text` on one line without control, format or unassigned characters; these become U+FFFD."""
     if text.isascii() and text.isprintable():

@@ -10,7 +10,7 @@ os.environ.setdefault("TYPER_USE_RICH", "0")  # typer looks when it is imported;
 import typer
 
 from evalkit.cli import console
-from evalkit.errors import FINE
+from evalkit.errors import FINE, check_text
 from evalkit.version import VERSION
 
 # each is the function of that name in the module of that name, but for those of `ELSEWHERE`
@@ -83,6 +83,8 @@ def evalkit(
 
 def run_command(arguments: Sequence[str]) -> int:
     """Run one command line; the exit status."""
+    for each in arguments:
+        check_text(each, "the argument")
     asked = [name for name in arguments[:1] if name in COMMANDS]
     program = typer.main.get_command(make_app(asked or COMMANDS))
     if "_EVALKIT_COMPLETE" in os.environ:

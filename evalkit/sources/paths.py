@@ -9,7 +9,14 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from evalkit.config import is_in_catalog
-from evalkit.errors import DataError, EvalkitError, RequestError, nearest, raise_all
+from evalkit.errors import (
+    DataError,
+    EvalkitError,
+    RequestError,
+    check_text,
+    nearest,
+    raise_all,
+)
 from evalkit.sources.guess import Guessing
 from evalkit.sources.trec import Kind, kind_of_lines
 from evalkit.sources.versions import Version, delta_version, iceberg_version, is_delta, is_iceberg
@@ -102,7 +109,8 @@ def find_files(
         guessing: who asks, for hints.
 
     Raises:
-        RequestError: a catalog of Spark names the table [table-of-spark].
+        RequestError: a catalog of Spark names the table [table-of-spark], or a path is not UTF-8
+            [not-utf-8].
         DataError: nothing stands at a path [path-not-found], a directory or glob holds no data
             [no-files], or the name does not tell the format [unknown-format].
     """
@@ -120,6 +128,8 @@ def find_files(
     for path in paths:
         _find(path, wanted, found)
     raise_all(_few_missing(found.errors, guessing))
+    for file in found.files:
+        check_text(file.path)
     unique = {
         file.path if file.remote else os.path.abspath(file.path): file for file in found.files
     }

@@ -300,3 +300,11 @@ def test_an_option_that_is_a_key_of_a_config_is_named(evalkit):
 
     assert "--set truth.threshold=4" in evalkit(*arguments).err
     assert "--threads" not in evalkit(*arguments).err
+
+
+@pytest.mark.parametrize("command", ["synth --users 9 --out", "init --out", "evaluate --rankings"])
+def test_an_argument_of_other_bytes_than_utf8_is_told(evalkit, command):
+    outcome = evalkit(*command.split(), os.fsdecode(b"a=\xff"))
+
+    assert outcome.status == 2
+    assert outcome.err.startswith("error[not-utf-8]: the argument is not UTF-8\n  at:   a=")

@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from evalkit import evaluate
 from evalkit.config import (
     LogColumns,
     LogTable,
@@ -19,7 +20,15 @@ from evalkit.config import (
     TruthColumns,
     TruthTable,
 )
-from evalkit.errors import BusyError, DataError, Errors, EvalkitError, MachineError
+from evalkit.errors import (
+    BusyError,
+    DataError,
+    Errors,
+    EvalkitError,
+    MachineError,
+    RequestError,
+)
+from evalkit.runs import hold
 from evalkit.sources import Table, open_log, open_rankings, open_truth, read_schema, reading
 
 ROWS = pl.DataFrame({"user": [1, 2], "item": [3, 4], "rating": [5.0, 1.0]})
@@ -584,3 +593,18 @@ def test_a_schema_is_read_with_the_same_errors(folder):
     path = str(folder / "nothing.parquet")
 
     fault(lambda: read_schema([path], role="truth"), "path-not-found")
+
+
+def test_a_name_of_other_bytes_than_utf8_is_told(tmp_path):
+    rows = pl.DataFrame({"user": [1], "item": [2]})
+    name = os.fsdecode(b"n\xff.parquet")
+    rows.write_parquet(tmp_path / "fine.parquet")
+    (tmp_path / "fine.parquet").rename(tmp_path / name)
+
+    for given in (str(tmp_path / name), str(tmp_path)):  # the file, or its folder
+        with pytest.raises(RequestError, match="the path is not UTF-8") as caught:
+            evaluate(given, {"a": rows}, metrics=["hit@1"])
+        assert caught.value.code == "not-utf-8"
+        str(caught.value).encode()
+    with pytest.raises(RequestError, match="the path is not UTF-8"), hold(tmp_path / name, "job"):
+        pass
