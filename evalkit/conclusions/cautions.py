@@ -189,7 +189,9 @@ def of_skewed_differences(
         f"differences of {each.metric} between {each.baseline!r} and {each.candidate!r}"
         f"{_among((each.segmentation, each.segment))} {why}"
         for each in drafts
-        if each.std_error and (each.spread.table is None or bootstraps) and (why := _leaning(each))
+        if each.std_error
+        and (each.spread.table is None or each.spread.is_weighted or bootstraps)
+        and (why := _leaning(each))
     ]
     yield from _few_users(found)
 

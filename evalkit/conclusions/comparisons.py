@@ -39,7 +39,7 @@ def comparisons_of(
 ) -> list[Draft]:
     """Every comparison with its test, before any correction."""
     drafts = list(_drafts(config, summed, ratios, requests, shown))
-    tested = [each for each in drafts if each.spread.table is None or each.spread.is_clustered]
+    tested = [each for each in drafts if not each.spread.is_exact]
     spreads = [each.spread for each in tested]
     p_values = p_of_t_tests(
         [each.delta for each in tested],
@@ -91,6 +91,7 @@ def _drafts(
                     table=draft.spread.table,
                     is_clustered=chosen.has_clusters,
                     is_mended=chosen.skewness,
+                    is_weighted=chosen.weight is not None,
                 )
                 found = totals.pair_total(segment, pair, column)
                 draft = _draft(found, sums, spread, chosen, segment, pair, request)

@@ -121,8 +121,6 @@ def _spreads(
     """What errors stand on; tables where values are 0 or 1, and so few differ that t tests lean."""
     n = deltas.counts
     has_table = old.are_shares & new.are_shares & (n >= 2) & (deltas.squares < FEWEST_DIFFERING)
-    if chosen.weight is not None:
-        has_table[...] = False
     gained = (deltas.squares + deltas.wholes) // 2
     lost, both = deltas.squares - gained, new.wholes - gained
     tables: Tables = [None] * n.size

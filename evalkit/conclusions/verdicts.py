@@ -76,11 +76,11 @@ def _margin_tests(each: Draft, margin: float, higher_is_better: bool | None) -> 
     delta, std_error, spread = each.delta, each.std_error, each.spread
     shape = {"skewness": spread.margin_skewness, "df": spread.df}
     exact = (0.0, 0.0)
-    if spread.table is not None:
+    if spread.table is not None and not spread.is_weighted:
         above, below = margin_p_values(*spread.table, margin=margin)
         not_worse = math.nan if higher_is_better is None else above if higher_is_better else below
         exact = max(above, below), not_worse
-        if not spread.is_clustered:
+        if spread.is_exact:
             return exact
     same = equivalence_test(delta, std_error, spread.n, margin=margin, **shape).p_value
     if higher_is_better is None:

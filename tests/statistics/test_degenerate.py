@@ -259,6 +259,21 @@ def test_no_limit_of_a_difference_lies_beyond_what_it_can_be(statistics, metric)
         assert -1.0 <= each.low_adjusted <= each.high_adjusted <= 1.0
 
 
+@pytest.mark.parametrize("correction", ["holm", "none"])
+@pytest.mark.parametrize(("n_gained", "p_value"), [(5, 0.0625), (6, 0.03125)])
+def test_few_weighted_hits_are_no_surer_than_the_signs_of_their_users(
+    n_gained, p_value, correction
+):
+    weighted = {"weight": {"by": "weight"}, "correction": correction, "margin": 0.03}
+    report = rare(weighted, n_gained=n_gained, metrics=["recall@1"])
+
+    (found,) = report.comparisons
+    assert (found.p_value, found.test) == (p_value, "mcnemar")
+    for low, high in ((found.low, found.high), (found.low_adjusted, found.high_adjusted)):
+        assert (low <= 0.0 <= high) == (p_value > 0.05)
+    assert "few-users" in {each.code for each in report.warnings}
+
+
 def test_tukeys_test_of_few_hits_is_no_surer_than_the_exact_one():
     tukey = {"pairs": "all", "correction": "tukey"}
     for n_gained, p_value in ((5, 0.0625), (6, 0.03125)):
