@@ -237,11 +237,18 @@ def _part_among(parts: Sequence[Part], truth: _Truth, guessing: Guessing) -> Par
     table = truth.open(guessing)
     n_rows = table.n_rows_hint()
     sizes = [int(each.content.rpartition("-")[2]) for each in parts]
-    if n_rows is not None and not any(_may_be(n_rows, size, truth.section) for size in sizes):
-        return None
+    if n_rows is None or any(_may_be(n_rows, size, truth.section) for size in sizes):
+        known = _of_content(parts, table)
+        if known is not None:
+            return replace(known, fingerprint=table.fingerprint())
+    if isinstance(truth.table, TruthTable) and truth.table.where is not None:
+        return _of_content(parts, open_truth(truth.table, truth.given, guessing))
+    return None
+
+
+def _of_content(parts: Sequence[Part], table: Table) -> Part | None:
     content = content_of_table(table)
-    known = next((each for each in parts if content.is_repeated(each.content)), None)
-    return None if known is None else replace(known, fingerprint=table.fingerprint())
+    return next((each for each in parts if content.is_repeated(each.content)), None)
 
 
 def _may_be(n_rows: int, size: int, section: str) -> bool:

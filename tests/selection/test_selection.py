@@ -570,6 +570,22 @@ def test_a_part_is_known_by_its_looks_wherever_its_selection_is_written(folder):
     assert (refused.status, refused.codes) == (1, ["looks-used-up"])
 
 
+def test_a_part_that_where_takes_out_of_a_larger_file_is_known(folder):
+    select(folder, written(folder, 'confirm = { path = "test.parquet" }'))
+    parts = [("validation", "va"), ("test", "te")]
+    both = [pl.read_parquet(folder / f"{p}.parquet").with_columns(of=pl.lit(n)) for p, n in parts]
+    pl.concat(both).write_parquet(folder / "whole.parquet")
+    run = RUN.format(truth="whole.parquet", other="b", baseline="b")
+    taken = []
+    for part in ("te", "va"):
+        text = run.replace('whole.parquet"', f'whole.parquet"\nwhere = "of = \'{part}\'"')
+        (folder / "run.toml").write_text(text)
+        taken.append(run_program(["run", "run.toml"], folder))
+
+    assert (taken[0].status, taken[0].codes) == (1, ["looks-used-up"])
+    assert taken[1].status == 0, taken[1].err
+
+
 def test_the_winner_is_a_baseline(folder):
     named = {"truth": "validation.parquet", "baseline": "selected"}
     (folder / "run.toml").write_text(RUN.format(other="new", **named))
