@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, make_dataclass
+from dataclasses import MISSING, fields, make_dataclass
 from functools import cache
 from itertools import repeat
 from operator import attrgetter
@@ -46,7 +46,12 @@ def make_records(kind: type[Record], columns: Mapping[str, Iterable[object]]) ->
     made = [
         *map(
             _open_twin(known),
-            *(columns.get(each.name, repeat(each.default)) for each in fields(known)),
+            *(
+                columns[each.name]
+                if each.default is MISSING
+                else columns.get(each.name, repeat(each.default))
+                for each in fields(known)
+            ),
         )
     ]
     for each in made:
