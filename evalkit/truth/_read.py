@@ -351,8 +351,9 @@ def _read_once(how: _Reading, *, coded: bool) -> _Rows:
 
 
 def rows_together(n_rows: int, share: Share | None, *, has_texts: bool) -> int:
-    """How many rows come together: fewer, those with texts most so, of a share of the users."""
-    return n_rows if share is None else max(1, n_rows // (4 if has_texts else 2))
+    """How many rows come together: fewer with texts, and fewer of a share of the users."""
+    quarters = 4 - has_texts if share is None else 2 - has_texts
+    return max(1, n_rows * quarters // 4)
 
 
 def drop_null_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
