@@ -90,6 +90,17 @@ def _normal_quantiles(ps: Iterable[float]) -> dict[float, float]:
 
 
 @kernel(allocates=False)
+def next_of(here, before, sign, count, move):  # type: ignore[no-untyped-def]
+    """Where Newton's step leads (`find_root`), and what the next needs; count < 0: the end."""
+    if math.isnan(move):
+        return 0.5 * (here + before), before, sign, 0
+    if count > 1 and move * sign <= 0.0:
+        return here, before, sign, -1
+    there = here + move
+    return there, here, move, -1 if abs(move) <= 2e-16 * abs(there) else count + 1
+
+
+@kernel(allocates=False)
 def tail_of(log_tail):  # type: ignore[no-untyped-def]
     """The x with P(Z > x) = exp(log_tail) of at most a quarter, by `find_root`."""
     guess = -2.0 * log_tail - math.log(-4.0 * math.pi * log_tail)
@@ -99,14 +110,8 @@ def tail_of(log_tail):  # type: ignore[no-untyped-def]
         tail = 0.5 * math.erfc(here * SQRT_HALF)
         density = math.exp(-0.5 * here * here) / SQRT_TWO_PI
         move = -((log_tail - math.log(tail)) * tail / density) if tail > 0.0 else math.nan
-        if math.isnan(move):
-            here, count = 0.5 * (here + before), 0
-            continue
-        if count > 1 and move * sign <= 0.0:
-            break
-        before, sign, count = here, move, count + 1
-        here += move
-        if abs(move) <= 2e-16 * abs(here):
+        here, before, sign, count = next_of(here, before, sign, count, move)
+        if count < 0:
             break
     return here
 
@@ -210,14 +215,8 @@ def log_t_of(start, df, log_tail, errors, swapped):  # type: ignore[no-untyped-d
         move = math.nan
         if tail > 0.0:
             move = -((log_tail - math.log(tail)) * tail / beta_factor(0.5 * df, 0.5, x, y, errors))
-        if math.isnan(move):
-            here, count = 0.5 * (here + before), 0
-            continue
-        if count > 1 and move * sign <= 0.0:
-            break
-        before, sign, count = here, move, count + 1
-        here += move
-        if abs(move) <= 2e-16 * abs(here):
+        here, before, sign, count = next_of(here, before, sign, count, move)
+        if count < 0:
             break
     return here
 
@@ -349,14 +348,7 @@ def find_root(start: float, step: Callable[[float], float]) -> float:
     here = before = start
     sign, count = 0.0, 0
     for _ in range(MOST_STEPS):
-        move = step(here)
-        if math.isnan(move):
-            here, count = 0.5 * (here + before), 0
-            continue
-        if count > 1 and move * sign <= 0.0:
-            break
-        before, sign, count = here, move, count + 1
-        here += move
-        if abs(move) <= 2e-16 * abs(here):
+        here, before, sign, count = next_of.interpret(here, before, sign, count, step(here))
+        if count < 0:
             break
     return here
