@@ -49,6 +49,7 @@ os.environ.setdefault(
 if TYPE_CHECKING:
     from evalkit.api import compare, evaluate, evaluate_labels, evaluate_ratings, load
     from evalkit.errors import EvalkitError
+    from evalkit.experiments.api import evaluate_experiment
     from evalkit.jobs.baseline import baseline
     from evalkit.jobs.merge import merge
     from evalkit.jobs.partial import partial
@@ -63,6 +64,7 @@ __all__ = [
     "baseline",
     "compare",
     "evaluate",
+    "evaluate_experiment",
     "evaluate_labels",
     "evaluate_ratings",
     "load",
@@ -78,6 +80,7 @@ _HOMES = {
     "baseline": "evalkit.jobs.baseline",
     "compare": "evalkit.api",
     "evaluate": "evalkit.api",
+    "evaluate_experiment": "evalkit.experiments.api",
     "evaluate_labels": "evalkit.api",
     "evaluate_ratings": "evalkit.api",
     "load": "evalkit.api",

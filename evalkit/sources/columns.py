@@ -34,6 +34,8 @@ _SECTIONS = {
     "predictions": "[predictions.columns]",
     "labels": "[labels.columns]",
     "split": "[split.columns]",
+    "exposures": "[exposures.columns]",
+    "events": "[events.columns]",
 }
 
 
