@@ -18,6 +18,20 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.kernels import kernel
+from evalkit.sources._thrift import (
+    BINARY,
+    BYTE,
+    DEEPEST,
+    LIST,
+    LONG,
+    STRUCT,
+    WHOLE,
+    read_field,
+    read_list,
+    read_number,
+    read_signed,
+    skip,
+)
 from evalkit.sources.arrow import LONG_NAME, MOST_LEVELS, MOST_NAME, TOO_DEEP, kept_schema_fault
 
 _MAGIC = b"PAR1"
@@ -39,20 +53,6 @@ _MOST_VALUES, _MOST_VALUES_A_BYTE = 1 << 22, 1 << 10
 _LARGE_FOOTER = 5_400  # bytes: below, no schema that Arrow keeps in base64 is too deep
 _KEPT = b"ARROW:schema"
 _AGAIN = b"\x09\x04"  # a second list of fields, which no writer writes
-_BOOL, _BYTE, _SHORT, _WHOLE, _LONG, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = (
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-    8,
-    9,
-    10,
-    12,
-)
-_FIELDS = -1  # of a struct, while it is skipped
-_DEEPEST = 30
 # columns of what is known of a column chunk
 _ROWS, _VALUES, _BYTES, _STORED, _DATA, _DICTIONARY, _NAME, _NAME_SIZE = range(8)
 _TYPE, _CODEC, _TIMES, _FURTHER = range(8, 12)
@@ -110,7 +110,7 @@ def _check_schema(
 ) -> str | None:
     reader: Callable[..., int] = read_schema.interpret if is_small else read_schema
     view = memoryview(content) if is_small else np.frombuffer(content, np.uint8)
-    left, stack = np.zeros(MOST_LEVELS + 1, np.int64), np.zeros((_DEEPEST, 2), np.int64)
+    left, stack = np.zeros(MOST_LEVELS + 1, np.int64), np.zeros((DEEPEST, 2), np.int64)
     is_twice = content.find(_AGAIN, start, end) >= 0
     fault = int(reader(view, start, end, left, stack, is_twice))
     if fault != _FINE:
@@ -166,7 +166,7 @@ def _mapped(path: str) -> Iterator[tuple[bytes | mmap.mmap, int | None]]:
 
 def _room(n_bytes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """For what is known of the column chunks of a footer, and for structs while it is read."""
-    return np.zeros((n_bytes // 16 + 1, _COLUMNS), np.int64), np.zeros((_DEEPEST, 2), np.int64)
+    return np.zeros((n_bytes // 16 + 1, _COLUMNS), np.int64), np.zeros((DEEPEST, 2), np.int64)
 
 
 def _check(
@@ -198,109 +198,6 @@ def _check(
     return fault
 
 
-# ------------------------------------------------------ Thrift; a place below 0 is a fault
-
-
-@kernel
-def read_number(data, place, end):
-    """An unsigned number of seven bits a byte, and the place after it."""
-    value = 0
-    shift = 0
-    while 0 <= place < end and shift < 63:
-        byte = int(data[place])
-        place += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, place
-        shift += 7
-    return 0, -1
-
-
-@kernel
-def read_signed(data, place, end):
-    """A zigzag number, and the place after it."""
-    value, place = read_number(data, place, end)
-    return (value >> 1) ^ -(value & 1), place
-
-
-@kernel
-def read_field(data, place, end, last):
-    """Number, type and place of a struct's next field after the field `last`; type 0: the end."""
-    if place < 0 or place >= end:
-        return 0, 0, -1
-    byte = int(data[place])
-    place += 1
-    if byte == 0:
-        return 0, 0, place
-    if byte >> 4:
-        return last + (byte >> 4), byte & 15, place
-    number, place = read_signed(data, place, end)
-    return number, byte & 15, place
-
-
-@kernel
-def read_list(data, place, end):
-    """Length and type of a list's elements, and the place of the first."""
-    if place < 0 or place >= end:
-        return 0, 0, -1
-    byte = int(data[place])
-    place += 1
-    if byte >> 4 < 15:
-        return byte >> 4, byte & 15, place
-    size, place = read_number(data, place, end)
-    return size, byte & 15, place
-
-
-@kernel
-def skip(data, place, end, kind, stack):
-    """The place after a value of a type, however it is nested."""
-    if kind <= _BOOL:
-        return place  # a field that is true or false has no other bytes
-    stack[0, 0] = kind
-    stack[0, 1] = 1
-    depth = 1
-    while depth > 0:
-        if place < 0 or place > end or depth >= _DEEPEST:
-            return -1
-        top = depth - 1
-        if stack[top, 0] == _FIELDS:
-            _, kind, place = read_field(data, place, end, 0)
-            if kind == 0:
-                depth -= 1
-            elif kind > _BOOL:
-                stack[depth, 0] = kind
-                stack[depth, 1] = 1
-                depth += 1
-            continue
-        if stack[top, 1] == 0:
-            depth -= 1
-            continue
-        stack[top, 1] -= 1
-        kind = stack[top, 0]
-        if kind <= _BYTE:
-            place += 1
-        elif kind <= _LONG:
-            _, place = read_number(data, place, end)
-        elif kind == _DOUBLE:
-            place += 8
-        elif kind == _BINARY:
-            size, place = read_number(data, place, end)
-            if place < 0 or size > end - place:
-                return -1
-            place += size
-        elif kind in (_LIST, _SET):
-            size, inner, place = read_list(data, place, end)
-            stack[depth, 0] = inner
-            stack[depth, 1] = size
-            depth += 1
-        elif kind == _STRUCT:
-            stack[depth, 0] = _FIELDS
-            depth += 1
-        else:
-            return -1
-    return place if place <= end else -1
-
-
 # ---------------------------------------------------------------- the footer
 
 
@@ -312,7 +209,7 @@ def read_schema(data, place, end, left, stack, goes_on):
         field, kind, place = read_field(data, place, end, field)
         if place < 0 or kind == 0:
             return _FINE  # readers refuse what cannot be read
-        if field != 2 or kind != _LIST:
+        if field != 2 or kind != LIST:
             place = skip(data, place, end, kind, stack)
             continue
         n_fields, _, place = read_list(data, place, end)
@@ -344,9 +241,9 @@ def read_element(data, place, end, stack):
         field, kind, place = read_field(data, place, end, field)
         if place < 0 or kind == 0:
             return children, n_name, place
-        if field == 5 and kind == _WHOLE:
+        if field == 5 and kind == WHOLE:
             children, place = read_signed(data, place, end)
-        elif field == 4 and kind == _BINARY:
+        elif field == 4 and kind == BINARY:
             n_name, place = read_number(data, place, end)
             if place < 0 or n_name > end - place:
                 return children, n_name, -1
@@ -363,7 +260,7 @@ def read_texts(data, place, end, places, stack):
         field, kind, place = read_field(data, place, end, field)
         if place < 0 or kind == 0:
             return n_texts
-        if field != 5 or kind != _LIST:
+        if field != 5 or kind != LIST:
             place = skip(data, place, end, kind, stack)
             continue
         n_pairs, _, place = read_list(data, place, end)
@@ -375,7 +272,7 @@ def read_texts(data, place, end, places, stack):
                     return n_texts
                 if kind == 0:
                     break
-                if kind != _BINARY:
+                if kind != BINARY:
                     place = skip(data, place, end, kind, stack)
                     continue
                 size, place = read_number(data, place, end)
@@ -398,11 +295,11 @@ def read_footer(data, start, end, chunks, stack):
             return -1, 0
         if kind == 0:
             break
-        if field == 3 and kind == _LONG:
+        if field == 3 and kind == LONG:
             n_all, place = read_signed(data, place, end)
-        elif field == 4 and kind == _LIST:
+        elif field == 4 and kind == LIST:
             n_groups, inner, place = read_list(data, place, end)
-            if inner != _STRUCT:
+            if inner != STRUCT:
                 return -1, 0
             for group in range(n_groups):
                 if place < 0:
@@ -431,11 +328,11 @@ def read_group(data, place, end, chunks, n_chunks, stack):
             return 0, n_chunks, -1
         if kind == 0:
             break
-        if field == 3 and kind == _LONG:
+        if field == 3 and kind == LONG:
             rows, place = read_signed(data, place, end)
-        elif field == 1 and kind == _LIST:
+        elif field == 1 and kind == LIST:
             n_columns, inner, place = read_list(data, place, end)
-            if inner != _STRUCT or n_columns > len(chunks) - n_chunks:
+            if inner != STRUCT or n_columns > len(chunks) - n_chunks:
                 return 0, n_chunks, -1
             for _ in range(n_columns):
                 place = read_chunk(data, place, end, chunks[n_chunks], stack)
@@ -466,13 +363,13 @@ def read_chunk(data, place, end, chunk, stack):
             is_inside = False
             field = inside
         elif not is_inside:
-            if field == 3 and kind == _STRUCT:
+            if field == 3 and kind == STRUCT:
                 is_inside = True
                 inside = field
                 field = 0
             else:
                 place = skip(data, place, end, kind, stack)
-        elif field == 3 and kind == _LIST:
+        elif field == 3 and kind == LIST:
             n_names, _, place = read_list(data, place, end)
             for number in range(n_names):
                 size, place = read_number(data, place, end)
@@ -482,10 +379,10 @@ def read_chunk(data, place, end, chunk, stack):
                     chunk[_NAME] = place
                     chunk[_NAME_SIZE] = size
                 place += size
-        elif kind == _LONG and (5 <= field <= 7 or field == 9 or field == 11):
+        elif kind == LONG and (5 <= field <= 7 or field == 9 or field == 11):
             value, place = read_signed(data, place, end)
             chunk[field - 4 if field <= 7 else field // 2] = value
-        elif kind == _WHOLE and (field == 1 or field == 4):
+        elif kind == WHOLE and (field == 1 or field == 4):
             value, place = read_signed(data, place, end)
             chunk[_TYPE if field == 1 else _CODEC] = value
         else:
@@ -552,15 +449,15 @@ def read_page(data, place, end, stack):
             is_inside = False
             field = inside
         elif is_inside:
-            if field == 1 and kind <= _LONG and kind > _BYTE:
+            if field == 1 and kind <= LONG and kind > BYTE:
                 values, place = read_signed(data, place, end)
             else:
                 place = skip(data, place, end, kind, stack)
-        elif field in (5, 7, 8) and kind == _STRUCT:
+        elif field in (5, 7, 8) and kind == STRUCT:
             is_inside = True
             inside = field
             field = 0
-        elif field <= 3 and kind > _BYTE and kind <= _LONG:
+        elif field <= 3 and kind > BYTE and kind <= LONG:
             number, place = read_signed(data, place, end)
             if field == 1:
                 page = number
