@@ -139,6 +139,12 @@ def test_private_modules_are_imported_by_their_folder_alone():
     assert not wrong
 
 
+def test_changes_are_told_beside_the_docs_and_not_in_the_package():
+    stray = sorted(file.name for file in (PACKAGE / "changes").glob("*"))
+
+    assert not stray, f"git mv evalkit/changes/NAME docs/changes/NAME for {stray}"
+
+
 def test_no_file_is_a_drawer():
     assert {file.stem for file in FILES}.isdisjoint({"utils", "helpers", "common", "misc"})
 
