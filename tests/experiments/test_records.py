@@ -32,7 +32,7 @@ TEA: dict[str, dict[str, Any]] = {
     "level=0.9": {"level": 0.9},
     "one-sided greater": {"alternative": "greater"},
     "one-sided less": {"alternative": "less"},
-    **dict.fromkeys(("ratio", "cuped", "ratio-cuped", "ratio-cuped-by-mean"), {}),
+    **{name: {} for name in ("ratio", "cuped", "ratio-cuped", "ratio-cuped-by-mean")},
     "cuped constant_pre": {},
 }
 GREATER, SEQUENTIAL = (
