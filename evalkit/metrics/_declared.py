@@ -41,7 +41,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class RowFault:
     """Why rows were dropped, the code that tells of it, and the policy that may refuse it."""
 
     reason: str
@@ -110,7 +110,7 @@ class Declaration:
     numbers: tuple[str, ...] = ()
     refuses: tuple[str, ...] = ("weight", "two_way", "curves", "distributions")
     lenient: Mapping[str, str] = field(default_factory=dict)
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[RowFault, ...] = ()
 
 
 def of_folder(kind: str, module: str, name: str) -> Any:

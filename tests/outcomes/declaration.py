@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from evalkit.config import KindTable, Record, Texts, key
-from evalkit.metrics import Complaints, CountWords, Declaration, Fault, Section
+from evalkit.metrics import Complaints, CountWords, Declaration, RowFault, Section
 
 
 class OutcomesColumns(Record):
@@ -43,5 +43,8 @@ DECLARATION = Declaration(
     check=check_outcomes,
     numbers=("outcome",),
     lenient={"null_ids": "drop", "bad_scores": "drop"},
-    faults=(Fault("null_id", "null-id", "null_ids"), Fault("bad_score", "bad-score", "bad_scores")),
+    faults=(
+        RowFault("null_id", "null-id", "null_ids"),
+        RowFault("bad_score", "bad-score", "bad_scores"),
+    ),
 )
