@@ -25,6 +25,7 @@ CATALOG = "table://"  # begins the path of a table that a catalog of Spark names
 _TABLE = 'Instead of path: a table of Spark, catalog.db.name; the same as path = "table://...".'
 _COLUMNS = "What is read, and nothing else; without any, columns are guessed from their names."
 _FORMAT = "Format where the name does not tell: parquet, ipc, csv, ndjson, trec."
+_HEADER = "false: the first line of CSV is a row, and columns are column_1, column_2, ..."
 _WHERE = "SQL predicate; rows in are the rows after it."
 _ORDER = "What the rows are put in order by, where their order matters; default: as they stand."
 
@@ -141,6 +142,7 @@ class TruthTable(Record):
     part: str | None = key(None, _PART, exclude_if=is_none)
     fold: int | None = key(None, _FOLD, ge=1, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: TruthColumns = Field(default_factory=TruthColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(None, "Relevant from here on; default: relevance above 0.")
@@ -181,6 +183,7 @@ class RankingsTable(Record):
         exclude_if=is_none,
     )
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: RankingsColumns = Field(default_factory=RankingsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     earlier: Texts = key(
@@ -197,6 +200,7 @@ class LogTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: LogColumns = Field(default_factory=LogColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(None, "Relevant from here on; default: label above 0.")
@@ -211,6 +215,7 @@ class TrainTable(Record):
     part: str | None = key(None, _PART, exclude_if=is_none)
     fold: int | None = key(None, _FOLD, ge=1, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: TrainColumns = Field(default_factory=TrainColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     drop_seen: bool = key(False, "Drop seen items from the rankings.")
@@ -222,6 +227,7 @@ class ItemsTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: ItemsColumns = Field(default_factory=ItemsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     separator: str | None = key(
@@ -236,6 +242,7 @@ class UsersTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: UsersColumns = Field(default_factory=UsersColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
 
@@ -285,6 +292,7 @@ class RatingsTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: RatingsColumns = Field(default_factory=RatingsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
 
@@ -296,6 +304,7 @@ class PredictionsTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: PredictionsColumns = Field(default_factory=PredictionsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
 
@@ -307,6 +316,7 @@ class LabelsTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: LabelsColumns = Field(default_factory=LabelsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(
