@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from evalkit.api import compare, evaluate, evaluate_labels, evaluate_ratings, load
     from evalkit.errors import EvalkitError
     from evalkit.experiments.api import evaluate_experiment
+    from evalkit.experiments.interleaving import evaluate_interleaving
+    from evalkit.experiments.planning import plan_experiment
+    from evalkit.experiments.surrogates import surrogates
     from evalkit.jobs.baseline import baseline
     from evalkit.jobs.merge import merge
     from evalkit.jobs.partial import partial
@@ -65,13 +68,16 @@ __all__ = [
     "compare",
     "evaluate",
     "evaluate_experiment",
+    "evaluate_interleaving",
     "evaluate_labels",
     "evaluate_ratings",
     "load",
     "merge",
     "partial",
+    "plan_experiment",
     "select",
     "split",
+    "surrogates",
 ]
 
 _HOMES = {
@@ -81,13 +87,16 @@ _HOMES = {
     "compare": "evalkit.api",
     "evaluate": "evalkit.api",
     "evaluate_experiment": "evalkit.experiments.api",
+    "evaluate_interleaving": "evalkit.experiments.interleaving",
     "evaluate_labels": "evalkit.api",
     "evaluate_ratings": "evalkit.api",
     "load": "evalkit.api",
     "merge": "evalkit.jobs.merge",
     "partial": "evalkit.jobs.partial",
+    "plan_experiment": "evalkit.experiments.planning",
     "select": "evalkit.selection.api",
     "split": "evalkit.splits.api",
+    "surrogates": "evalkit.experiments.surrogates",
 }
 
 

@@ -51,6 +51,8 @@ from evalkit.config._tables import (
     LabelsTable,
     LogColumns,
     LogTable,
+    Moment,
+    Names,
     PredictionsTable,
     RankingsColumns,
     RankingsTable,
@@ -63,6 +65,7 @@ from evalkit.config._tables import (
     TruthTable,
     UsersTable,
     is_in_catalog,
+    is_none,
     key,
 )
 from evalkit.config._variables import parse_variables
@@ -87,6 +90,8 @@ __all__ = [
     "LabelsTable",
     "LogColumns",
     "LogTable",
+    "Moment",
+    "Names",
     "OutputSection",
     "Places",
     "Policies",
@@ -118,6 +123,7 @@ __all__ = [
     "find_entry",
     "is_in_catalog",
     "is_laid_out",
+    "is_none",
     "is_split_alone",
     "key",
     "key_lines",

@@ -73,6 +73,7 @@ class KindTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     where: str | None = key(None, _WHERE)
     columns: Any
 
@@ -340,6 +341,12 @@ class MetricsSection(Record):
     )
     primary: Texts = key(
         (), "Those of the names that decide; default: the first gate's metric, else the first name."
+    )
+    guardrails: Texts = key(
+        (), "Of experiments: those of the names that must not get worse.", exclude_if=is_none
+    )
+    lower_is_better: Texts = key(
+        (), "Of experiments: those of the names whose fall is good.", exclude_if=is_none
     )
     files: Names = key((), "Python files with metrics of your own.")
     reference: str | None = key(

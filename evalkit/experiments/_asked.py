@@ -25,7 +25,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "variance": ("welch", "pooled"),
     "relative": ("fieller", "delta", "log", "fixed"),
     "alternative": ("two-sided", "greater", "less"),
-    "limits": ("auto", "newcombe", "wald"),
+    "limits": ("auto", "newcombe", "wald", "percentile"),
     "sample_ratio": ("auto", "exact", "chi-squared"),
     "correction": CORRECTIONS,
     "family": ("report", "metric"),
@@ -126,7 +126,7 @@ class Asked:
     guardrails: tuple[str, ...] = ()
     lower_is_better: tuple[str, ...] = ()
     policies: Mapping[str, str] = field(default_factory=dict)
-    segments: tuple[str, ...] = ()
+    segments: Mapping[str, str] = field(default_factory=dict)
     profile: str = "evalkit"
     has_events: bool = False
 
@@ -160,7 +160,7 @@ def read_asked(
     guardrails: Sequence[str] | str = (),
     lower_is_better: Sequence[str] | str = (),
     policies: Mapping[str, str] | None = None,
-    segments: Sequence[str] = (),
+    segments: Sequence[str] | Mapping[str, str] = (),
     statistics: Mapping[str, object] | None = None,
     profile: str = "evalkit",
     has_events: bool = False,
@@ -188,13 +188,11 @@ def read_asked(
             )
         )
     labels = [each.label for each in measures]
-    groups = []
-    for role, named in (
-        ("primary", primary),
-        ("guardrails", guardrails),
-        ("lower_is_better", lower_is_better),
-    ):
-        groups.append(_among(role, [named] if isinstance(named, str) else named, labels, errors))
+    roles = {"primary": primary, "guardrails": guardrails, "lower_is_better": lower_is_better}
+    groups = [
+        _among(role, [named] if isinstance(named, str) else named, labels, errors)
+        for role, named in roles.items()
+    ]
     chosen = Statistics()
     try:
         chosen = read_statistics({**_profile(profile), **(statistics or {})})
@@ -228,7 +226,9 @@ def read_asked(
         guardrails=groups[1],
         lower_is_better=groups[2],
         policies=dict(policies or {}),
-        segments=tuple(segments),
+        segments=dict(segments)
+        if isinstance(segments, Mapping)
+        else {name: name for name in segments},
         profile=profile,
         has_events=has_events,
     )
@@ -401,6 +401,8 @@ def read_statistics(given: Mapping[str, object]) -> Statistics:
         except EvalkitError as error:
             errors.append(error)
     raise_all(errors)
+    if known.get("limits") == "percentile":  # what [statistics] has by default
+        known["limits"] = "auto"
     found = Statistics(**known)
     found.rules()
     if found.margin is not None and found.margin_relative is not None:

@@ -142,7 +142,7 @@ def drafts_of(
     better = measure.label not in asked.lower_is_better
     for arm in range(1, len(asked.names)):
         contrast: Contrast | None = None
-        test, n = ("z" if rules.is_normal else "t"), measured.n_units[0] + measured.n_units[arm]
+        test, n = _test_of(asked), measured.n_units[0] + measured.n_units[arm]
         effect = smallest = theta = None
         if measured.sorted:
             found = _of_quantiles(measured, arm, measure.q, rules)
@@ -197,6 +197,15 @@ def drafts_of(
             cap=numbers.caps[0] if numbers.caps else None,
         )
         yield Draft(comparison, family, better, contrast, margin)
+
+
+def _test_of(asked: Asked) -> str:
+    statistics = asked.statistics
+    if statistics.is_sequential:
+        return "spending" if statistics.tightest_at is None else "always-valid"
+    if statistics.distribution == "normal":
+        return "z"
+    return "pooled" if statistics.variance == "pooled" else "welch"
 
 
 def _is_plain(asked: Asked) -> bool:

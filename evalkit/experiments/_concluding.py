@@ -13,7 +13,9 @@ from ._checking import by_day, checks_of, warnings_of
 from ._comparing import Draft, diluted, drafts_of, estimates_of, rules_for
 from ._deciding import correct, family_of, findings_of
 from ._measuring import Numbers
-from ._units import Units
+from ._units import READ_EVENTS, READ_EXPOSURES, Units
+
+READ = (READ_EXPOSURES, READ_EVENTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,5 +72,5 @@ def spell_counts(counts: Mapping[str, int]) -> dict[str, int]:
         *("event_in_two_variants", "event_value_nan", "event_value_null"),
     )
     return {name: counts.get(name, 0) for name in first} | {
-        name: n for name, n in counts.items() if name not in first and n
+        name: n for name, n in counts.items() if n and name not in (*first, *READ)
     }

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from evalkit.report import Comparison
-from evalkit.report.entries import Check, Finding
+from evalkit.report.entries import Finding
 from evalkit.segments import ALL, Segment
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.intervals import NO_INTERVAL
@@ -165,38 +165,3 @@ def findings_of(asked: Asked, drafts: Sequence[Draft]) -> Iterator[Finding]:
                     n_users=where.n,
                     n_searched=found.n_searched,
                 )
-
-
-def decision_of(
-    comparisons: Sequence[Comparison],
-    checks: Sequence[Check],
-    candidate: str,
-    primary: Sequence[str],
-    guardrails: Sequence[str],
-) -> tuple[str, str]:
-    """What to do with a candidate, and why: ship, do not ship, not yet, cannot be read."""
-    if any(each.check == "sample-ratio" and each.verdict == "fail" for each in checks):
-        return "cannot be read", "units did not come in the shares that were declared"
-    own = [each for each in comparisons if each.candidate == candidate and each.segment is None]
-    deciding = [each for each in own if each.metric in primary] or [each for each in own[:1]]
-    guarded = [each for each in own if each.metric in guardrails]
-    broken = [each.metric for each in guarded if each.verdict == "worse"]
-    worse = [each.metric for each in deciding if each.verdict == "worse"]
-    better = [each.metric for each in deciding if each.verdict == "better"]
-    unclear = [
-        each.metric
-        for each in guarded
-        if each.verdict == "cannot tell" and each.p_not_inferior is not None
-    ]
-    if broken:
-        return "do not ship", f"{', '.join(broken)} got worse"
-    if worse:
-        return "do not ship", f"{', '.join(worse)} got worse"
-    if not better:
-        tells = all(each.verdict in ("equivalent", "not inferior") for each in deciding)
-        if deciding and tells:
-            return "ship", f"{deciding[0].metric} is {deciding[0].verdict}"
-        return "not yet", f"{deciding[0].metric} cannot be told apart" if deciding else "no metric"
-    if unclear:
-        return "not yet", f"{', '.join(better)} got better, and {', '.join(unclear)} is unclear"
-    return "ship", f"{', '.join(better)} got better"

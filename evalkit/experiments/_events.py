@@ -52,6 +52,7 @@ class Added:
     width: int
     scales: npt.NDArray[np.int64]
     tallies: npt.NDArray[np.int64]
+    read: int = 0
     rows: int = 0
     nan: int = 0
     null: int = 0
@@ -181,6 +182,7 @@ class _Adding:
         return found
 
     def _add(self, whole: pl.DataFrame) -> None:
+        last = whole["time"].max()  # of all shares
         frame, n_null = self.logs.held(whole)
         n_rows, n_timeless = frame.height + n_null, frame["time"].null_count()
         if n_timeless:
@@ -207,11 +209,12 @@ class _Adding:
             rows = rows[(begun > LEFT_OUT) & (times[rows] >= begun) & (times[rows] - begun < end)]
             parts[key] = codes[rows], values[rows]
         with self.lock:
+            found.read += whole.height
             found.rows, found.timeless = found.rows + n_rows, found.timeless + n_timeless
             found.null, found.nan = found.null + bad[0], found.nan + bad[1]
             found.infinite += bad[2]
-            if times.size:
-                found.last = max(found.last, int(times.max()))
+            if isinstance(last, int):
+                found.last = max(found.last, last)
             for key, part in parts.items():
                 self.parts[key].append(part)
 

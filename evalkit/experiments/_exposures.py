@@ -15,7 +15,7 @@ from evalkit.sources import Table, reading
 
 from ._asked import Asked
 from ._kernels import FULL, TWICE, enlarge, enter, note_exposures
-from ._units import unknown_variants
+from ._units import READ_EXPOSURES, unknown_variants
 
 Keys = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.int64]
@@ -94,6 +94,7 @@ class Exposed:
     def __init__(self, n_facts: int, n_named: int) -> None:
         room = FIRST_SLOTS // 2
         self.n, self.n_facts = 0, n_facts
+        self.moments = (NEVER, -NEVER)  # the first and the last exposure, of all shares
         self.texts: list[dict[int, str]] = [{} for _ in range(n_named)]
         self.slots: Keys = np.zeros(2 * FIRST_SLOTS, dtype=np.uint64)
         self.known: Keys = np.zeros(room, dtype=np.uint64)
@@ -115,6 +116,12 @@ class Exposed:
         self.known, self.firsts = _longer(self.known, room, 0), _longer(self.firsts, room, NEVER)
         self.arms, self.masks = _longer(self.arms, room, 0), _longer(self.masks, 2 * room, 0)
         self.facts = _longer(self.facts, self.n_facts * room, 0)
+
+    def see(self, times: pl.Series) -> None:
+        """Take the moments of rows in, whoever's they are."""
+        if times.len() > times.null_count():
+            first, last = self.moments
+            self.moments = min(first, times.min()), max(last, times.max())  # type: ignore
 
     def keys(self) -> Keys:
         """Of units, by code."""
@@ -177,10 +184,12 @@ def read_exposures(logs: Logs, plan: IdPlan, counts: dict[str, int]) -> Exposed:
     ]
     found = Exposed(n_facts, len(logs.facts))
     unknown: dict[str | None, int] = {}
-    n_rows = n_null = n_late = n_timeless = 0
+    n_read = n_rows = n_null = n_late = n_timeless = 0
     with reading(table):
         for whole in table.stream(columns, most=BATCH_ROWS):
             logs.clock.line.advance(whole.height)
+            n_read += whole.height
+            found.see(whole["time"])
             frame, n_without = logs.held(whole)
             n_rows, n_null = n_rows + frame.height + n_without, n_null + n_without
             variants = frame["variant"]
@@ -198,6 +207,7 @@ def read_exposures(logs: Logs, plan: IdPlan, counts: dict[str, int]) -> Exposed:
     if n_timeless:
         raise no_time(n_timeless, table)
     counts |= {
+        READ_EXPOSURES: n_read,
         "exposure_rows": n_rows,
         "unknown_variant": sum(n for name, n in unknown.items() if name is not None),
         "null_variant": unknown.get(None, 0),

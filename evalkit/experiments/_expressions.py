@@ -16,6 +16,7 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "count": ("window",),
 }
 _TEXTS = {"winsor_over": ("all", "nonzero"), "over": ("units", "events"), "cuped": ("auto", "off")}
+_DEFAULTS = {"above": 0.0, "winsor_over": "all", "over": "units", "cuped": "auto"}
 _CALL = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*\((?P<arguments>.*)\)\s*", re.DOTALL)
 _PARTS = re.compile(r"(?:^|,)((?:'[^']*'|\"[^\"]*\"|[^,'\"])*)")
 _SPAN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([mhdw])\s*")
@@ -114,6 +115,7 @@ def parse_measure(text: str, at: str = "metrics") -> Measure:
             hint="write ratio(clicks, shown)" if kind == "ratio" else f"write {kind}(clicks)",
         )
     read = {name: _value(kind, name, value, at) for name, value in options.items()}
+    read = {n: read[n] for n in _OPTIONS[kind] if n in read and read[n] != _DEFAULTS.get(n)}
     label = f"{kind}({', '.join([*columns, *(f'{n}={_spelt(v)}' for n, v in read.items())])})"
     if kind == "quantile" and "q" not in read:
         raise RequestError(

@@ -19,9 +19,8 @@ from ._events import Added, Kept, read_events
 from ._exposures import NEVER, Exposed, Logs, read_exposures
 from ._expressions import DAY
 from ._kernels import CROSSED, LATE, LEFT_OUT, OUTSIDE, UNEXPOSED
-from ._units import Column, Days, Events, Floats, Grouped, Units, check_arms, columns_of
+from ._units import READ_EVENTS, Column, Days, Events, Floats, Grouped, Units, columns_of
 
-MOST_CROSSED = 0.01
 MOST_DAYS = 60
 
 
@@ -44,9 +43,9 @@ def read_logs(logs: Logs, seed: int) -> Units:
     counts: dict[str, int] = {}
     exposed = read_exposures(logs, plan, counts)
     logs.clock.stop("exposures")
-    arms = _Arms.of(logs.asked, exposed, logs.exposures.at)
+    arms = _Arms.of(logs.asked, exposed)
     kinds = list(dict.fromkeys(each.kind for each in logs.asked.sums.values()))
-    wanted = _Wanted.of(logs.asked, kinds, exposed.firsts[: exposed.n][arms.stays])
+    wanted = _Wanted.of(logs.asked, kinds, exposed.moments)
     added = read_events(logs, plan, exposed, arms.begun, wanted.kept, kinds)
     logs.clock.stop("events")
     _count(logs, arms, added, counts)
@@ -86,30 +85,22 @@ class _Arms:
     excluded: Mapping[str, int]
 
     @classmethod
-    def of(cls, asked: Asked, exposed: Exposed, at: str) -> "_Arms":
+    def of(cls, asked: Asked, exposed: Exposed) -> "_Arms":
         n, names = exposed.n, asked.names
         masks, arms = exposed.masks[: 2 * n], exposed.arms[:n]
         variants, is_excluded = masks[0::2], (masks[1::2] & 2) != 0
         is_crossed = (variants & (variants - 1)) != 0
-        n_crossed, policy = int(is_crossed.sum()), asked.policy("crossed_units")
-        if n_crossed and (policy == "error" or (policy == "drop" and n_crossed > MOST_CROSSED * n)):
-            raise DataError(
-                f"{n_crossed:,} of {n:,} units are in two variants or more",
-                code="crossed-units",
-                at=at,
-                hint='crossed_units = "drop" under [policies] leaves up to 1 % of all units out, '
-                '"first" takes the first variant of each; more say that the assignment is broken',
-            )
-        leaves = is_crossed & (policy != "first")
+        leaves = is_crossed & (asked.policy("crossed_units") != "first")
         stays = ~(leaves | is_excluded)
-        check_arms({name: int((arms[stays] == i).sum()) for i, name in enumerate(names)}, at)
         crossed = {
             name: int(((variants >> i) & 1)[is_crossed].sum()) for i, name in enumerate(names)
         }
         excluded = {name: int((is_excluded & (arms == i)).sum()) for i, name in enumerate(names)}
         begun = np.where(is_excluded, LEFT_OUT, exposed.firsts[:n])
         begun = np.where(leaves, OUTSIDE, begun)
-        return cls(begun, stays, n_crossed, crossed, excluded if is_excluded.any() else {})
+        return cls(
+            begun, stays, int(is_crossed.sum()), crossed, excluded if is_excluded.any() else {}
+        )
 
 
 @dataclass(slots=True)
@@ -127,7 +118,7 @@ class _Wanted:
     days: dict[str, tuple[tuple[str, ...], dict[str, list[int]]]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, asked: Asked, kinds: Sequence[str], firsts: npt.NDArray[np.int64]) -> "_Wanted":
+    def of(cls, asked: Asked, kinds: Sequence[str], moments: tuple[int, int]) -> "_Wanted":
         found = cls()
         width = 1
 
@@ -153,7 +144,7 @@ class _Wanted:
             spans = [(day * DAY, min((day + 1) * DAY, asked.window)) for day in range(n_days)]
             places = {name: [add(name, *span) for span in spans] for name in names}
             found.days["day"] = tuple(map(str, range(n_days))), places
-        first, last = int(firsts.min()) // DAY, (int(firsts.max()) + asked.window) // DAY
+        first, last = moments[0] // DAY, (moments[1] + asked.window) // DAY
         last = last if asked.until is None else min(last, asked.until // DAY)
         if last - first < MOST_DAYS:
             spans = [(day * DAY, (day + 1) * DAY) for day in range(first, last + 1)]
@@ -174,6 +165,7 @@ def _count(logs: Logs, arms: _Arms, added: Added, counts: dict[str, int]) -> Non
     """Counts of rows and units; raises where they are not what policies allow."""
     tallies, asked = added.tallies, logs.asked
     counts |= {
+        READ_EVENTS: added.read,
         "event_rows": added.rows,
         "event_value_nan": added.nan,
         "event_value_null": added.null,

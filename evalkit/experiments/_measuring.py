@@ -24,6 +24,7 @@ from evalkit.statistics.quantiles import Sorted, deviation_of
 from ._asked import Asked
 from ._expressions import Measure
 from ._units import Column, Floats, Units
+from .metrics.of_units import count, fraction
 
 Flags = npt.NDArray[np.bool_]
 Cells = npt.NDArray[np.int32]
@@ -174,13 +175,13 @@ def _means(units: Units, asked: Asked, cells: Cellular, measure: Measure) -> Num
                 values, n_missing = _imputed(each[keep])
                 n_imputed = max(n_imputed, n_missing)
                 if measure.kind == "fraction" and asked.has_events:
-                    values = (values > measure.above).astype(np.float64)
+                    values = fraction.function(values, measure.above)
                 columns.append(_capped(values, measure)[0])
                 places.append(len(columns) - 1)
             covariates.append((places[0] or 0, places[1]))
     value: tuple[int, int | None] = (0, 1) if measure.kind == "ratio" else (0, None)
     if measure.kind == "fraction":
-        columns[0] = (columns[0] > measure.above).astype(np.float64)
+        columns[0] = fraction.function(columns[0], measure.above)
     matrix = np.stack(columns, axis=1)
     own = cells.cells[keep]
     if units.clusters is None:
@@ -456,7 +457,7 @@ def _totals(units: Units, asked: Asked, cells: Cellular, measure: Measure) -> Nu
     (name,) = measure.columns
     values = units.columns[_key(units, asked, measure, name)]
     if measure.kind == "count":
-        values = (values > 0.0).astype(np.float64)
+        values = count.function(values)
     found = {}
     for segment in cells.members:
         totals, ns = [], []

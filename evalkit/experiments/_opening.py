@@ -1,11 +1,12 @@
 """Tables of an experiment, opened by the columns that somebody named, or that names suggest."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
 
-from evalkit.sources import Guessing, Table, open_columns
+from evalkit.ids import USER_KEY, DrawnShare
+from evalkit.sources import Guessing, Table, open_columns, reading
 
 from ._asked import Asked
 
@@ -25,6 +26,7 @@ class Located:
 
     path: tuple[str, ...] = ()
     format: str | None = None
+    header: bool | None = None
     where: str | None = None
     given: object | None = None
     columns: Mapping[str, str] | None = None
@@ -33,7 +35,11 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The tables of an experiment; `facts` are strata, then segments."""
+    """The tables of an experiment.
+
+    Args:
+        facts: names of strata, then of segments.
+    """
 
     exposures: Table
     events: Table | None
@@ -41,7 +47,12 @@ class Opened:
 
 
 def open_tables(
-    asked: Asked, exposures: Located, events: Located | None, guessing: Guessing
+    asked: Asked,
+    exposures: Located,
+    events: Located | None,
+    guessing: Guessing,
+    *,
+    is_plan: bool = False,
 ) -> Opened:
     """Both tables; no row is read.
 
@@ -50,17 +61,20 @@ def open_tables(
             what opening files raises.
     """
     statistics = asked.statistics
-    facts = tuple(dict.fromkeys([*statistics.strata, *asked.segments]))
+    facts = {**{name: name for name in statistics.strata}, **asked.segments}
     named = dict(exposures.columns or {})
     if events is None:
         wanted = _ready(asked, named, facts)
-        optional = ("unit",)
+        optional: tuple[str, ...] = ("unit",)
+        guessed: tuple[str, ...] = ("variant", "unit")
+        if is_plan:
+            guessed, optional = ("variant", "unit", "time"), ("variant", "unit", "time")
         opened = open_columns(
-            "exposures", exposures, wanted, guessing, guessed=("variant", "unit"), optional=optional
+            "exposures", exposures, wanted, guessing, guessed=guessed, optional=optional
         )
-        return Opened(opened, None, facts)
+        return Opened(opened, None, tuple(facts))
     wanted = {key: named[key] for key in (*EXPOSURES, "triggered") if key in named}
-    wanted |= {f"fact_{number}": name for number, name in enumerate(facts)}
+    wanted |= {f"fact_{number}": sql for number, sql in enumerate(facts.values())}
     if statistics.cluster is not None:
         wanted[f"fact_{len(facts)}"] = statistics.cluster
     if exposures.exclude is not None:
@@ -77,24 +91,27 @@ def open_tables(
         own.pop("value", None)
     keys = EVENTS if needs_value else EVENTS[:-1]
     second = open_columns("events", events, own, guessing, guessed=keys)
-    return Opened(first, second, facts)
+    return Opened(first, second, tuple(facts))
 
 
-def _ready(asked: Asked, named: Mapping[str, str], facts: Sequence[str]) -> dict[str, str]:
+def _ready(asked: Asked, named: Mapping[str, str], facts: Mapping[str, str]) -> dict[str, str]:
     wanted = {key: named[key] for key in ("unit", "variant", "triggered") if key in named}
     columns = [
         *(name for each in asked.measures for name in each.columns),
         *(name for listed in asked.before.values() for name in listed),
-        *facts,
     ]
     if asked.statistics.cluster is not None:
         columns.append(asked.statistics.cluster)
-    return wanted | {name: named.get(name, name) for name in dict.fromkeys(columns)}
+    found = {name: named.get(name, name) for name in dict.fromkeys(columns)}
+    return {**wanted, **found, **facts}
 
 
-def collected(table: Table) -> pl.DataFrame:
-    """All rows of a ready-made table."""
-    from evalkit.sources import reading
-
+def collected(table: Table, share: DrawnShare | None = None) -> tuple[pl.DataFrame, int]:
+    """The rows of a ready-made table, all of them or those of a share; how many were read."""
     with reading(table):
-        return table.frame.collect(engine="streaming")
+        rows = table.frame.collect(engine="streaming")
+    if share is None or "unit" not in rows.columns:
+        return rows, rows.height
+    known = rows.filter(pl.col("unit").is_not_null())
+    ids = known.select(share.plan.select(USER_KEY))
+    return known.filter(pl.Series(share.holds(ids))), rows.height

@@ -1,7 +1,7 @@
 """Units of an experiment, one row each: read from logs, or ready-made."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,8 @@ from ._asked import Asked
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
+MOST_CROSSED = 0.01
+READ_EXPOSURES, READ_EVENTS = "exposures read", "events read"  # rows, of all shares
 Column = tuple[str, int | None]  # of a unit: the sum, and its window
 
 
@@ -130,14 +132,25 @@ def bad_values(name: str, numbers: Mapping[str, int], at: str) -> DataError:
     )
 
 
-def check_arms(counts: Mapping[str, int], at: str) -> None:
-    """Raise where a declared variant has no unit [empty-variant]."""
+def check_units(units: Units, asked: Asked) -> None:
+    """Raise where a declared variant has no unit [empty-variant], too many are in several."""
+    n_crossed = units.counts.get("units_in_two_variants", 0)
+    n, policy = units.n + n_crossed, asked.policy("crossed_units")
+    if n_crossed and (policy == "error" or (policy == "drop" and n_crossed > MOST_CROSSED * n)):
+        raise DataError(
+            f"{n_crossed:,} of {n:,} units are in two variants or more",
+            code="crossed-units",
+            at="exposures",
+            hint='crossed_units = "drop" under [policies] leaves up to 1 % of all units out, '
+            '"first" takes the first variant of each; more say that the assignment is broken',
+        )
+    counts = {name: int((units.variants == i).sum()) for i, name in enumerate(asked.names)}
     empty = [name for name, n in counts.items() if not n]
     if empty:
         raise DataError(
             f"no unit is in variant {', '.join(map(repr, empty))}",
             code="empty-variant",
-            at=at,
+            at="exposures",
             hint=f"units are in {', '.join(f'{k} ({n:,})' for k, n in counts.items() if n)}; "
             "declare the variants that ran"
             if len(empty) < len(counts)
@@ -160,7 +173,9 @@ def unknown_variants(found: Mapping[str | None, int], names: Sequence[str], at: 
     )
 
 
-def read_ready(frame: pl.DataFrame, asked: Asked, groups: Sequence[str], at: str) -> Units:
+def read_ready(
+    frame: pl.DataFrame, asked: Asked, groups: Sequence[str], at: str, n_read: int
+) -> Units:
     """Units of a table with one row each: `unit`, `variant`, and columns as they are named.
 
     Raises:
@@ -182,13 +197,36 @@ def read_ready(frame: pl.DataFrame, asked: Asked, groups: Sequence[str], at: str
             at=at,
             hint="a ready-made table has one row a unit; give logs as exposures and events",
         )
+    units = ready_units(rows, asked, groups, at, arms)
+    return replace(
+        units,
+        counts={
+            READ_EXPOSURES: n_read,
+            "exposure_rows": frame.height,
+            "units": units.n,
+            "unknown_variant": unknown.len() - unknown.null_count(),
+            "null_variant": unknown.null_count(),
+            "null_unit": int(frame["unit"].null_count()) if has_ids else 0,
+            **units.counts,
+        },
+    )
+
+
+def ready_units(
+    rows: pl.DataFrame,
+    asked: Asked,
+    groups: Sequence[str],
+    at: str,
+    arms: Codes | None = None,
+) -> Units:
+    """Units of rows that are in these variants; all in the baseline by default."""
+    arms = np.zeros(rows.height, dtype=np.int32) if arms is None else arms
     columns, good, bad = _good_columns(rows, asked, at)
     before = {
         name: tuple(as_floats(rows[each], each, at)[good] for each in listed)
         for name, listed in asked.before.items()
     }
     rows, arms = rows.filter(pl.Series(good)), arms[good]
-    check_arms({name: int((arms == place).sum()) for name, place in places.items()}, at)
     triggered, cluster = None, asked.statistics.cluster
     if "triggered" in rows.columns:
         triggered = rows["triggered"].cast(pl.Boolean).fill_null(value=False).to_numpy()
@@ -201,15 +239,8 @@ def read_ready(frame: pl.DataFrame, asked: Asked, groups: Sequence[str], at: str
         groups={name: grouped(rows[name]) for name in groups},
         clusters=None if cluster is None else hash_clusters(rows[cluster]),
         triggered=triggered,
-        counts={
-            "exposure_rows": frame.height,
-            "units": rows.height,
-            "unknown_variant": unknown.len() - unknown.null_count(),
-            "null_variant": unknown.null_count(),
-            "null_unit": int(frame["unit"].null_count()) if has_ids else 0,
-            **bad,
-        },
-        ids=rows.select("unit") if has_ids else None,
+        counts=bad,
+        ids=rows.select("unit") if "unit" in rows.columns else None,
     )
 
 

@@ -5,12 +5,15 @@ from datetime import date, datetime
 from typing import Any
 
 from evalkit.errors import RequestError
-from evalkit.report import Report
-from evalkit.sources import Guessing
+from evalkit.planning.ledger import input_of
+from evalkit.planning.work import Work
+from evalkit.report import Input, Report
+from evalkit.sources import Guessing, Table
 
 from ._asked import Asked, read_asked
 from ._opening import Located, open_tables
-from ._running import run_asked
+from ._running import read_units, report_of, said_of
+from ._units import READ_EVENTS, READ_EXPOSURES
 
 
 def evaluate_experiment(
@@ -30,7 +33,7 @@ def evaluate_experiment(
     columns: Mapping[str, Any] | None = None,
     profile: str = "evalkit",
     policies: Mapping[str, str] | None = None,
-    segments: Sequence[str] | str | None = None,
+    segments: Mapping[str, str] | Sequence[str] | str | None = None,
     statistics: Mapping[str, object] | None = None,
     per_user: bool = False,
     threads: int | None = None,
@@ -72,7 +75,7 @@ def evaluate_experiment(
         >>> report.comparisons[0].delta
         1.25
     """
-    listed = [segments] if isinstance(segments, str) else list(segments or ())
+    listed = [segments] if isinstance(segments, str) else segments or ()
     asked = read_asked(
         name=name,
         variants=variants,
@@ -93,7 +96,23 @@ def evaluate_experiment(
     )
     first, second = _located(exposures, events, columns, asked)
     opened = open_tables(asked, first, second, Guessing(door="python"))
-    return run_asked(asked, opened, threads=threads, memory_limit=memory_limit, per_user=per_user)
+    work = Work(threads=threads, memory_limit=memory_limit)
+    clock = work.clock()
+    clock.start()
+    units = read_units(asked, opened, clock, work)
+    said = said_of(asked, units, per_user=per_user)
+    clock.stop("conclude")
+    tables = [opened.exposures, *([] if opened.events is None else [opened.events])]
+    return report_of(asked, said, inputs_of(tables, units.counts), clock, work)
+
+
+def inputs_of(tables: Sequence[Table], counts: Mapping[str, int]) -> list[Input]:
+    """What was read of both logs."""
+    named = zip(("experiment", "events"), (READ_EXPOSURES, READ_EVENTS), strict=True)
+    return [
+        input_of(table, counts.get(count, 0), role)
+        for table, (role, count) in zip(tables, named, strict=False)
+    ]
 
 
 def moment_of(until: object) -> int | None:

@@ -1,5 +1,7 @@
 """What a metric file declares, and a metric with parameters and cutoff as somebody asked for it."""
 
+# Long: a metric's declaration, and what is asked of it.
+
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -456,6 +458,7 @@ def metric(
             counts_hits=counts_hits,
             lists=lists,
             kernel=kernel,
+            columns=columns,
         )
 
     return declare

@@ -1,5 +1,7 @@
 """Opens the tables of a config: truth, rankings, training log, joined log."""
 
+# Long: a function for each kind of table.
+
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias, TypeVar
