@@ -47,7 +47,15 @@ os.environ.setdefault(
 )
 
 if TYPE_CHECKING:
-    from evalkit.api import compare, evaluate, evaluate_labels, evaluate_ratings, load
+    from evalkit.api import (
+        compare,
+        evaluate,
+        evaluate_judges,
+        evaluate_labels,
+        evaluate_preferences,
+        evaluate_ratings,
+        load,
+    )
     from evalkit.errors import EvalkitError
     from evalkit.jobs.baseline import baseline
     from evalkit.jobs.merge import merge
@@ -63,7 +71,9 @@ __all__ = [
     "baseline",
     "compare",
     "evaluate",
+    "evaluate_judges",
     "evaluate_labels",
+    "evaluate_preferences",
     "evaluate_ratings",
     "load",
     "merge",
@@ -78,7 +88,9 @@ _HOMES = {
     "baseline": "evalkit.jobs.baseline",
     "compare": "evalkit.api",
     "evaluate": "evalkit.api",
+    "evaluate_judges": "evalkit.api",
     "evaluate_labels": "evalkit.api",
+    "evaluate_preferences": "evalkit.api",
     "evaluate_ratings": "evalkit.api",
     "load": "evalkit.api",
     "merge": "evalkit.jobs.merge",

@@ -452,6 +452,91 @@ def evaluate_labels(
     return _evaluate_rows(sections, tree, segments, name, again, how, extra)
 
 
+def evaluate_judges(
+    ratings: object,
+    *,
+    columns: Columns | None = None,
+    levels: Sequence[str | float] = (),
+    kind: str = "ordinal",
+    metrics: Sequence[str] = ("alpha", "AC", "agreement"),
+    truth: Mapping[str, object] | None = None,
+    judges: str = "these",
+    models: Sequence[str] = (),
+    primary: str | Sequence[str] = (),
+    segments: Mapping[str, object] | None = None,
+    statistics: Mapping[str, object] | None = None,
+    per_user: bool = False,
+    name: str = "judges",
+) -> Report:
+    """How people who rated the same things agree, and what they say together.
+
+    Args:
+        ratings: one row a rating, a path or a table; or an export of Label Studio.
+        columns: our names (unit, a column or several; judge, rating, time, gold; or `ratings`, one
+            column a judge) to the table's columns.
+        levels: what a rating may be, from low to high; those that were given by default.
+        kind: of the levels: nominal, ordinal, interval or ratio.
+        metrics: such as `["alpha", "cohen(weights='quadratic')", "ICC"]`. alpha, AC and agreement
+            always stand beside them: one number of agreement alone misleads.
+        truth: `{"method": "dawid-skene"}`, as `[judges.truth]` of a config; `report.truth` has it.
+        judges: "these", or "others": limits that hold for other judges like them.
+        models: judges that are models, held against the people.
+        primary, segments, statistics, per_user, name: as `evaluate`; a segment is a column of the
+            ratings.
+    Raises:
+        RequestError: the request is wrong [unknown-metric, missing-key, ...].
+        DataError: the data is wrong [unknown-level, duplicate-rating, empty-input, ...].
+    Example:
+        >>> rows = {"unit": [1, 1, 2, 2], "judge": ["a", "b", "a", "b"], "rating": [0, 0, 1, 1]}
+        >>> evaluate_judges(pl.DataFrame(rows), levels=[0, 1]).value("agreement")
+        1.0
+    """
+    named = named_of(columns, ("unit", "judge", "rating", "ratings", "time", "gold"))
+    if "ratings" not in named:
+        named = {"unit": "unit", "judge": "judge", "rating": "rating", **named}
+    section = {
+        **{"columns": named, "levels": list(levels), "kind": kind, "judges": judges},
+        **{"models": list(models), "truth": dict(truth or {})},
+    }
+    tree = _rows_tree(metrics, primary, "evalkit", None, statistics)
+    tree["segments"] = dict(segments or {})
+    return _evaluate_judged(ratings, section, tree, name, per_user)
+
+
+def evaluate_preferences(
+    table: object,
+    *,
+    columns: Columns | None = None,
+    metrics: Sequence[str] = ("win-rate", "bradley-terry"),
+    statistics: Mapping[str, object] | None = None,
+    name: str = "preferences",
+) -> Report:
+    """Which of two models judges prefer: win rates and strengths, judges as clusters.
+
+    Args:
+        table: one row a comparison.
+        columns: our names (judge, first, second, preferred) to the table's columns; `preferred` is
+            first, second, tie, or the name of a model.
+        metrics: win-rate, bradley-terry, bradley-terry(ties='drop').
+        statistics, name: as `evaluate`.
+    Raises:
+        RequestError, DataError: as `evaluate_judges` does [unknown-preference, same-model, ...].
+    """
+    keys = ("judge", "first", "second", "preferred")
+    named = {key: key for key in keys} | named_of(columns, keys)
+    tree = _rows_tree(metrics, (), "evalkit", None, statistics)
+    return _evaluate_judged(table, {"columns": named}, tree, name, False)
+
+
+def _evaluate_judged(
+    table: object, section: dict[str, object], tree: dict[str, object], name: str, per_user: bool
+) -> Report:
+    held = taken_over(table, "judges")
+    tree["judges"] = {"path": paths_of(table), **section}
+    config = _named(build_config(tree, name=name, door="python"))
+    return run_config(config, given=Given(rankings=[held]), per_user=per_user)
+
+
 def _rows_tree(
     metrics: Sequence[str],
     primary: str | Sequence[str],

@@ -284,11 +284,17 @@ def open_section(
     keys = [name for name, each in own.items() if each.default not in (None, ())]
     chosen = _choose(role, table, source, guessing, keys)
     uses: dict[str, Use] = {name: "number" if name in numbers else "id" for name in own}
-    wanted = [
-        Wanted(name, name, text, uses[name])
-        for name, text in chosen.columns.items()
-        if name not in _OUTPUTS and isinstance(text, str)
-    ]
+    wanted: list[Wanted] = []
+    for name, texts in chosen.columns.items():
+        if name in _OUTPUTS:
+            continue
+        if isinstance(texts, str) and own[name].default != ():
+            wanted.append(Wanted(name, name, texts, uses[name]))
+        else:  # a list of columns
+            numbered = enumerate([texts] if isinstance(texts, str) else texts)
+            wanted += [
+                Wanted(name, f"{name}_{place}", text, uses[name]) for place, text in numbered
+            ]
     return _open(role, source, chosen, table.where, wanted, model=getattr(table, "model", None))
 
 

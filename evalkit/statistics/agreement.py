@@ -48,6 +48,13 @@ class Coefficient:
     read: Callable[[Values], Values]
 
 
+def undefined() -> Coefficient:
+    """A coefficient that does not exist."""
+    return Coefficient(
+        lambda ratings: np.zeros((len(ratings), 1)), lambda sums: np.full(sums.shape[:-1], np.nan)
+    )
+
+
 def level_counts(ratings: Codes, n_levels: int) -> Values:
     """How many judges gave each level, float64[n_units, n_levels]."""
     counts = np.zeros((len(ratings), n_levels))

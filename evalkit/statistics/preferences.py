@@ -29,13 +29,14 @@ class Rates:
 
     Args:
         values: float64[n_models], NaN for a model that nobody compared.
-        std_errors: float64[n_models], by leaving out one judge after the other; NaN below two.
+        covariance: float64[n_models, n_models], by leaving out one judge after the other; NaN
+            below two judges, or where one judge alone compared a model.
         n_rows: int64[n_models].
         n_judges: int64[n_models], whose number less one are the degrees of freedom.
     """
 
     values: Values
-    std_errors: Values
+    covariance: Values
     n_rows: Codes
     n_judges: Codes
 
@@ -61,34 +62,42 @@ def jackknife_error(parts: Values, wholes: Values) -> tuple[float, float]:
     """A ratio of sums over clusters, and its error by leaving out one cluster after the other.
 
     Args:
-        parts, wholes: float64[n_clusters], of clusters that have any rows.
+        parts, wholes: float64[n_clusters]; a cluster without rows counts for nothing.
     """
-    if not wholes.sum() > 0:
-        return np.nan, np.nan
-    value = parts.sum() / wholes.sum()
+    values, covariance = jackknife_ratios(parts[:, None], wholes[:, None])
+    return float(values[0]), float(np.sqrt(covariance[0, 0]))
+
+
+def jackknife_ratios(parts: Values, wholes: Values) -> tuple[Values, Values]:
+    """Ratios of sums over clusters, float64[n], and their covariance, float64[n, n].
+
+    Args:
+        parts, wholes: float64[n_clusters, n].
+    """
     n = len(wholes)
-    left = wholes.sum() - wholes
-    if n < 2 or not (left > 0).all():
-        return float(value), np.nan
-    without = (parts.sum() - parts) / left
-    return float(value), float(np.sqrt((n - 1) / n * ((without - value) ** 2).sum()))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = parts.sum(axis=0) / wholes.sum(axis=0)
+        without = (parts.sum(axis=0) - parts) / (wholes.sum(axis=0) - wholes)
+    moved = without - values
+    if n < 2:
+        return values, np.full((values.size, values.size), np.nan)
+    return values, (n - 1) / n * (moved.T @ moved)
 
 
 def win_rates(
     first: Codes, second: Codes, outcomes: Values, judges: Codes, *, n_models: int
 ) -> Rates:
     """The share of its comparisons that each model won."""
-    found = []
-    for model in range(n_models):
-        at, other = first == model, second == model
-        rows = at | other
-        won = np.where(at, outcomes, 1 - outcomes)[rows]
-        _, clusters = np.unique(judges[rows], return_inverse=True)
-        wholes = np.bincount(clusters).astype(np.float64)
-        parts = np.bincount(clusters, weights=won).astype(np.float64)
-        found.append((*jackknife_error(parts, wholes), int(rows.sum()), len(wholes)))
-    values, errors, n_rows, n_judges = zip(*found, strict=True)
-    return Rates(np.array(values), np.array(errors), np.array(n_rows), np.array(n_judges))
+    _, clusters = np.unique(judges, return_inverse=True)
+    shape = (int(clusters.max()) + 1, n_models)
+    wholes, parts = np.zeros(shape), np.zeros(shape)
+    np.add.at(wholes, (clusters, first), 1.0)
+    np.add.at(wholes, (clusters, second), 1.0)
+    np.add.at(parts, (clusters, first), outcomes)
+    np.add.at(parts, (clusters, second), 1 - outcomes)
+    values, covariance = jackknife_ratios(parts, wholes)
+    n_rows, n_judges = wholes.sum(axis=0), (wholes > 0).sum(axis=0)
+    return Rates(values, covariance, n_rows.astype(np.int64), n_judges)
 
 
 def groups_that_met(first: Codes, second: Codes, *, n_models: int) -> list[list[int]]:
