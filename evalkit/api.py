@@ -529,7 +529,7 @@ def evaluate_preferences(
 
 
 def _evaluate_judged(
-    table: object, section: dict[str, object], tree: dict[str, object], name: str, per_user: bool
+    table: object, section: Mapping[str, object], tree: dict[str, object], name: str, per_user: bool
 ) -> Report:
     held = taken_over(table, "judges")
     tree["judges"] = {"path": paths_of(table), **section}

@@ -1,18 +1,16 @@
 """Agreement of judges: Krippendorff's alpha, Gwet's AC, the kappas, intraclass correlations."""
 
 import math
-from functools import partial
 from typing import TYPE_CHECKING
 
-from evalkit.metrics import choice, metric
+from evalkit.metrics import choice
+from evalkit.metrics.judges._declare import judge_metric
 
 if TYPE_CHECKING:
     from evalkit.statistics.agreement import Coefficient, Values
 
 ONE_LEVEL = "where all ratings are at one level, or no unit has two"
-judge_metric = partial(
-    metric, kind="judges", cutoff="never", monotone=False, bounds=(-math.inf, 1.0)
-)
+BELOW_ONE = (-math.inf, 1.0)
 BY_KIND = {"nominal": "identity", "ordinal": "ordinal", "interval": "quadratic", "ratio": "ratio"}
 _WEIGHTS = {
     "identity": "levels agree or they do not",
@@ -30,6 +28,7 @@ _WEIGHTS = {
     formula="1 - (n - 1) sum of observed pairs x distance / sum of expected pairs x distance",
     latex=r"1 - \frac{D_o}{D_e}",
     source="Krippendorff 2011, Computing Krippendorff's Alpha-Reliability",
+    bounds=BELOW_ONE,
     undefined=ONE_LEVEL,
     parameters=(
         choice(
@@ -53,6 +52,7 @@ def alpha(levels: "Values", kind: str, n_judges: int, weights: str) -> "Coeffici
     formula="(agreement - chance) / (1 - chance), chance = weights x p (1 - p) / (q (q - 1))",
     latex=r"\frac{p_a - p_e}{1 - p_e}",
     source="Gwet 2014, Handbook of Inter-Rater Reliability, chapter 5",
+    bounds=BELOW_ONE,
     undefined=ONE_LEVEL,
     parameters=(
         choice(
@@ -80,6 +80,7 @@ def ac(levels: "Values", kind: str, n_judges: int, weights: str) -> "Coefficient
     formula="(agreement - chance) / (1 - chance), chance = sum of weights x p x p",
     latex=r"\frac{p_a - p_e}{1 - p_e}",
     source="Fleiss 1971, Psychological Bulletin 76, 378-382",
+    bounds=BELOW_ONE,
     undefined=ONE_LEVEL,
     parameters=(choice("weights", _WEIGHTS, doc="How much two levels agree."),),
 )
@@ -97,6 +98,7 @@ def fleiss(levels: "Values", kind: str, n_judges: int, weights: str) -> "Coeffic
     formula="(agreement - chance) / (1 - chance), chance = sum of weights / q^2",
     latex=r"\frac{p_a - p_e}{1 - p_e}",
     source="Brennan and Prediger 1981, Educational and Psychological Measurement 41, 687-699",
+    bounds=BELOW_ONE,
     undefined=ONE_LEVEL,
     parameters=(choice("weights", _WEIGHTS, doc="How much two levels agree."),),
 )
@@ -114,6 +116,7 @@ def brennan_prediger(levels: "Values", kind: str, n_judges: int, weights: str) -
     formula="(agreement - chance) / (1 - chance), chance over pairs of judges",
     latex=r"\frac{p_a - p_e}{1 - p_e}",
     source="Conger 1980, Psychological Bulletin 88, 322-328",
+    bounds=BELOW_ONE,
     undefined=ONE_LEVEL,
     parameters=(choice("weights", _WEIGHTS, doc="How much two levels agree."),),
 )
@@ -131,6 +134,7 @@ def conger(levels: "Values", kind: str, n_judges: int, weights: str) -> "Coeffic
     formula="(agreement - chance) / (1 - chance), chance of the two judges' own shares",
     latex=r"\frac{p_o - p_e}{1 - p_e}",
     source="Cohen 1960, Educational and Psychological Measurement 20, 37-46; 1968",
+    bounds=BELOW_ONE,
     undefined="where all ratings are at one level, or there are not two judges",
     parameters=(
         choice(
@@ -161,6 +165,7 @@ def cohen(levels: "Values", kind: str, n_judges: int, weights: str, distance: st
     formula="share of variance between units, of one judge or of the mean of all",
     latex=r"\frac{MS_R - MS_E}{MS_R + (k - 1) MS_E + \ldots}",
     source="McGraw and Wong 1996, Psychological Methods 1, 30-46",
+    bounds=BELOW_ONE,
     undefined="without two judges, two whole units and any difference",
     parameters=(
         choice(
@@ -187,11 +192,11 @@ def icc(levels: "Values", kind: str, n_judges: int, form: str) -> "Coefficient":
 @judge_metric(
     name="agreement",
     aliases=("percent_agreement",),
-    bounds=(0.0, 1.0),
     summary="Share of pairs of ratings of a unit that are at one level, averaged over units.",
     formula="mean over units of agreeing pairs / pairs",
     latex=r"p_a",
     source="Gwet 2014, Handbook of Inter-Rater Reliability, chapter 2",
+    bounds=(0.0, 1.0),
     undefined="where no unit has two ratings",
 )
 def percent(levels: "Values", kind: str, n_judges: int) -> "Coefficient":

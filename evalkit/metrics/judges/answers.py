@@ -3,18 +3,16 @@
 import math
 from typing import TYPE_CHECKING
 
-from evalkit.metrics import choice, metric
+from evalkit.metrics import choice
+from evalkit.metrics.judges._declare import judge_metric
 
 if TYPE_CHECKING:
     from evalkit.statistics.agreement import Values
 
 
-@metric(
+@judge_metric(
     name="SUS",
     aliases=("system_usability_scale",),
-    kind="judges",
-    cutoff="never",
-    monotone=False,
     bounds=(0.0, 100.0),
     summary="System Usability Scale: mean over people of ten answers from 1 to 5, as 0 to 100.",
     formula="2.5 x sum of (answer - 1) of odd questions and (5 - answer) of even ones",
@@ -30,11 +28,8 @@ def sus(answers: "Values") -> "Values":
     return np.asarray(2.5 * ((answers * signs).sum(axis=1) + 20.0))
 
 
-@metric(
+@judge_metric(
     name="likert",
-    kind="judges",
-    cutoff="never",
-    monotone=False,
     bounds=(-math.inf, math.inf),
     summary="Mean rating: that of each judge, averaged over judges.",
     formula="mean over judges of the mean of the judge's ratings",
@@ -48,15 +43,13 @@ def likert(ratings: "Values") -> "Values":
 
     counts = (~np.isnan(ratings)).sum(axis=1)
     sums = np.nansum(ratings, axis=1)
-    return np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+    means = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+    return np.asarray(means)
 
 
-@metric(
+@judge_metric(
     name="win-rate",
     aliases=("win_rate",),
-    kind="judges",
-    cutoff="never",
-    monotone=False,
     bounds=(0.0, 1.0),
     summary="Share of its comparisons that a model won, a tie as half; judges are clusters.",
     formula="(wins + ties / 2) / comparisons",
@@ -69,12 +62,9 @@ def win_rate() -> str:
     return "win-rate"
 
 
-@metric(
+@judge_metric(
     name="bradley-terry",
     aliases=("bradley_terry",),
-    kind="judges",
-    cutoff="never",
-    monotone=False,
     bounds=(-math.inf, math.inf),
     summary="Bradley-Terry strength: logits, centred at 0; errors are clustered by judge.",
     formula="P(i beats j) = 1 / (1 + exp(s_j - s_i)), of largest likelihood",
