@@ -12,7 +12,7 @@ from evalkit.config import Config, KindTable, Record, Texts, key
 from evalkit.errors import DataError
 from evalkit.judges.declaration import JudgesTable
 from evalkit.planning.tables import Given
-from evalkit.sources import Table, open_section
+from evalkit.sources import Guessing, Table, open_section
 
 
 class _Columns(Record):
@@ -63,15 +63,26 @@ def open_judges(config: Config, given: Given) -> JudgeTables:
     """
     section = section_of(config)
     (held, *_) = (*given.rankings, None)
+    by = tuple(rule.by for rule in config.segments.named.values())
+    guessing = replace(given.guessing(config), section="judges")
+    return JudgeTables(config, open_table(section, by, held, guessing, "judges"))
+
+
+def open_table(
+    section: JudgesTable, by: tuple[str, ...], held: object | None, guessing: Guessing, role: str
+) -> Table:
+    """The table that a section names, or that is held in memory.
+
+    Args:
+        by: what segments are made by.
+    """
     if held is None:
         held = label_studio_rows(section.path)
     columns = section.columns.model_dump(exclude_none=True)
     columns["user"] = columns.pop("unit", None) or (section.columns.judge,)  # who preferred
-    columns["segment"] = tuple(rule.by for rule in config.segments.named.values())
     own = {name: getattr(section, name) for name in ("path", "table", "format", "where")}
-    asked = _Opened(**own, columns=_Columns(**columns))
-    guessing = replace(given.guessing(config), section="judges")
-    return JudgeTables(config, open_section("judges", asked, held, guessing))
+    asked = _Opened(**own, columns=_Columns(**columns, segment=by))
+    return open_section(role, asked, held, guessing)
 
 
 def label_studio_rows(paths: tuple[str, ...]) -> pl.DataFrame | None:
