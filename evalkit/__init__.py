@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         evaluate_labels,
         evaluate_preferences,
         evaluate_ratings,
+        judge_plan,
         load,
     )
     from evalkit.errors import EvalkitError
@@ -75,6 +76,7 @@ __all__ = [
     "evaluate_labels",
     "evaluate_preferences",
     "evaluate_ratings",
+    "judge_plan",
     "load",
     "merge",
     "partial",
@@ -92,6 +94,7 @@ _HOMES = {
     "evaluate_labels": "evalkit.api",
     "evaluate_preferences": "evalkit.api",
     "evaluate_ratings": "evalkit.api",
+    "judge_plan": "evalkit.api",
     "load": "evalkit.api",
     "merge": "evalkit.jobs.merge",
     "partial": "evalkit.jobs.partial",

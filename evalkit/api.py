@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from evalkit.config import SELECTED, Config, build_config
 from evalkit.errors import RequestError
@@ -34,6 +34,9 @@ from evalkit.planning.tables import Given
 from evalkit.report import Report
 from evalkit.sources import Ids
 from evalkit.street import run_config
+
+if TYPE_CHECKING:
+    from evalkit.judges.plan import JudgePlan
 
 
 def evaluate(
@@ -526,6 +529,56 @@ def evaluate_preferences(
     named = {key: key for key in keys} | named_of(columns, keys)
     tree = _rows_tree(metrics, (), "evalkit", None, statistics)
     return _evaluate_judged(table, {"columns": named}, tree, name, False)
+
+
+def judge_plan(
+    truth: object,
+    rankings: object,
+    *,
+    metric: str,
+    n: int,
+    models: Sequence[str] = (),
+    relevance: float | None = None,
+    columns: TableColumns = None,
+) -> "JudgePlan":
+    """Which unjudged pairs of user and item could turn the verdict on two models.
+
+    Args:
+        truth: judged pairs with their relevance; 0 is judged and not relevant.
+        rankings: model name -> table, as `evaluate` takes them; the first is the reference.
+        metric: one metric with a cutoff, as nDCG@10.
+        n: pairs that can be judged.
+        models: two of the rankings; all by default.
+        relevance: of an item as relevant as can be; the largest of the truth by default.
+        columns: as `evaluate`.
+    Raises:
+        RequestError: the metric has no cutoff [missing-cutoff], there are not two models, or
+            nothing is unjudged [nothing-to-judge].
+        DataError: as `evaluate`.
+    Example:
+        >>> truth = pl.DataFrame({"user": [1, 1], "item": ["a", "b"], "relevance": [1, 0]})
+        >>> lists = {"old": {1: ["a", "b"]}, "new": {1: ["c", "a"]}}
+        >>> plan = judge_plan(truth, lists, metric="precision@1", n=5)
+        >>> plan["item"].to_list(), plan.bounds["high"].to_list()
+        (['c'], [0.0, -1.0])
+    """
+    from evalkit.judges.plan import plan_of_config
+
+    taken = Taken(None, None, depth_of([metric], "evalkit", None))
+    listed = taken.listed(rankings, truth, columns_of(columns, "rankings"))
+    tree: dict[str, object] = {
+        "metrics": metrics_section([metric], (), "evalkit", None),
+        "rankings": [each.section() for each in listed],
+    }
+    beside: dict[str, Any] = {}
+    table = taken.table(truth, "truth")
+    add_table("truth", table, columns_of(columns, "truth"), tree, beside)
+    held = [taken_over(each.table, "rankings") for each in listed]
+    given = Given(rankings=held, unnamed=unnamed_of(listed), **beside)
+    config = build_config(tree, name="plan", unnamed=given.unnamed, door="python")
+    return plan_of_config(
+        config, metric, given=given, n=n, models=models, relevance=relevance, evaluate=evaluate
+    )
 
 
 def _evaluate_judged(

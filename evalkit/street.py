@@ -110,6 +110,13 @@ def measure_partial(
             at=config.at("engine", "kind"),
             hint='kind = "local" under [engine]; evalkit run --engine spark takes all shares',
         )
+    if config.truth is not None and config.truth.judgements is not None:
+        raise RequestError(
+            "judgements are measured whole: leaving out a judge moves every share",
+            code="conflicting-keys",
+            at=config.at("truth", "judgements"),
+            hint="evalkit run CONFIG; or path = ... of a truth that [judges] wrote",
+        )
     work = Work(
         given or Given(),
         threads,

@@ -20,12 +20,11 @@ from evalkit.config import Config, TruthColumns, TruthTable
 from evalkit.errors import DataError, RequestError
 from evalkit.judges.consensus import vote
 from evalkit.judges.declaration import ConsensusSection, JudgesColumns, JudgesTable
-from evalkit.judges.open import open_table
+from evalkit.judges.open import open_table, read_rows
 from evalkit.judges.ratings import Ratings, read_ratings
 from evalkit.planning.ledger import input_of
 from evalkit.planning.work import Work
 from evalkit.report import Comparison, Estimate, Input, Report, Warning_
-from evalkit.sources import reading
 from evalkit.statistics.agreement import MISSING
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.distributions import t_quantile, t_two_sided
@@ -105,8 +104,7 @@ def _read(config: Config, asked: TruthTable, work: Work) -> tuple[Ratings, Input
         ),
     )
     opened = open_table(table, (), work.given.truth, work.given.guessing(config), "truth")
-    with reading(opened):
-        rows = opened.frame.collect()
+    rows = read_rows(opened)
     source = input_of(opened, rows.height, "truth")
     return read_ratings(rows, table, (), at=opened.at), source
 

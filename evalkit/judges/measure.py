@@ -3,10 +3,9 @@
 from evalkit.config import Config
 from evalkit.ids import USER_KEY, DrawnShare, Sample, plan_ids
 from evalkit.judges.merge import JudgeRows
-from evalkit.judges.open import open_judges
+from evalkit.judges.open import open_judges, read_rows
 from evalkit.planning.ledger import input_of
 from evalkit.planning.work import SEEDS, Left, Work
-from evalkit.sources import reading
 
 
 def measure_judges(config: Config, work: Work) -> Left:
@@ -18,8 +17,7 @@ def measure_judges(config: Config, work: Work) -> Left:
     schema = dict(table.frame.collect_schema())
     types = {name: dtype for name, dtype in schema.items() if name.startswith("user_")}
     plan = plan_ids("user", [(table.role, table.at, types)], seed=SEEDS[0])
-    with reading(table):
-        rows = table.frame.collect()
+    rows = read_rows(table)
     n_rows = rows.height
     number, n_shares = work.share
     keyed = rows.with_columns(plan.select(USER_KEY))

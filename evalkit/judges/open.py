@@ -12,14 +12,16 @@ from evalkit.config import Config, KindTable, Record, Texts, key
 from evalkit.errors import DataError
 from evalkit.judges.declaration import JudgesTable
 from evalkit.planning.tables import Given
-from evalkit.sources import Guessing, Table, open_section
+from evalkit.sources import Guessing, Table, open_section, reading
+
+FREE = {"rating": "level", "time": "spent"}  # ratings may be texts, and times seconds
 
 
 class _Columns(Record):
     user: Texts = key((), "unit")
     judge: str | None = None
-    rating: str | None = None
-    time: str | None = None
+    level: str | None = None
+    spent: str | None = None
     gold: str | None = None
     first: str | None = None
     second: str | None = None
@@ -80,9 +82,20 @@ def open_table(
         held = label_studio_rows(section.path)
     columns = section.columns.model_dump(exclude_none=True)
     columns["user"] = columns.pop("unit", None) or (section.columns.judge,)  # who preferred
+    for name, free in FREE.items():
+        if name in columns:
+            columns[free] = columns.pop(name)
     own = {name: getattr(section, name) for name in ("path", "table", "format", "where")}
     asked = _Opened(**own, columns=_Columns(**columns, segment=by))
-    return open_section(role, asked, held, guessing)
+    free = (*FREE.values(), "gold", "ratings", "segment")
+    return open_section(role, asked, held, guessing, anything=free)
+
+
+def read_rows(table: Table) -> pl.DataFrame:
+    """The rows of an opened table, columns by our names."""
+    with reading(table):
+        rows = table.frame.collect()
+    return rows.rename({free: name for name, free in FREE.items()}, strict=False)
 
 
 def label_studio_rows(paths: tuple[str, ...]) -> pl.DataFrame | None:

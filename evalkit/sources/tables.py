@@ -269,6 +269,7 @@ def open_section(
     guessing: Guessing = BY_CONFIG,
     *,
     numbers: Sequence[str] = (),
+    anything: Sequence[str] = (),
 ) -> Table:
     """A table of a kind's own section, lazily; raises as `open_truth` does.
 
@@ -277,13 +278,16 @@ def open_section(
 
     Args:
         role: the section.
-        numbers: columns that are numbers; others are ids.
+        numbers: columns that are numbers.
+        anything: columns of any type; others are ids.
     """
     source = open_source(role, table, given, guessing, kind="qrels")
     own = type(table.columns).model_fields
     keys = [name for name, each in own.items() if each.default not in (None, ())]
     chosen = _choose(role, table, source, guessing, keys)
-    uses: dict[str, Use] = {name: "number" if name in numbers else "id" for name in own}
+    uses: dict[str, Use] = {
+        name: "number" if name in numbers else "any" if name in anything else "id" for name in own
+    }
     wanted: list[Wanted] = []
     for name, texts in chosen.columns.items():
         if name in _OUTPUTS:
