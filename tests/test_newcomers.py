@@ -102,7 +102,7 @@ def house(tmp_path):
     """evalkit with three files that its makers have not seen, and a folder with two tables."""
     ours = Path(evalkit.__file__).parent
     copy = tmp_path / "copy" / "evalkit"
-    shutil.copytree(ours, copy, ignore=shutil.ignore_patterns("__pycache__", "changes"))
+    shutil.copytree(ours, copy, ignore=shutil.ignore_patterns("__pycache__"))
     (copy / "report" / "forms" / "asciidoc.py").write_text(FORM.lstrip())
     (copy / "metrics" / "ratings" / "m4e.py").write_text(RATING.lstrip())
     (copy / "metrics" / "labels" / "distance.py").write_text(LABEL.lstrip())

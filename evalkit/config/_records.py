@@ -19,6 +19,7 @@ from evalkit.config._selection import SelectionSection
 from evalkit.config._split import SplitSection
 from evalkit.config._tables import (
     _FORMAT,
+    _HEADER,
     _TABLE,
     _WHERE,
     ItemsTable,
@@ -53,6 +54,7 @@ class Segmentation(Record):
     path: Texts | None = key(None, "Table of users or items; without one, the truth's own columns.")
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     where: str | None = key(None, _WHERE)
     user: Texts | None = key(
         None, "User column of the table, or columns; default: as in the truth, or guessed."

@@ -25,6 +25,7 @@ CATALOG = "table://"  # begins the path of a table that a catalog of Spark names
 _TABLE = 'Instead of path: a table of Spark, catalog.db.name; the same as path = "table://...".'
 _COLUMNS = "What is read, and nothing else; without any, columns are guessed from their names."
 _FORMAT = "Format where the name does not tell: parquet, ipc, csv, ndjson, trec."
+_HEADER = "false: the first line of CSV is a row, and columns are column_1, column_2, ..."
 _WHERE = "SQL predicate; rows in are the rows after it."
 _ORDER = "What the rows are put in order by, where their order matters; default: as they stand."
 
@@ -142,6 +143,7 @@ class TruthTable(Record):
     part: str | None = key(None, _PART, exclude_if=is_none)
     fold: int | None = key(None, _FOLD, ge=1, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: TruthColumns = Field(default_factory=TruthColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(None, "Relevant from here on; default: relevance above 0.")
@@ -190,6 +192,7 @@ class RankingsTable(Record):
         exclude_if=is_none,
     )
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: RankingsColumns = Field(default_factory=RankingsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     earlier: Texts = key(
@@ -206,6 +209,7 @@ class LogTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: LogColumns = Field(default_factory=LogColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(None, "Relevant from here on; default: label above 0.")
@@ -220,6 +224,7 @@ class TrainTable(Record):
     part: str | None = key(None, _PART, exclude_if=is_none)
     fold: int | None = key(None, _FOLD, ge=1, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: TrainColumns = Field(default_factory=TrainColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     drop_seen: bool = key(False, "Drop seen items from the rankings.")
@@ -231,6 +236,7 @@ class ItemsTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: ItemsColumns = Field(default_factory=ItemsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     separator: str | None = key(
@@ -245,6 +251,7 @@ class UsersTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: UsersColumns = Field(default_factory=UsersColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
 
@@ -294,6 +301,7 @@ class RatingsTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: RatingsColumns = Field(default_factory=RatingsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
 
@@ -305,6 +313,7 @@ class PredictionsTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: PredictionsColumns = Field(default_factory=PredictionsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
 
@@ -316,6 +325,7 @@ class LabelsTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: LabelsColumns = Field(default_factory=LabelsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(

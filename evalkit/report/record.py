@@ -15,6 +15,7 @@ from evalkit.errors import DataError, RequestError, nearest
 from evalkit.metrics import other_kinds
 from evalkit.report._index import Index, it_has
 from evalkit.report.entries import (
+    Check,
     Comparison,
     Counts,
     Curve,
@@ -180,6 +181,8 @@ class Report:
     curves: tuple[Curve, ...] = ()
     distributions: tuple[Distribution, ...] = ()
     graphs: tuple[Graph, ...] = ()
+    checks: tuple[Check, ...] = ()
+    row_counts: Mapping[str, int] = field(default_factory=dict)  # of what is no ranking
     primary: tuple[str, ...] = ()  # labels of the metrics that decide
     shown: Mapping[str, str] = field(default_factory=dict)  # label -> as it was asked for
     schema_version: int = SCHEMA_VERSION
@@ -190,7 +193,11 @@ class Report:
     _made: dict[Any, Any] = field(default_factory=dict, init=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name, kind in (("comparisons", Comparison), ("findings", Finding)):
+        for name, kind in (
+            ("comparisons", Comparison),
+            ("findings", Finding),
+            ("checks", Check),
+        ):
             object.__setattr__(self, name, Records.of(kind, getattr(self, name)))
 
     @property
@@ -229,6 +236,14 @@ class Report:
         """
         frame: pl.DataFrame = _later("report.parquet:metrics_frame", self)
         return frame
+
+    @property
+    def counts_frame(self) -> pl.DataFrame:
+        """What was counted of rows and units: columns `count` and `n`."""
+        import polars as pl
+
+        columns = {"count": [*self.row_counts], "n": [*self.row_counts.values()]}
+        return pl.DataFrame(columns, schema={"count": pl.String, "n": pl.Int64})
 
     @property
     def segments(self) -> pl.DataFrame:

@@ -122,7 +122,7 @@ def open_split(
 
     Columns `user_0`, ..., `item`, and as present `time`, `relevance`; raises as `open_truth` does.
     """
-    located = Bare(table.path or (), table.format)
+    located = Bare(table.path or (), table.format, table.header)
     source = open_source("split", located, given, guessing, kind="qrels")
     chosen = _choose("split", table, source, guessing)
     opened = _open("split", source, chosen, table.where)
@@ -161,7 +161,7 @@ def open_values(
         given: a table in memory, in place of the path.
     """
     assert table.path is not None
-    bare = Bare(table.path, table.format)
+    bare = Bare(table.path, table.format, table.header)
     source = open_source("segments", bare, given, guessing, kind="qrels")
     values = [Wanted("by", f"value_{place}", text) for place, text in enumerate(bys)]
     chosen = Chosen({"item": table.item} if table.item is not None else {})
