@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from evalkit.config import SPAN, LabelsTable
-from evalkit.metrics import Complaints, CountWords, Declaration, Fault, Section
+from evalkit.metrics import Complaints, CountWords, Declaration, RowFault, Section
 
 
 def check_times(tree: Mapping[str, object], problems: Complaints) -> None:
@@ -50,8 +50,8 @@ DECLARATION = Declaration(
         "duplicates": "count",
     },
     faults=(
-        Fault("null_id", "null-id", "null_ids"),
-        Fault("bad_score", "bad-score", "bad_scores"),
-        Fault("bad_label", "bad-label", "bad_labels"),
+        RowFault("null_id", "null-id", "null_ids"),
+        RowFault("bad_score", "bad-score", "bad_scores"),
+        RowFault("bad_label", "bad-label", "bad_labels"),
     ),
 )

@@ -42,7 +42,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class RowFault:
     """Why rows were dropped, the code that tells of it, and the policy that may refuse it."""
 
     reason: str
@@ -111,7 +111,7 @@ class Declaration:
     numbers: tuple[str, ...] = ()
     refuses: tuple[str, ...] = ("weight", "two_way", "curves", "distributions")
     lenient: Mapping[str, str] = field(default_factory=dict)
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[RowFault, ...] = ()
 
 
 def of_folder(kind: str, module: str, name: str) -> Any:

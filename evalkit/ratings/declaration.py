@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from evalkit.config import PredictionsTable, RatingsTable
-from evalkit.metrics import Complaints, CountWords, Declaration, Fault, Section
+from evalkit.metrics import Complaints, CountWords, Declaration, RowFault, Section
 
 
 def check_tables(tree: Mapping[str, object], problems: Complaints) -> None:
@@ -57,9 +57,9 @@ DECLARATION = Declaration(
         "duplicates": "error",  # a pair predicted twice is always refused
     },
     faults=(
-        Fault("null_id", "null-id", "null_ids"),
-        Fault("bad_score", "bad-score", "bad_scores"),
-        Fault("unpredicted", "unpredicted", "unpredicted"),
-        Fault("unrated", "unrated", "unrated"),
+        RowFault("null_id", "null-id", "null_ids"),
+        RowFault("bad_score", "bad-score", "bad_scores"),
+        RowFault("unpredicted", "unpredicted", "unpredicted"),
+        RowFault("unrated", "unrated", "unrated"),
     ),
 )
