@@ -13,6 +13,7 @@ from evalkit.errors import DataError, RequestError
 from evalkit.judges import people
 from evalkit.judges.consensus import consensus_of, write_truth
 from evalkit.judges.declaration import JudgesTable
+from evalkit.judges.estimates import estimate, maker_of, used_statistics
 from evalkit.judges.open import section_of
 from evalkit.judges.preferences import conclude_preferences
 from evalkit.judges.ratings import Ratings, read_ratings
@@ -27,12 +28,11 @@ from evalkit.report import (
     ModelCounts,
     PerUser,
     Report,
-    StatisticsUsed,
     TruthCounts,
     Warning_,
 )
 from evalkit.statistics import agreement
-from evalkit.statistics.agreement import MISSING, Coefficient
+from evalkit.statistics.agreement import MISSING
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval
 
 ALL = "judges"  # what the column of models says where there are no judges that are models
@@ -84,44 +84,6 @@ def conclude_judges(
     if section.truth.path is not None:
         write_truth(truth, section.truth.path)
     return replace(report, truth=truth)
-
-
-def used_statistics(config: Any, n_tests: int = 0) -> StatisticsUsed:
-    """How limits were made."""
-    chosen = config.statistics
-    return StatisticsUsed(
-        level=chosen.level,
-        method="bootstrap",
-        test="bootstrap",
-        correction=chosen.correction,
-        family="report",
-        n_tests=n_tests,
-        baseline=None,
-        margin=None,
-        replicates=chosen.replicates,
-        seed=chosen.seed,
-        power=chosen.power,
-    )
-
-
-def estimate(
-    request: Request, model: str, value: float, interval: Interval, n_units: int, **fields: Any
-) -> Estimate:
-    """One number of the report."""
-    return Estimate(
-        model=model,
-        metric=request.label,
-        name=request.metric.name,
-        cutoff=None,
-        parameters=dict(request.parameters),
-        value=value,
-        n_users=n_units,
-        n_undefined=fields.pop("n_undefined", 0),
-        low=interval.low if interval.exists else None,
-        high=interval.high if interval.exists else None,
-        higher_is_better=request.metric.higher_is_better,
-        **fields,
-    )
 
 
 def _conclude_ratings(
@@ -243,7 +205,7 @@ class _Measure:
         self, request: Request, ratings: Ratings, codes: Any
     ) -> tuple[float, Interval]:
         """The value, and its limits over units (and over judges, where they are drawn)."""
-        make = maker_of(request, ratings, self.section.kind)
+        make = maker_of(request, ratings.levels, self.section.kind)
         coefficient, chosen = make(codes.shape[1]), self.chosen
         sums = coefficient.features(codes).sum(axis=0)
         value = float(coefficient.read(sums))
@@ -279,17 +241,6 @@ class _Measure:
             request, model, mean, interval, len(good), n_undefined=len(values) - len(good),
             std_error=error, **where,
         )  # fmt: skip
-
-
-def maker_of(request: Request, ratings: Ratings, kind: str) -> Any:
-    """The coefficient of a request, by the number of judges."""
-
-    def make(n_judges: int) -> Coefficient:
-        parameters = {name: str(value) for name, value in request.parameters}
-        found: Coefficient = request.metric.function(ratings.levels, kind, n_judges, **parameters)
-        return found
-
-    return make
 
 
 def _warnings(

@@ -84,7 +84,7 @@ DECLARATION = Declaration(
     sections={"judges": Section(JudgesTable, "What people rated or preferred.")},
     metrics="evalkit.metrics.judges",
     declared_by="@metric(kind='judges', ...)",
-    kernels_take="levels, kind, n_judges",
+    kernels_take="kind",
     words=CountWords(
         *("ratings", "rating", "ratings of units by judges"),
         *("without rating", "without unit", "at most {:,} ratings a unit"),

@@ -80,7 +80,7 @@ def open_table(
     """
     if held is None:
         held = label_studio_rows(section.path)
-    columns = section.columns.model_dump(exclude_none=True)
+    columns: dict[str, Any] = section.columns.model_dump(exclude_none=True)
     columns["user"] = columns.pop("unit", None) or (section.columns.judge,)  # who preferred
     for name, free in FREE.items():
         if name in columns:

@@ -11,6 +11,7 @@ import numpy as np
 from evalkit.errors import DataError
 from evalkit.judges.consensus import vote
 from evalkit.judges.declaration import JudgesTable
+from evalkit.judges.estimates import estimate, maker_of
 from evalkit.judges.ratings import Ratings
 from evalkit.metrics import Request, known_metrics
 from evalkit.report import Comparison, Estimate, Warning_
@@ -102,8 +103,7 @@ class _Draws:
 
     @classmethod
     def of(cls, request: Request, ratings: Ratings, section: JudgesTable, chosen: Any) -> "_Draws":
-        parameters = {name: str(value) for name, value in request.parameters}
-        coefficient = request.metric.function(ratings.levels, section.kind, 2, **parameters)
+        coefficient = maker_of(request, ratings.levels, section.kind)(2)
         generator = np.random.Generator(np.random.PCG64(chosen.seed))
         n = ratings.units.height
         weights = generator.multinomial(n, np.full(n, 1 / n), size=chosen.replicates)
@@ -146,8 +146,6 @@ class _Draws:
 def _estimate(
     request: Request, model: str, value: float, interval: Interval, ratings: Ratings, **fields: Any
 ) -> Estimate:
-    from evalkit.judges.conclude import estimate
-
     return estimate(request, model, value, interval, ratings.units.height, **fields)
 
 
@@ -159,8 +157,6 @@ def _each_judge(
     config: Any,
 ) -> Iterator[Estimate]:
     """How each person agrees with the others; a warning of whoever agrees less than they do."""
-    from evalkit.judges.conclude import estimate
-
     error = (1 - config.statistics.level) / len(persons)
     for judge in persons:
         others = [person for person in persons if person != judge]
@@ -214,8 +210,6 @@ def _odd_judges(ratings: Ratings) -> Iterator[Warning_]:
 
 def _known_items(ratings: Ratings, config: Any, warnings: list[Warning_]) -> Iterator[Estimate]:
     """The share of known units that each judge got right."""
-    from evalkit.judges.conclude import estimate
-
     known = ratings.gold != MISSING
     if not known.any():
         return

@@ -149,7 +149,7 @@ def plan_of_config(
         truth = truth.with_columns(relevance=pl.lit(1.0))
     names = dict(zip([f"user_{p}" for p in range(len(tables.truth.user_names))],
                      tables.truth.user_names, strict=True))  # fmt: skip
-    lists = {}
+    lists: dict[str, pl.DataFrame] = {}
     for model, table in tables.rankings:
         lists |= _ranked(model, table, names)
     unknown = [model for model in models if model not in lists]

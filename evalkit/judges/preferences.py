@@ -11,6 +11,7 @@ import polars as pl
 
 from evalkit.conclusions.inference import Inference
 from evalkit.errors import DataError
+from evalkit.judges.estimates import estimate, used_statistics
 from evalkit.metrics import Request
 from evalkit.planning.record import Found
 from evalkit.report import (
@@ -100,8 +101,6 @@ def read_preferences(frame: pl.DataFrame, *, at: str) -> Preferences:
 
 def conclude_preferences(config: Any, frame: pl.DataFrame, *, at: str) -> Found:
     """Estimates of all models, and every two of them compared."""
-    from evalkit.judges.conclude import used_statistics
-
     found = read_preferences(frame, at=at)
     chosen = config.statistics
     warnings = list(_warnings(found))
@@ -185,8 +184,6 @@ def _estimate(
     n_judges: int,
     level: float,
 ) -> Estimate:
-    from evalkit.judges.conclude import estimate
-
     interval = _limits(value, error, n_judges, level).within(request.metric.bounds)
     return estimate(
         request, model, float(value), interval, int(n_rows),

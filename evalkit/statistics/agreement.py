@@ -16,8 +16,9 @@ Source:
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,8 +49,21 @@ class Coefficient:
     read: Callable[[Values], Values]
 
 
-def undefined() -> Coefficient:
-    """A coefficient that does not exist."""
+def coefficient_named(
+    name: str, levels: Values, n_judges: int, arguments: Mapping[str, str | None]
+) -> Coefficient:
+    """The coefficient of a name; Cohen's kappa is undefined for other than two judges."""
+    own: dict[str, Any] = dict(arguments)
+    if name == "alpha":
+        return alpha(levels, **own)
+    if name == "conger":
+        return conger(levels, n_judges, **own)
+    if name == "intraclass":
+        return intraclass(levels, n_judges, **own)
+    if name != "cohen":
+        return chance_corrected(name, levels, **own)
+    if n_judges == 2:
+        return cohen(levels, **own)
     return Coefficient(
         lambda ratings: np.zeros((len(ratings), 1)), lambda sums: np.full(sums.shape[:-1], np.nan)
     )

@@ -1,6 +1,5 @@
 """Metrics of people as judges: agreement, usability, preferences.
 
-The function below a declaration gives a `Coefficient` of `statistics.agreement`: it is called with
-the levels (float64[n_levels], ascending), their kind (nominal, ordinal, interval, ratio), the
-number of judges, then the metric's parameters.
+The function below a declaration of agreement is given the kind of the levels (nominal, ordinal,
+interval, ratio) and the metric's parameters, and gives a `Recipe`; of answers it is given them.
 """

@@ -1,9 +1,16 @@
 """How metrics of judges are declared: the function below is plain Python."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from evalkit.metrics import Metric, metric
+
+
+class Recipe(NamedTuple):
+    """Which coefficient of `statistics.agreement` it is, and with what."""
+
+    name: str
+    arguments: Mapping[str, str | None]
 
 
 def judge_metric(**declared: Any) -> Callable[[Any], Metric]:

@@ -1,13 +1,9 @@
 """Agreement of judges: Krippendorff's alpha, Gwet's AC, the kappas, intraclass correlations."""
 
 import math
-from typing import TYPE_CHECKING
 
 from evalkit.metrics import choice
-from evalkit.metrics.judges._declare import judge_metric
-
-if TYPE_CHECKING:
-    from evalkit.statistics.agreement import Coefficient, Values
+from evalkit.metrics.judges._declare import Recipe, judge_metric
 
 ONE_LEVEL = "where all ratings are at one level, or no unit has two"
 BELOW_ONE = (-math.inf, 1.0)
@@ -38,11 +34,10 @@ _WEIGHTS = {
         ),
     ),
 )
-def alpha(levels: "Values", kind: str, n_judges: int, weights: str) -> "Coefficient":
+def alpha(kind: str, weights: str) -> Recipe:
     """Krippendorff's alpha of sums over units."""
-    from evalkit.statistics import agreement
-
-    return agreement.alpha(levels, kind=kind, weights=None if weights == "kind" else weights)
+    own = None if weights == "kind" else weights
+    return Recipe("alpha", {"kind": kind, "weights": own})
 
 
 @judge_metric(
@@ -65,12 +60,10 @@ def alpha(levels: "Values", kind: str, n_judges: int, weights: str) -> "Coeffici
         ),
     ),
 )
-def ac(levels: "Values", kind: str, n_judges: int, weights: str) -> "Coefficient":
+def ac(kind: str, weights: str) -> Recipe:
     """Gwet's coefficient of sums over units."""
-    from evalkit.statistics import agreement
-
     own = BY_KIND[kind] if weights == "kind" else weights
-    return agreement.chance_corrected("AC", levels, weights=own)
+    return Recipe("AC", {"weights": own})
 
 
 @judge_metric(
@@ -84,11 +77,9 @@ def ac(levels: "Values", kind: str, n_judges: int, weights: str) -> "Coefficient
     undefined=ONE_LEVEL,
     parameters=(choice("weights", _WEIGHTS, doc="How much two levels agree."),),
 )
-def fleiss(levels: "Values", kind: str, n_judges: int, weights: str) -> "Coefficient":
+def fleiss(kind: str, weights: str) -> Recipe:
     """Fleiss' kappa of sums over units."""
-    from evalkit.statistics import agreement
-
-    return agreement.chance_corrected("fleiss", levels, weights=weights)
+    return Recipe("fleiss", {"weights": weights})
 
 
 @judge_metric(
@@ -102,11 +93,9 @@ def fleiss(levels: "Values", kind: str, n_judges: int, weights: str) -> "Coeffic
     undefined=ONE_LEVEL,
     parameters=(choice("weights", _WEIGHTS, doc="How much two levels agree."),),
 )
-def brennan_prediger(levels: "Values", kind: str, n_judges: int, weights: str) -> "Coefficient":
+def brennan_prediger(kind: str, weights: str) -> Recipe:
     """Brennan and Prediger's kappa of sums over units."""
-    from evalkit.statistics import agreement
-
-    return agreement.chance_corrected("brennan-prediger", levels, weights=weights)
+    return Recipe("brennan-prediger", {"weights": weights})
 
 
 @judge_metric(
@@ -120,11 +109,9 @@ def brennan_prediger(levels: "Values", kind: str, n_judges: int, weights: str) -
     undefined=ONE_LEVEL,
     parameters=(choice("weights", _WEIGHTS, doc="How much two levels agree."),),
 )
-def conger(levels: "Values", kind: str, n_judges: int, weights: str) -> "Coefficient":
+def conger(kind: str, weights: str) -> Recipe:
     """Conger's kappa of sums over units."""
-    from evalkit.statistics import agreement
-
-    return agreement.conger(levels, n_judges, weights=weights)
+    return Recipe("conger", {"weights": weights})
 
 
 @judge_metric(
@@ -149,13 +136,9 @@ def conger(levels: "Values", kind: str, n_judges: int, weights: str) -> "Coeffic
         ),
     ),
 )
-def cohen(levels: "Values", kind: str, n_judges: int, weights: str, distance: str) -> "Coefficient":
+def cohen(kind: str, weights: str, distance: str) -> Recipe:
     """Cohen's kappa of sums over units that both judges rated."""
-    from evalkit.statistics import agreement
-
-    if n_judges != 2:
-        return agreement.undefined()
-    return agreement.cohen(levels, weights=weights, distance=distance)
+    return Recipe("cohen", {"weights": weights, "distance": distance})
 
 
 @judge_metric(
@@ -182,11 +165,9 @@ def cohen(levels: "Values", kind: str, n_judges: int, weights: str, distance: st
         ),
     ),
 )
-def icc(levels: "Values", kind: str, n_judges: int, form: str) -> "Coefficient":
+def icc(kind: str, form: str) -> Recipe:
     """An intraclass correlation of sums over units."""
-    from evalkit.statistics import agreement
-
-    return agreement.intraclass(levels, n_judges, form=form)
+    return Recipe("intraclass", {"form": form})
 
 
 @judge_metric(
@@ -199,8 +180,6 @@ def icc(levels: "Values", kind: str, n_judges: int, form: str) -> "Coefficient":
     bounds=(0.0, 1.0),
     undefined="where no unit has two ratings",
 )
-def percent(levels: "Values", kind: str, n_judges: int) -> "Coefficient":
+def percent(kind: str) -> Recipe:
     """Percent agreement of sums over units."""
-    from evalkit.statistics import agreement
-
-    return agreement.chance_corrected("agreement", levels)
+    return Recipe("agreement", {})

@@ -7,7 +7,10 @@ from evalkit.metrics import choice
 from evalkit.metrics.judges._declare import judge_metric
 
 if TYPE_CHECKING:
-    from evalkit.statistics.agreement import Values
+    import numpy as np
+    import numpy.typing as npt
+
+    Values = npt.NDArray[np.float64]
 
 
 @judge_metric(
