@@ -1,5 +1,6 @@
 """Tables of a config: where they lie, and which of their columns is which."""
 
+import re
 from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Any, Literal
@@ -19,6 +20,7 @@ _TEXT_OR_TEXTS = {
 Texts = Annotated[tuple[str, ...], BeforeValidator(_tuple_of_texts), WithJsonSchema(_TEXT_OR_TEXTS)]
 Threshold = Annotated[float, Field(allow_inf_nan=False)]
 _PATH = "File, glob, directory, URL, or a list of them; relative to the config file."
+SPAN = re.compile(r"[1-9][0-9]{0,5}[mhd]")  # of time: 30m, 1h, 1d
 CATALOG = "table://"  # begins the path of a table that a catalog of Spark names
 _TABLE = 'Instead of path: a table of Spark, catalog.db.name; the same as path = "table://...".'
 _COLUMNS = "What is read, and nothing else; without any, columns are guessed from their names."
@@ -63,6 +65,16 @@ class Record(BaseModel):
 def key(default: Any, description: str, **limits: Any) -> Any:
     """A key of the config: its default, `...` where it must be given, and what it is for."""
     return Field(default, description=description, **limits)
+
+
+class KindTable(Record):
+    """A table of a kind's own section; which of its columns is which, the kind adds."""
+
+    path: Texts = key(..., _PATH)
+    table: str | None = key(None, _TABLE, exclude_if=is_none)
+    format: str | None = key(None, _FORMAT)
+    where: str | None = key(None, _WHERE)
+    columns: Any
 
 
 class TruthColumns(Record):

@@ -8,6 +8,7 @@ import polars as pl
 
 from evalkit.config import (
     ItemsTable,
+    KindTable,
     LabelsTable,
     LogTable,
     PredictionsTable,
@@ -261,8 +262,39 @@ def open_labels(
     return replace(opened, frame=with_times(opened.frame, table.session_every))
 
 
+def open_section(
+    role: str,
+    table: KindTable,
+    given: object | None = None,
+    guessing: Guessing = BY_CONFIG,
+    *,
+    numbers: Sequence[str] = (),
+) -> Table:
+    """A table of a kind's own section, lazily; raises as `open_truth` does.
+
+    Columns `user_0`, ... where it has users, and the others that its record names, as they are
+    called there; those that must be given are looked for where nobody wrote them.
+
+    Args:
+        role: the section.
+        numbers: columns that are numbers; others are ids.
+    """
+    source = open_source(role, table, given, guessing, kind="qrels")
+    own = type(table.columns).model_fields
+    keys = [name for name, each in own.items() if each.default not in (None, ())]
+    chosen = _choose(role, table, source, guessing, keys)
+    uses: dict[str, Use] = {name: "number" if name in numbers else "id" for name in own}
+    wanted = [
+        Wanted(name, name, text, uses[name])
+        for name, text in chosen.columns.items()
+        if name not in _OUTPUTS and isinstance(text, str)
+    ]
+    return _open(role, source, chosen, table.where, wanted, model=getattr(table, "model", None))
+
+
 Rows: TypeAlias = (
     OwnTable
+    | KindTable
     | RankingsTable
     | TrainTable
     | PredictionsTable
@@ -281,6 +313,7 @@ AnyTable = TypeVar(
     PredictionsTable,
     ItemsTable,
     UsersTable,
+    KindTable,
 )
 
 
