@@ -96,6 +96,7 @@ def _read(config: Config, asked: TruthTable, work: Work) -> tuple[Ratings, Input
         path=asked.path,
         table=asked.table,
         format=asked.format,
+        header=asked.header,
         where=asked.where,
         columns=JudgesColumns(
             unit=(*columns.user, columns.item),

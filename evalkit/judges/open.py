@@ -17,6 +17,9 @@ from evalkit.sources import Guessing, Table, open_section, reading
 FREE = {"rating": "level", "time": "spent"}  # ratings may be texts, and times seconds
 
 
+_OWN = ("path", "table", "format", "header", "where")
+
+
 class _Columns(Record):
     user: Texts = key((), "unit")
     judge: str | None = None
@@ -82,13 +85,11 @@ def open_table(
         held = label_studio_rows(section.path)
     columns: dict[str, Any] = section.columns.model_dump(exclude_none=True)
     columns["user"] = columns.pop("unit", None) or (section.columns.judge,)  # who preferred
-    for name, free in FREE.items():
-        if name in columns:
-            columns[free] = columns.pop(name)
-    own = {name: getattr(section, name) for name in ("path", "table", "format", "where")}
+    columns = {FREE.get(name, name): text for name, text in columns.items()}
+    own = {name: getattr(section, name) for name in _OWN}
     asked = _Opened(**own, columns=_Columns(**columns, segment=by))
-    free = (*FREE.values(), "gold", "ratings", "segment")
-    return open_section(role, asked, held, guessing, anything=free)
+    anything = (*FREE.values(), "gold", "ratings", "segment")
+    return open_section(role, asked, held, guessing, anything=anything)
 
 
 def read_rows(table: Table) -> pl.DataFrame:
