@@ -73,6 +73,7 @@ class KindTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     where: str | None = key(None, _WHERE)
     columns: Any
 

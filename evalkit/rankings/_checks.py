@@ -10,7 +10,7 @@ from evalkit.metrics import needs_of
 from evalkit.planning.leakage import find_leak
 from evalkit.rankings._job import RankingJob, RankingTask
 from evalkit.rankings._steps import GAINS, SEGMENTS
-from evalkit.rankings._sums import RankingSums
+from evalkit.rankings.merge import RankingSums
 from evalkit.report import Input, Warning_
 from evalkit.sources import Table
 from evalkit.values.checks import check_scores
