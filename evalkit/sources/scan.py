@@ -10,6 +10,7 @@ from evalkit.credentials import reader_options
 from evalkit.errors import DataError, EvalkitError, note, raise_all
 from evalkit.sources.arrow import CONTINUES, MAGIC, batch_fault
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
+from evalkit.sources.lines import SEPARATORS, has_spaces, separator_of, trimmed
 from evalkit.sources.parquet import page_fault
 from evalkit.sources.paths import File, partitions_of
 from evalkit.sources.trec import Kind, scan_trec, trec_schema
@@ -23,7 +24,6 @@ Schema: TypeAlias = Mapping[str, pl.DataType]
 _SIGNED = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.Int128)
 _UNSIGNED = (pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
-_SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class FileScan:
 
 def scan_file(file: File, types: Schema, kind: Kind) -> pl.LazyFrame:
     """Columns of one file of a table, in the types that they have through all of its files."""
-    schema = types if file.format in _SEPARATORS else _schema(file, kind)
+    schema = types if file.format in SEPARATORS else _schema(file, kind)
     return _select(_scan(file, types, kind), file, schema, types)
 
 
@@ -215,28 +215,16 @@ def _plain_scan(file: File, types: Schema | None = None) -> pl.LazyFrame:
         return pl.scan_ipc(_pattern(file), hive_partitioning=False, storage_options=options)
     if file.format == "ndjson":
         return pl.scan_ndjson(_pattern(file), infer_schema_length=None, storage_options=options)
-    return pl.scan_csv(
+    separator, is_spaced = separator_of(file), has_spaces(file)
+    frame = pl.scan_csv(
         file.path,
-        separator=_separator(file),
+        separator=separator,
         infer_schema=False,
-        schema_overrides=types,
+        schema_overrides=None if is_spaced else types,
         glob=file.remote,
         storage_options=options,
     )
-
-
-def _separator(file: File) -> str:
-    """A comma or a tab, by the name; of a CSV file without one in its header what stands there."""
-    separator = _SEPARATORS[file.format]
-    if file.remote or file.format != "csv":
-        return separator
-    with open(file.path, "rb") as stream:
-        header = stream.readline(_MOST_HEADER)
-    others = [each for each in ";\t|" if each.encode() in header]
-    return others[0] if len(others) == 1 and b"," not in header else separator
-
-
-_MOST_HEADER = 1 << 16
+    return trimmed(frame, types or {}) if is_spaced else frame
 
 
 def _is_ipc_stream(file: File) -> bool:
@@ -249,7 +237,7 @@ def _is_ipc_stream(file: File) -> bool:
 def _scan(file: File, types: Schema, kind: Kind) -> pl.LazyFrame:
     if file.format == "trec":
         return scan_trec(file.path, kind)
-    if file.format in _SEPARATORS:
+    if file.format in SEPARATORS:
         inside = dict(file.partitions)
         texts = {name: dtype for name, dtype in types.items() if name not in inside}
         frame = _plain_scan(file, texts)
@@ -411,7 +399,7 @@ def _with_csv_types(
     first. Ids are integers only if each is spelt as Polars would print it: `007`, `+7` and
     `7.0` make the column text.
     """
-    places = [place for place, file in enumerate(files) if file.format in _SEPARATORS]
+    places = [place for place, file in enumerate(files) if file.format in SEPARATORS]
     if not places:
         return tuple(schemas)
     partitions = {name for file in files for name, _ in file.partitions}

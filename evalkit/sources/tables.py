@@ -40,6 +40,7 @@ from evalkit.sources.guess import (
     choose_columns,
     choose_users,
 )
+from evalkit.sources.lines import has_spaces
 from evalkit.sources.scan import Use
 from evalkit.sources.splits import Splitter, find_splitters
 from evalkit.sources.suggestions import time_of_text
@@ -398,6 +399,7 @@ def _open(
         chosen=chosen,
         model=model,
         seems=source.seems,
+        is_spaced=any(map(has_spaces, source.files)),
         _parts=source.files,
         _version=source.version,
         _kind=source.scan.kind if source.scan is not None else "qrels",
