@@ -284,8 +284,11 @@ def _cut(prefix: str, suffix: str) -> str:
 
 def look(
     mine: Table, theirs: Table, plan: IdPlan, what: str, *, model: str | None = None
-) -> tuple[Meeting, Repair | None]:
+) -> tuple[Meeting | None, Repair | None]:
     """Whether any id of a table is in another, and what would make some meet where none is.
+
+    None where one of them has no ids.
+
 
     Args:
         mine: rankings, of which those of one model where a column names it.
@@ -307,8 +310,8 @@ def look(
             ids |= dict.fromkeys(texts)
     many = len(ids) >= MANY and keys.size >= MANY
     told = Meeting(False, many, smallest, shown)
-    if not ids or not keys.size:
-        return MET, None
+    if not smallest or not keys.size:
+        return None, None
     found_repair = find_repair([*ids], others) if _are_texts(plan) else None
     if found_repair is None:
         return told, None
@@ -355,9 +358,14 @@ def _are_texts(plan: IdPlan) -> bool:
 def _texts(frame: pl.DataFrame, plan: IdPlan) -> list[str]:
     """Ids as text, of several columns side by side; none of those that are very long."""
     columns = plan.columns if plan.hashed else (_KEY,)
-    texts = frame.select(pl.concat_str([pl.col(name).cast(pl.String) for name in columns],
-                                       separator=" / ")).to_series()  # fmt: skip
-    return texts.drop_nulls().filter(texts.drop_nulls().str.len_bytes() <= MOST_BYTES).to_list()
+    spelled = [
+        pl.col(name).bin.encode("hex")
+        if frame[name].dtype == pl.Binary
+        else pl.col(name).cast(pl.String)
+        for name in columns
+    ]
+    texts = frame.select(pl.concat_str(spelled, separator=" / ")).to_series().drop_nulls()
+    return texts.filter(texts.str.len_bytes() <= MOST_BYTES).to_list()
 
 
 def look_again(mine: Sequence[str], theirs: Collection[str]) -> tuple[Meeting, Repair] | None:

@@ -144,7 +144,7 @@ def check_whole(task: RankingTask, sums: RankingSums, inputs: Sequence[Input]) -
             message = f"none of {tally.users:,} ranked users is in the truth"
             hint = "compare some ids of both by eye: are they of one kind and one day?"
             meeting = sums.meetings.get(key_of("user", TRUTH, name), MET)
-            if not meeting.met:
+            if not meeting.met and policies.no_common_user == "error":
                 message += f": {meeting.examples}"
                 message += f"; {meeting.repair} some are" if meeting.repair else ""
                 hint = meeting.hint or hint
@@ -174,10 +174,12 @@ def _check_items(
     meeting = sums.meetings.get(key_of("item", other, name), MET)
     if meeting.met:
         return
-    message = f"no ranked item of {name!r} is in {of}: {meeting.examples}"
+    message = f"no ranked item of {name!r} is in {of}"
+    is_sure = bool(meeting.repair) or (meeting.many and other != "train")
+    if is_sure:
+        message += f": {meeting.examples}"
     message += f"; {meeting.repair} some are" if meeting.repair else ""
     hint = meeting.hint or "compare the ids by eye: are they of one kind and one catalogue?"
-    is_sure = bool(meeting.repair) or (meeting.many and other != "train")
     policy = task.config.policies.no_common_item if is_sure else "warn"
     keep = task.config.spell_policy("no_common_item", "warn")
     at = sums.origin.rankings[sums.tables[name]]

@@ -179,7 +179,7 @@ class RankingJob(RankingTask):
     plans: tuple[IdPlan, IdPlan] = field(init=False)
     writer: UserWriter | None = None
     lists: "ListWork | None" = None
-    looked: dict[tuple[object, ...], Meeting] = field(default_factory=dict)
+    looked: dict[tuple[object, ...], Meeting | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super(RankingJob, self).__post_init__()
