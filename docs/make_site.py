@@ -47,7 +47,7 @@ NAV = {
         *(f"{name}/index" for name in FOLDERS if "bench" not in name),
     ],
     "Inside": ["architecture", "benchmarks", "bench/README", "bench/contestants/index"],
-    "Project": ["promises", "CHANGELOG", "CONTRIBUTING", "citation"],
+    "Project": ["promises", "CHANGELOG", "CONTRIBUTING", "SECURITY", "citation"],
 }
 SETTINGS = {
     "project": "evalkit",

@@ -21,6 +21,7 @@ from evalkit.config._complaints import translate
 from evalkit.config._doors import Door, speaking
 from evalkit.config._fields import annotation_at, takes_text
 from evalkit.config._gates import check_form, check_gates
+from evalkit.config._joined import join_kinds, of_one_table
 from evalkit.config._parts import fill_parts, fill_tables
 from evalkit.config._places import Key, Places, spell
 from evalkit.config._problems import Problems
@@ -89,7 +90,8 @@ def _build(
     match tree.get("log"):
         case [dict() as only]:
             tree["log"] = only
-    for section in ("ratings", "labels"):
+    join_kinds(Config)
+    for section in of_one_table():
         if isinstance(tree.get(section), dict):  # [labels] is one table of [[labels]]
             tree[section] = [tree[section]]
             places.make_list(section)
@@ -148,6 +150,7 @@ def build_split(
         fill_variables(tree, variables or {}, problems)
         resolve_paths(tree, os.fspath(base))
         tree.setdefault("name", name)
+        join_kinds(Config)
         for key in tree:
             if key not in Config.model_fields:
                 each = {"type": "extra_forbidden", "loc": (key,)}

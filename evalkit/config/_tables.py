@@ -1,5 +1,6 @@
 """Tables of a config: where they lie, and which of their columns is which."""
 
+import re
 from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Any, Literal
@@ -19,10 +20,12 @@ _TEXT_OR_TEXTS = {
 Texts = Annotated[tuple[str, ...], BeforeValidator(_tuple_of_texts), WithJsonSchema(_TEXT_OR_TEXTS)]
 Threshold = Annotated[float, Field(allow_inf_nan=False)]
 _PATH = "File, glob, directory, URL, or a list of them; relative to the config file."
+SPAN = re.compile(r"[1-9][0-9]{0,5}[mhd]")  # of time: 30m, 1h, 1d
 CATALOG = "table://"  # begins the path of a table that a catalog of Spark names
 _TABLE = 'Instead of path: a table of Spark, catalog.db.name; the same as path = "table://...".'
 _COLUMNS = "What is read, and nothing else; without any, columns are guessed from their names."
 _FORMAT = "Format where the name does not tell: parquet, ipc, csv, ndjson, trec."
+_HEADER = "false: the first line of CSV is a row, and columns are column_1, column_2, ..."
 _WHERE = "SQL predicate; rows in are the rows after it."
 _ORDER = "What the rows are put in order by, where their order matters; default: as they stand."
 
@@ -62,6 +65,16 @@ class Record(BaseModel):
 def key(default: Any, description: str, **limits: Any) -> Any:
     """A key of the config: its default, `...` where it must be given, and what it is for."""
     return Field(default, description=description, **limits)
+
+
+class KindTable(Record):
+    """A table of a kind's own section; which of its columns is which, the kind adds."""
+
+    path: Texts = key(..., _PATH)
+    table: str | None = key(None, _TABLE, exclude_if=is_none)
+    format: str | None = key(None, _FORMAT)
+    where: str | None = key(None, _WHERE)
+    columns: Any
 
 
 class TruthColumns(Record):
@@ -129,6 +142,7 @@ class TruthTable(Record):
     part: str | None = key(None, _PART, exclude_if=is_none)
     fold: int | None = key(None, _FOLD, ge=1, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: TruthColumns = Field(default_factory=TruthColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(None, "Relevant from here on; default: relevance above 0.")
@@ -169,6 +183,7 @@ class RankingsTable(Record):
         exclude_if=is_none,
     )
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: RankingsColumns = Field(default_factory=RankingsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     earlier: Texts = key(
@@ -185,6 +200,7 @@ class LogTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: LogColumns = Field(default_factory=LogColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(None, "Relevant from here on; default: label above 0.")
@@ -199,6 +215,7 @@ class TrainTable(Record):
     part: str | None = key(None, _PART, exclude_if=is_none)
     fold: int | None = key(None, _FOLD, ge=1, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: TrainColumns = Field(default_factory=TrainColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     drop_seen: bool = key(False, "Drop seen items from the rankings.")
@@ -210,6 +227,7 @@ class ItemsTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: ItemsColumns = Field(default_factory=ItemsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     separator: str | None = key(
@@ -224,6 +242,7 @@ class UsersTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: UsersColumns = Field(default_factory=UsersColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
 
@@ -273,6 +292,7 @@ class RatingsTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: RatingsColumns = Field(default_factory=RatingsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
 
@@ -284,6 +304,7 @@ class PredictionsTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: PredictionsColumns = Field(default_factory=PredictionsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
 
@@ -295,6 +316,7 @@ class LabelsTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: LabelsColumns = Field(default_factory=LabelsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(

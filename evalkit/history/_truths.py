@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 
 from evalkit.config import Policies
+from evalkit.metrics import other_kinds
 from evalkit.report import Report
 
 _SIZES = ("rows", "users", "pairs", "users_without_relevant")
@@ -117,7 +118,7 @@ def _measured_tables(config: Mapping[str, object]) -> list[dict[str, object]]:
 def _tables(config: Mapping[str, object] | None) -> list[Mapping[str, object]]:
     """Those that hold right answers."""
     found: list[Mapping[str, object]] = []
-    for section in ("truth", "log", "ratings", "labels"):
+    for section in ("truth", "log", *other_kinds()):
         tables = (config or {}).get(section)
         listed = tables if isinstance(tables, list | tuple) else [tables]
         found += [each for each in listed if isinstance(each, dict)]

@@ -8,6 +8,7 @@ import polars.selectors as cs
 
 from evalkit.config import Config, Policies, SplitConfig
 from evalkit.errors import DATA_WRONG, FINE, Errors, EvalkitError
+from evalkit.metrics import declared
 from evalkit.planning.leakage import find_leak, find_mixed, split_remarks
 from evalkit.planning.tables import Given, Tables, open_tables, plan_ids_of
 from evalkit.report import ModelCounts, Report
@@ -120,27 +121,10 @@ def check_split(config: SplitConfig) -> list[Finding]:
     return [] if clean else [_finding(False, "leakage", f"{leaks['verdict']}: {counts}", "split")]
 
 
-LENIENT_ROWS = {"bad_scores": "drop", "bad_labels": "drop"}
-COPIES = {"labels": "count", "ratings": "error"}  # a pair predicted twice is always refused
-ROW_FAULTS = (  # why a row was dropped, how that is told, the policy that may refuse it
-    ("null_id", "null-id", "null_ids"),
-    ("bad_score", "bad-score", "bad_scores"),
-    ("bad_label", "bad-label", "bad_labels"),
-    ("unpredicted", "unpredicted", "unpredicted"),
-    ("unrated", "unrated", "unrated"),
-)
-
-
 def _check_rows(config: Config, lenient: Config, threads: int | None) -> list[Finding]:
     """Of ratings and labels: rows that were left out, and what else may mislead."""
-    policies = lenient.policies.model_copy(
-        update={
-            **LENIENT_ROWS,
-            "duplicates": COPIES[config.kind],
-            "unpredicted": "skip",
-            "unrated": "skip",
-        }
-    )
+    kind = declared(config.kind)
+    policies = lenient.policies.model_copy(update=dict(kind.lenient))
     opened: list[Table] = []
     lenient = lenient.model_copy(update={"policies": policies})
     problems: list[Finding] = []
@@ -156,11 +140,11 @@ def _check_rows(config: Config, lenient: Config, threads: int | None) -> list[Fi
     if problems:
         return findings
     for name, counts in report.counts.models.items():
-        for reason, code, policy in ROW_FAULTS:
-            if number := counts.rows_dropped.get(reason, 0):
-                refused = getattr(config.policies, policy) == "error"
-                message = f"{number:,} rows are left out: {reason.replace('_', ' ')}"
-                findings.append(_finding(refused, code, message, f"model {name}"))
+        for fault in kind.faults:
+            if number := counts.rows_dropped.get(fault.reason, 0):
+                refused = getattr(config.policies, fault.policy) == "error"
+                message = f"{number:,} rows are left out: {fault.reason.replace('_', ' ')}"
+                findings.append(_finding(refused, fault.code, message, f"model {name}"))
     told = {finding.code for finding in findings}
     for warning in report.warnings:
         if warning.code not in told:

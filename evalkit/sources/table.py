@@ -13,6 +13,7 @@ import polars as pl
 from evalkit.errors import DataError, EvalkitError
 from evalkit.kernels.threads import usable_cores
 from evalkit.sources.batches import stream_batches
+from evalkit.sources.delimited import lacks_line_end
 from evalkit.sources.extents import Extent, read_extents
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.guess import Chosen, Columns
@@ -313,6 +314,10 @@ def spell_guesses(tables: Sequence[Table]) -> list[str]:
             told = "; ".join(filter(None, [f"lines look like {table.seems.upper()}", told]))
         if told:
             titles.setdefault(told, []).append(table.model or table.role)
+    for table in tables:
+        for part in filter(lacks_line_end, table._parts):
+            told = f"the last line of {part.path} has no end: is the file whole?"
+            titles.setdefault(told, []).append(table.model or table.role)
     return [f"{', '.join(dict.fromkeys(names))}: {told}" for told, names in titles.items()]
 
 
@@ -362,9 +367,12 @@ def _diagnose(table: Table, error: BaseException) -> EvalkitError | None:
 
 
 def _bad_line(path: str, line: int, fault: str) -> DataError:
-    code = "bad-line" if "fields" in fault else "not-a-number"
+    code = "bad-line" if "field" in fault else "not-a-number"
     form = "topic Q0 document rank similarity tag; qrels: topic iteration document relevance"
-    return DataError(fault, code=code, at=f"{path}:{line}", hint=f"a run has lines of {form}")
+    hint = f"a run has lines of {form}"
+    if "space" in fault:
+        hint = "part the fields by tabs, between which ids may hold spaces"
+    return DataError(fault, code=code, at=f"{path}:{line}", hint=hint)
 
 
 def _read_through(part: File, table: Table) -> None:

@@ -8,6 +8,7 @@ import polars as pl
 
 from evalkit.config import (
     ItemsTable,
+    KindTable,
     LabelsTable,
     LogTable,
     PredictionsTable,
@@ -31,6 +32,7 @@ from evalkit.sources.columns import (
     typed_plan,
     with_times,
 )
+from evalkit.sources.delimited import has_spaces
 from evalkit.sources.failures import mapped
 from evalkit.sources.guess import (
     BY_CONFIG,
@@ -40,7 +42,6 @@ from evalkit.sources.guess import (
     choose_columns,
     choose_users,
 )
-from evalkit.sources.lines import has_spaces
 from evalkit.sources.scan import Use
 from evalkit.sources.splits import Splitter, find_splitters
 from evalkit.sources.suggestions import time_of_text
@@ -122,7 +123,7 @@ def open_split(
 
     Columns `user_0`, ..., `item`, and as present `time`, `relevance`; raises as `open_truth` does.
     """
-    located = Bare(table.path or (), table.format)
+    located = Bare(table.path or (), table.format, table.header)
     source = open_source("split", located, given, guessing, kind="qrels")
     chosen = _choose("split", table, source, guessing)
     opened = _open("split", source, chosen, table.where)
@@ -161,7 +162,7 @@ def open_values(
         given: a table in memory, in place of the path.
     """
     assert table.path is not None
-    bare = Bare(table.path, table.format)
+    bare = Bare(table.path, table.format, table.header)
     source = open_source("segments", bare, given, guessing, kind="qrels")
     values = [Wanted("by", f"value_{place}", text) for place, text in enumerate(bys)]
     chosen = Chosen({"item": table.item} if table.item is not None else {})
@@ -262,8 +263,39 @@ def open_labels(
     return replace(opened, frame=with_times(opened.frame, table.session_every))
 
 
+def open_section(
+    role: str,
+    table: KindTable,
+    given: object | None = None,
+    guessing: Guessing = BY_CONFIG,
+    *,
+    numbers: Sequence[str] = (),
+) -> Table:
+    """A table of a kind's own section, lazily; raises as `open_truth` does.
+
+    Columns `user_0`, ... where it has users, and the others that its record names, as they are
+    called there; those that must be given are looked for where nobody wrote them.
+
+    Args:
+        role: the section.
+        numbers: columns that are numbers; others are ids.
+    """
+    source = open_source(role, table, given, guessing, kind="qrels")
+    own = type(table.columns).model_fields
+    keys = [name for name, each in own.items() if each.default not in (None, ())]
+    chosen = _choose(role, table, source, guessing, keys)
+    uses: dict[str, Use] = {name: "number" if name in numbers else "id" for name in own}
+    wanted = [
+        Wanted(name, name, text, uses[name])
+        for name, text in chosen.columns.items()
+        if name not in _OUTPUTS and isinstance(text, str)
+    ]
+    return _open(role, source, chosen, table.where, wanted, model=getattr(table, "model", None))
+
+
 Rows: TypeAlias = (
     OwnTable
+    | KindTable
     | RankingsTable
     | TrainTable
     | PredictionsTable
@@ -282,6 +314,7 @@ AnyTable = TypeVar(
     PredictionsTable,
     ItemsTable,
     UsersTable,
+    KindTable,
 )
 
 
