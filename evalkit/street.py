@@ -14,7 +14,7 @@ from evalkit.planning.record import key_of_inputs
 from evalkit.planning.tables import Given
 from evalkit.planning.work import Left, Work
 from evalkit.report import Report
-from evalkit.sources import Table
+from evalkit.sources import Table, verifying
 
 if TYPE_CHECKING:
     from evalkit.partials import Partial, PartialFiles
@@ -64,7 +64,7 @@ def run_config(
         progress,
         opened,
     )
-    with speaking(config.door), storing(config.storage):
+    with speaking(config.door), storing(config.storage), verifying(config.verify_pages):
         refuse_layout(config)
         if config.engine.kind == "spark":
             from evalkit.engines import run_on_spark
@@ -117,7 +117,7 @@ def measure_partial(
         opened,
         share,
     )
-    with speaking(config.door), storing(config.storage):
+    with speaking(config.door), storing(config.storage), verifying(config.verify_pages):
         left = kind_named(config.kind).measure(config, work)
         return Partial(Header.of(left, work), left.sums)
 
@@ -171,7 +171,7 @@ def key_of_run(config: Config, *, sample: float | None = None) -> str | None:
     Raises:
         RequestError, DataError: as `run_config` does for what can be seen without reading rows.
     """
-    with storing(config.storage):
+    with storing(config.storage), verifying(config.verify_pages):
         if config.engine.kind == "spark" and reads_catalogs(config):
             from evalkit.engines import open_catalogs
 

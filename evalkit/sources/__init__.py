@@ -1,5 +1,6 @@
 """Logs of any format, local or in a store, as lazy frames with evalkit's column names."""
 
+from evalkit.sources.checksums import verifying
 from evalkit.sources.extents import Extent
 from evalkit.sources.given import Ids, frame_of, is_one_ranking
 from evalkit.sources.guess import Chosen, Guessing, Order, guess_columns
@@ -89,4 +90,5 @@ __all__ = [
     "refuse_absent",
     "settle",
     "spell_guesses",
+    "verifying",
 ]

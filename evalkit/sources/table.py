@@ -14,7 +14,7 @@ from evalkit.errors import DataError, EvalkitError
 from evalkit.kernels.threads import usable_cores
 from evalkit.sources.batches import stream_batches
 from evalkit.sources.delimited import lacks_line_end
-from evalkit.sources.extents import Extent, read_extents
+from evalkit.sources.extents import Extent, read_extents, wrong_statistics
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.guess import Chosen, Columns
 from evalkit.sources.noted import NotedIds
@@ -176,6 +176,11 @@ class Table:
                for each in types if each in ("user", "item")):  # fmt: skip
             return []
         return read_extents(self._parts, str(names[key]), [str(each) for each in names.values()])
+
+    def wrong_statistics(self) -> list[DataError]:
+        """Its files whose footers tell other least or greatest values than their rows have."""
+        with reading(self):
+            return [*wrong_statistics(self._parts, self.used)]
 
     def largest_group(self) -> int:
         """Rows of the largest row group of its local Parquet files; 0 where there are none."""
