@@ -12,6 +12,7 @@ from evalkit.planning.passes import count_shares, room_of_rows
 from evalkit.planning.work import Left, Work, try_seeds
 from evalkit.rankings._checks import check_columns, check_gains
 from evalkit.rankings._job import RankingJob
+from evalkit.rankings._meeting import note_meetings, note_meetings_beside
 from evalkit.rankings._splits import Edges, find_edges, names_in_order, split_share
 from evalkit.rankings._steps import GAINS, RANKINGS, TRAIN, TRUTH, VALUES
 from evalkit.rankings._values import Probed, add_values
@@ -122,6 +123,7 @@ def _measure_share(job: RankingJob, share: Share | None, edges: Edges, sums: Ran
         sums.note_table(number, probed)
         if faults.first is not None:
             continue
+        note_meetings(job, number, probed, truth, sums)
         if job.compares:
             held |= probed
             continue
@@ -136,6 +138,8 @@ def _measure_share(job: RankingJob, share: Share | None, edges: Edges, sums: Ran
             lists = _lists_of(job, truth, train, share, held)
             add_values(job, truth, split, held, sums, lists)
         clock.stop("measure")
+    if faults.first is None:
+        note_meetings_beside(job, truth, train, sums)
 
 
 def _train_of(
