@@ -48,6 +48,7 @@ os.environ.setdefault(
 
 if TYPE_CHECKING:
     from evalkit.api import compare, evaluate, evaluate_labels, evaluate_ratings, load
+    from evalkit.api_judges import evaluate_judges, evaluate_preferences, judge_plan
     from evalkit.errors import EvalkitError
     from evalkit.experiments.api import evaluate_experiment
     from evalkit.experiments.interleaving import evaluate_interleaving
@@ -69,8 +70,11 @@ __all__ = [
     "evaluate",
     "evaluate_experiment",
     "evaluate_interleaving",
+    "evaluate_judges",
     "evaluate_labels",
+    "evaluate_preferences",
     "evaluate_ratings",
+    "judge_plan",
     "load",
     "merge",
     "partial",
@@ -88,8 +92,11 @@ _HOMES = {
     "evaluate": "evalkit.api",
     "evaluate_experiment": "evalkit.experiments.api",
     "evaluate_interleaving": "evalkit.experiments.interleaving",
+    "evaluate_judges": "evalkit.api_judges",
     "evaluate_labels": "evalkit.api",
+    "evaluate_preferences": "evalkit.api_judges",
     "evaluate_ratings": "evalkit.api",
+    "judge_plan": "evalkit.api_judges",
     "load": "evalkit.api",
     "merge": "evalkit.jobs.merge",
     "partial": "evalkit.jobs.partial",

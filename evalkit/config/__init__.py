@@ -67,6 +67,7 @@ from evalkit.config._tables import (
     is_in_catalog,
     is_none,
     key,
+    tuple_of_list,
 )
 from evalkit.config._variables import parse_variables
 
@@ -138,6 +139,7 @@ __all__ = [
     "refuse_layout",
     "speaking",
     "spell",
+    "tuple_of_list",
     "with_conventions",
     "with_paths",
 ]

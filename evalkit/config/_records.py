@@ -288,6 +288,11 @@ class SplitConfig(Record):
         (), "What must hold of its leakage."
     )
     storage: dict[str, str] = Field(default_factory=dict, description="Options of object stores.")
+    verify_pages: bool | None = key(
+        None,
+        "false: checksums of pages of local Parquet files are not verified.",
+        exclude_if=is_none,
+    )
 
     _places: Places = PrivateAttr(default_factory=Places)
     _door: Door = PrivateAttr(default="file")
@@ -376,6 +381,11 @@ class Config(Record):
         default_factory=dict,
         description="Options of object stores, as aws_region; secrets as ${NAME} of the "
         "environment.",
+    )
+    verify_pages: bool | None = key(
+        None,
+        "false: checksums of pages of local Parquet files are not verified.",
+        exclude_if=is_none,
     )
     split: SplitSection | None = key(
         None, "How a log is cut into train, validation and test.", exclude_if=is_none

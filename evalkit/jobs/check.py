@@ -12,7 +12,7 @@ from evalkit.metrics import declared
 from evalkit.planning.leakage import find_leak, find_mixed, split_remarks
 from evalkit.planning.tables import Given, Tables, open_tables, plan_ids_of
 from evalkit.report import ModelCounts, Report
-from evalkit.sources import Guessing, Table, reading, spell_guesses
+from evalkit.sources import Guessing, Table, reading, spell_guesses, verifying
 from evalkit.splits.make import make_split
 from evalkit.street import run_config
 from evalkit.values.checks import check_item_segments, check_two_way
@@ -30,6 +30,7 @@ LENIENT = {
     "unknown_users": "skip",
     "beyond_depth": "warn",
     "no_common_user": "warn",
+    "no_common_item": "warn",
     "empty_input": "warn",
     "truth_in_train": "count",
     "mixed_splits": "keep",
@@ -106,12 +107,13 @@ def _with_ids(findings: Sequence[Finding], logs: Sequence[Table]) -> Iterator[Fi
 def check_split(config: SplitConfig) -> list[Finding]:
     """What is wrong with a split, and what it gives away; the log is read, nothing is written."""
     try:
-        made = make_split(
-            config.split,
-            guessing=Guessing(config.door, section="split"),
-            at="split",
-            storage=config.storage,
-        )
+        with verifying(config.verify_pages):
+            made = make_split(
+                config.split,
+                guessing=Guessing(config.door, section="split"),
+                at="split",
+                storage=config.storage,
+            )
     except EvalkitError as error:
         return [*_findings_of(error)]
     leaks = made.manifest["leakage"]
@@ -156,7 +158,10 @@ def _check_rows(config: Config, lenient: Config, threads: int | None) -> list[Fi
 
 
 def _columns_found(tables: Sequence[Table]) -> Iterator[Finding]:
-    """Columns that were guessed, and those that look like what is not read."""
+    """Columns that were guessed, those that look like what is not read, and footers that lie."""
+    for table in tables:
+        for error in table.wrong_statistics():
+            yield Finding(True, DATA_WRONG, error.code, error.message, error.at, error.hint)
     for line in spell_guesses(tables):
         yield _finding(False, "guessed-columns", line)
     for table in tables:

@@ -31,6 +31,7 @@ from evalkit.sources import (
     open_train,
     open_truth,
     settle,
+    verifying,
 )
 from evalkit.values.checks import by_relevance_rules, order_of
 
@@ -130,7 +131,7 @@ def open_tables(config: Config, given: Given) -> Tables:
             at=config.at("selection", "trials"),
             hint="evalkit select CONFIG measures them",
         )
-    with storing(config.storage):
+    with storing(config.storage), verifying(config.verify_pages):
         return _open_tables(config, given)
 
 

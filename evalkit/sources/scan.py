@@ -1,6 +1,6 @@
 """Files as one lazy frame: each format's scan, and one type for a column of many files."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -9,6 +9,7 @@ import polars as pl
 from evalkit.credentials import reader_options
 from evalkit.errors import DataError, EvalkitError, note, raise_all
 from evalkit.sources.arrow import CONTINUES, MAGIC, batch_fault
+from evalkit.sources.checksums import FEW_FILES, check_pages, damaged, forget_order
 from evalkit.sources.delimited import (
     CANDIDATES,
     LONG,
@@ -23,7 +24,7 @@ from evalkit.sources.delimited import (
     type_tests,
 )
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
-from evalkit.sources.parquet import footer_fault, page_fault
+from evalkit.sources.parquet import footer_fault
 from evalkit.sources.paths import File, partitions_of
 from evalkit.sources.trec import Kind, scan_trec, trec_schema
 from evalkit.sources.versions import scan_version
@@ -79,16 +80,18 @@ class FileScan:
             DataError: a file lacks a column, or has it with a type that does not fit the
                 others' [schema-differs]; pages that cannot be what they claim [unreadable-file].
         """
-        _check_pages(self.files, uses)
+        claims_order = check_pages(self.files, uses)
         schemas = _with_csv_types(self.files, self.schemas, uses)
         types = _common_types(self.files, schemas, uses)
         if _scans_as_one(self.files, schemas, types):
-            return _scan_parquet(self.files, types)
+            frame = _scan_parquet(self.files, types)
+            return forget_order(frame, types) if claims_order else frame
         frames = [
             _select(_scan(file, schema, types, self.kind), file, schema, types)
             for file, schema in zip(self.files, schemas, strict=True)
         ]
-        return pl.concat(frames, how="vertical") if len(frames) > 1 else frames[0]
+        frame = pl.concat(frames, how="vertical") if len(frames) > 1 else frames[0]
+        return forget_order(frame, types) if claims_order else frame
 
 
 def scan_file(file: File, types: Schema, kind: Kind) -> pl.LazyFrame:
@@ -120,7 +123,7 @@ def open_files(files: Sequence[File], kind: Kind, headed: str = _HEADED) -> File
         if _is_blank(file):
             continue
         try:
-            _check_content(file, is_many=len(files) > _FEW_FILES)
+            _check_content(file, is_many=len(files) > FEW_FILES)
             schema = _schema(file, kind)
             _check_header(file, schema, headed)
         except DataError as error:
@@ -169,7 +172,7 @@ def _check_content(file: File, *, is_many: bool) -> None:
         is_parquet = file.format == "parquet"
         fault = footer_fault(file.path, is_many=is_many) if is_parquet else batch_fault(file.path)
         if fault is not None:
-            raise _damaged(fault, file.path)
+            raise damaged(fault, file.path)
         return
     with open(file.path, "rb") as stream:
         head = stream.read(6)
@@ -193,25 +196,6 @@ def _check_header(file: File, schema: Schema, advice: str) -> None:
             hint=advice,
         )
 
-
-def _check_pages(files: Sequence[File], names: Collection[str]) -> None:
-    """Refuses Parquet files whose pages claim what would use up the memory."""
-    local = [file.path for file in files if file.format == "parquet" and not file.remote]
-    errors: list[EvalkitError] = []
-    for path in local:
-        with mapped(path, lambda error: None):
-            fault = page_fault(path, names, is_many=len(local) > _FEW_FILES)
-        if fault is not None:
-            errors.append(_damaged(fault, path))
-    raise_all(errors)
-
-
-def _damaged(fault: str, path: str) -> DataError:
-    hint = "the file is damaged; write it again"
-    return DataError(fault, code="unreadable-file", at=path, hint=hint)
-
-
-_FEW_FILES = 8
 
 # ---------------------------------------------------------------- one file
 
@@ -241,6 +225,7 @@ def _plain_scan(file: File) -> pl.LazyFrame:
             file.path,
             glob=file.remote,
             hive_partitioning=file.remote,
+            use_statistics=file.remote,  # wrong ones would leave out rows; to look costs 2 ns a row
             cast_options=pl.ScanCastOptions(integer_cast="upcast"),
             storage_options=options,
         )
@@ -334,6 +319,7 @@ def _scan_parquet(files: Sequence[File], types: Schema) -> pl.LazyFrame:
         glob=False,
         schema=in_files,
         extra_columns="ignore",
+        use_statistics=False,
         hive_partitioning=bool(partitions),
         hive_schema={**others, **partitions} if partitions else None,
         cast_options=pl.ScanCastOptions(integer_cast="upcast"),
