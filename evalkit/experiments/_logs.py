@@ -241,7 +241,14 @@ def _units(
         },
         counts=counts,
         ids=None if plan.hashed else ids_of_keys(plan, keys),
+        a_day=_a_day(firsts),
     )
+
+
+def _a_day(firsts: npt.NDArray[np.int64]) -> float | None:
+    """Units that are new a day."""
+    span = int(firsts.max()) - int(firsts.min()) if firsts.size else 0
+    return firsts.size / (span / DAY) if span > 0 else None
 
 
 def _refuse_nothing(logs: Logs, n_unexposed: int, n_events: int) -> None:
