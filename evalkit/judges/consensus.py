@@ -25,7 +25,8 @@ class Consensus:
     Args:
         table: unit columns, `relevance`, `votes`, `agreement`; units without a value are left out.
         unit_agreement: float64[n_units], the share of agreeing pairs, NaN below two ratings.
-        errors: `judge`, `true`, `given`, `share`, and `rounds` of the algorithm: of Dawid and Skene's estimate, else None.
+        errors: `judge`, `true`, `given`, `share`, and the `rounds` that it took: of Dawid and
+            Skene's estimate, else None.
     """
 
     table: pl.DataFrame
