@@ -204,7 +204,12 @@ def _units(
         return added.column(wanted.kept[place], place)[stays]
 
     columns = {key: column(place) for key, place in wanted.columns.items()}
-    if added.rows and logs.share is None and not any(each.any() for each in columns.values()):
+    if (
+        added.rows
+        and stays.any()
+        and logs.share is None
+        and not any(each.any() for each in columns.values())
+    ):
         _refuse_nothing(logs, int(added.tallies[UNEXPOSED]), added.rows)
     before = {name: (column(place),) for name, place in wanted.before.items()}
     windows = {window for _, window in columns if window is not None}
