@@ -15,18 +15,4 @@ from evalkit.rankings._known import (
 from evalkit.rankings._run import conclude_rankings, measure_rankings, open_job, run_rankings
 from evalkit.rankings._sums import RankingSums
 
-__all__ = [
-    "LATEST",
-    "NOTED",
-    "RANKINGS",
-    "RankingSums",
-    "RankingTask",
-    "inputs_of",
-    "known_of",
-    "note_share",
-    "open_job",
-    "unknown_to_shares",
-    "with_weights",
-]
-
 RANKINGS = Kind(RankingSums, open_tables, run_rankings, measure_rankings, conclude_rankings)

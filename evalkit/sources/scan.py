@@ -15,8 +15,6 @@ from evalkit.sources.paths import File, partitions_of
 from evalkit.sources.trec import Kind, scan_trec, trec_schema
 from evalkit.sources.versions import scan_version
 
-__all__ = ["FileScan", "Schema", "Use", "open_files", "scan_file"]
-
 Use: TypeAlias = Literal["id", "number", "any"]  # what a column of text files serves as
 Schema: TypeAlias = Mapping[str, pl.DataType]
 
