@@ -15,9 +15,10 @@ import numpy as np
 import oracle
 import polars as pl
 import pytest
+from campaigns import examples
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from logs import body, examples, logs, run_log
+from logs import body, logs, run_log
 
 from evalkit import street, truth
 from evalkit.config import build_config

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 import pytest
-from logs import examples
+from campaigns import examples
 from passes import first_difference, in_passes
 
 from evalkit.config import build_config

@@ -8,7 +8,7 @@ import by_policy
 import polars as pl
 import pytest
 from by_policy import Asked, Log
-from logs import examples
+from campaigns import examples
 
 import evalkit
 from evalkit.config import build_config

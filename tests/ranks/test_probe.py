@@ -9,9 +9,10 @@ import numpy as np
 import oracle
 import polars as pl
 import pytest
+from campaigns import examples
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from logs import JIT_OFF, Log, body, examples, run_log
+from logs import JIT_OFF, Log, body, run_log
 
 from evalkit import ids as keys
 from evalkit.errors import MachineError
