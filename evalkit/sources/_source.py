@@ -7,6 +7,8 @@ from typing import Protocol
 
 import polars as pl
 
+from evalkit.errors import DataError
+from evalkit.sources.arrow import LONG_NAME, MOST_NAME
 from evalkit.sources.failures import mapped
 from evalkit.sources.guess import Guessing
 from evalkit.sources.memory import Named, describe_given, open_given
@@ -88,13 +90,31 @@ def open_source(
     if given is None:
         files = find_files(paths, table.format, role=role, kind=kind, guessing=guessing)
         scan = open_files(files, kind)
+        _check_names(scan.names, _spell_paths(paths))
         return Source(_spell_paths(paths), scan.names, scan, None, None, paths)
     frame, n_rows = open_given(given, role)
     at = describe_given(given, role)
     with mapped(at, lambda error: None):
         names = tuple(frame.collect_schema().names())
+    _check_names(names, at)
     own = (given.paths, given.version) if isinstance(given, Named) else ((), None)
     return Source(at, names, None, frame, n_rows, *own)
+
+
+def _check_names(names: Sequence[str], at: str) -> None:
+    """Refuse names that nobody gave, which would be looked for and told everywhere.
+
+    Raises:
+        DataError: a name is too long [unreadable-file].
+    """
+    for name in names:
+        if len(name.encode(errors="surrogateescape")) > MOST_NAME:
+            raise DataError(
+                LONG_NAME,
+                code="unreadable-file",
+                at=f"{at}: {name[:40]}...",
+                hint="write the table again with a shorter name",
+            )
 
 
 def _spell_paths(paths: Sequence[str], limit: int = 3) -> str:

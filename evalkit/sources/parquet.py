@@ -1,12 +1,14 @@
 # mypy: disable-error-code="no-untyped-def"
-"""Whether the pages of a Parquet file can be what their headers claim, seen before any is decoded.
+"""Whether a Parquet file can be what its footer and pages claim, seen before any is decoded.
 
-Readers allocate what a header claims. One that a damaged disk or a stranger wrote can claim more
-than there is memory, which ends a process without a word. So footer and page headers (Thrift's
-compact protocol) are held against one another and against the file. What is looked at is a few
-bytes a page of the columns that are read.
+Readers allocate what a header claims, and go down as deep as a schema is nested. One that a damaged
+disk or a stranger wrote can claim more than there is memory or stack, which ends a process without
+a word. So footer and page headers (Thrift's compact protocol) are held against one another and
+against the file. What is looked at is a few bytes a page of the columns that are read.
 """
 
+import base64
+import binascii
 import mmap
 import os
 from collections.abc import Callable, Collection, Iterator
@@ -16,6 +18,21 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.kernels import kernel
+from evalkit.sources._thrift import (
+    BINARY,
+    BYTE,
+    DEEPEST,
+    LIST,
+    LONG,
+    STRUCT,
+    WHOLE,
+    read_field,
+    read_list,
+    read_number,
+    read_signed,
+    skip,
+)
+from evalkit.sources.arrow import LONG_NAME, MOST_LEVELS, MOST_NAME, TOO_DEEP, kept_schema_fault
 
 _MAGIC = b"PAR1"
 # from where on compiled code is worth loading, which takes as long as to interpret 200 pages
@@ -24,19 +41,34 @@ _SMALL_FILE = 1 << 20
 _TAIL = 8  # bytes: length of the footer, magic
 _SLACK = 100  # bytes that old writers forgot to count in a column chunk
 _LARGEST = 1 << 31  # a page has fewer bytes
-_BOOL, _BYTE, _SHORT, _LONG, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 2, 3, 4, 6, 7, 8, 9, 10, 12
-_FIELDS = -1  # of a struct, while it is skipped
-_DEEPEST = 30
+# bytes that one stored byte stands for at most, by codec, and how many more may be: a copy of
+# Snappy has 64 bytes in three; Deflate 258 in two bits; LZ4 255; Zstandard as in Arrow; Brotli
+# has no bound
+_MOST_TIMES = np.array([1, 22, 1032, 1 << 15, 1 << 15, 255, 1 << 15, 255], np.int64)
+_BROTLI, _MORE, _MORE_OF_BROTLI = 4, 1 << 17, 1 << 27
+_WIDTHS = np.array([1, 4, 8, 12, 4, 8, 0, 0], np.int64)  # of values, by type; 0: any
+_LEVELS = 4  # bytes a value of what says where it is null, or its list ends
+# values of a row group without bytes of their own: constants and nulls, and more for stored bytes
+_MOST_VALUES, _MOST_VALUES_A_BYTE = 1 << 22, 1 << 10
+_LARGE_FOOTER = 5_400  # bytes: below, no schema that Arrow keeps in base64 is too deep
+_KEPT = b"ARROW:schema"
+_AGAIN = b"\x09\x04"  # a second list of fields, which no writer writes
 # columns of what is known of a column chunk
 _ROWS, _VALUES, _BYTES, _STORED, _DATA, _DICTIONARY, _NAME, _NAME_SIZE = range(8)
-_COLUMNS = 8
+_TYPE, _CODEC, _TIMES, _FURTHER = range(8, 12)
+_COLUMNS = 12
 _FINE, _BAD_FOOTER, _BAD_PLACE, _BAD_HEADER, _BAD_SIZE, _BAD_COUNT = range(6)
+_BAD_RATIO, _BAD_DEPTH, _BAD_NAME, _BAD_ROWS = range(6, 10)
 _FAULTS = {
     _BAD_FOOTER: "its footer cannot be read",
     _BAD_PLACE: "its footer names pages where the file has none",
     _BAD_HEADER: "the header of a page cannot be read",
     _BAD_SIZE: "a page claims more bytes than its column has",
     _BAD_COUNT: "a page claims another number of values than its column has",
+    _BAD_RATIO: "a page claims more bytes than those that it has can hold",
+    _BAD_DEPTH: TOO_DEEP,
+    _BAD_NAME: LONG_NAME,
+    _BAD_ROWS: "a row group claims more values than its bytes can hold",
 }
 
 
@@ -58,6 +90,48 @@ def page_fault(path: str, names: Collection[str], *, is_many: bool = False) -> s
         wanted = {name.encode(errors="surrogateescape") for name in names}
         is_small = end - start < _FEW_BYTES and len(content) < _SMALL_FILE and not is_many
         return _FAULTS.get(_check(content, start, end, wanted, is_small=is_small))
+
+
+def footer_fault(path: str, *, is_many: bool = False) -> str | None:
+    """What is wrong with the schema of a file, which readers walk; None where nothing is.
+
+    Looked at before a reader sees the file. Args and Raises as `page_fault`.
+    """
+    with _mapped(path) as (content, start):
+        if start is None:
+            return None
+        end = len(content) - _TAIL
+        is_small = end - start < _FEW_BYTES and not is_many
+        return _check_schema(content, start, end, is_small=is_small)
+
+
+def _check_schema(
+    content: bytes | mmap.mmap, start: int, end: int, *, is_small: bool
+) -> str | None:
+    reader: Callable[..., int] = read_schema.interpret if is_small else read_schema
+    view = memoryview(content) if is_small else np.frombuffer(content, np.uint8)
+    left, stack = np.zeros(MOST_LEVELS + 1, np.int64), np.zeros((DEEPEST, 2), np.int64)
+    is_twice = content.find(_AGAIN, start, end) >= 0
+    fault = int(reader(view, start, end, left, stack, is_twice))
+    if fault != _FINE:
+        return _FAULTS[fault]
+    if end - start < _LARGE_FOOTER or content.find(_KEPT, start, end) < 0:
+        return None
+    view = np.frombuffer(content, np.uint8)
+    places = np.zeros(((end - start) // 2, 2), np.int64)
+    n_texts = read_texts(view, start, end, places, stack)
+    texts = (content[place : place + size] for place, size in places[:n_texts].tolist())
+    faults = (_kept_fault(text) for text in texts if len(text) >= _LARGE_FOOTER)
+    return next(filter(None, faults), None)
+
+
+def _kept_fault(text: bytes) -> str | None:
+    """What is wrong with a schema of Arrow, in base64; None also of any other text."""
+    try:
+        kept = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return None
+    return kept_schema_fault(kept)
 
 
 def largest_group(path: str) -> int:
@@ -92,7 +166,7 @@ def _mapped(path: str) -> Iterator[tuple[bytes | mmap.mmap, int | None]]:
 
 def _room(n_bytes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """For what is known of the column chunks of a footer, and for structs while it is read."""
-    return np.zeros((n_bytes // 16 + 1, _COLUMNS), np.int64), np.zeros((_DEEPEST, 2), np.int64)
+    return np.zeros((n_bytes // 16 + 1, _COLUMNS), np.int64), np.zeros((DEEPEST, 2), np.int64)
 
 
 def _check(
@@ -111,113 +185,103 @@ def _check(
     columns = chunks[:n_first, _NAME : _NAME_SIZE + 1].tolist()
     is_read = [content[place : place + size] in wanted for place, size in columns]
     chosen = chunks[:n_chunks][np.tile(is_read, n_chunks // n_first)]
-    return int(pages(view, start, chosen, stack))
-
-
-# ------------------------------------------------------ Thrift; a place below 0 is a fault
-
-
-@kernel
-def read_number(data, place, end):
-    """An unsigned number of seven bits a byte, and the place after it."""
-    value = 0
-    shift = 0
-    while 0 <= place < end and shift < 63:
-        byte = int(data[place])
-        place += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, place
-        shift += 7
-    return 0, -1
-
-
-@kernel
-def read_signed(data, place, end):
-    """A zigzag number, and the place after it."""
-    value, place = read_number(data, place, end)
-    return (value >> 1) ^ -(value & 1), place
-
-
-@kernel
-def read_field(data, place, end, last):
-    """Number, type and place of a struct's next field after the field `last`; type 0: the end."""
-    if place < 0 or place >= end:
-        return 0, 0, -1
-    byte = int(data[place])
-    place += 1
-    if byte == 0:
-        return 0, 0, place
-    if byte >> 4:
-        return last + (byte >> 4), byte & 15, place
-    number, place = read_signed(data, place, end)
-    return number, byte & 15, place
-
-
-@kernel
-def read_list(data, place, end):
-    """Length and type of a list's elements, and the place of the first."""
-    if place < 0 or place >= end:
-        return 0, 0, -1
-    byte = int(data[place])
-    place += 1
-    if byte >> 4 < 15:
-        return byte >> 4, byte & 15, place
-    size, place = read_number(data, place, end)
-    return size, byte & 15, place
-
-
-@kernel
-def skip(data, place, end, kind, stack):
-    """The place after a value of a type, however it is nested."""
-    if kind <= _BOOL:
-        return place  # a field that is true or false has no other bytes
-    stack[0, 0] = kind
-    stack[0, 1] = 1
-    depth = 1
-    while depth > 0:
-        if place < 0 or place > end or depth >= _DEEPEST:
-            return -1
-        top = depth - 1
-        if stack[top, 0] == _FIELDS:
-            _, kind, place = read_field(data, place, end, 0)
-            if kind == 0:
-                depth -= 1
-            elif kind > _BOOL:
-                stack[depth, 0] = kind
-                stack[depth, 1] = 1
-                depth += 1
-            continue
-        if stack[top, 1] == 0:
-            depth -= 1
-            continue
-        stack[top, 1] -= 1
-        kind = stack[top, 0]
-        if kind <= _BYTE:
-            place += 1
-        elif kind <= _LONG:
-            _, place = read_number(data, place, end)
-        elif kind == _DOUBLE:
-            place += 8
-        elif kind == _BINARY:
-            size, place = read_number(data, place, end)
-            if place < 0 or size > end - place:
-                return -1
-            place += size
-        elif kind in (_LIST, _SET):
-            size, inner, place = read_list(data, place, end)
-            stack[depth, 0] = inner
-            stack[depth, 1] = size
-            depth += 1
-        elif kind == _STRUCT:
-            stack[depth, 0] = _FIELDS
-            depth += 1
-        else:
-            return -1
-    return place if place <= end else -1
+    codecs, types = (np.clip(chosen[:, place], 0, 7) for place in (_CODEC, _TYPE))
+    chosen[:, _TIMES] = _MOST_TIMES[codecs]
+    chosen[:, _FURTHER] = np.where(codecs == _BROTLI, _MORE_OF_BROTLI, _MORE)
+    chosen[:, _TYPE] = _WIDTHS[types]
+    fault = int(pages(view, start, chosen, stack))
+    if fault == _FINE and len(chosen):
+        of_groups = chosen.reshape(n_chunks // n_first, -1, _COLUMNS)
+        n_values, stored = of_groups[:, :, _VALUES].max(1), of_groups[:, :, _STORED].sum(1)
+        if (n_values > _MOST_VALUES + _MOST_VALUES_A_BYTE * stored).any():
+            return _BAD_ROWS
+    return fault
 
 
 # ---------------------------------------------------------------- the footer
+
+
+@kernel
+def read_schema(data, place, end, left, stack, goes_on):
+    """What is wrong with the fields of a file; `left`: int64[levels], of each how many are left."""
+    field = 0
+    while True:
+        field, kind, place = read_field(data, place, end, field)
+        if place < 0 or kind == 0:
+            return _FINE  # readers refuse what cannot be read
+        if field != 2 or kind != LIST:
+            place = skip(data, place, end, kind, stack)
+            continue
+        n_fields, _, place = read_list(data, place, end)
+        depth = 0
+        for _ in range(n_fields):
+            children, n_name, place = read_element(data, place, end, stack)
+            if place < 0:
+                return _FINE
+            if n_name > MOST_NAME:
+                return _BAD_NAME
+            while depth > 0 and left[depth - 1] == 0:
+                depth -= 1
+            if depth > 0:
+                left[depth - 1] -= 1
+            if children > 0:
+                if depth == len(left):
+                    return _BAD_DEPTH
+                left[depth] = children
+                depth += 1
+        if not goes_on:
+            return _FINE
+
+
+@kernel
+def read_element(data, place, end, stack):
+    """How many fields are inside a field of the schema, bytes of its name, the place after it."""
+    field = children = n_name = 0
+    while True:
+        field, kind, place = read_field(data, place, end, field)
+        if place < 0 or kind == 0:
+            return children, n_name, place
+        if field == 5 and kind == WHOLE:
+            children, place = read_signed(data, place, end)
+        elif field == 4 and kind == BINARY:
+            n_name, place = read_number(data, place, end)
+            if place < 0 or n_name > end - place:
+                return children, n_name, -1
+            place += n_name
+        else:
+            place = skip(data, place, end, kind, stack)
+
+
+@kernel
+def read_texts(data, place, end, places, stack):
+    """Fill `places` with where the texts of the file's own keys and values stand; their number."""
+    field = n_texts = 0
+    while True:
+        field, kind, place = read_field(data, place, end, field)
+        if place < 0 or kind == 0:
+            return n_texts
+        if field != 5 or kind != LIST:
+            place = skip(data, place, end, kind, stack)
+            continue
+        n_pairs, _, place = read_list(data, place, end)
+        for _ in range(n_pairs):
+            inside = 0
+            while True:
+                inside, kind, place = read_field(data, place, end, inside)
+                if place < 0:
+                    return n_texts
+                if kind == 0:
+                    break
+                if kind != BINARY:
+                    place = skip(data, place, end, kind, stack)
+                    continue
+                size, place = read_number(data, place, end)
+                if place < 0 or size > end - place or n_texts == len(places):
+                    return n_texts
+                places[n_texts, 0] = place
+                places[n_texts, 1] = size
+                n_texts += 1
+                place += size
 
 
 @kernel
@@ -231,11 +295,11 @@ def read_footer(data, start, end, chunks, stack):
             return -1, 0
         if kind == 0:
             break
-        if field == 3 and kind == _LONG:
+        if field == 3 and kind == LONG:
             n_all, place = read_signed(data, place, end)
-        elif field == 4 and kind == _LIST:
+        elif field == 4 and kind == LIST:
             n_groups, inner, place = read_list(data, place, end)
-            if inner != _STRUCT:
+            if inner != STRUCT:
                 return -1, 0
             for group in range(n_groups):
                 if place < 0:
@@ -264,11 +328,11 @@ def read_group(data, place, end, chunks, n_chunks, stack):
             return 0, n_chunks, -1
         if kind == 0:
             break
-        if field == 3 and kind == _LONG:
+        if field == 3 and kind == LONG:
             rows, place = read_signed(data, place, end)
-        elif field == 1 and kind == _LIST:
+        elif field == 1 and kind == LIST:
             n_columns, inner, place = read_list(data, place, end)
-            if inner != _STRUCT or n_columns > len(chunks) - n_chunks:
+            if inner != STRUCT or n_columns > len(chunks) - n_chunks:
                 return 0, n_chunks, -1
             for _ in range(n_columns):
                 place = read_chunk(data, place, end, chunks[n_chunks], stack)
@@ -299,13 +363,13 @@ def read_chunk(data, place, end, chunk, stack):
             is_inside = False
             field = inside
         elif not is_inside:
-            if field == 3 and kind == _STRUCT:
+            if field == 3 and kind == STRUCT:
                 is_inside = True
                 inside = field
                 field = 0
             else:
                 place = skip(data, place, end, kind, stack)
-        elif field == 3 and kind == _LIST:
+        elif field == 3 and kind == LIST:
             n_names, _, place = read_list(data, place, end)
             for number in range(n_names):
                 size, place = read_number(data, place, end)
@@ -315,9 +379,12 @@ def read_chunk(data, place, end, chunk, stack):
                     chunk[_NAME] = place
                     chunk[_NAME_SIZE] = size
                 place += size
-        elif kind == _LONG and (5 <= field <= 7 or field == 9 or field == 11):
+        elif kind == LONG and (5 <= field <= 7 or field == 9 or field == 11):
             value, place = read_signed(data, place, end)
             chunk[field - 4 if field <= 7 else field // 2] = value
+        elif kind == WHOLE and (field == 1 or field == 4):
+            value, place = read_signed(data, place, end)
+            chunk[_TYPE if field == 1 else _CODEC] = value
         else:
             place = skip(data, place, end, kind, stack)
 
@@ -334,6 +401,7 @@ def check_pages(data, end_of_pages, chunks, stack):
         if 0 < dictionary and (dictionary < start or n_values == 0):
             start = dictionary  # a chunk without values may have no other page
         n_bytes, n_stored = chunks[row, _BYTES], chunks[row, _STORED]
+        width = chunks[row, _TYPE]
         if n_values == n_stored == chunks[row, _ROWS] == 0:
             continue
         if n_values < chunks[row, _ROWS] or n_values >= 1 << 48:
@@ -352,8 +420,12 @@ def check_pages(data, end_of_pages, chunks, stack):
                 return _BAD_SIZE
             if claimed > n_bytes + _SLACK:
                 return _BAD_SIZE
+            if claimed > stored * chunks[row, _TIMES] + chunks[row, _FURTHER]:
+                return _BAD_RATIO
             if values < 0 or values > (claimed if is_dictionary else n_values):
                 return _BAD_COUNT
+            if width > 0 and claimed > values * (width + _LEVELS) + _MORE:
+                return _BAD_RATIO
             if not is_dictionary:
                 n_values -= values
             place += stored
@@ -377,15 +449,15 @@ def read_page(data, place, end, stack):
             is_inside = False
             field = inside
         elif is_inside:
-            if field == 1 and kind <= _LONG and kind > _BYTE:
+            if field == 1 and kind <= LONG and kind > BYTE:
                 values, place = read_signed(data, place, end)
             else:
                 place = skip(data, place, end, kind, stack)
-        elif field in (5, 7, 8) and kind == _STRUCT:
+        elif field in (5, 7, 8) and kind == STRUCT:
             is_inside = True
             inside = field
             field = 0
-        elif field <= 3 and kind > _BYTE and kind <= _LONG:
+        elif field <= 3 and kind > BYTE and kind <= LONG:
             number, place = read_signed(data, place, end)
             if field == 1:
                 page = number

@@ -10,7 +10,7 @@ from evalkit.credentials import reader_options
 from evalkit.errors import DataError, EvalkitError, note, raise_all
 from evalkit.sources.arrow import CONTINUES, MAGIC, batch_fault
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
-from evalkit.sources.parquet import page_fault
+from evalkit.sources.parquet import footer_fault, page_fault
 from evalkit.sources.paths import File, partitions_of
 from evalkit.sources.trec import Kind, scan_trec, trec_schema
 from evalkit.sources.versions import scan_version
@@ -98,7 +98,7 @@ def open_files(files: Sequence[File], kind: Kind) -> FileScan:
         if _is_blank(file):
             continue
         try:
-            _check_content(file)
+            _check_content(file, is_many=len(files) > _FEW_FILES)
             schema = _schema(file, kind)
         except DataError as error:
             errors.append(error)
@@ -138,12 +138,13 @@ def _is_blank(file: File) -> bool:
 _SIGNATURES = {b"PAR1": "parquet", MAGIC: "ipc"}
 
 
-def _check_content(file: File) -> None:
-    """Refuses binary formats that are called text, and Arrow files that claim what cannot be."""
-    if file.remote or file.format == "parquet":
+def _check_content(file: File, *, is_many: bool) -> None:
+    """Refuses binary formats that are called text, and others that claim what cannot be."""
+    if file.remote or file.version is not None:
         return
-    if file.format == "ipc":
-        fault = batch_fault(file.path)
+    if file.format in ("parquet", "ipc"):
+        is_parquet = file.format == "parquet"
+        fault = footer_fault(file.path, is_many=is_many) if is_parquet else batch_fault(file.path)
         if fault is not None:
             raise _damaged(fault, file.path)
         return
