@@ -44,8 +44,10 @@ from evalkit.config._shares import is_laid_out, of_share, reads_catalogs, refuse
 from evalkit.config._split import Core, SplitSection, bytes_of
 from evalkit.config._tables import (
     CATALOG,
+    SPAN,
     Builtin,
     ItemsTable,
+    KindTable,
     LabelsTable,
     LogColumns,
     LogTable,
@@ -53,11 +55,15 @@ from evalkit.config._tables import (
     RankingsColumns,
     RankingsTable,
     RatingsTable,
+    Record,
+    Texts,
     TrainColumns,
     TrainTable,
     TruthColumns,
     TruthTable,
     UsersTable,
     is_in_catalog,
+    key,
+    tuple_of_list,
 )
 from evalkit.config._variables import parse_variables

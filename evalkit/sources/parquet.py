@@ -7,12 +7,14 @@ a word. So footer and page headers (Thrift's compact protocol) are held against 
 against the file. What is looked at is a few bytes a page of the columns that are read.
 """
 
+# Long: one walk over one format, whose kernels call one another
 import base64
 import binascii
 import mmap
 import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -55,8 +57,10 @@ _KEPT = b"ARROW:schema"
 _AGAIN = b"\x09\x04"  # a second list of fields, which no writer writes
 # columns of what is known of a column chunk
 _ROWS, _VALUES, _BYTES, _STORED, _DATA, _DICTIONARY, _NAME, _NAME_SIZE = range(8)
-_TYPE, _CODEC, _TIMES, _FURTHER = range(8, 12)
-_COLUMNS = 12
+_TYPE, _CODEC, _TIMES, _FURTHER, _SORTED = range(8, 13)
+_COLUMNS = 13
+_NO_SUM = 1 << 40  # of a page whose header has no checksum
+_FEW_SUMS = 64
 _FINE, _BAD_FOOTER, _BAD_PLACE, _BAD_HEADER, _BAD_SIZE, _BAD_COUNT = range(6)
 _BAD_RATIO, _BAD_DEPTH, _BAD_NAME, _BAD_ROWS = range(6, 10)
 _FAULTS = {
@@ -73,7 +77,27 @@ _FAULTS = {
 
 
 def page_fault(path: str, names: Collection[str], *, is_many: bool = False) -> str | None:
-    """What is wrong with the headers of the columns `names`; None where nothing is.
+    """What is wrong with the headers of the columns `names`, as `read_pages`; None: nothing."""
+    return read_pages(path, names, is_many=is_many).fault
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """What the headers of a file's pages say.
+
+    Args:
+        fault: what is wrong with them; None where nothing is.
+        sums: place, bytes and CRC32 of each page that has one: int64[n_pages, 3].
+        is_sorted: the footer claims that row groups are sorted.
+    """
+
+    fault: str | None
+    sums: npt.NDArray[np.int64]
+    is_sorted: bool = False
+
+
+def read_pages(path: str, names: Collection[str], *, is_many: bool = False) -> Pages:
+    """What the headers of the pages of the columns `names` say.
 
     Files without a footer of Parquet's form are left to the reader.
 
@@ -85,11 +109,12 @@ def page_fault(path: str, names: Collection[str], *, is_many: bool = False) -> s
     """
     with _mapped(path) as (content, start):
         if start is None:
-            return None
+            return Pages(None, np.zeros((0, 3), np.int64))
         end = len(content) - _TAIL
         wanted = {name.encode(errors="surrogateescape") for name in names}
         is_small = end - start < _FEW_BYTES and len(content) < _SMALL_FILE and not is_many
-        return _FAULTS.get(_check(content, start, end, wanted, is_small=is_small))
+        fault, sums, is_sorted = _check(content, start, end, wanted, is_small=is_small)
+        return Pages(_FAULTS.get(fault), sums, is_sorted)
 
 
 def footer_fault(path: str, *, is_many: bool = False) -> str | None:
@@ -171,7 +196,8 @@ def _room(n_bytes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
 
 def _check(
     content: bytes | mmap.mmap, start: int, end: int, wanted: Collection[bytes], *, is_small: bool
-) -> int:
+) -> tuple[int, npt.NDArray[np.int64], bool]:
+    sums = np.zeros((_FEW_SUMS, 3), np.int64)
     chunks, stack = _room(end - start)
     footer: Callable[..., tuple[int, int]] = read_footer.interpret if is_small else read_footer
     pages: Callable[..., int] = check_pages.interpret if is_small else check_pages
@@ -179,9 +205,9 @@ def _check(
     view = memoryview(content) if is_small else np.frombuffer(content, np.uint8)
     n_chunks, n_first = footer(view, start, end, chunks, stack)
     if n_chunks < 0:
-        return _BAD_FOOTER
+        return _BAD_FOOTER, sums[:0], False
     if n_chunks == 0:
-        return _FINE
+        return _FINE, sums[:0], False
     columns = chunks[:n_first, _NAME : _NAME_SIZE + 1].tolist()
     is_read = [content[place : place + size] in wanted for place, size in columns]
     chosen = chunks[:n_chunks][np.tile(is_read, n_chunks // n_first)]
@@ -189,13 +215,17 @@ def _check(
     chosen[:, _TIMES] = _MOST_TIMES[codecs]
     chosen[:, _FURTHER] = np.where(codecs == _BROTLI, _MORE_OF_BROTLI, _MORE)
     chosen[:, _TYPE] = _WIDTHS[types]
-    fault = int(pages(view, start, chosen, stack))
+    fault = int(pages(view, start, chosen, stack, sums))
+    n_sums = int(stack[0, 0])
+    if n_sums > len(sums):
+        sums = np.zeros((n_sums, 3), np.int64)
+        pages(view, start, chosen, stack, sums)
     if fault == _FINE and len(chosen):
         of_groups = chosen.reshape(n_chunks // n_first, -1, _COLUMNS)
         n_values, stored = of_groups[:, :, _VALUES].max(1), of_groups[:, :, _STORED].sum(1)
         if (n_values > _MOST_VALUES + _MOST_VALUES_A_BYTE * stored).any():
-            return _BAD_ROWS
-    return fault
+            fault = _BAD_ROWS
+    return fault, sums[:n_sums], bool(chosen[:, _SORTED].any())
 
 
 # ---------------------------------------------------------------- the footer
@@ -321,7 +351,7 @@ def read_footer(data, start, end, chunks, stack):
 @kernel
 def read_group(data, place, end, chunks, n_chunks, stack):
     """Fill the chunks of a row group; its rows, the chunks so far, and the place after it."""
-    first, rows, field = n_chunks, 0, 0
+    first, rows, field, n_sorted = n_chunks, 0, 0, 0
     while True:
         field, kind, place = read_field(data, place, end, field)
         if place < 0:
@@ -340,11 +370,14 @@ def read_group(data, place, end, chunks, n_chunks, stack):
                     return 0, n_chunks, -1
                 n_chunks += 1
         else:
+            if field == 4 and kind == LIST:
+                n_sorted, _, _ = read_list(data, place, end)
             place = skip(data, place, end, kind, stack)
     if rows < 0 or rows >= 1 << 48:
         return 0, n_chunks, -1
     for chunk in range(first, n_chunks):
         chunks[chunk, _ROWS] = rows
+        chunks[chunk, _SORTED] = n_sorted
     return rows, n_chunks, place
 
 
@@ -393,8 +426,13 @@ def read_chunk(data, place, end, chunk, stack):
 
 
 @kernel
-def check_pages(data, end_of_pages, chunks, stack):
-    """What is wrong with the pages of these chunks; 0 where nothing is."""
+def check_pages(data, end_of_pages, chunks, stack, sums):
+    """What is wrong with the pages of these chunks; 0 where nothing is.
+
+    `sums` is filled with place, bytes and checksum of the pages that have one, as far as it goes;
+    `stack[0, 0]` is their number.
+    """
+    n_sums = 0
     for row in range(len(chunks)):
         n_values = chunks[row, _VALUES]
         start, dictionary = chunks[row, _DATA], chunks[row, _DICTIONARY]
@@ -413,7 +451,8 @@ def check_pages(data, end_of_pages, chunks, stack):
         is_first = n_stored > 0
         while is_first or n_values > 0:
             is_first = False
-            stored, claimed, values, is_dictionary, place = read_page(data, place, end, stack)
+            page = read_page(data, place, end, stack)
+            stored, claimed, values, is_dictionary, crc, place = page
             if place < 0:
                 return _BAD_HEADER
             if stored < 0 or stored > end - place or claimed < 0 or claimed >= _LARGEST:
@@ -428,24 +467,32 @@ def check_pages(data, end_of_pages, chunks, stack):
                 return _BAD_RATIO
             if not is_dictionary:
                 n_values -= values
+            if crc != _NO_SUM:
+                if n_sums < len(sums):
+                    sums[n_sums, 0] = place
+                    sums[n_sums, 1] = stored
+                    sums[n_sums, 2] = crc
+                n_sums += 1
             place += stored
+    stack[0, 0] = n_sums
     return _FINE
 
 
 @kernel
 def read_page(data, place, end, stack):
-    """Bytes stored, bytes claimed, values, whether it is a dictionary, the place of its bytes."""
+    """Bytes stored and claimed, values, whether it is a dictionary, checksum, place of bytes."""
     stored = claimed = page = -1
     values = 0
+    crc = _NO_SUM
     field = inside = 0
     is_inside = False
     while True:
         field, kind, place = read_field(data, place, end, field)
         if place < 0:
-            return 0, 0, 0, False, -1
+            return 0, 0, 0, False, crc, -1
         if kind == 0:
             if not is_inside:
-                return stored, claimed, values, page == 2, place
+                return stored, claimed, values, page == 2, crc, place
             is_inside = False
             field = inside
         elif is_inside:
@@ -457,13 +504,15 @@ def read_page(data, place, end, stack):
             is_inside = True
             inside = field
             field = 0
-        elif field <= 3 and kind > BYTE and kind <= LONG:
+        elif field <= 4 and kind > BYTE and kind <= LONG:
             number, place = read_signed(data, place, end)
             if field == 1:
                 page = number
             elif field == 2:
                 claimed = number
-            else:
+            elif field == 3:
                 stored = number
+            else:
+                crc = number
         else:
             place = skip(data, place, end, kind, stack)
