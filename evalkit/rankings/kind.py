@@ -18,6 +18,20 @@ from evalkit.rankings.merge import RankingSums
 from evalkit.rankings.open import open_job
 from evalkit.report import Report
 
+__all__ = [
+    "KIND",
+    "LATEST",
+    "NOTED",
+    "RankingSums",
+    "RankingTask",
+    "inputs_of",
+    "known_of",
+    "note_share",
+    "open_job",
+    "unknown_to_shares",
+    "with_weights",
+]
+
 
 def run_rankings(config: Config, work: Work) -> Report:
     """The report of all users at once."""
