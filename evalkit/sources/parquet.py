@@ -55,8 +55,9 @@ _KEPT = b"ARROW:schema"
 _AGAIN = b"\x09\x04"  # a second list of fields, which no writer writes
 # columns of what is known of a column chunk
 _ROWS, _VALUES, _BYTES, _STORED, _DATA, _DICTIONARY, _NAME, _NAME_SIZE = range(8)
-_TYPE, _CODEC, _TIMES, _FURTHER = range(8, 12)
-_COLUMNS = 12
+_TYPE, _CODEC, _TIMES, _FURTHER, _CLAIMED = range(8, 13)
+_COLUMNS = 13
+_DECODED = 16  # bytes of a value, decoded
 _FINE, _BAD_FOOTER, _BAD_PLACE, _BAD_HEADER, _BAD_SIZE, _BAD_COUNT = range(6)
 _BAD_RATIO, _BAD_DEPTH, _BAD_NAME, _BAD_ROWS = range(6, 10)
 _FAULTS = {
@@ -72,8 +73,8 @@ _FAULTS = {
 }
 
 
-def page_fault(path: str, names: Collection[str], *, is_many: bool = False) -> str | None:
-    """What is wrong with the headers of the columns `names`; None where nothing is.
+def page_fault(path: str, names: Collection[str] | None, *, is_many: bool = False) -> str | None:
+    """What is wrong with the headers of the columns `names`, None: of all; None where nothing is.
 
     Files without a footer of Parquet's form are left to the reader.
 
@@ -87,9 +88,31 @@ def page_fault(path: str, names: Collection[str], *, is_many: bool = False) -> s
         if start is None:
             return None
         end = len(content) - _TAIL
-        wanted = {name.encode(errors="surrogateescape") for name in names}
+        wanted = None
+        if names is not None:
+            wanted = {name.encode(errors="surrogateescape") for name in names}
         is_small = end - start < _FEW_BYTES and len(content) < _SMALL_FILE and not is_many
-        return _FAULTS.get(_check(content, start, end, wanted, is_small=is_small))
+        return _FAULTS.get(_check(content, start, end, wanted, is_small=is_small)[0])
+
+
+def content_fault(content: bytes, most_bytes: int) -> str | None:
+    """What is wrong with a whole file, all of whose columns are to be held; None: nothing.
+
+    Args:
+        most_bytes: that its pages may take when they are unpacked, and its numbers when decoded.
+    """
+    start = _footer_of(content)
+    if start is None:
+        return "it does not end as Parquet does"
+    end = len(content) - _TAIL
+    is_small = end - start < _FEW_BYTES and len(content) < _SMALL_FILE
+    fault = _check_schema(content, start, end, is_small=is_small)
+    if fault is not None:
+        return fault
+    code, n_bytes = _check(content, start, end, None, is_small=is_small)
+    if code == _FINE and n_bytes > most_bytes:
+        return f"it holds more than {most_bytes:,} bytes"
+    return _FAULTS.get(code)
 
 
 def footer_fault(path: str, *, is_many: bool = False) -> str | None:
@@ -158,10 +181,14 @@ def _mapped(path: str) -> Iterator[tuple[bytes | mmap.mmap, int | None]]:
             yield b"", None
             return
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            n_footer = int.from_bytes(content[size - _TAIL : size - 4], "little")
-            end = size - _TAIL
-            is_one = content[size - 4 :] == _MAGIC and n_footer <= end - len(_MAGIC)
-            yield content, end - n_footer if is_one else None
+            yield content, _footer_of(content)
+
+
+def _footer_of(content: bytes | mmap.mmap) -> int | None:
+    end = len(content) - _TAIL
+    n_footer = int.from_bytes(content[max(0, end) : -4], "little")
+    is_one = content[-4:] == _MAGIC and n_footer <= end - len(_MAGIC)
+    return end - n_footer if is_one else None
 
 
 def _room(n_bytes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -170,8 +197,14 @@ def _room(n_bytes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
 
 
 def _check(
-    content: bytes | mmap.mmap, start: int, end: int, wanted: Collection[bytes], *, is_small: bool
-) -> int:
+    content: bytes | mmap.mmap,
+    start: int,
+    end: int,
+    wanted: Collection[bytes] | None,
+    *,
+    is_small: bool,
+) -> tuple[int, int]:
+    """What is wrong with the columns `wanted`, None: all, and how many bytes they take."""
     chunks, stack = _room(end - start)
     footer: Callable[..., tuple[int, int]] = read_footer.interpret if is_small else read_footer
     pages: Callable[..., int] = check_pages.interpret if is_small else check_pages
@@ -179,11 +212,11 @@ def _check(
     view = memoryview(content) if is_small else np.frombuffer(content, np.uint8)
     n_chunks, n_first = footer(view, start, end, chunks, stack)
     if n_chunks < 0:
-        return _BAD_FOOTER
+        return _BAD_FOOTER, 0
     if n_chunks == 0:
-        return _FINE
+        return _FINE, 0
     columns = chunks[:n_first, _NAME : _NAME_SIZE + 1].tolist()
-    is_read = [content[place : place + size] in wanted for place, size in columns]
+    is_read = [wanted is None or content[place : place + size] in wanted for place, size in columns]
     chosen = chunks[:n_chunks][np.tile(is_read, n_chunks // n_first)]
     codecs, types = (np.clip(chosen[:, place], 0, 7) for place in (_CODEC, _TYPE))
     chosen[:, _TIMES] = _MOST_TIMES[codecs]
@@ -194,8 +227,8 @@ def _check(
         of_groups = chosen.reshape(n_chunks // n_first, -1, _COLUMNS)
         n_values, stored = of_groups[:, :, _VALUES].max(1), of_groups[:, :, _STORED].sum(1)
         if (n_values > _MOST_VALUES + _MOST_VALUES_A_BYTE * stored).any():
-            return _BAD_ROWS
-    return fault
+            return _BAD_ROWS, 0
+    return fault, int(chosen[:, _CLAIMED].sum() + _DECODED * chosen[:, _VALUES].sum())
 
 
 # ---------------------------------------------------------------- the footer
@@ -426,6 +459,7 @@ def check_pages(data, end_of_pages, chunks, stack):
                 return _BAD_COUNT
             if width > 0 and claimed > values * (width + _LEVELS) + _MORE:
                 return _BAD_RATIO
+            chunks[row, _CLAIMED] += claimed
             if not is_dictionary:
                 n_values -= values
             place += stored
