@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Private
 
 from evalkit.config._doors import Door, spell_policy
 from evalkit.config._engine import EngineSection
+from evalkit.config._joined import join_kinds
 from evalkit.config._places import Places
 from evalkit.config._policies import Policies
 from evalkit.config._profiles import combined_of, requests_of
@@ -18,6 +19,7 @@ from evalkit.config._selection import SelectionSection
 from evalkit.config._split import SplitSection
 from evalkit.config._tables import (
     _FORMAT,
+    _HEADER,
     _TABLE,
     _WHERE,
     ItemsTable,
@@ -40,7 +42,7 @@ from evalkit.config._tables import (
 )
 from evalkit.errors import EvalkitError, masked
 from evalkit.formats import FileForm
-from evalkit.metrics import Request, parse_metrics
+from evalkit.metrics import Request, other_kinds, parse_metrics
 from evalkit.profiles import Profile, find_profile
 
 SELECTED = "selected"  # a baseline: the winner of the last selection
@@ -52,6 +54,7 @@ class Segmentation(Record):
     path: Texts | None = key(None, "Table of users or items; without one, the truth's own columns.")
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     where: str | None = key(None, _WHERE)
     user: Texts | None = key(
         None, "User column of the table, or columns; default: as in the truth, or guessed."
@@ -244,6 +247,11 @@ class SplitConfig(Record):
         (), "What must hold of its leakage."
     )
     storage: dict[str, str] = Field(default_factory=dict, description="Options of object stores.")
+    verify_pages: bool | None = key(
+        None,
+        "false: checksums of pages of local Parquet files are not verified.",
+        exclude_if=is_none,
+    )
 
     _places: Places = PrivateAttr(default_factory=Places)
     _door: Door = PrivateAttr(default="file")
@@ -333,6 +341,11 @@ class Config(Record):
         description="Options of object stores, as aws_region; secrets as ${NAME} of the "
         "environment.",
     )
+    verify_pages: bool | None = key(
+        None,
+        "false: checksums of pages of local Parquet files are not verified.",
+        exclude_if=is_none,
+    )
     split: SplitSection | None = key(
         None, "How a log is cut into train, validation and test.", exclude_if=is_none
     )
@@ -416,9 +429,10 @@ class Config(Record):
         return self._overridden
 
     @property
-    def kind(self) -> Literal["rankings", "ratings", "labels"]:
+    def kind(self) -> str:
         """What is evaluated, which says what metric names mean."""
-        return "labels" if self.labels else "ratings" if self.ratings else "rankings"
+        named = (kind for kind in reversed(other_kinds()) if getattr(self, kind, None))
+        return next(named, "rankings")
 
     @property
     def is_truthless(self) -> bool:
@@ -457,6 +471,7 @@ class Config(Record):
         Raises:
             ValueError: there is no such config.
         """
+        join_kinds(cls)
         config = cls.model_validate(state.asked)
         config._places, config._followed = state.places, state.profile
         config._overridden = state.overridden

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from numpy import float64, int32, int64
     from numpy.typing import NDArray
 
-Kind = Literal["rankings", "lists", "ratings", "labels"]
 GROUPED = ("over", "weighting")
 SAYS_OF_WHAT = (*GROUPED, "threshold", "rule", "at")  # not how a value is made
 
@@ -180,7 +179,7 @@ class Metric:
     needs_rows: Callable[[Values], bool]
     tables: "Tables | None"
     example: "Example | None"
-    kind: Kind
+    kind: str
     over_rows: "Callable[[Request], OfSums] | None"
     is_loss: bool
     of_probabilities: bool
@@ -408,7 +407,7 @@ def metric(
     needs_rows: Callable[[Values], bool] | None = None,
     tables: Callable[..., tuple[Any, ...]] | None = None,
     example: Example | None = None,
-    kind: Kind = "rankings",
+    kind: str = "rankings",
     over_rows: "Callable[[Request], OfSums] | OfSums | None" = None,
     is_loss: bool = False,
     of_probabilities: bool = False,

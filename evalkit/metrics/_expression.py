@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from ..errors import EvalkitError, RequestError, edits, nearest, raise_all
 from ._declare import Metric, Request
+from ._declared import folders
 from ._parameters import Parameter, Value, Values, write_value
 from ._policies import POLICIES
-from ._registry import FOLDERS, fold, known_metrics, registry_of, tiers
+from ._registry import fold, known_metrics, registry_of, tiers
 
 LARGEST_CUTOFF = 2**31 - 2
 LONG_NAME = 6  # letters, from which on a wrong one is taken for a slip
@@ -214,7 +215,7 @@ def unknown_metric(name: str, metrics: Mapping[str, Metric], at: str) -> Request
     close = _meant(name, _spellings(metrics))
     hint = f"did you mean {close!r}?" if close else "evalkit metrics lists all"
     kinds = {each.kind for each in metrics.values()}
-    others = [kind for kind in FOLDERS if kind not in kinds and _find_of_kind(name, kind)]
+    others = [kind for kind in folders() if kind not in kinds and _find_of_kind(name, kind)]
     if others:
         hint = f"it is a metric of {' and '.join(others)}; evalkit explain {name} has more"
     return RequestError(f"no metric is called {name!r}", code="unknown-metric", at=at, hint=hint)

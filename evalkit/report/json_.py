@@ -330,9 +330,10 @@ def _read_standing(row: dict[str, Any]) -> Standing:
 
 
 def _directions(names: Set[str]) -> dict[str, bool | None]:
-    from evalkit.metrics import FOLDERS, registry_of
+    from evalkit.metrics import folders, registry_of
 
-    kinds = FOLDERS[:1] if names <= registry_of(FOLDERS[0]).keys() else FOLDERS  # loaded for this
+    is_ranked = names <= registry_of("rankings").keys()
+    kinds = ("rankings",) if is_ranked else folders()  # loaded for this
     return {
         name: each.higher_is_better for kind in kinds for name, each in registry_of(kind).items()
     }

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalkit.errors import DataError, RequestError, nearest
+from evalkit.metrics import other_kinds
 from evalkit.report._index import Index, it_has
 from evalkit.report.entries import (
     Check,
@@ -188,6 +189,7 @@ class Report:
     config: Mapping[str, object] | None = None  # goes into manifest.json
     per_user_values: PerUser | None = field(default=None, compare=False)
     parts: pl.DataFrame | None = field(default=None, compare=False)  # exact sums; parts.parquet
+    truth: pl.DataFrame | None = field(default=None, compare=False)  # what judges say together
     _made: dict[Any, Any] = field(default_factory=dict, init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -401,7 +403,7 @@ class Report:
     def kind(self) -> str:
         """What was measured: rankings, ratings or labels."""
         roles = {each.role for each in self.inputs}
-        return next((each for each in ("ratings", "labels") if each in roles), "rankings")
+        return next((kind for kind in other_kinds() if kind in roles), "rankings")
 
     def label_of(self, metric: str) -> str:
         """The label of a metric in any spelling, such as `ndcg@10`.

@@ -366,7 +366,8 @@ def _parts(folder: Path, manifest: Manifest) -> "pl.DataFrame":
 
 def _fault_of_values(path: str) -> str | None:
     """What is wrong with a table of users' values, which is scanned as logs are."""
-    from evalkit.sources.parquet import footer_fault, page_fault
+    from evalkit.sources.footers import footer_fault
+    from evalkit.sources.parquet import page_fault
 
     return footer_fault(path) or page_fault(path, None)
 

@@ -1,9 +1,11 @@
 """Logs of any format, local or in a store, as lazy frames with evalkit's column names."""
 
+from evalkit.sources.checksums import verifying
 from evalkit.sources.extents import Extent
 from evalkit.sources.given import Ids, frame_of, is_one_ranking
 from evalkit.sources.guess import Chosen, Guessing, Order, guess_columns
 from evalkit.sources.memory import Named, describe_given, is_spark, open_given
+from evalkit.sources.noted import MOST_BYTES
 from evalkit.sources.paths import FORMATS, refuse_absent
 from evalkit.sources.pieces import Piece
 from evalkit.sources.splits import HELD_OUT, NEVER_TRAIN, TRAIN, Splitter, flag_part, parts_of_files
@@ -27,6 +29,7 @@ from evalkit.sources.tables import (
     open_predictions,
     open_rankings,
     open_ratings,
+    open_section,
     open_split,
     open_train,
     open_truth,
@@ -40,6 +43,7 @@ __all__ = [
     "BLANK",
     "FORMATS",
     "HELD_OUT",
+    "MOST_BYTES",
     "NEVER_TRAIN",
     "TRAIN",
     "Chosen",
@@ -70,6 +74,7 @@ __all__ = [
     "open_predictions",
     "open_rankings",
     "open_ratings",
+    "open_section",
     "open_split",
     "open_train",
     "open_truth",
@@ -85,4 +90,5 @@ __all__ = [
     "refuse_absent",
     "settle",
     "spell_guesses",
+    "verifying",
 ]

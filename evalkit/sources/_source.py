@@ -24,6 +24,8 @@ class Located(Protocol):
     @property
     def format(self) -> str | None: ...
     @property
+    def header(self) -> bool | None: ...
+    @property
     def where(self) -> str | None: ...
 
 
@@ -31,6 +33,7 @@ class Located(Protocol):
 class Bare:
     path: tuple[str, ...]
     format: str | None
+    header: bool | None = None
     where: str | None = None
 
 
@@ -89,7 +92,8 @@ def open_source(
         paths, given = tuple(os.fspath(each) for each in given), None
     if given is None:
         files = find_files(paths, table.format, role=role, kind=kind, guessing=guessing)
-        scan = open_files(files, kind)
+        headed = [replace(file, header=table.header) for file in files]
+        scan = open_files(headed, kind, _say_header(guessing, role))
         _check_names(scan.names, _spell_paths(paths))
         return Source(_spell_paths(paths), scan.names, scan, None, None, paths)
     frame, n_rows = open_given(given, role)
@@ -99,6 +103,21 @@ def open_source(
     _check_names(names, at)
     own = (given.paths, given.version) if isinstance(given, Named) else ((), None)
     return Source(at, names, None, frame, n_rows, *own)
+
+
+def _say_header(guessing: Guessing, role: str) -> str:
+    """How it is said at the door where somebody asks that a first line is a row."""
+    if guessing.door == "python":
+        return "pass a frame, as pl.read_csv(path, has_header=False); its columns have names"
+    section = guessing.section or role
+    if guessing.door == "file":
+        return (
+            f"write header = false under [{section}], and columns as column_1, column_2; "
+            "header = true where it does name them"
+        )
+    settings = ["header=false", "columns.user=column_1", "columns.item=column_2"]
+    written = (f"--set '{section}.{setting}'" for setting in settings)
+    return f"write {' '.join(written)}; header=true where it does name them"
 
 
 def _check_names(names: Sequence[str], at: str) -> None:

@@ -253,7 +253,7 @@ def _plain(name: str) -> str:
 
 def _guess(key: str, names: Iterable[str]) -> list[str]:
     plain = {name: _plain(name) for name in names}
-    for group in _GUESSES.get(key, ()):
+    for group in _GUESSES.get(key, (key,)):
         found = [name for name, each in plain.items() if each in group.split()]
         if found:
             return found

@@ -8,6 +8,7 @@ import polars as pl
 
 from evalkit.config import (
     ItemsTable,
+    KindTable,
     LabelsTable,
     LogTable,
     PredictionsTable,
@@ -31,6 +32,7 @@ from evalkit.sources.columns import (
     typed_plan,
     with_times,
 )
+from evalkit.sources.delimited import has_spaces
 from evalkit.sources.failures import mapped
 from evalkit.sources.guess import (
     BY_CONFIG,
@@ -121,7 +123,7 @@ def open_split(
 
     Columns `user_0`, ..., `item`, and as present `time`, `relevance`; raises as `open_truth` does.
     """
-    located = Bare(table.path or (), table.format)
+    located = Bare(table.path or (), table.format, table.header)
     source = open_source("split", located, given, guessing, kind="qrels")
     chosen = _choose("split", table, source, guessing)
     opened = _open("split", source, chosen, table.where)
@@ -160,7 +162,7 @@ def open_values(
         given: a table in memory, in place of the path.
     """
     assert table.path is not None
-    bare = Bare(table.path, table.format)
+    bare = Bare(table.path, table.format, table.header)
     source = open_source("segments", bare, given, guessing, kind="qrels")
     values = [Wanted("by", f"value_{place}", text) for place, text in enumerate(bys)]
     chosen = Chosen({"item": table.item} if table.item is not None else {})
@@ -261,8 +263,49 @@ def open_labels(
     return replace(opened, frame=with_times(opened.frame, table.session_every))
 
 
+def open_section(
+    role: str,
+    table: KindTable,
+    given: object | None = None,
+    guessing: Guessing = BY_CONFIG,
+    *,
+    numbers: Sequence[str] = (),
+    anything: Sequence[str] = (),
+) -> Table:
+    """A table of a kind's own section, lazily; raises as `open_truth` does.
+
+    Columns `user_0`, ... where it has users, and the others that its record names, as they are
+    called there; those that must be given are looked for where nobody wrote them.
+
+    Args:
+        role: the section.
+        numbers: columns that are numbers.
+        anything: columns of any type; others are ids.
+    """
+    source = open_source(role, table, given, guessing, kind="qrels")
+    own = type(table.columns).model_fields
+    keys = [name for name, each in own.items() if each.default not in (None, ())]
+    chosen = _choose(role, table, source, guessing, keys)
+    uses: dict[str, Use] = {
+        name: "number" if name in numbers else "any" if name in anything else "id" for name in own
+    }
+    wanted: list[Wanted] = []
+    for name, texts in chosen.columns.items():
+        if name in _OUTPUTS:
+            continue
+        if isinstance(texts, str) and own[name].default != ():
+            wanted.append(Wanted(name, name, texts, uses[name]))
+        else:  # a list of columns
+            numbered = enumerate([texts] if isinstance(texts, str) else texts)
+            wanted += [
+                Wanted(name, f"{name}_{place}", text, uses[name]) for place, text in numbered
+            ]
+    return _open(role, source, chosen, table.where, wanted, model=getattr(table, "model", None))
+
+
 Rows: TypeAlias = (
     OwnTable
+    | KindTable
     | RankingsTable
     | TrainTable
     | PredictionsTable
@@ -281,6 +324,7 @@ AnyTable = TypeVar(
     PredictionsTable,
     ItemsTable,
     UsersTable,
+    KindTable,
 )
 
 
@@ -398,6 +442,7 @@ def _open(
         chosen=chosen,
         model=model,
         seems=source.seems,
+        is_spaced=any(map(has_spaces, source.files)),
         _parts=source.files,
         _version=source.version,
         _kind=source.scan.kind if source.scan is not None else "qrels",
