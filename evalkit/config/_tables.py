@@ -351,6 +351,12 @@ class MetricsSection(Record):
     primary: Texts = key(
         (), "Those of the names that decide; default: the first gate's metric, else the first name."
     )
+    guardrails: Texts = key(
+        (), "Of experiments: those of the names that must not get worse.", exclude_if=is_none
+    )
+    lower_is_better: Texts = key(
+        (), "Of experiments: those of the names whose fall is good.", exclude_if=is_none
+    )
     files: Names = key((), "Python files with metrics of your own.")
     reference: str | None = key(
         None,

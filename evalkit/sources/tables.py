@@ -1,8 +1,10 @@
 """Opens the tables of a config: truth, rankings, training log, joined log."""
 
-from collections.abc import Sequence
+# Long: a function for each kind of table.
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import polars as pl
 
@@ -21,7 +23,7 @@ from evalkit.config import (
     UsersTable,
 )
 from evalkit.errors import DataError, masked
-from evalkit.sources._source import Bare, Source, open_source, versioned
+from evalkit.sources._source import Bare, Located, Source, open_source, versioned
 from evalkit.sources.columns import (
     ORDER,
     Plan,
@@ -39,8 +41,10 @@ from evalkit.sources.guess import (
     Chosen,
     Columns,
     Guessing,
+    best_guess,
     choose_columns,
     choose_users,
+    some_names,
 )
 from evalkit.sources.scan import Use
 from evalkit.sources.splits import Splitter, find_splitters
@@ -179,6 +183,49 @@ def open_values(
         chosen = choose_users(table.user, user, source.names)
     opened = _open("segments", source, chosen, table.where, values)
     return replace(opened, role=f"segments.{name}")
+
+
+class AnyLocated(Located, Protocol):
+    """Where a table is, or what stands in for it."""
+
+    @property
+    def given(self) -> object | None: ...
+
+
+def open_columns(
+    role: str,
+    table: AnyLocated,
+    columns: Mapping[str, str],
+    guessing: Guessing = BY_CONFIG,
+    *,
+    guessed: Sequence[str] = (),
+    optional: Sequence[str] = (),
+) -> Table:
+    """A table with columns of any names, lazily: our name -> the table's, or SQL.
+
+    Args:
+        guessed: names that are looked for where `columns` lack them; `optional` may be missing.
+    Raises:
+        DataError: as `open_truth`; no column looks like one that is needed [missing-column].
+    """
+    source = open_source(role, table, table.given, guessing, kind="qrels")
+    found = {key: best_guess(key, source.names) for key in guessed if key not in columns}
+    lacking = [key for key, name in found.items() if name is None and key not in optional]
+    if lacking:
+        spelled = ", ".join(f'{key} = "..."' for key in lacking)
+        raise DataError(
+            f"{role} has no column that looks like {' or '.join(map(repr, lacking))}",
+            code="missing-column",
+            at=source.at,
+            hint=f"name it, columns = {{ {spelled} }}; it has {some_names(source.names)}",
+        )
+    named = {**columns, **{key: name for key, name in found.items() if name is not None}}
+    if "time" in named and (sql := time_of_text(source, named["time"])):
+        named["time"] = sql
+    wanted = [Wanted("by", key, text) for key, text in named.items()]
+    opened = _open(role, source, Chosen({}), table.where, wanted)
+    of_names = tuple(key for key, name in found.items() if name is not None)
+    return replace(opened, chosen=Chosen(named, of_names))
 
 
 OwnTable: TypeAlias = TruthTable | LogTable | RatingsTable | LabelsTable
