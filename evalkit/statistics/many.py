@@ -33,6 +33,22 @@ def mean_limits(
     return _where(ns >= 2, means - down * errors, means + up * errors)
 
 
+def difference_limits(
+    means: Floats, errors: Floats, ns: Wholes, skewnesses: Floats, ts: Floats
+) -> Limits:
+    """`mean_interval` of each, `only_wider`, for Student's quantiles of their own.
+
+    Example:
+        >>> numbers = map(np.array, ([0.4], [0.05], [30], [2.0], [2.0452]))
+        >>> low, high = difference_limits(*numbers)
+        >>> low.round(4), high.round(4)
+        (array([0.2977]), array([0.6065]))
+    """
+    down = _reaches(ts, skewnesses, ns, only_wider=True)
+    up = _reaches(ts, -skewnesses, ns, only_wider=True)
+    return means - down * errors, means + up * errors
+
+
 def t_quantiles(p: float, dfs: npt.NDArray[np.generic]) -> Floats:
     """`t_quantile` of each number of degrees of freedom.
 
@@ -110,7 +126,7 @@ def within(limits: Limits, least: Floats, most: Floats) -> Limits:
     return np.where(low > most, most, low), np.where(high > most, most, high)
 
 
-def _reaches(ts: Floats, skewnesses: Floats, ns: Wholes) -> Floats:
+def _reaches(ts: Floats, skewnesses: Floats, ns: Wholes, *, only_wider: bool = False) -> Floats:
     """`reach` of each."""
     found = ts.copy()
     with np.errstate(all="ignore"):
@@ -124,6 +140,9 @@ def _reaches(ts: Floats, skewnesses: Floats, ns: Wholes) -> Floats:
         for each, is_near in zip(turn.tolist(), near.tolist(), strict=True)
     ]
     hall = 3.0 / k * np.array(root)
+    if only_wider:
+        found[rows] = np.where(hall > t, hall, t)
+        return found
     share = np.minimum(0.5 + MORE_BY * (-k - MORE_FROM), MOST)
     found[rows] = np.where(k >= -MORE_FROM, 0.5 * (t + hall), t + share * (hall - t))
     return found
