@@ -197,6 +197,25 @@ def of_skewed_differences(
     yield from _few_users(found)
 
 
+def of_small_margins(
+    drafts: Iterable[Draft], margin: float | None, error: float
+) -> Iterator[Warning_]:
+    """One warning where not even identical lists could be equivalent within the margin."""
+    for each in drafts if margin is not None else ():
+        assert margin is not None
+        n, widest = each.spread.n, each.spread.widest
+        if each.segment is not None or not math.isfinite(widest):
+            continue
+        needed = math.ceil(-math.log(error) / math.log1p(margin / widest))
+        if n < needed:
+            yield Warning_(
+                "margin-users",
+                f"{each.metric} is equivalent within {margin:g} from {needed:,} users on, and "
+                f"there are {n:,}: users not seen count, were all lists identical",
+            )
+            return
+
+
 def _leaning(each: Draft) -> str:
     """Why a t test of a difference says more than it knows; empty where it does not."""
     spread = each.spread

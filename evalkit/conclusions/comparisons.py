@@ -17,7 +17,7 @@ from evalkit.looks.resampling import Resampling
 from evalkit.metrics import Request, bounds_of
 from evalkit.segments import ALL, Segment
 from evalkit.statistics.corrections import Family, adjust
-from evalkit.statistics.intervals import Interval, relative_interval
+from evalkit.statistics.intervals import Interval
 from evalkit.statistics.paired import effect_size, p_of_t_tests
 from evalkit.statistics.power import smallest_difference, users_needed
 from evalkit.statistics.proportions import NEAREST, mcnemar_p
@@ -139,18 +139,8 @@ def _draft(
 ) -> Draft:
     """The comparison of means of users, or of `sums`: delta, then baseline and candidate."""
     delta, baseline, candidate = sums or (found.delta, found.baseline, found.candidate)
-    level, mean, std_error, n = chosen.level, delta.mean, delta.std_error, spread.n
-    interval = spread.limits(mean, std_error, level=level)
-    relative = relative_interval(
-        baseline.mean,
-        baseline.std_error,
-        mean,
-        std_error,
-        candidate.std_error,
-        n,
-        level=level,
-        df=spread.df,
-    )
+    mean, std_error, n = delta.mean, delta.std_error, spread.n
+    interval = spread.limits(mean, std_error, level=chosen.level)
     draft = Draft(
         baseline=pair[0],
         candidate=pair[1],
@@ -163,8 +153,8 @@ def _draft(
         low=interval.low,
         high=interval.high,
         relative=mean / baseline.mean if baseline.mean else math.nan,
-        relative_low=relative.low,
-        relative_high=relative.high,
+        relative_low=None,
+        relative_high=None,
         effect_size=_effect_size(found, sums, mean, std_error),
         n_users=found.delta.count,
         wins=found.wins,
@@ -172,6 +162,10 @@ def _draft(
         losses=found.losses,
         margin=chosen.margin,
     )
+    errors = [
+        math.nan if each.std_error is None else each.std_error for each in (baseline, candidate)
+    ]
+    draft.of_both = baseline.mean, errors[0], errors[1]
     if spread.table is not None:
         draft.p_value, draft.test = mcnemar_p(*spread.table[1:3]), "mcnemar"
     if sums is not None and chosen.has_clusters:

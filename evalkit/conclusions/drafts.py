@@ -13,7 +13,7 @@ from evalkit.report import Comparison
 from evalkit.report.frames import make_records
 from evalkit.segments import ALL, Segment
 from evalkit.statistics.distributions import find_t_quantiles, normal_quantile, t_quantile
-from evalkit.statistics.many import difference_limits, within
+from evalkit.statistics.many import difference_limits, relative_limits, within
 from evalkit.statistics.proportions import paired_limits
 from evalkit.statistics.unseen import FEWEST_AGAINST, SQUARES
 from evalkit.sums import Pair
@@ -38,8 +38,8 @@ class Draft:
     low: float | None
     high: float | None
     relative: float
-    relative_low: float
-    relative_high: float
+    relative_low: float | None
+    relative_high: float | None
     effect_size: float
     n_users: int
     wins: int | None
@@ -62,6 +62,7 @@ class Draft:
     high_margin: float | None = None
     verdict: str = ""
     judged_at: float = math.nan  # the p at which it was judged in its family
+    of_both: tuple[float, float, float] = (math.nan,) * 3  # baseline, its error, the candidate's
 
     @property
     def place(self) -> tuple[Segment, Pair]:
@@ -111,6 +112,20 @@ def limits_of(drafts: Sequence[Draft], levels: Sequence[float]) -> tuple[Floats,
             found = spread.limits(each.delta, each.std_error, level=level)
             limits[0][place], limits[1][place] = found.low, found.high
     return limits
+
+
+def note_relative(drafts: Sequence[Draft], level: float) -> None:
+    """Note limits of relative differences, from those of the differences that stand now."""
+    if not drafts:
+        return
+    error = 0.5 * (1.0 - level)
+    find_t_quantiles((error, each.spread.df) for each in drafts)
+    ts = -np.array([t_quantile(error, each.spread.df) for each in drafts])
+    columns = [(*each.of_both, each.delta, each.std_error, each.low, each.high) for each in drafts]
+    baselines, errors, others, deltas, own, low, high = np.array(columns, dtype=np.float64).T
+    limits = relative_limits((baselines, errors), (deltas, own), others, ts, (low, high))
+    for each, *found in zip(drafts, *(limit.tolist() for limit in limits), strict=True):
+        each.relative_low, each.relative_high = (math.nan if n != n else n for n in found)
 
 
 def _unseen(

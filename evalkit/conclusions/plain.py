@@ -14,7 +14,6 @@ from evalkit.config import StatisticsSection
 from evalkit.exact import LOSSES, TIES, WINS, Summaries
 from evalkit.metrics import Request, bounds_of
 from evalkit.segments import ALL
-from evalkit.statistics.many import relative_limits, t_quantiles
 from evalkit.statistics.means import is_share
 from evalkit.statistics.proportions import mcnemar_p
 from evalkit.sums import Pair
@@ -47,12 +46,6 @@ def of_means(
     bounds = np.array([bounds_of(each) for each in requests])
     old, new = _of_both(summed, pair, bounds)
     n, means, errors = deltas.counts, deltas.means, deltas.errors
-    relative_low, relative_high = relative_limits(
-        (old.means, old.errors),
-        (means, errors),
-        new.errors,
-        t_quantiles(0.5 * (1.0 - chosen.level), n - 1),
-    )
     with np.errstate(all="ignore"):
         relative = np.where(old.means == 0.0, np.nan, means / old.means)
         effects = np.where(errors == 0.0, np.nan, means / (errors * np.sqrt(n)))
@@ -76,8 +69,8 @@ def of_means(
         "low": [None] * n.size,
         "high": [None] * n.size,
         "relative": listed(relative),
-        "relative_low": listed(relative_low),
-        "relative_high": listed(relative_high),
+        "relative_low": [None] * n.size,
+        "relative_high": [None] * n.size,
         "effect_size": listed(effects),
         "n_users": n.ravel().tolist(),
         **{
@@ -92,8 +85,11 @@ def of_means(
     }
     drafts = [*map(Draft, *columns.values())]
     low, high = limits_of(drafts, [chosen.level] * n.size)
-    for each, its_low, its_high in zip(drafts, listed(low), listed(high), strict=True):
-        each.low, each.high = its_low, its_high
+    of_both = zip(listed(old.means), listed(old.errors), listed(new.errors), strict=True)
+    for each, its_low, its_high, both in zip(
+        drafts, listed(low), listed(high), of_both, strict=True
+    ):
+        each.low, each.high, each.of_both = its_low, its_high, both
         if each.spread.table is not None:
             each.p_value, each.test = mcnemar_p(*each.spread.table[1:3]), "mcnemar"
     return drafts
@@ -125,7 +121,7 @@ def _spreads(
     chosen: StatisticsSection,
 ) -> list[Spread]:
     """What errors stand on; tables where values are 0 or 1 and no other test is asked for."""
-    n, is_plain = deltas.counts, chosen.test != "auto"
+    n, is_plain = deltas.counts, chosen.test != "auto" or not chosen.skewness
     has_table = old.are_shares & new.are_shares & (n >= 2) & (chosen.test != "t")
     gained = (deltas.squares + deltas.wholes) // 2
     lost, both = deltas.squares - gained, new.wholes - gained

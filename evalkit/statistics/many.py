@@ -42,7 +42,7 @@ def difference_limits(
         >>> numbers = map(np.array, ([0.4], [0.05], [30], [2.0], [2.0452]))
         >>> low, high = difference_limits(*numbers)
         >>> low.round(4), high.round(4)
-        (array([0.2977]), array([0.6065]))
+        (array([0.2977]), array([0.5587]))
     """
     down = _reaches(ts, skewnesses, ns, only_wider=True)
     up = _reaches(ts, -skewnesses, ns, only_wider=True)
@@ -84,35 +84,41 @@ def wilson_limits(successes: Wholes, ns: Wholes, *, level: float) -> Limits:
 
 
 def relative_limits(
-    baselines: Limits, deltas: Limits, candidate_errors: Floats, ts: Floats
+    baselines: Limits, deltas: Limits, candidate_errors: Floats, ts: Floats, limits: Limits
 ) -> Limits:
     """`relative_interval` of each.
 
     Args:
         baselines, deltas: means and their standard errors.
         ts: Student's quantiles; NaN where there are fewer than two users.
+        limits: of the deltas.
     Example:
-        >>> pairs = ([0.4], [0.02]), ([0.04], [0.01])
-        >>> low, high = relative_limits(
-        ...     *(tuple(map(np.array, each)) for each in pairs), np.array([0.02]),
-        ...     t_quantiles(0.025, np.array([499])))
+        >>> pairs = ([0.4], [0.02]), ([0.04], [0.01]), ([0.0], [0.06])
+        >>> baselines, deltas, limits = (tuple(map(np.array, each)) for each in pairs)
+        >>> ts = -t_quantiles(0.025, np.array([499]))
+        >>> low, high = relative_limits(baselines, deltas, np.array([0.02]), ts, limits)
         >>> low.round(6), high.round(6)
-        (array([0.049448]), array([0.154937]))
+        (array([0.]), array([0.155831]))
     """
     (baseline, baseline_error), (delta, delta_error) = baselines, deltas
-    square, baseline_variance = _squares(ts), _squares(baseline_error)
-    delta_variance = _squares(delta_error)
+    down, up = delta - limits[0], limits[1] - delta
+    turned = baseline < 0.0
+    baseline, delta = np.where(turned, -baseline, baseline), np.where(turned, -delta, delta)
+    down, up = np.where(turned, up, down), np.where(turned, down, up)
+    baseline_variance, delta_variance = _squares(baseline_error), _squares(delta_error)
     covariance = 0.5 * (_squares(candidate_errors) - baseline_variance - delta_variance)
-    a = baseline * baseline - square * baseline_variance
-    b = baseline * delta - square * covariance
-    c = delta * delta - square * delta_variance
+    a = baseline * baseline - ts * ts * baseline_variance
     with np.errstate(all="ignore"):
-        inside = b * b - a * c
-        root = np.sqrt(np.where(inside > 0.0, inside, 0.0))
-        one = np.where(b > 0.0, c / (b + root), (b - root) / a)
-        other = np.where(b < 0.0, c / (b - root), (b + root) / a)
-    low, high = np.where(other < one, other, one), np.where(other > one, other, one)
-    return _where(a > 0.0, low, high)
+        slope = np.where(delta_error > 0.0, ts * covariance / delta_error, 0.0)
+        ends = []
+        for reach, is_low in ((down, True), (up, False)):
+            b, c = baseline * delta - slope * reach, delta * delta - reach * reach
+            inside = b * b - a * c
+            root = np.sqrt(np.where(inside > 0.0, inside, 0.0))
+            root = root if is_low else -root
+            ends.append(np.where(b > 0.0 if is_low else b < 0.0, c / (b + root), (b - root) / a))
+    exists = (a > 0.0) & np.isfinite(delta_error) & np.isfinite(ts)
+    return _where(exists, *ends)
 
 
 def within(limits: Limits, least: Floats, most: Floats) -> Limits:

@@ -118,3 +118,24 @@ def test_a_verdict_counts_who_was_not_seen_until_five_differ_against_it(n_lost, 
     assert (found.low > 0.0) == (found.p_value < 0.05)
     if is_unseen:
         assert found.p_value == pytest.approx(2 * p_unseen(found.delta, 1.0, n))
+
+
+@pytest.mark.parametrize("statistics", [{}, {"test": "t"}, {"cluster": "user"}], ids=str)
+@pytest.mark.parametrize("metric", ["nDCG@4", "hit@1"])
+def test_relative_limits_hold_0_where_those_of_the_difference_do(metric, statistics):
+    base = [1 + user % 3 for user in range(300)]
+    for n_gained in (1, 4, 5, 12, 40):
+        gained = [1 if user % 3 == 1 and user < 3 * n_gained else 0 for user in range(300)]
+        new = [one if one else rank for one, rank in zip(gained, base, strict=True)]
+        (found,) = report_of(base, new, metric=metric, **statistics).comparisons
+
+        assert (found.relative_low > 0.0) == (found.low > 0.0)
+        assert found.relative_low <= found.relative <= found.relative_high
+
+
+def test_relative_limits_of_a_difference_that_all_share_are_as_wide_as_its_own():
+    (found,) = report_of([1] * 5, [4] * 5).comparisons
+
+    assert found.relative_low == pytest.approx(found.low)  # the baseline is 1 of everyone
+    assert found.relative_high == pytest.approx(found.high)
+    assert found.low < found.delta < found.high
