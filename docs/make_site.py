@@ -30,14 +30,17 @@ FOLDERS = {
 }
 NAV = {
     "": ["start"],
-    "Guides": ["guide", "splits", "selection", "labels", "lists", "adding-a-metric"],
+    "Guides": ["guide", "splits", "selection", "labels", "lists", "judges", "adding-a-metric"],
     "Notebooks": [
         f"notebooks/{name}" for name in ("nightly-job", "papers-number", "segments", "experiment")
     ],
     "Concepts": ["concepts", "statistics", "conventions", "coming-from"],
     "Reference": [
         *("reference/config", "reference/commands", "reference/python"),
-        *(f"reference/metrics-{kind}" for kind in ("rankings", "lists", "ratings", "labels")),
+        *(
+            f"reference/metrics-{kind}"
+            for kind in ("rankings", "lists", "ratings", "labels", "judges")
+        ),
         *("reference/codes", "reference/files"),
     ],
     "Operations": [
@@ -47,7 +50,7 @@ NAV = {
         *(f"{name}/index" for name in FOLDERS if "bench" not in name),
     ],
     "Inside": ["architecture", "benchmarks", "bench/README", "bench/contestants/index"],
-    "Project": ["promises", "CHANGELOG", "CONTRIBUTING", "citation"],
+    "Project": ["promises", "CHANGELOG", "CONTRIBUTING", "SECURITY", "citation"],
 }
 SETTINGS = {
     "project": "evalkit",

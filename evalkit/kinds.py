@@ -1,18 +1,10 @@
 """The kinds of evaluation, by the name that a config has for them; loaded when they are needed."""
 
+from evalkit.metrics import of_folder
 from evalkit.planning.work import Kind
 
 
 def kind_named(name: str) -> Kind:
-    """What is done with rankings, ratings or labels."""
-    if name == "ratings":
-        from evalkit.ratings import RATINGS
-
-        return RATINGS
-    if name == "labels":
-        from evalkit.labels import LABELS
-
-        return LABELS
-    from evalkit.rankings import RANKINGS
-
-    return RANKINGS
+    """What is done with rankings, ratings, labels, or another kind of `metrics.KINDS`."""
+    found: Kind = of_folder(name, "kind", "KIND")
+    return found

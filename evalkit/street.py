@@ -14,7 +14,7 @@ from evalkit.planning.record import key_of_inputs
 from evalkit.planning.tables import Given
 from evalkit.planning.work import Left, Work
 from evalkit.report import Report
-from evalkit.sources import Table
+from evalkit.sources import Table, verifying
 
 if TYPE_CHECKING:
     from evalkit.partials import Partial, PartialFiles
@@ -64,13 +64,18 @@ def run_config(
         progress,
         opened,
     )
-    with speaking(config.door), storing(config.storage):
+    with speaking(config.door), storing(config.storage), verifying(config.verify_pages):
         refuse_layout(config)
         if config.engine.kind == "spark":
             from evalkit.engines import run_on_spark
 
             return run_on_spark(config, work)
-        return kind_named(config.kind).run(config, work)
+        run = kind_named(config.kind).run
+        if config.truth is not None and config.truth.judgements is not None:
+            from evalkit.judges.judged_truth import run_judged  # no other run needs it
+
+            return run_judged(config, work, run)
+        return run(config, work)
 
 
 def measure_partial(
@@ -105,6 +110,13 @@ def measure_partial(
             at=config.at("engine", "kind"),
             hint='kind = "local" under [engine]; evalkit run --engine spark takes all shares',
         )
+    if config.truth is not None and config.truth.judgements is not None:
+        raise RequestError(
+            "judgements are measured whole: leaving out a judge moves every share",
+            code="conflicting-keys",
+            at=config.at("truth", "judgements"),
+            hint="evalkit run CONFIG; or path = ... of a truth that [judges] wrote",
+        )
     work = Work(
         given or Given(),
         threads,
@@ -117,7 +129,7 @@ def measure_partial(
         opened,
         share,
     )
-    with speaking(config.door), storing(config.storage):
+    with speaking(config.door), storing(config.storage), verifying(config.verify_pages):
         left = kind_named(config.kind).measure(config, work)
         return Partial(Header.of(left, work), left.sums)
 
@@ -171,7 +183,7 @@ def key_of_run(config: Config, *, sample: float | None = None) -> str | None:
     Raises:
         RequestError, DataError: as `run_config` does for what can be seen without reading rows.
     """
-    with storing(config.storage):
+    with storing(config.storage), verifying(config.verify_pages):
         if config.engine.kind == "spark" and reads_catalogs(config):
             from evalkit.engines import open_catalogs
 

@@ -9,7 +9,18 @@ from collections.abc import Callable, Sequence
 
 Gains = Sequence[float]
 
-NAIVE: dict[str, Callable[..., float]] = {}
+
+class Twins(dict[str, Callable[..., float]]):
+    """Functions by the metric's name; says what to write where there is none."""
+
+    def __missing__(self, name: str) -> Callable[..., float]:
+        raise AssertionError(
+            f"{name!r} has no twin in plain Python: write a function in tests/naive.py under "
+            f"@naive({name!r}), from the source's formula and not from the kernel"
+        )
+
+
+NAIVE = Twins()
 
 
 def naive(name: str) -> Callable[[Callable[..., float]], Callable[..., float]]:

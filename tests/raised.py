@@ -1,11 +1,12 @@
 """The codes that the package raises or warns with, read from its source."""
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+from parsed import PACKAGE, Function, name_of, nodes_of, trees
+
 PAGES = "html"  # a folder where `code` is markup
 
 
@@ -17,63 +18,60 @@ class Raised:
     place: str
 
 
-def raised_in(package: Path) -> list[Raised]:
+def raised() -> list[Raised]:
     """Every code that stands in a call that makes an error, a warning or a finding.
 
     A call counts where it names `code=`, or calls a function or record of the package that takes
     a `code: str`. A code is a literal, a choice of literals, or a name that such are given to in
     the same function or, for rows of a table, in the same module.
     """
-    trees = {
-        file: ast.parse(file.read_text(encoding="utf-8"))
-        for file in sorted(package.rglob("*.py"))
-        if PAGES not in file.parts
-    }
-    takes = dict(_taking(trees.values()))
+    files = [file for file in trees() if PAGES not in file.parts]
+    takes = {taker: place for file in files for taker, place in _taking(file)}
     return [
-        Raised(code, f"{file.relative_to(package.parent)}:{argument.lineno}")
-        for file, tree in trees.items()
-        for function, argument in _arguments(tree, takes)
-        for code in _codes(argument, function, tree)
+        Raised(code, f"{file.relative_to(PACKAGE.parent)}:{argument.lineno}")
+        for file in files
+        for function, argument in _arguments(file, takes)
+        for code in _codes(argument, function, trees()[file])
     ]
 
 
-def _taking(trees: Iterable[ast.Module]) -> Iterator[tuple[tuple[str, bool], int]]:
+def _taking(file: Path) -> Iterator[tuple[tuple[str, bool], int]]:
     """What takes a code by place: name, whether it is a method; and at which place."""
-    for tree in trees:
-        for node in ast.walk(tree):
-            fields: list[ast.arg | ast.AnnAssign] = []
-            is_method = False
-            if isinstance(node, Function):
-                is_method = [each.arg for each in node.args.args[:1]] in (["self"], ["cls"])
-                fields = [*node.args.args[is_method:]]
-            elif isinstance(node, ast.ClassDef):
-                fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
-            for place, each in enumerate(fields):
-                name = each.arg if isinstance(each, ast.arg) else ast.unparse(each.target)
-                if name == "code" and each.annotation and ast.unparse(each.annotation) == "str":
-                    yield (node.name, is_method), place
+    for _, node in nodes_of(file):
+        fields: list[tuple[str, ast.expr | None]] = []
+        is_method = False
+        if isinstance(node, Function):
+            given = [(argument.arg, argument.annotation) for argument in node.args.args]
+            is_method = bool(given) and given[0][0] in ("self", "cls")
+            fields = given[is_method:]
+        elif isinstance(node, ast.ClassDef):
+            fields = [
+                (name_of(field.target), field.annotation)
+                for field in node.body
+                if isinstance(field, ast.AnnAssign)
+            ]
+        for place, (name, annotation) in enumerate(fields):
+            if name == "code" and annotation and ast.unparse(annotation) == "str":
+                yield (node.name, is_method), place
 
 
 def _arguments(
-    tree: ast.AST, takes: dict[tuple[str, bool], int], function: Function | None = None
+    file: Path, takes: dict[tuple[str, bool], int]
 ) -> Iterator[tuple[Function | None, ast.expr]]:
     """Every argument that is a code, with the function that it stands in."""
-    for node in ast.iter_child_nodes(tree):
-        inner = node if isinstance(node, Function) else function
-        if isinstance(node, ast.Call):
-            yield from ((inner, each.value) for each in node.keywords if each.arg == "code")
-            called = ast.unparse(node.func).rpartition(".")[2]
-            is_attribute = isinstance(node.func, ast.Attribute)
-            if (called, False) in takes:  # of a module, or by itself
-                place = takes[called, False]
-                yield from ((inner, each) for each in node.args[place : place + 1])
-            elif is_attribute and (called, True) in takes:
-                place = takes[called, True]  # other classes may have a method of that name
-                known = (ast.Constant, ast.IfExp)
-                found = node.args[place : place + 1]
-                yield from ((inner, each) for each in found if isinstance(each, known))
-        yield from _arguments(node, takes, inner)
+    for function, call in nodes_of(file):
+        if not isinstance(call, ast.Call):
+            continue
+        yield from ((function, named.value) for named in call.keywords if named.arg == "code")
+        called = name_of(call.func)
+        if (called, False) in takes:  # of a module, or by itself
+            place = takes[called, False]
+            yield from ((function, argument) for argument in call.args[place : place + 1])
+        elif isinstance(call.func, ast.Attribute) and (called, True) in takes:
+            place = takes[called, True]  # other classes may have a method of that name
+            known = (ast.Constant, ast.IfExp)
+            found = call.args[place : place + 1]
+            yield from ((function, argument) for argument in found if isinstance(argument, known))
 
 
 def _codes(

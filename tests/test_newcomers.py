@@ -1,4 +1,4 @@
-"""A form of the report, a rating metric and a label metric are one new file each, and no edit."""
+"""A form of the report, a metric and a kind of evaluation are new files each, and no edit."""
 
 import os
 import shutil
@@ -10,6 +10,11 @@ import polars as pl
 import pytest
 
 import evalkit
+from evalkit.cli.app import run_command
+from evalkit.config import load_config
+from evalkit.errors import Errors
+from evalkit.metrics import KINDS
+from evalkit.street import run_config
 
 FORM = '''
 """report.adoc: for AsciiDoc."""
@@ -102,7 +107,7 @@ def house(tmp_path):
     """evalkit with three files that its makers have not seen, and a folder with two tables."""
     ours = Path(evalkit.__file__).parent
     copy = tmp_path / "copy" / "evalkit"
-    shutil.copytree(ours, copy, ignore=shutil.ignore_patterns("__pycache__", "changes"))
+    shutil.copytree(ours, copy, ignore=shutil.ignore_patterns("__pycache__"))
     (copy / "report" / "forms" / "asciidoc.py").write_text(FORM.lstrip())
     (copy / "metrics" / "ratings" / "m4e.py").write_text(RATING.lstrip())
     (copy / "metrics" / "labels" / "distance.py").write_text(LABEL.lstrip())
@@ -142,3 +147,98 @@ def test_a_file_of_a_newcomer_is_seen_at_config_command_and_run_directory(
     assert ask(house, "report", "last", "--format", "asciidoc") == text
     assert "asciidoc" in ask(house, "report", "--help")
     assert f"{metric}" in ask(house, "explain", metric)
+
+
+OUTCOMES = pl.DataFrame(
+    {
+        "user": [1, 1, 2, 3, 4, 4, 5],
+        "group": ["b", "b", "a", "b", "a", "a", "b"],
+        "outcome": [2.0, 4.0, 1.0, 6.0, 2.0, 4.0, None],
+    }
+)
+JOB = """
+name = "job"
+metrics.names = ["mean"]
+[outcomes]
+path = "outcomes.parquet"
+[policies]
+bad_scores = "drop"
+[[gates]]
+metric = "mean"
+model = "a"
+min = 1.5
+min_users = 2
+unclear = "pass"
+[[gates]]
+data = "users"
+min = 2
+"""
+
+
+@pytest.fixture
+def with_outcomes(tmp_path, monkeypatch):
+    """The folder `outcomes` beside these tests is a kind of evaluation: its name is listed."""
+    monkeypatch.setitem(KINDS, "outcomes", "outcomes")
+    OUTCOMES.write_parquet(tmp_path / "outcomes.parquet")
+    (tmp_path / "job.toml").write_text(JOB)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def command(capfd):
+    """Runs a command here, where the list of kinds is the longer one: its status, what it says."""
+
+    def run(*arguments: str) -> tuple[int, str]:
+        capfd.readouterr()
+        status = run_command(arguments)
+        return status, " ".join("".join(capfd.readouterr()).split())
+
+    return run
+
+
+def test_a_kind_in_one_folder_runs_is_judged_and_is_shown(with_outcomes, command):
+    """By hand: (1 + 3) / 2 of the users of a, (3 + 6) / 2 of b, whose fifth user has no outcome."""
+    ran = command("run", "job.toml", "--quiet")
+    assert ran[0] == 0, ran
+
+    report = evalkit.load("runs/latest")
+    values = {each.model: (each.value, each.n_users) for each in report.estimates}
+    assert values == {"a": (2.0, 2), "b": (4.5, 2)}
+    assert report.kind == "outcomes"
+    assert {each.fails for each in report.gates} == {False}
+    assert "most rows of a user" in command("report", "last", "--format", "html")[1]
+    assert command("gate", "last", "--config", "job.toml")[0] == 0
+    assert command("run", "job.toml", "--quiet", "--set", "gates[0].unclear=fail")[0] == 1
+
+
+def test_shares_of_a_newcomers_kind_merge_to_what_one_run_says(with_outcomes, command):
+    whole = run_config(load_config("job.toml"))
+    for share in (3, 1, 2):
+        asked = ("--share", f"{share}/3", "--out", f"{share}.partial")
+        assert command("partial", "job.toml", *asked)[0] == 0
+
+    merged = evalkit.merge(sorted(with_outcomes.glob("*.partial")))
+    assert merged.estimates == whole.estimates
+    assert merged.counts == whole.counts
+    assert merged.run_key == whole.run_key
+
+
+def test_what_is_wrong_with_a_newcomers_config_or_rows_is_told(with_outcomes, command):
+    assert "1 rows are left out: bad score" in command("check", "job.toml")[1]
+
+    wrong = JOB.replace("[outcomes]\n", "[outcomes]\npth = 1\n").replace("mean", "man")
+    (with_outcomes / "wrong.toml").write_text(wrong + '[statistics]\nbaseline = "a"\n')
+    with pytest.raises(Errors) as raised:
+        load_config("wrong.toml")
+    told = {each.code for each in raised.value.errors}
+    assert told == {"unknown-key", "unknown-metric", "conflicting-keys"}
+    asked = ("check", "job.toml", "--set", 'outcomes.columns.outcome="group"')
+    assert "not-a-number" in command(*asked)[1]
+
+
+def test_a_kind_that_is_not_listed_has_no_section(tmp_path):
+    (tmp_path / "job.toml").write_text(JOB)
+
+    with pytest.raises(evalkit.EvalkitError, match="no key is called 'outcomes'"):
+        load_config(tmp_path / "job.toml")

@@ -6,18 +6,18 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
-from raised import raised_in
+from naive import NAIVE
+from parsed import PACKAGE, folder_of, module_of, name_of, nodes_of, trees
+from raised import Raised, raised
 
-import evalkit
 from evalkit.cli.codes import all_codes
 from evalkit.metrics import registry
 
-PACKAGE = Path(evalkit.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 PAGE = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
 LEAVES = ("demo", "synth")  # stand beside the street: only the command line imports them
@@ -43,37 +43,42 @@ def stages() -> dict[str, int]:
     return {**places, **dict.fromkeys(LEAVES, places["cli"] - 1), "__main__": places["cli"] + 1}
 
 
-def module_of(file: Path) -> str:
-    parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def imports_of(file: Path) -> Iterator[tuple[str, int]]:
+@cache
+def imports_of(file: Path) -> tuple[tuple[str, int], ...]:
     """Every module of the package that a file imports, wherever in the file, with its line."""
-    package = module_of(file) if file.name == "__init__.py" else module_of(file).rpartition(".")[0]
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from ((each.name, node.lineno) for each in node.names)
-        elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func):
-            named = [each.value for each in node.args if isinstance(each, ast.Constant)]
-            yield from ((name, node.lineno) for name in named)
-        elif isinstance(node, ast.ImportFrom):
-            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
-            for each in node.names:
-                inner = f"{base}.{each.name}"
-                is_module = base.split(".")[0] == "evalkit" and _is_module(inner)
-                yield inner if is_module else base, node.lineno
+    return tuple(
+        (name, node.lineno)
+        for _, node in nodes_of(file)
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.Call)
+        for name in _named(node, folder_of(file))
+        if name.split(".")[0] == "evalkit"
+    )
+
+
+def _named(node: ast.Import | ast.ImportFrom | ast.Call, package: str) -> Iterator[str]:
+    """The modules that an import, or a call of `import_module`, names."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        relative = "." * node.level + (node.module or "")
+        base = importlib.util.resolve_name(relative, package) if node.level else relative
+        for alias in node.names:
+            inner = f"{base}.{alias.name}"
+            yield inner if inner in modules() else base
+    elif name_of(node.func) == "import_module":
+        yield from (given.value for given in node.args if isinstance(given, ast.Constant))
+
+
+@cache
+def modules() -> frozenset[str]:
+    """Every module and package of the package, by its dotted name."""
+    return frozenset(map(module_of, FILES))
 
 
 def test_no_files_import_each_other_in_a_circle():
     arrows = {module_of(file): {name for name, _ in imports_of(file)} for file in FILES}
 
     list(TopologicalSorter(arrows).static_order())  # raises where there is one, and names it
-
-
-def _is_module(name: str) -> bool:
-    place = PACKAGE.parent.joinpath(*name.split("."))
-    return place.with_suffix(".py").exists() or (place / "__init__.py").exists()
 
 
 def stage_of(module: str) -> str | None:
@@ -94,51 +99,54 @@ def test_every_module_has_a_line_in_the_table_of_rooms():
     assert [*listed, "__main__"] == [*stages()]
 
 
-@pytest.mark.parametrize(
-    ("room", "told"), re.findall(r"^\| `(\w+)` \| (.*) \|$", PAGE, re.MULTILINE)
-)
-def test_a_room_says_of_itself_what_the_page_says(room, told):
-    folder = PACKAGE / room
-    file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
-    docstring = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
-    first = " ".join(docstring.split("\n\n")[0].split())
+def test_rooms_say_of_themselves_what_the_page_says():
+    wrong = []
+    for room, told in re.findall(r"^\| `(\w+)` \| (.*) \|$", PAGE, re.MULTILINE):
+        folder = PACKAGE / room
+        file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+        docstring = ast.get_docstring(trees()[file]) or ""
+        first = " ".join(docstring.split("\n\n")[0].split())
+        if first.lower() != f"{told.lower()}.":
+            wrong.append(f"{room}: {first!r} there, {told!r} on the page")
 
-    assert first.lower() == f"{told.lower()}."
+    assert not wrong
 
 
-@pytest.mark.parametrize("file", FILES, ids=module_of)
-def test_imports_point_left(file):
-    places, here = stages(), stage_of(module_of(file))
+def test_imports_point_left():
+    places = stages()
     wrong = [
-        f"{file.name}:{line}: {module}"
+        f"{file.relative_to(PACKAGE)}:{line}: {module}"
+        for file in FILES
+        if (here := stage_of(module_of(file))) is not None
         for module, line in imports_of(file)
-        if module.split(".")[0] == "evalkit"
-        and (there := stage_of(module)) is not None
-        and there != here
-        and here is not None
+        if (there := stage_of(module)) not in (None, here)
         and (places[there] >= places[here] or (there in LEAVES and here != "cli"))
     ]
 
     assert not wrong
 
 
-@pytest.mark.parametrize("file", FILES, ids=module_of)
-def test_private_modules_are_imported_by_their_folder_alone(file):
-    folder = module_of(file) if file.name == "__init__.py" else module_of(file).rpartition(".")[0]
+def test_private_modules_are_imported_by_their_folder_alone():
     wrong = [
-        f"{file.name}:{line}: {module}"
+        f"{file.relative_to(PACKAGE)}:{line}: {module}"
+        for file in FILES
         for module, line in imports_of(file)
-        if module.startswith("evalkit.")
-        and module.rpartition(".")[2].startswith("_")
-        and module.rpartition(".")[0] != folder
+        if module.rpartition(".")[2].startswith("_")
+        and module.rpartition(".")[0] != folder_of(file)
+        and module in modules()
     ]
 
     assert not wrong
 
 
-@pytest.mark.parametrize("file", FILES, ids=module_of)
-def test_no_file_is_a_drawer(file):
-    assert file.stem not in ("utils", "helpers", "common", "misc")
+def test_changes_are_told_beside_the_docs_and_not_in_the_package():
+    stray = sorted(file.name for file in (PACKAGE / "changes").glob("*"))
+
+    assert not stray, f"git mv evalkit/changes/NAME docs/changes/NAME for {stray}"
+
+
+def test_no_file_is_a_drawer():
+    assert {file.stem for file in FILES}.isdisjoint({"utils", "helpers", "common", "misc"})
 
 
 def test_the_package_and_its_config_load_nothing_heavy():
@@ -158,36 +166,62 @@ def test_the_package_and_its_config_load_nothing_heavy():
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("name", sorted(registry()))
-def test_every_metric_has_summary_source_and_bounds(name):
-    metric = registry()[name]
+def test_every_metric_has_summary_source_and_bounds():
+    wrong = [
+        name
+        for name, metric in registry().items()
+        if not (
+            metric.summary.endswith(".")
+            and re.search(r"\b(18|19|20)\d\d\b", metric.source)
+            and metric.bounds[0] < metric.bounds[1]
+            and metric.undefined
+        )
+    ]
 
-    assert metric.summary.endswith(".")
-    assert re.search(r"\b(18|19|20)\d\d\b", metric.source)
-    assert metric.bounds[0] < metric.bounds[1]
-    assert metric.undefined
-
-
-@pytest.mark.parametrize("name", sorted(registry()))
-def test_every_metric_has_goldens_of_every_case(name):
-    stem = registry()[name].kernel.py_func.__module__.rpartition(".")[2]
-    file = PACKAGE.parent / "tests" / "metrics" / "rankings" / f"test_{stem}.py"
-    spec = importlib.util.spec_from_file_location(f"goldens_of_{stem}", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    cases = [row[0] for row in module.GOLDENS]
-
-    assert [case for case in CASES if not any(each.startswith(case) for each in cases)] == []
+    assert not wrong
 
 
-RAISED = raised_in(PACKAGE)
+def test_every_metric_has_a_twin_in_plain_python():
+    for name in registry():
+        assert NAIVE[name]  # says what to write where there is none
+
+
+def test_every_metric_has_goldens_of_every_case():
+    wrong = []
+    for name, metric in registry().items():
+        stem = metric.kernel.py_func.__module__.rpartition(".")[2]
+        file = PACKAGE.parent / "tests" / "metrics" / "rankings" / f"test_{stem}.py"
+        if not file.exists():
+            wrong.append(f"{name}: {file.name} is missing")
+            continue
+        found = _golden_cases(file)
+        lacking = [case for case in CASES if not any(row.startswith(case) for row in found)]
+        wrong += [f"{name}: GOLDENS of {file.name} lack {case!r}" for case in lacking]
+
+    assert not wrong
+
+
+@cache
+def _golden_cases(file: Path) -> tuple[str, ...]:
+    """The first fields of the rows of `GOLDENS`."""
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "GOLDENS":
+            assert isinstance(node.value, ast.List)
+            firsts = [row.elts[0] for row in node.value.elts if isinstance(row, ast.Tuple)]
+            return tuple(str(one.value) for one in firsts if isinstance(one, ast.Constant))
+    return ()
+
+
+@cache
+def found_codes() -> tuple[Raised, ...]:
+    return tuple(raised())
 
 
 def test_every_code_of_the_source_is_explained():
     missing = {
-        each.code: each.place for each in RAISED if each.code and each.code not in all_codes()
+        found.code: found.place
+        for found in found_codes()
+        if found.code and found.code not in all_codes()
     }
     wanted = "\n".join(
         f'\n# {place}\n[{code}]\nmeans = "What is the case."\n'
@@ -201,13 +235,13 @@ def test_every_code_of_the_source_is_explained():
 
 
 def test_no_code_is_explained_that_nothing_raises():
-    extra = set(all_codes()) - {each.code for each in RAISED}
+    extra = set(all_codes()) - {found.code for found in found_codes()}
 
     assert not extra, f"take these tables out of evalkit/cli/codes.toml: {sorted(extra)}"
 
 
 def test_every_code_can_be_seen_in_the_source():
-    hidden = [each.place for each in RAISED if each.code is None]
+    hidden = [found.place for found in found_codes() if found.code is None]
 
     assert not hidden, f"write the code as a literal, or a choice of literals: {hidden}"
 
@@ -219,33 +253,38 @@ def test_codes_stand_in_the_order_of_the_alphabet():
     assert not before, f"further up in evalkit/cli/codes.toml: {before}"
 
 
-def _functions(file: Path) -> Iterator[tuple[ast.FunctionDef, int, int]]:
-    """Every function of a file, its lines without the docstring, and its positional parameters."""
-    for each in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(each, ast.FunctionDef):
-            lines = (each.end_lineno or 0) - each.lineno + 1
-            first = each.body[0]
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                lines -= (first.end_lineno or 0) - first.lineno + 1
-            given = [*each.args.posonlyargs, *each.args.args]
-            yield each, lines, len(given) - any(arg.arg in ("self", "cls") for arg in given[:1])
+def test_modules_and_functions_are_small_or_say_why_not():
+    wrong = [
+        f"{file.relative_to(PACKAGE)}: {said}" for file in FILES for said in _large_things(file)
+    ]
+
+    assert not wrong
 
 
-@pytest.mark.parametrize("file", FILES, ids=module_of)
-def test_modules_and_functions_are_small_or_say_why_not(file):
+def _large_things(file: Path) -> Iterator[str]:
+    """What is longer or wider than it may be; a function's docstring does not count."""
     text = file.read_text(encoding="utf-8")
-    is_command = file.parent.name == "cli"  # its parameters are options
-    found = []
-    if text.count("\n") > 500 and "# Long: " not in text:
-        found.append("the module")
-    for function, n_lines, n_parameters in _functions(file):
-        is_metric = any("metric(" in ast.unparse(each) for each in function.decorator_list)
-        own = text.splitlines()[function.lineno : function.end_lineno]
-        says_why = any("# Long: " in line for line in own)
-        if n_lines > 80 and not (is_command or says_why):
-            found.append(f"{function.name}: {n_lines} lines")
-        is_declared = is_command or is_metric or any("# Wide: " in line for line in own)
-        if n_parameters > 8 and not is_declared:
-            found.append(f"{function.name}: {n_parameters} parameters")
+    lines = text.splitlines()
+    if len(lines) > 500 and "# Long: " not in text:
+        yield "the module"
+    for _, function in nodes_of(file):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        n_lines, n_parameters = _size_of(function)
+        own = "\n".join(lines[function.lineno : function.end_lineno])
+        is_command = file.parent.name == "cli"  # its parameters are options
+        is_metric = any("metric(" in ast.unparse(made) for made in function.decorator_list)
+        if n_lines > 80 and not (is_command or "# Long: " in own):
+            yield f"{function.name}: {n_lines} lines"
+        if n_parameters > 8 and not (is_command or is_metric or "# Wide: " in own):
+            yield f"{function.name}: {n_parameters} parameters"
 
-    assert found == []
+
+def _size_of(function: ast.FunctionDef) -> tuple[int, int]:
+    """The lines of a function without its docstring, and its positional parameters."""
+    n_lines = (function.end_lineno or 0) - function.lineno + 1
+    first = function.body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+        n_lines -= (first.end_lineno or 0) - first.lineno + 1
+    given = [*function.args.posonlyargs, *function.args.args]
+    return n_lines, len(given) - any(argument.arg in ("self", "cls") for argument in given[:1])

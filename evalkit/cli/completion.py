@@ -24,9 +24,9 @@ _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 def _metrics(context: Context, incomplete: str) -> Iterator[str]:
     """Metrics of every kind, with some cutoffs where they have one."""
-    from evalkit.metrics import FOLDERS, registry_of
+    from evalkit.metrics import folders, registry_of
 
-    for kind in FOLDERS:
+    for kind in folders():
         for metric in registry_of(kind).values():
             if metric.name.startswith(incomplete.partition("@")[0]):
                 yield metric.name

@@ -44,9 +44,9 @@ def metrics(
 ) -> None:
     """List all metrics."""
     shown = choose_format(format, json)
-    from evalkit.metrics import FOLDERS, registry_of
+    from evalkit.metrics import folders, registry_of
 
-    kinds = {kind: list(registry_of(kind).values()) for kind in FOLDERS}
+    kinds = {kind: list(registry_of(kind).values()) for kind in folders()}
     if shown == "json":
         console.say_json(
             [_record(metric, kind) for kind, known in kinds.items() for metric in known]
@@ -156,11 +156,11 @@ def _speaking_of(kind: str) -> str:
 def _find(name: str, followed: "LibraryProfile | None") -> "list[tuple[str, Request]]":
     """The metrics of that name, of every kind of table, as a profile has them."""
     from evalkit.errors import EvalkitError
-    from evalkit.metrics import FOLDERS, parse_metrics, policies_of_kind, registry_of
+    from evalkit.metrics import folders, parse_metrics, policies_of_kind, registry_of
 
     found: dict[tuple[str, str], Request] = {}
     first: EvalkitError | None = None
-    for kind in FOLDERS:
+    for kind in folders():
         try:
             requests = parse_metrics(
                 [name],

@@ -20,8 +20,6 @@ from evalkit.sums import Pair
 
 Floats = npt.NDArray[np.float64]
 
-_FIELDS = tuple(each.name for each in fields(Comparison))
-
 
 @dataclass(slots=True)
 class Draft:
@@ -69,6 +67,9 @@ class Draft:
         """The segment and the pair, as sums have them."""
         segment = ALL if self.segmentation is None else (self.segmentation, self.segment or "")
         return segment, (self.baseline, self.candidate)
+
+
+_FIELDS = tuple(each.name for each in fields(Draft) if each.name in Comparison.__slots__)
 
 
 def finished(drafts: Sequence[Draft]) -> list[Comparison]:

@@ -21,6 +21,7 @@ from evalkit.config._complaints import translate
 from evalkit.config._doors import Door, speaking
 from evalkit.config._fields import annotation_at, takes_text
 from evalkit.config._gates import check_form, check_gates
+from evalkit.config._joined import join_kinds, of_one_table
 from evalkit.config._parts import fill_parts, fill_tables
 from evalkit.config._places import Key, Places, spell
 from evalkit.config._problems import Problems
@@ -89,11 +90,13 @@ def _build(
     match tree.get("log"):
         case [dict() as only]:
             tree["log"] = only
-    for section in ("ratings", "labels"):
+    join_kinds(Config)
+    for section in of_one_table():
         if isinstance(tree.get(section), dict):  # [labels] is one table of [[labels]]
             tree[section] = [tree[section]]
             places.make_list(section)
     with_defaults(tree)
+    _place_judgements(tree, problems)
     fill_tables(tree, problems)
     fill_variables(tree, variables, problems)
     resolve_paths(tree, base)
@@ -124,6 +127,17 @@ def _build(
     return config
 
 
+def _place_judgements(tree: Mapping[str, object], problems: Problems) -> None:
+    """Judgements are read where other truths have their path."""
+    truth = tree.get("truth")
+    if not isinstance(truth, dict) or "judgements" not in truth:
+        return
+    if "path" in truth:
+        message = "path (right answers) and judgements (ratings of judges) exclude each other"
+        problems.add(("truth", "judgements"), "conflicting-keys", message, hint="give one of them")
+    truth["path"] = truth["judgements"]
+
+
 def build_split(
     tree: dict[str, object],
     *,
@@ -148,6 +162,7 @@ def build_split(
         fill_variables(tree, variables or {}, problems)
         resolve_paths(tree, os.fspath(base))
         tree.setdefault("name", name)
+        join_kinds(Config)
         for key in tree:
             if key not in Config.model_fields:
                 each = {"type": "extra_forbidden", "loc": (key,)}

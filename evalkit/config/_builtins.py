@@ -5,11 +5,10 @@ from typing import cast
 
 from pydantic import ValidationError
 
-from evalkit.config._checks import SPAN
 from evalkit.config._complaints import translate
 from evalkit.config._places import Key, Places, spell
 from evalkit.config._problems import Problems
-from evalkit.config._tables import RankingsTable
+from evalkit.config._tables import SPAN, RankingsTable
 from evalkit.config._variables import SHARE_PLACE, tables_of
 
 _OF_FILES = ("path", "format", "columns", "where")

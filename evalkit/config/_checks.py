@@ -1,43 +1,45 @@
 """What a config must fulfil beyond the types of its keys, in our words."""
 
-import re
 from collections.abc import Mapping
 from functools import partial
 from itertools import pairwise
 
 from evalkit.config._complaints import show
 from evalkit.config._named import (
-    KINDS,
     check_combined,
     check_whole,
     combined_in,
     kind_of,
     labels_of,
+    metrics_kind,
+    sections_beside,
 )
 from evalkit.config._places import Key, spell
 from evalkit.config._problems import Problems
 from evalkit.config._profiles import named_by
 from evalkit.config._records import SELECTED, is_path_of
-from evalkit.config._variables import SECTIONS, tables_of
+from evalkit.config._variables import sections, sections_in, tables_of
 from evalkit.errors import EvalkitError, nearest
 from evalkit.metrics import (
     Request,
+    declared,
     known_metrics,
     load_metric_files,
+    other_kinds,
     over,
     parse_metrics,
     policies_of_kind,
 )
 from evalkit.profiles import find_profile, is_path
 
-SPAN = re.compile(r"[1-9][0-9]{0,5}[mhd]")
-
 
 def check_tables(tree: Mapping[str, object], problems: Problems) -> None:
     """Truth and rankings or a log; every table has a path and, where it ranks, a model."""
-    has = {section for section in SECTIONS if tree.get(section, []) != []}
+    has = sections_in(tree)
     _check_kind(has, tree, problems)
-    ranking = ["rankings", "log", "labels", "predictions"]
+    ranking = ["rankings", "log"]
+    for kind in other_kinds():
+        ranking += [name for name, each in declared(kind).sections.items() if each.has_model]
     if "predictions" not in has:
         ranking.append("ratings")
     seen: dict[str, str] = {}
@@ -80,21 +82,19 @@ def check_tables(tree: Mapping[str, object], problems: Problems) -> None:
 def _check_kind(has: set[str], tree: Mapping[str, object], problems: Problems) -> None:
     """One kind of thing is evaluated, and it is there."""
     kind = kind_of(has)
-    others = [each for each in ("truth", "rankings", *SECTIONS) if each in has - KINDS[kind]]
+    others = [each for each in sections() if each in has - sections_beside(kind)]
     if others:
-        hints = {
-            "log": "a joined log holds truth and rankings in one table",
-            "ratings": "ratings and rankings are two configs",
-            "labels": "labels and rankings are two configs",
-        }
+        hint = f"{kind} and rankings are two configs"
+        if kind == "log":
+            hint = "a joined log holds truth and rankings in one table"
         problems.add(
             (kind,),
             "conflicting-keys",
             f"[{kind}] and {' and '.join(f'[{each}]' for each in dict.fromkeys(others))} "
             "exclude each other",
-            hint=hints[kind],
+            hint=hint,
         )
-    elif not has & {"truth", "rankings", "log", "ratings", "predictions", "labels"}:
+    elif not has - {"train", "items", "users"}:
         problems.add(
             (),
             "missing-key",
@@ -104,21 +104,15 @@ def _check_kind(has: set[str], tree: Mapping[str, object], problems: Problems) -
     elif kind == "rankings" and "rankings" not in has | _of_trials(tree):
         both = "or [log] instead of both"
         problems.add((), "missing-key", "[[rankings]] is not given", hint=both)
-    if kind in ("ratings", "labels"):
+    if kind in other_kinds():
         _refuse_of_rankings(kind, tree, problems)
-    if kind == "ratings":
-        _check_ratings(has, tree, problems)
-    if kind == "labels":
-        _check_times(tree["labels"], problems)
+        declared(kind).check(tree, problems)
 
 
 def _of_trials(tree: Mapping[str, object]) -> set[str]:
     """A table of trials stands for their rankings."""
     section = tree.get("selection")
     return {"rankings"} if isinstance(section, dict) and "trials" in section else set()
-
-
-_OF_RANKINGS = ("weight", "two_way", "curves", "distributions")
 
 
 def _refuse_of_rankings(kind: str, tree: Mapping[str, object], problems: Problems) -> None:
@@ -140,7 +134,7 @@ def _refuse_of_rankings(kind: str, tree: Mapping[str, object], problems: Problem
                 hint="write a table of users with such a number",
             )
     statistics = tree.get("statistics")
-    for name in _OF_RANKINGS:
+    for name in declared(kind).refuses:
         if isinstance(statistics, dict) and statistics.get(name):
             problems.add(
                 ("statistics", name),
@@ -148,60 +142,6 @@ def _refuse_of_rankings(kind: str, tree: Mapping[str, object], problems: Problem
                 f"{name} is for rankings, not for {kind}",
                 hint="leave it out",
             )
-
-
-def _check_times(tables: object, problems: Problems) -> None:
-    """Times are for sessions, or for copies of items, and nothing else."""
-    for number, table in enumerate(tables if isinstance(tables, list) else ()):
-        columns = table.get("columns") if isinstance(table, dict) else None
-        given = set(columns if isinstance(columns, dict) else ())
-        every = table.get("session_every") if isinstance(table, dict) else None
-        key: Key = ("labels", number)
-        hint = 'time = "shown_at" under [labels.columns]'
-        if every is not None and "time" not in given:
-            message = "session_every needs times"
-            problems.add((*key, "session_every"), "missing-key", message, hint=hint)
-        if "item" in given and "time" not in given:
-            message = "a user may be shown an item again: copies of rows are told by their time"
-            problems.add((*key, "columns", "item"), "missing-key", message, hint=hint)
-        if "time" in given and every is None and "item" not in given:
-            message = "time is for session_every, and for copies of rows where item is given"
-            hint = 'session_every = "1d" under [labels]'
-            problems.add((*key, "columns", "time"), "missing-key", message, hint=hint)
-        if every is not None and "session" in given:
-            message = "session_every and columns.session exclude each other"
-            problems.add((*key, "session_every"), "conflicting-keys", message)
-        if isinstance(every, str) and not SPAN.fullmatch(every):
-            message = f"{every!r} is no span of time"
-            hint = 'write minutes, hours or days: "30m", "1h", "1d"'
-            problems.add((*key, "session_every"), "out-of-range", message, hint=hint)
-
-
-def _check_ratings(has: set[str], tree: Mapping[str, object], problems: Problems) -> None:
-    """Predictions stand beside the ratings, or in tables of their own, not both."""
-    if "predictions" not in has:
-        return
-    if "ratings" not in has:
-        hint = "[ratings] has the true ratings; or give it a prediction column instead"
-        problems.add((), "missing-key", "[ratings] is not given", hint=hint)
-        return
-    tables = tree["ratings"]
-    if not isinstance(tables, list):
-        return
-    if len(tables) > 1:
-        message = "with [[predictions]] there is one table of ratings"
-        hint = "files of one table are a list of paths"
-        problems.add(("ratings", 1), "conflicting-keys", message, hint=hint)
-    for number, table in enumerate(tables):
-        columns = table.get("columns") if isinstance(table, dict) else None
-        if isinstance(table, dict) and "model" in table:
-            message = "a model is named by [[predictions]], not by [ratings] beside them"
-            problems.add(("ratings", number, "model"), "conflicting-keys", message)
-        for name in ("prediction", "model"):
-            if isinstance(columns, dict) and name in columns:
-                key: Key = ("ratings", number, "columns", name)
-                message = f"columns.{name} and [[predictions]] exclude each other"
-                problems.add(key, "conflicting-keys", message)
 
 
 def check_names(tree: Mapping[str, object], problems: Problems) -> None:
@@ -220,7 +160,7 @@ def check_names(tree: Mapping[str, object], problems: Problems) -> None:
 def check_metrics(tree: Mapping[str, object], problems: Problems) -> None:
     """Metrics that there are, and the truth for those that need one."""
     found = _metrics_of(tree, problems)
-    has = {section for section in SECTIONS if tree.get(section, []) != []}
+    has = sections_in(tree)
     if "rankings" in has and kind_of(has) == "rankings" and "truth" not in has:
         others = [each.label for each in found if each.metric.kind != "lists"]
         if others or not found:
@@ -237,8 +177,8 @@ def _metrics_of(tree: Mapping[str, object], problems: Problems) -> list[Request]
     texts = [(number, name) for number, name in enumerate(names) if isinstance(name, str)]
     files = others.get("files")
     key: Key = ("metrics", "names")
-    kind = kind_of({section for section in SECTIONS if tree.get(section, []) != []})
-    measured = kind if kind in ("ratings", "labels") else "rankings"
+    kind = kind_of(sections_in(tree))
+    measured = metrics_kind(kind)
     metrics = known_metrics(measured)
     if isinstance(files, list) and all(isinstance(file, str) for file in files) and files:
         try:
@@ -423,7 +363,7 @@ def _add_unknown_model(key: Key, name: str, known: list[str], problems: Problems
 
 def ranking_tables(tree: Mapping[str, object]) -> list[Mapping[str, object]]:
     """The tables that models are named by."""
-    for name in ("rankings", "predictions", "ratings", "labels"):
+    for name in ("rankings", "predictions", *other_kinds()):
         tables = tree.get(name)
         if tables:
             listed = tables if isinstance(tables, list) else [tables]

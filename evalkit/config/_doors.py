@@ -16,7 +16,7 @@ from evalkit.errors import Errors, EvalkitError
 Door = Literal["file", "options", "set", "python"]
 
 _SETTING = re.compile(
-    r"""(?P<key>\w+)\ =\ (?P<value>"[^"]*"|'[^']*'|\[[^]]*\]|\w[\w.]*)
+    r"""\b(?P<key>\w+)\ =\ (?P<value>"[^"]*"|'[^']*'|\[[^]]*\]|\w[\w.]*)
     (?P<others>(?:,?\ (?:or\ )?"[^"]*")*)\ under\ \[(?P<section>[\w.]+)\]""",
     re.VERBOSE,
 )

@@ -1,39 +1,52 @@
 """What the names of metrics in a tree ask for, before there is a config."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as Collection
 from typing import cast
 
 from evalkit.config._places import Key
 from evalkit.config._problems import Problems
 from evalkit.config._profiles import named_by
-from evalkit.config._variables import SECTIONS
+from evalkit.config._variables import sections_in
 from evalkit.errors import EvalkitError
 from evalkit.metrics import (
     POLICIES,
     Metric,
     Request,
     combine,
+    declared,
     family_of,
     is_made_of_users,
     known_metrics,
+    other_kinds,
     parse_metrics,
     policies_of_kind,
 )
 
-KINDS = {
+_OF_RANKINGS = {
     "rankings": {"truth", "rankings", "train", "items", "users"},
     "log": {"log", "train", "items", "users"},
-    "ratings": {"ratings", "predictions"},
-    "labels": {"labels"},
 }
 
 
 def kind_of(has: Collection[str]) -> str:
-    """Which of `KINDS` the sections of a config speak of."""
-    for kind in ("labels", "ratings", "log"):
+    """Which kind the sections of a config speak of; `log` of rankings in one table with it."""
+    others = other_kinds()
+    for kind in (*reversed(others), "log"):
         if kind in has:
             return kind
-    return "ratings" if "predictions" in has else "rankings"
+    of_others = (kind for kind in others if has & declared(kind).sections.keys())
+    return next(of_others, "rankings")
+
+
+def sections_beside(kind: str) -> Collection[str]:
+    """The sections that a config of one kind may have, as `kind_of` calls it."""
+    return _OF_RANKINGS.get(kind) or declared(kind).sections.keys()
+
+
+def metrics_kind(kind: str) -> str:
+    """The kind whose metrics a config may name."""
+    return "rankings" if kind in _OF_RANKINGS else kind
 
 
 def labels_of(names: Sequence[object], tree: Mapping[str, object] | None = None) -> list[str]:
@@ -45,8 +58,8 @@ def requests_named(names: Sequence[object], tree: Mapping[str, object]) -> list[
     """What metric names ask for; none where one is wrong, or of a file of the user's."""
     combined = combined_in(tree)
     texts = [name for name in names if isinstance(name, str) and name not in combined]
-    kind = kind_of({section for section in SECTIONS if tree.get(section, []) != []})
-    metrics = known_metrics(kind if kind in ("ratings", "labels") else "rankings")
+    kind = kind_of(sections_in(tree))
+    metrics = known_metrics(metrics_kind(kind))
     named, policies = named_by(tree, kind, metrics), policies_of_kind(kind)
     try:
         found = parse_metrics(texts, metrics=metrics, policies=policies, named=named)
@@ -76,9 +89,9 @@ def check_combined(
 ) -> None:
     """Combinations that there can be, of metrics that are measured."""
     written = combined_in(tree)
-    kind = kind_of({section for section in SECTIONS if tree.get(section, []) != []})
+    kind = kind_of(sections_in(tree))
     key: Key = ("metrics", "combined")
-    if written and kind in ("ratings", "labels"):
+    if written and kind in other_kinds():
         message = f"combined is for rankings, not for {kind}"
         problems.add(key, "conflicting-keys", message, hint="leave it out")
         return

@@ -19,6 +19,7 @@ from evalkit.metrics import (
     Value,
     combine,
     load_metric_files,
+    other_kinds,
     parse_metrics,
     policies_of_kind,
 )
@@ -121,8 +122,8 @@ def named_by(
     match tree.get("metrics"):
         case {"profile": str() as profile} if profile != DEFAULT:
             with suppress(EvalkitError):
-                rows = kind if kind in ("ratings", "labels") else "rankings"
-                return find_profile(profile, metrics=metrics).of(rows).named
+                measured = kind if kind in other_kinds() else "rankings"
+                return find_profile(profile, metrics=metrics).of(measured).named
     return {}
 
 

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Literal, cast
 
 from evalkit.config._building import build_config, build_split
+from evalkit.config._joined import join_kinds, of_one_table
 from evalkit.config._places import Key, Places, key_lines
 from evalkit.config._records import Config, SplitConfig
 from evalkit.errors import RequestError, nearest
+from evalkit.metrics import other_kinds
 
 MAX_BYTES = 1 << 20
 
@@ -67,7 +69,7 @@ def is_split_alone(path: str | os.PathLike[str]) -> bool:
         RequestError: it cannot be read, or is no TOML [missing-config, config-syntax, ...].
     """
     tree, _ = _parse(_read_text(path), str(path))
-    measured = {"truth", "log", "rankings", "ratings", "labels", "metrics", "selection"}
+    measured = {"truth", "log", "rankings", *other_kinds(), "metrics", "selection"}
     return "split" in tree and not measured & tree.keys()
 
 
@@ -209,11 +211,12 @@ def evaluate_config(
 
 def config_schema() -> dict[str, object]:
     """JSON Schema of the config, with descriptions and defaults."""
+    join_kinds(Config)
     schema: dict[str, object] = Config.model_json_schema()
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "evalkit config"
     properties = cast("dict[str, dict[str, object]]", schema["properties"])
-    for section in ("ratings", "labels"):
+    for section in of_one_table():
         told = properties[section].pop("description")
         one = properties[section]["items"]
         properties[section] = {"description": told, "anyOf": [one, properties[section]]}
@@ -223,7 +226,7 @@ def config_schema() -> dict[str, object]:
         defined[table]["oneOf"] = [{"required": ["path"]}, {"required": ["split"]}]
     schema["oneOf"] = [
         {"required": ["rankings"]},
-        *({"required": [section]} for section in ("log", "ratings", "labels")),
+        *({"required": [section]} for section in ("log", *other_kinds())),
     ]
     return schema
 

@@ -1,16 +1,19 @@
 """The records that a config is made of: its tables, keys, defaults and descriptions."""
 
+# Long: every record of a config in one place, as the schema has them.
+
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import is_not
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PrivateAttr
 
 from evalkit.config._doors import Door, spell_policy
 from evalkit.config._engine import EngineSection
+from evalkit.config._joined import join_kinds
 from evalkit.config._places import Places
 from evalkit.config._policies import Policies
 from evalkit.config._profiles import combined_of, requests_of
@@ -18,6 +21,7 @@ from evalkit.config._selection import SelectionSection
 from evalkit.config._split import SplitSection
 from evalkit.config._tables import (
     _FORMAT,
+    _HEADER,
     _TABLE,
     _WHERE,
     ItemsTable,
@@ -40,7 +44,7 @@ from evalkit.config._tables import (
 )
 from evalkit.errors import EvalkitError, masked
 from evalkit.formats import FileForm
-from evalkit.metrics import Request, parse_metrics
+from evalkit.metrics import Request, other_kinds, parse_metrics
 from evalkit.profiles import Profile, find_profile
 
 SELECTED = "selected"  # a baseline: the winner of the last selection
@@ -52,6 +56,7 @@ class Segmentation(Record):
     path: Texts | None = key(None, "Table of users or items; without one, the truth's own columns.")
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     where: str | None = key(None, _WHERE)
     user: Texts | None = key(
         None, "User column of the table, or columns; default: as in the truth, or guessed."
@@ -88,6 +93,11 @@ class SegmentsSection(Record):
         return dict(self.__pydantic_extra__ or {})
 
 
+def _of_experiments(default: str, description: str) -> Any:
+    """A key that says nothing but of experiments."""
+    return key(default, description, exclude_if=lambda value: value == default)
+
+
 class StatisticsSection(Record):
     """Intervals, and comparisons of models on the same users."""
 
@@ -95,8 +105,10 @@ class StatisticsSection(Record):
     method: Literal["normal", "bootstrap"] = key(
         "normal", "Intervals by Student's t, or by the bootstrap over users."
     )
-    limits: Literal["percentile", "bca", "studentised"] = key(
-        "percentile", "Which limits the bootstrap gives."
+    limits: Literal["percentile", "bca", "studentised", "auto", "newcombe", "wald"] = key(
+        "percentile",
+        "Which limits the bootstrap gives. Of fractions in experiments: newcombe, wald, or by "
+        "their number.",
     )
     metrics: Names = key((), "Metrics to bootstrap or to test by ranks; default: all.")
     skewness: bool = key(
@@ -124,6 +136,33 @@ class StatisticsSection(Record):
     )
     margin: float | None = key(
         None, "A difference that does not matter.", gt=0, allow_inf_nan=False
+    )
+    margin_relative: float | None = key(
+        None,
+        "The same as a share of the baseline's value, in experiments.",
+        gt=0,
+        allow_inf_nan=False,
+        exclude_if=is_none,
+    )
+    distribution: Literal["t", "normal"] = _of_experiments("t", "Whose quantiles limits take.")
+    variance: Literal["welch", "pooled"] = _of_experiments("welch", "Of each variant, or of both.")
+    relative: Literal["fieller", "delta", "log", "fixed"] = _of_experiments(
+        "fieller", "How limits of relative effects are made."
+    )
+    alternative: Literal["two-sided", "greater", "less"] = _of_experiments(
+        "two-sided", "Which differences are tested."
+    )
+    sample_ratio: Literal["auto", "exact", "chi-squared"] = _of_experiments(
+        "auto", "Test of the units' shares; exact of two variants below 1,000 units."
+    )
+    clusters: Literal["cr2", "delta"] = _of_experiments("cr2", "How errors over clusters are made.")
+    strata: Names = key(
+        (), "Columns of exposures whose groups are weighed by their units.", exclude_if=is_none
+    )
+    sequential: str | dict[str, str | float] = _of_experiments(
+        "no",
+        'Looks: { method = "always-valid", tightest_at = 100000 }, or { spending = '
+        '"obrien-fleming", final = 400000 }.',
     )
     power: float = key(0.8, "Of the smallest difference that would be seen.", gt=0.5, lt=1)
     over_nights: Literal["overlapping", "disjoint"] | None = key(
@@ -209,6 +248,11 @@ class GateRule(Record):
     max_drop: Allowance | None = key(
         None, "The metric gets worse than the baseline's by that at most."
     )
+    max_drop_relative: Allowance | None = key(
+        None,
+        "Of experiments: it gets worse by that share of the baseline's value at most.",
+        exclude_if=is_none,
+    )
     max_change: Allowance | None = key(
         None, "The count differs from the baseline's by that share at most."
     )
@@ -246,6 +290,11 @@ class SplitConfig(Record):
         (), "What must hold of its leakage."
     )
     storage: dict[str, str] = Field(default_factory=dict, description="Options of object stores.")
+    verify_pages: bool | None = key(
+        None,
+        "false: checksums of pages of local Parquet files are not verified.",
+        exclude_if=is_none,
+    )
 
     _places: Places = PrivateAttr(default_factory=Places)
     _door: Door = PrivateAttr(default="file")
@@ -335,6 +384,11 @@ class Config(Record):
         description="Options of object stores, as aws_region; secrets as ${NAME} of the "
         "environment.",
     )
+    verify_pages: bool | None = key(
+        None,
+        "false: checksums of pages of local Parquet files are not verified.",
+        exclude_if=is_none,
+    )
     split: SplitSection | None = key(
         None, "How a log is cut into train, validation and test.", exclude_if=is_none
     )
@@ -418,9 +472,10 @@ class Config(Record):
         return self._overridden
 
     @property
-    def kind(self) -> Literal["rankings", "ratings", "labels"]:
+    def kind(self) -> str:
         """What is evaluated, which says what metric names mean."""
-        return "labels" if self.labels else "ratings" if self.ratings else "rankings"
+        named = (kind for kind in reversed(other_kinds()) if getattr(self, kind, None))
+        return next(named, "rankings")
 
     @property
     def is_truthless(self) -> bool:
@@ -459,6 +514,7 @@ class Config(Record):
         Raises:
             ValueError: there is no such config.
         """
+        join_kinds(cls)
         config = cls.model_validate(state.asked)
         config._places, config._followed = state.places, state.profile
         config._overridden = state.overridden

@@ -9,7 +9,7 @@ from evalkit.config._records import (
     Config,
 )
 from evalkit.config._tables import is_in_catalog
-from evalkit.config._variables import SECTIONS, SHARE_PLACE, tables_of
+from evalkit.config._variables import SHARE_PLACE, sections, tables_of
 from evalkit.errors import RequestError
 
 Table = TypeVar("Table")
@@ -20,7 +20,7 @@ def of_share(config: Config, share: int) -> Config:
     segments, weight = config.segments, config.statistics.weight
     named = {name: _filled(each, share) for name, each in segments.named.items()}
     statistics = config.statistics.model_copy(update={"weight": _filled(weight, share)})
-    update: dict[str, object] = {name: _filled(getattr(config, name), share) for name in SECTIONS}
+    update: dict[str, object] = {name: _filled(getattr(config, name), share) for name in sections()}
     update |= {"segments": segments.model_copy(update=named), "statistics": statistics}
     return config.model_copy(update=update)
 
@@ -53,7 +53,7 @@ def with_paths(config: Config, written: Config) -> Config:
     }
     weight = _with_path(config.statistics.weight, written.statistics.weight)
     update: dict[str, object] = {
-        name: _with_path(getattr(config, name), getattr(written, name)) for name in SECTIONS
+        name: _with_path(getattr(config, name), getattr(written, name)) for name in sections()
     }
     update["segments"] = config.segments.model_copy(update=named)
     update["statistics"] = config.statistics.model_copy(update={"weight": weight})
@@ -72,7 +72,7 @@ def _with_path(branch: Table, written: Table) -> Table:
 
 def _tables(config: Config) -> list[Any]:
     """The tables of all sections."""
-    tables = [getattr(config, name) for name in SECTIONS]
+    tables = [getattr(config, name) for name in sections()]
     listed = [one for each in tables for one in (each if isinstance(each, tuple) else (each,))]
     return [each for each in listed if each is not None]
 
@@ -100,7 +100,7 @@ def refuse_layout(config: Config) -> None:
         raise RequestError(
             "{share} stands in paths: the log is laid out by shares of the users",
             code="share-places",
-            at=config.at(next(name for name in SECTIONS if getattr(config, name))),
+            at=config.at(next(name for name in sections() if getattr(config, name))),
             hint="measure each share, evalkit partial CONFIG --share I/N --out FILE, and merge "
             "them; --var share=1 looks at the files of one",
         )
@@ -128,5 +128,5 @@ def _logs_of(tree: Mapping[str, object]) -> Iterator[tuple[Key, bool]]:
         paths = table.get("path")
         for path in [paths] if isinstance(paths, str) else paths or ():  # type: ignore[attr-defined]
             is_own = isinstance(path, str) and bool(SHARE_PLACE.search(path))
-            if is_own or (key[0] in SECTIONS and key[0] not in _WHOLE):
+            if is_own or (key[0] in sections() and key[0] not in _WHOLE):
                 yield (*key, "path"), is_own

@@ -11,11 +11,13 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from evalkit.config._tables import (
     _COLUMNS,
     _FORMAT,
+    _HEADER,
     _PATH,
     _WHERE,
     Record,
     Texts,
     Threshold,
+    is_none,
     key,
     tuple_of_list,
 )
@@ -124,6 +126,7 @@ class SplitSection(Record):
 
     path: Texts | None = key(None, _PATH)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: SplitColumns = Field(default_factory=SplitColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     like: str | None = key(None, "A library whose rules fill in what is not set, as recbole.")

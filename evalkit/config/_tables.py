@@ -1,5 +1,6 @@
 """Tables of a config: where they lie, and which of their columns is which."""
 
+import re
 from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Any, Literal
@@ -19,10 +20,12 @@ _TEXT_OR_TEXTS = {
 Texts = Annotated[tuple[str, ...], BeforeValidator(_tuple_of_texts), WithJsonSchema(_TEXT_OR_TEXTS)]
 Threshold = Annotated[float, Field(allow_inf_nan=False)]
 _PATH = "File, glob, directory, URL, or a list of them; relative to the config file."
+SPAN = re.compile(r"[1-9][0-9]{0,5}[mhd]")  # of time: 30m, 1h, 1d
 CATALOG = "table://"  # begins the path of a table that a catalog of Spark names
 _TABLE = 'Instead of path: a table of Spark, catalog.db.name; the same as path = "table://...".'
 _COLUMNS = "What is read, and nothing else; without any, columns are guessed from their names."
 _FORMAT = "Format where the name does not tell: parquet, ipc, csv, ndjson, trec."
+_HEADER = "false: the first line of CSV is a row, and columns are column_1, column_2, ..."
 _WHERE = "SQL predicate; rows in are the rows after it."
 _ORDER = "What the rows are put in order by, where their order matters; default: as they stand."
 
@@ -64,6 +67,17 @@ def key(default: Any, description: str, **limits: Any) -> Any:
     return Field(default, description=description, **limits)
 
 
+class KindTable(Record):
+    """A table of a kind's own section; which of its columns is which, the kind adds."""
+
+    path: Texts = key(..., _PATH)
+    table: str | None = key(None, _TABLE, exclude_if=is_none)
+    format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
+    where: str | None = key(None, _WHERE)
+    columns: Any
+
+
 class TruthColumns(Record):
     """Columns of the truth: names, or SQL expressions over its columns."""
 
@@ -71,6 +85,7 @@ class TruthColumns(Record):
     item: str = key("item", "Item column.")
     relevance: str | None = key(None, "Relevance column; without one every row is relevant.")
     order: str | None = key(None, _ORDER, exclude_if=is_none)
+    judge: str | None = key(None, "Of judgements: who judged.", exclude_if=is_none)
 
 
 class RankingsColumns(Record):
@@ -129,9 +144,18 @@ class TruthTable(Record):
     part: str | None = key(None, _PART, exclude_if=is_none)
     fold: int | None = key(None, _FOLD, ge=1, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: TruthColumns = Field(default_factory=TruthColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(None, "Relevant from here on; default: relevance above 0.")
+    judgements: Texts | None = key(
+        None,
+        "In place of path: ratings of several judges; limits hold users and judges.",
+        exclude_if=is_none,
+    )
+    vote: Literal["majority", "mean", "median", "dawid-skene"] | None = key(
+        None, "Of judgements: how several ratings become one.", exclude_if=is_none
+    )
 
 
 Builtin = Literal["random", "popular", "recent", "last"]
@@ -169,6 +193,7 @@ class RankingsTable(Record):
         exclude_if=is_none,
     )
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: RankingsColumns = Field(default_factory=RankingsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     earlier: Texts = key(
@@ -185,6 +210,7 @@ class LogTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: LogColumns = Field(default_factory=LogColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(None, "Relevant from here on; default: label above 0.")
@@ -199,6 +225,7 @@ class TrainTable(Record):
     part: str | None = key(None, _PART, exclude_if=is_none)
     fold: int | None = key(None, _FOLD, ge=1, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: TrainColumns = Field(default_factory=TrainColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     drop_seen: bool = key(False, "Drop seen items from the rankings.")
@@ -210,6 +237,7 @@ class ItemsTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: ItemsColumns = Field(default_factory=ItemsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     separator: str | None = key(
@@ -224,6 +252,7 @@ class UsersTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: UsersColumns = Field(default_factory=UsersColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
 
@@ -273,6 +302,7 @@ class RatingsTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: RatingsColumns = Field(default_factory=RatingsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
 
@@ -284,6 +314,7 @@ class PredictionsTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: PredictionsColumns = Field(default_factory=PredictionsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
 
@@ -295,6 +326,7 @@ class LabelsTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: LabelsColumns = Field(default_factory=LabelsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(
@@ -318,6 +350,12 @@ class MetricsSection(Record):
     )
     primary: Texts = key(
         (), "Those of the names that decide; default: the first gate's metric, else the first name."
+    )
+    guardrails: Texts = key(
+        (), "Of experiments: those of the names that must not get worse.", exclude_if=is_none
+    )
+    lower_is_better: Texts = key(
+        (), "Of experiments: those of the names whose fall is good.", exclude_if=is_none
     )
     files: Names = key((), "Python files with metrics of your own.")
     reference: str | None = key(

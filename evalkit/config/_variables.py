@@ -12,12 +12,26 @@ from evalkit.config._records import (
     is_path_of,
 )
 from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
+from evalkit.metrics import declared, other_kinds
 from evalkit.profiles import is_path
 
 SECTIONS = (
     *("truth", "rankings", "log", "train", "ratings", "predictions", "labels"),
     *("items", "users"),
 )
+
+
+def sections() -> tuple[str, ...]:
+    """The sections that hold tables of rows, of every kind."""
+    of_kinds = (name for kind in other_kinds() for name in declared(kind).sections)
+    return tuple(dict.fromkeys((*SECTIONS, *of_kinds)))
+
+
+def sections_in(tree: Mapping[str, object]) -> set[str]:
+    """Those that a tree has."""
+    return {section for section in sections() if tree.get(section, []) != []}
+
+
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 SHARE_PLACE = re.compile(r"\{(share0?)\}")  # from 1, and from 0: filled by each share
 _PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]*)\}")
@@ -52,7 +66,7 @@ def parse_variables(texts: Sequence[str]) -> dict[str, str]:
 
 def tables_of(tree: Mapping[str, object]) -> Iterator[tuple[Key, dict[str, object]]]:
     """Every table of rows that the tree holds, whatever else is wrong with it."""
-    for section in (*SECTIONS, "split"):
+    for section in (*sections(), "split"):
         match tree.get(section):
             case dict() as table:
                 yield (section,), table

@@ -13,7 +13,7 @@ from evalkit.engines._task import Task, note_rows
 from evalkit.ids import ITEM
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.planning.work import Known, Work
-from evalkit.rankings import (
+from evalkit.rankings.kind import (
     LATEST,
     NOTED,
     RankingTask,

@@ -11,7 +11,7 @@ from evalkit.ids import IdPlan
 from evalkit.planning.ledger import input_of
 from evalkit.planning.tables import Given, Tables, plan_ids_of
 from evalkit.planning.work import Opened
-from evalkit.rankings import inputs_of
+from evalkit.rankings.kind import inputs_of
 from evalkit.report import Input
 from evalkit.rows.run import RowTables, group_by
 from evalkit.segments import SegmentTable

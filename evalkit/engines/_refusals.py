@@ -7,7 +7,7 @@ from evalkit.engines._layout import Read
 from evalkit.errors import EvalkitError, RequestError, raise_all
 from evalkit.planning.tables import Tables
 from evalkit.planning.work import Known, Work
-from evalkit.rankings import RankingTask
+from evalkit.rankings.kind import RankingTask
 from evalkit.values.gather import rules_of
 
 MOST_WHOLE = 5_000_000  # items that every share takes

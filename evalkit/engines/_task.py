@@ -219,7 +219,7 @@ def note_rows(
     task, number, cells = _begin(packed, batches)
     from evalkit.config import speaking
     from evalkit.errors import EvalkitError
-    from evalkit.rankings import note_share, open_job
+    from evalkit.rankings.kind import note_share, open_job
 
     try:
         with task.here() as own, speaking(own.config.door):

@@ -16,7 +16,7 @@ import polars as pl
 from evalkit.config import Config
 from evalkit.errors import MachineError
 from evalkit.planning.work import places_kept
-from evalkit.rankings import RankingSums
+from evalkit.rankings.kind import RankingSums
 from evalkit.report import PerUser, UserWriter
 
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

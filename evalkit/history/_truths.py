@@ -4,12 +4,13 @@ import json
 from collections.abc import Mapping
 
 from evalkit.config import Policies
+from evalkit.metrics import other_kinds
 from evalkit.report import Report
 
 _SIZES = ("rows", "users", "pairs", "users_without_relevant")
 _MEASURES = ("where", "threshold", "session_every")
 _GUARDS = (  # policies that stop a run or warn of it, and move no number
-    *("tie_share", "beyond_depth", "no_common_user", "empty_input"),
+    *("tie_share", "beyond_depth", "no_common_user", "no_common_item", "empty_input"),
     *("truth_in_train", "mixed_splits"),
 )
 _POLICIES = ("truth_duplicates", "negative_relevance", "no_relevant", "missing_ranking")
@@ -117,7 +118,7 @@ def _measured_tables(config: Mapping[str, object]) -> list[dict[str, object]]:
 def _tables(config: Mapping[str, object] | None) -> list[Mapping[str, object]]:
     """Those that hold right answers."""
     found: list[Mapping[str, object]] = []
-    for section in ("truth", "log", "ratings", "labels"):
+    for section in ("truth", "log", *other_kinds()):
         tables = (config or {}).get(section)
         listed = tables if isinstance(tables, list | tuple) else [tables]
         found += [each for each in listed if isinstance(each, dict)]

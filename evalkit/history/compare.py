@@ -14,7 +14,7 @@ from evalkit.errors import DataError, RequestError
 from evalkit.history._truths import differences_of_measure, differences_of_truth
 from evalkit.ids import USER_KEY, plan_ids, stable_hashes
 from evalkit.looks.resampling import Resampling
-from evalkit.metrics import is_made_of_users, load_metric_files, parse_metrics
+from evalkit.metrics import is_made_of_users, load_metric_files, other_kinds, parse_metrics
 from evalkit.report import PerUser, Report, Warning_
 from evalkit.segments import CellSet
 from evalkit.sums import GrandTotals, Pair, pairs_among
@@ -266,9 +266,9 @@ def _with_values(report: Report) -> Sequence[str]:
 
 
 def _kind_of(report: Report) -> str:
-    """Which of `KINDS` a run is of."""
+    """The kind that a run is of."""
     known = report.config or {}
-    return next((kind for kind in ("labels", "ratings") if known.get(kind)), "rankings")
+    return next((kind for kind in reversed(other_kinds()) if known.get(kind)), "rankings")
 
 
 def _config_of(

@@ -25,7 +25,7 @@ from evalkit.credentials import storing
 from evalkit.errors import GATE_FAILED, EvalkitError
 from evalkit.report import Input, Report, Warning_
 from evalkit.runs import StoreFolder, finished, load_run, machine_errors, store_errors
-from evalkit.sources import Guessing, Table, open_log, open_truth
+from evalkit.sources import Guessing, Table, open_log, open_truth, verifying
 from evalkit.splits.content import Content, content_of
 
 SPLIT, SELECTIONS, SELECTION = "split.json", "selections", "selection.json"
@@ -153,7 +153,7 @@ def look_ahead(
         is_truth = truth.section == "truth"  # others may have no item, and are read by the run
         lacking = nullcontext() if is_truth else suppress(EvalkitError)
         part = None
-        with storing(config.storage), lacking:
+        with storing(config.storage), verifying(config.verify_pages), lacking:
             part = _part_among(parts, truth, Guessing(config.door))
         if part is not None:
             with speaking(config.door):
@@ -227,7 +227,7 @@ def _as_truth(table: RatingsTable | LabelsTable) -> TruthTable:
     named = table.columns.model_dump(include={"user", "item"}, exclude_unset=True)
     given = {key: each for key, each in named.items() if each is not None}
     columns = TruthColumns.model_validate(given)
-    return TruthTable(path=table.path, format=table.format, columns=columns)
+    return TruthTable(path=table.path, format=table.format, header=table.header, columns=columns)
 
 
 def _part_among(parts: Sequence[Part], truth: _Truth, guessing: Guessing) -> Part | None:

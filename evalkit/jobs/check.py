@@ -8,10 +8,11 @@ import polars.selectors as cs
 
 from evalkit.config import Config, Policies, SplitConfig
 from evalkit.errors import DATA_WRONG, FINE, Errors, EvalkitError
+from evalkit.metrics import declared
 from evalkit.planning.leakage import find_leak, find_mixed, split_remarks
 from evalkit.planning.tables import Given, Tables, open_tables, plan_ids_of
 from evalkit.report import ModelCounts, Report
-from evalkit.sources import Guessing, Table, reading, spell_guesses
+from evalkit.sources import Guessing, Table, reading, spell_guesses, verifying
 from evalkit.splits.make import make_split
 from evalkit.street import run_config
 from evalkit.values.checks import check_item_segments, check_two_way
@@ -29,6 +30,7 @@ LENIENT = {
     "unknown_users": "skip",
     "beyond_depth": "warn",
     "no_common_user": "warn",
+    "no_common_item": "warn",
     "empty_input": "warn",
     "truth_in_train": "count",
     "mixed_splits": "keep",
@@ -105,12 +107,13 @@ def _with_ids(findings: Sequence[Finding], logs: Sequence[Table]) -> Iterator[Fi
 def check_split(config: SplitConfig) -> list[Finding]:
     """What is wrong with a split, and what it gives away; the log is read, nothing is written."""
     try:
-        made = make_split(
-            config.split,
-            guessing=Guessing(config.door, section="split"),
-            at="split",
-            storage=config.storage,
-        )
+        with verifying(config.verify_pages):
+            made = make_split(
+                config.split,
+                guessing=Guessing(config.door, section="split"),
+                at="split",
+                storage=config.storage,
+            )
     except EvalkitError as error:
         return [*_findings_of(error)]
     leaks = made.manifest["leakage"]
@@ -119,27 +122,10 @@ def check_split(config: SplitConfig) -> list[Finding]:
     return [] if clean else [_finding(False, "leakage", f"{leaks['verdict']}: {counts}", "split")]
 
 
-LENIENT_ROWS = {"bad_scores": "drop", "bad_labels": "drop"}
-COPIES = {"labels": "count", "ratings": "error"}  # a pair predicted twice is always refused
-ROW_FAULTS = (  # why a row was dropped, how that is told, the policy that may refuse it
-    ("null_id", "null-id", "null_ids"),
-    ("bad_score", "bad-score", "bad_scores"),
-    ("bad_label", "bad-label", "bad_labels"),
-    ("unpredicted", "unpredicted", "unpredicted"),
-    ("unrated", "unrated", "unrated"),
-)
-
-
 def _check_rows(config: Config, lenient: Config, threads: int | None) -> list[Finding]:
     """Of ratings and labels: rows that were left out, and what else may mislead."""
-    policies = lenient.policies.model_copy(
-        update={
-            **LENIENT_ROWS,
-            "duplicates": COPIES[config.kind],
-            "unpredicted": "skip",
-            "unrated": "skip",
-        }
-    )
+    kind = declared(config.kind)
+    policies = lenient.policies.model_copy(update=dict(kind.lenient))
     opened: list[Table] = []
     lenient = lenient.model_copy(update={"policies": policies})
     problems: list[Finding] = []
@@ -155,11 +141,11 @@ def _check_rows(config: Config, lenient: Config, threads: int | None) -> list[Fi
     if problems:
         return findings
     for name, counts in report.counts.models.items():
-        for reason, code, policy in ROW_FAULTS:
-            if number := counts.rows_dropped.get(reason, 0):
-                refused = getattr(config.policies, policy) == "error"
-                message = f"{number:,} rows are left out: {reason.replace('_', ' ')}"
-                findings.append(_finding(refused, code, message, f"model {name}"))
+        for fault in kind.faults:
+            if number := counts.rows_dropped.get(fault.reason, 0):
+                refused = getattr(config.policies, fault.policy) == "error"
+                message = f"{number:,} rows are left out: {fault.reason.replace('_', ' ')}"
+                findings.append(_finding(refused, fault.code, message, f"model {name}"))
     told = {finding.code for finding in findings}
     for warning in report.warnings:
         if warning.code not in told:
@@ -172,7 +158,10 @@ def _check_rows(config: Config, lenient: Config, threads: int | None) -> list[Fi
 
 
 def _columns_found(tables: Sequence[Table]) -> Iterator[Finding]:
-    """Columns that were guessed, and those that look like what is not read."""
+    """Columns that were guessed, those that look like what is not read, and footers that lie."""
+    for table in tables:
+        for error in table.wrong_statistics():
+            yield Finding(True, DATA_WRONG, error.code, error.message, error.at, error.hint)
     for line in spell_guesses(tables):
         yield _finding(False, "guessed-columns", line)
     for table in tables:

@@ -1,5 +1,7 @@
 """What a metric file declares, and a metric with parameters and cutoff as somebody asked for it."""
 
+# Long: a metric's declaration, and what is asked of it.
+
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from numpy import float64, int32, int64
     from numpy.typing import NDArray
 
-Kind = Literal["rankings", "lists", "ratings", "labels"]
 GROUPED = ("over", "weighting")
 SAYS_OF_WHAT = (*GROUPED, "threshold", "rule", "at")  # not how a value is made
 
@@ -158,7 +159,8 @@ class Metric:
     Of ratings and labels: `over_rows`, how the number over all rows is made of sums; `is_loss`,
     whether the kernel gives the loss of each row, of which the value is the mean;
     `of_probabilities`, whether scores lie between 0 and 1. Of a number made of several metrics:
-    `combined`.
+    `combined`. `columns`: parameters that are written first and without their names, as columns of
+    units are: ratio(clicks, shown).
     """
 
     name: str
@@ -180,7 +182,7 @@ class Metric:
     needs_rows: Callable[[Values], bool]
     tables: "Tables | None"
     example: "Example | None"
-    kind: Kind
+    kind: str
     over_rows: "Callable[[Request], OfSums] | None"
     is_loss: bool
     of_probabilities: bool
@@ -189,6 +191,7 @@ class Metric:
     lists: ListRules | None
     kernel: Kernel[..., Any]
     combined: Combination | None = None
+    columns: tuple[str, ...] = ()
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -249,7 +252,7 @@ class Request:
         if self.metric.suffix is not None:
             name += write_value(dict(self.parameters)[self.metric.suffix])
         shown = [
-            f"{parameter}={repr(value) if isinstance(value, str) else write_value(value)}"
+            spell_argument(self.metric, parameter, value)
             for parameter, value in self.parameters
             if value != defaults[parameter] and parameter != self.metric.suffix
         ]
@@ -364,6 +367,13 @@ class Request:
         return *self.encoded, *(_frozen(each) for each in found)
 
 
+def spell_argument(metric: Metric, name: str, value: Value) -> str:
+    """`over='length'`; of a column its name alone."""
+    if name in metric.columns:
+        return write_value(value)
+    return f"{name}={repr(value) if isinstance(value, str) else write_value(value)}"
+
+
 @cache
 def _over_rows(request: Request) -> OfSums:
     # sums are told apart by the functions that they are made by, so these are made once
@@ -408,13 +418,14 @@ def metric(
     needs_rows: Callable[[Values], bool] | None = None,
     tables: Callable[..., tuple[Any, ...]] | None = None,
     example: Example | None = None,
-    kind: Kind = "rankings",
+    kind: str = "rankings",
     over_rows: "Callable[[Request], OfSums] | OfSums | None" = None,
     is_loss: bool = False,
     of_probabilities: bool = False,
     over_hits: str | None = None,
     counts_hits: bool = False,
     lists: ListRules | None = None,
+    columns: tuple[str, ...] = (),
 ) -> Callable[[Kernel[..., Any]], Metric]:
     """Makes a `Metric` of the kernel below it; the package's docstring shows a whole file."""
 
@@ -447,6 +458,7 @@ def metric(
             counts_hits=counts_hits,
             lists=lists,
             kernel=kernel,
+            columns=columns,
         )
 
     return declare

@@ -11,8 +11,6 @@ from ._declare import Request
 from ._parameters import Parameter
 from ._policies import POLICIES
 
-KINDS = ("rankings", "ratings", "labels")
-
 
 def policies_of_kind(kind: str) -> Mapping[str, Parameter]:
     """The policies that one metric alone may be given; those of rows hold for a whole run."""

@@ -9,17 +9,10 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 
 from ..errors import EvalkitError, RequestError, raise_all
-from ._declare import SAYS_OF_WHAT, Kind, Metric
+from ._declare import SAYS_OF_WHAT, Metric
+from ._declared import declared
 
-DECLARED_BY = {
-    "rankings": "@metric(...)",
-    "lists": "@list_metric(...)",
-    "ratings": "@rating_metric(...)",
-    "labels": "@label_metric(...)",
-}
-
-
-FOLDERS = tuple(DECLARED_BY)
+FOLDERS = ("rankings", "lists", "ratings", "labels")  # here; other kinds bring their own
 
 
 def registry() -> Mapping[str, Metric]:
@@ -29,8 +22,9 @@ def registry() -> Mapping[str, Metric]:
 
 @cache
 def registry_of(kind: str) -> Mapping[str, Metric]:
-    """The metrics of one of `FOLDERS`: the files of the folder of its name."""
-    package = importlib.import_module(f"evalkit.metrics.{kind}")
+    """The metrics of one of `folders()`: the files of the folder of its name."""
+    name = f"evalkit.metrics.{kind}" if kind in FOLDERS else declared(kind).metrics
+    package = importlib.import_module(name)
     found: dict[str, Metric] = {}
     for file in pkgutil.iter_modules(package.__path__):
         if not file.name.startswith("_"):
@@ -112,23 +106,15 @@ def _declared(module: ModuleType) -> list[Metric]:
     ]
 
 
-def _check_kind(declared: list[Metric], kind: str, kinds: set[Kind], *, at: str) -> None:
-    if declared and not any(each.kind in kinds for each in declared):
+def _check_kind(own: list[Metric], kind: str, kinds: set[str], *, at: str) -> None:
+    if own and not any(each.kind in kinds for each in own):
         raise RequestError(
-            f"the file declares {', '.join(each.name for each in declared)} of "
-            f"{declared[0].kind}, and no metric of {kind}",
+            f"the file declares {', '.join(each.name for each in own)} of "
+            f"{own[0].kind}, and no metric of {kind}",
             code="metric-of-other-kind",
             at=at,
-            hint=f"declare it by {DECLARED_BY[kind]}, which says what its kernel is given",
+            hint=f"declare it by {declared(kind).declared_by}, which says what its kernel is given",
         )
-
-
-GIVEN = {  # what kernels are given before parameters and `out`
-    "rankings": "hits, relevant, lengths, cutoffs",
-    "lists": "lists, within, cutoffs",
-    "ratings": "starts, ratings, predictions",
-    "labels": "starts, scores, labels, weights",
-}
 
 
 def _check_functions(metric: Metric, *, at: str) -> None:
@@ -143,7 +129,9 @@ def _check_functions(metric: Metric, *, at: str) -> None:
         return RequestError(f"{metric.name}: {message}", code="bad-metric-file", at=at, hint=hint)
 
     names = [each.name for each in metric.parameters]
-    given, own = GIVEN[metric.kind].split(", "), names
+    is_of_lists = metric.kind == "lists"
+    takes = "lists, within, cutoffs" if is_of_lists else declared(metric.kind).kernels_take
+    given, own = takes.split(", "), names
     if metric.is_loss:
         given, own = ["scores", "labels"], [each for each in names if each not in SAYS_OF_WHAT]
     is_of_sums = metric.kind == "labels" and metric.over_rows and "over" not in names

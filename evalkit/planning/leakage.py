@@ -19,6 +19,7 @@ from evalkit.sources import (
     flag_part,
     parts_of_files,
     reading,
+    verifying,
 )
 
 Found = TypeVar("Found")
@@ -93,7 +94,7 @@ def check_splits(tables: Sequence[Table], config: Config) -> None:
 def find_mixed(tables: Sequence[Table], config: Config) -> list[EvalkitError]:
     """What is wrong with the tables of a run, as columns that split them say."""
     found: list[EvalkitError] = []
-    with storing(config.storage):
+    with storing(config.storage), verifying(config.verify_pages):
         for key, table in _keyed(tables, config):
             for splitter in table.splitters:
                 spelled = _spellings(table, splitter)
@@ -203,7 +204,7 @@ def _predicate_hint(
 def split_remarks(tables: Sequence[Table], config: Config) -> list[Remark]:
     """What columns and names of files say of the split, and what may be meant as it is."""
     found: list[Remark] = []
-    with storing(config.storage):
+    with storing(config.storage), verifying(config.verify_pages):
         for key, table in _keyed(tables, config):
             found += _column_remarks(str(key[0]), table)
             found += _file_remarks(str(key[0]), table)

@@ -31,6 +31,7 @@ from evalkit.sources import (
     open_train,
     open_truth,
     settle,
+    verifying,
 )
 from evalkit.values.checks import by_relevance_rules, order_of
 
@@ -130,7 +131,7 @@ def open_tables(config: Config, given: Given) -> Tables:
             at=config.at("selection", "trials"),
             hint="evalkit select CONFIG measures them",
         )
-    with storing(config.storage):
+    with storing(config.storage), verifying(config.verify_pages):
         return _open_tables(config, given)
 
 
@@ -280,7 +281,7 @@ def _one_model(table: RankingsTable | LogTable) -> RankingsTable:
     columns = {name: getattr(table.columns, name) for name in table.columns.model_fields_set}
     columns = {name: each for name, each in columns.items() if name not in ("model", "label")}
     written = {"columns": columns} if "columns" in table.model_fields_set else {}
-    own = {"path": table.path, "format": table.format, "where": table.where}
+    own = {"path": table.path, "format": table.format, "header": table.header, "where": table.where}
     return RankingsTable.model_validate({**own, **written, "model": "reference"})
 
 

@@ -141,7 +141,7 @@ class Opened(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Rankings, ratings or labels: what is done with a config of them.
+    """What is done with a config of one kind; `KIND` in the `kind.py` of its folder.
 
     Args:
         sums: what a share leaves behind; of many they merge.

@@ -9,11 +9,11 @@ from typing import cast
 
 from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
 from evalkit.metrics import (
-    KINDS,
     POLICIES,
     Metric,
     Values,
     known_metrics,
+    other_kinds,
     policies_of_kind,
     registry_of,
     tiers,
@@ -30,7 +30,6 @@ LISTS: Mapping[str, tuple[str, str]] = {"differs": ("what", "why"), "errors": ("
 PATHS = ("hits", "whole lists")
 ORDERS = ("ranks", "scores")
 MEANT = "metric"  # the key of a metric's table that says which one is meant
-OF_ROWS = tuple(kind for kind in KINDS if kind != "rankings")
 
 
 @cache
@@ -109,7 +108,7 @@ def _read(
     base = _base(tree, file, metrics, (*chain, place))
     said = _conventions(tree, "rankings", metrics, base, f"{place}: ", errors)
     rows = {}
-    for kind in OF_ROWS:
+    for kind in other_kinds():
         if kind in tree or (base is not None and kind in base.rows):
             section = cast("Mapping[str, object]", tree.get(kind, {}))
             at = f"{place}: {kind}."
@@ -205,7 +204,7 @@ def _form_errors(
     tree: Mapping[str, object], place: str, known: tuple[str, ...] | None = None
 ) -> Iterator[EvalkitError]:
     """Keys that a profile, or one of its tables, does not have, and values of another kind."""
-    known = known or (*TEXTS, *TABLES, *LISTS, *OF_ROWS)
+    known = known or (*TEXTS, *TABLES, *LISTS, *other_kinds())
     for key, value in tree.items():
         at = f"{place}: {key}"
         if key not in known:
@@ -221,9 +220,9 @@ def _form_errors(
             yield _bad(f"{value!r} is neither 'hits' nor 'whole lists'", at)
         elif key == "looks_at" and value not in ORDERS:
             yield _bad(f"{value!r} is neither 'ranks' nor 'scores'", at)
-        elif key in (*TABLES, *OF_ROWS) and not isinstance(value, dict):
+        elif key in (*TABLES, *other_kinds()) and not isinstance(value, dict):
             yield _bad(f"{value!r} is not a table", at)
-        elif key in OF_ROWS and isinstance(value, dict):
+        elif key in other_kinds() and isinstance(value, dict):
             yield from _form_errors(value, at, (*TABLES, *LISTS))
         elif key in ("metrics", "options") and isinstance(value, dict):
             tables = value.items()

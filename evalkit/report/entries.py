@@ -118,6 +118,10 @@ class Comparison:
         low_adjusted, high_adjusted: hold 0 exactly where the corrected test cannot tell.
         p_equivalent, p_not_inferior: of the tests against the margin, corrected.
         low_margin, high_margin: limits at 1 - 2 (1 - level), that these two tests go with.
+        value_baseline, value_candidate: of experiments, and of targets of logged feedback; where
+            covariates adjust them, adjusted.
+        statistic: of the test.
+        theta: what CUPED takes away of the first covariate; cap: above which values count as it.
     """
 
     baseline: str
@@ -153,6 +157,11 @@ class Comparison:
     p_not_inferior: float | None = None
     low_margin: float | None = None
     high_margin: float | None = None
+    value_baseline: float | None = None
+    value_candidate: float | None = None
+    statistic: float | None = None
+    theta: float | None = None
+    cap: float | None = None
 
     @property
     def judged_limits(self) -> tuple[float | None, float | None]:
@@ -160,6 +169,27 @@ class Comparison:
         if self.low_adjusted is None or self.high_adjusted is None:
             return self.low, self.high
         return self.low_adjusted, self.high_adjusted
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What must hold of the data before a number of a report is read.
+
+    Args:
+        check: sample-ratio, crossed-units, balance-before, effective-sample-size, ...
+        model: of which variant, target or judge; None of all together.
+        value: what was found; `expected` what should have been.
+        p_value: of "it is as expected", where there is a test.
+        verdict: ok, warn or fail.
+    """
+
+    check: str
+    model: str | None
+    segment: str | None
+    value: float | None
+    expected: float | None
+    p_value: float | None
+    verdict: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from evalkit.report.by_hints import (
     read_wholes,
 )
 from evalkit.report.entries import (
+    Check,
     Comparison,
     Counts,
     Curve,
@@ -51,8 +52,9 @@ def render_json(report: Report) -> str:
     models = _block([(name, _line(_counts(each))) for name, each in counts.models.items()], 4)
     ties = {name: each.ties for name, each in counts.models.items()}
     lists = {name: _records(getattr(report, name)) for name in _LISTS}
-    if not report.nights:
-        lists.pop("nights")
+    for name in _WHERE_THERE:
+        if not getattr(report, name):
+            lists.pop(name)
     used = report.statistics
     parts = [
         ("schema_version", _line(report.schema_version)),
@@ -65,6 +67,7 @@ def render_json(report: Report) -> str:
         ("statistics", _line(None if used is None else _fields(used))),
         ("standings", _rows(map(_standing, report.standings))),
         *lists.items(),
+        *((("row_counts", _line(report.row_counts)),) if report.row_counts else ()),
         ("meta", _line({**_fields(report.meta), "ties": ties})),
     ]
     return _block(parts, 0) + "\n"
@@ -295,6 +298,7 @@ def _read(document: dict[str, Any], lists: Collection[str]) -> Report:
         read_text(each["metric"]): read_text(each.get("label", each["metric"]))
         for each in document["metrics"]
     }
+    found["row_counts"] = read_wholes(document.get("row_counts", {}))
     found["standings"] = tuple(map(_read_standing, read_list(document.get("standings", []))))
     found["statistics"] = None if used is None else read_record(StatisticsUsed, used)
     return Report(**found, meta=read_record(Meta, document["meta"]))
@@ -310,10 +314,13 @@ _LISTS: dict[str, type] = {  # fields of the report, in their order in the docum
     "distributions": Distribution,
     "graphs": Graph,
     "nights": OverNights,
+    "checks": Check,
     "gates": Gate,
     "warnings": Warning_,
 }
-_WHERE_ANY = ("groups",)  # fields that are left out where no record has any
+OF_EXPERIMENTS = ("value_baseline", "value_candidate", "statistic", "theta", "cap")
+_WHERE_ANY = ("groups", *OF_EXPERIMENTS)  # fields that are left out where no record has any
+_WHERE_THERE = ("nights", "checks")  # lists that are left out where they are empty
 _FEW = ("inputs", "gates", "warnings")  # lists that are short in every report
 
 
@@ -323,9 +330,10 @@ def _read_standing(row: dict[str, Any]) -> Standing:
 
 
 def _directions(names: Set[str]) -> dict[str, bool | None]:
-    from evalkit.metrics import FOLDERS, registry_of
+    from evalkit.metrics import folders, registry_of
 
-    kinds = FOLDERS[:1] if names <= registry_of(FOLDERS[0]).keys() else FOLDERS  # loaded for this
+    is_ranked = names <= registry_of("rankings").keys()
+    kinds = ("rankings",) if is_ranked else folders()  # loaded for this
     return {
         name: each.higher_is_better for kind in kinds for name, each in registry_of(kind).items()
     }

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalkit.errors import DataError, RequestError, nearest
+from evalkit.metrics import other_kinds
 from evalkit.report._index import Index, it_has
 from evalkit.report.entries import (
+    Check,
     Comparison,
     Counts,
     Curve,
@@ -179,16 +181,23 @@ class Report:
     curves: tuple[Curve, ...] = ()
     distributions: tuple[Distribution, ...] = ()
     graphs: tuple[Graph, ...] = ()
+    checks: tuple[Check, ...] = ()
+    row_counts: Mapping[str, int] = field(default_factory=dict)  # of what is no ranking
     primary: tuple[str, ...] = ()  # labels of the metrics that decide
     shown: Mapping[str, str] = field(default_factory=dict)  # label -> as it was asked for
     schema_version: int = SCHEMA_VERSION
     config: Mapping[str, object] | None = None  # goes into manifest.json
     per_user_values: PerUser | None = field(default=None, compare=False)
     parts: pl.DataFrame | None = field(default=None, compare=False)  # exact sums; parts.parquet
+    truth: pl.DataFrame | None = field(default=None, compare=False)  # what judges say together
     _made: dict[Any, Any] = field(default_factory=dict, init=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name, kind in (("comparisons", Comparison), ("findings", Finding)):
+        for name, kind in (
+            ("comparisons", Comparison),
+            ("findings", Finding),
+            ("checks", Check),
+        ):
             object.__setattr__(self, name, Records.of(kind, getattr(self, name)))
 
     @property
@@ -227,6 +236,14 @@ class Report:
         """
         frame: pl.DataFrame = _later("report.parquet:metrics_frame", self)
         return frame
+
+    @property
+    def counts_frame(self) -> pl.DataFrame:
+        """What was counted of rows and units: columns `count` and `n`."""
+        import polars as pl
+
+        columns = {"count": [*self.row_counts], "n": [*self.row_counts.values()]}
+        return pl.DataFrame(columns, schema={"count": pl.String, "n": pl.Int64})
 
     @property
     def segments(self) -> pl.DataFrame:
@@ -386,7 +403,7 @@ class Report:
     def kind(self) -> str:
         """What was measured: rankings, ratings or labels."""
         roles = {each.role for each in self.inputs}
-        return next((each for each in ("ratings", "labels") if each in roles), "rankings")
+        return next((kind for kind in other_kinds() if kind in roles), "rankings")
 
     def label_of(self, metric: str) -> str:
         """The label of a metric in any spelling, such as `ndcg@10`.

@@ -3,11 +3,12 @@
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from evalkit.errors import clean
+from evalkit.metrics import RANKED_COUNTS, CountWords, declared
 from evalkit.report.entries import Comparison, Estimate, Finding, ModelCounts, TruthCounts
 from evalkit.report.record import Report, once
 
@@ -242,62 +243,12 @@ def count_noun(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-@dataclass(frozen=True, slots=True)
-class CountWords:
-    """What the counts of a report are called; rankings, ratings and labels count other things.
-
-    Args:
-        truth: the log of right answers.
-        pair: one of `pairs`, in a line of counts; `pairs_are` in a sentence.
-        depth: what the line of a model says of `depth`.
-        odd: fields of `ModelCounts` that a table shows, and their heads.
-    """
-
-    truth: str
-    pair: str
-    pairs_are: str
-    without_ranking: str
-    without_truth: str
-    depth: str
-    odd: Mapping[str, str]
-
-
-_RANKINGS = CountWords(
-    *("truth", "pair", "relevant pairs of a user and an item"),
-    *("without ranking", "without truth", "depth {:,}"),
-    {
-        "users_without_ranking": "users without ranking",
-        "users_without_truth": "users without truth",
-        "duplicates": "duplicates",
-        "bad_ranks": "users with bad ranks",
-        "seen_in_train": "rows seen in train",
-        "ties": "ties",
-        "depth": "longest list",
-    },
-)
-_RATINGS = CountWords(
-    *("ratings", "pair", "rated pairs of a user and an item"),
-    *("without prediction", "without rating", "at most {:,} rows a user"),
-    {
-        "users_without_ranking": "users without prediction",
-        "users_without_truth": "users without rating",
-        "duplicates": "duplicates",
-        "depth": "most rows of a user",
-    },
-)
-_LABELS = CountWords(
-    *("labels", "positive row", "rows with the label 1"),
-    *("without prediction", "without label", "at most {:,} rows a user"),
-    {"duplicates": "duplicates", "depth": "most rows of a user"},
-)
-
-
 def count_words(report: Report) -> CountWords:
     """The words for the counts of a report."""
-    return {"ratings": _RATINGS, "labels": _LABELS}.get(report.kind, _RANKINGS)
+    return RANKED_COUNTS if report.kind == "rankings" else declared(report.kind).words
 
 
-def truth_notes(truth: TruthCounts, words: CountWords = _RANKINGS) -> list[str]:
+def truth_notes(truth: TruthCounts, words: CountWords = RANKED_COUNTS) -> list[str]:
     """What the truth holds, and what was dropped or odd where it was."""
     notes = [
         *_row_notes(truth.rows, truth.rows_used, truth.rows_dropped.items()),
@@ -311,7 +262,7 @@ def truth_notes(truth: TruthCounts, words: CountWords = _RANKINGS) -> list[str]:
     return notes
 
 
-def model_notes(model: ModelCounts, words: CountWords = _RANKINGS) -> list[str]:
+def model_notes(model: ModelCounts, words: CountWords = RANKED_COUNTS) -> list[str]:
     """What a model's rankings hold, and what was dropped or odd where it was."""
     notes = [
         *_row_notes(model.rows, model.rows_used, model.rows_dropped.items()),

@@ -50,7 +50,7 @@ def open_segments(
             source: object = N_RELEVANT
         else:
             held = id(in_memory.get(name))
-            source = (rule.path, rule.format, rule.where, rule.user, rule.item, held)
+            source = (rule.path, rule.format, rule.header, rule.where, rule.user, rule.item, held)
         together.setdefault(source, []).append(name)
     for names in together.values():
         held_table = in_memory.get(names[0])

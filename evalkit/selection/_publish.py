@@ -33,7 +33,7 @@ from evalkit.report.selection import Confirmed, Selection, render_selection
 from evalkit.runs import is_store, machine_errors, private_folder
 from evalkit.selection._choose import Choice, choose_trial
 from evalkit.selection._measure import How
-from evalkit.sources import Table
+from evalkit.sources import Table, verifying
 from evalkit.splits.manifest import find_part
 
 FILE, PAGE = "selection.json", "selection.html"
@@ -95,7 +95,7 @@ def _test_truth(config: Config, truth: TruthTable, confirm: Confirmation) -> Tru
 
 
 def _opened(config: Config, truth: TruthTable) -> Table:
-    with storing(config.storage):
+    with storing(config.storage), verifying(config.verify_pages):
         return open_whole(truth, Given().guessing(config))
 
 

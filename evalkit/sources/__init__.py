@@ -1,9 +1,11 @@
 """Logs of any format, local or in a store, as lazy frames with evalkit's column names."""
 
+from evalkit.sources.checksums import verifying
 from evalkit.sources.extents import Extent
 from evalkit.sources.given import Ids, frame_of, is_one_ranking
 from evalkit.sources.guess import Chosen, Guessing, Order, guess_columns
 from evalkit.sources.memory import Named, describe_given, is_spark, open_given
+from evalkit.sources.noted import MOST_BYTES
 from evalkit.sources.paths import FORMATS, refuse_absent
 from evalkit.sources.pieces import Piece
 from evalkit.sources.splits import HELD_OUT, NEVER_TRAIN, TRAIN, Splitter, flag_part, parts_of_files
@@ -20,6 +22,7 @@ from evalkit.sources.suggestions import (
 from evalkit.sources.table import Made, Table, reading, spell_guesses
 from evalkit.sources.tables import (
     OwnTable,
+    open_columns,
     open_items,
     open_labels,
     open_log,
@@ -27,6 +30,7 @@ from evalkit.sources.tables import (
     open_predictions,
     open_rankings,
     open_ratings,
+    open_section,
     open_split,
     open_train,
     open_truth,
@@ -40,6 +44,7 @@ __all__ = [
     "BLANK",
     "FORMATS",
     "HELD_OUT",
+    "MOST_BYTES",
     "NEVER_TRAIN",
     "TRAIN",
     "Chosen",
@@ -62,6 +67,7 @@ __all__ = [
     "guess_table",
     "is_one_ranking",
     "is_spark",
+    "open_columns",
     "open_given",
     "open_items",
     "open_labels",
@@ -70,6 +76,7 @@ __all__ = [
     "open_predictions",
     "open_rankings",
     "open_ratings",
+    "open_section",
     "open_split",
     "open_train",
     "open_truth",
@@ -85,4 +92,5 @@ __all__ = [
     "refuse_absent",
     "settle",
     "spell_guesses",
+    "verifying",
 ]

@@ -7,6 +7,8 @@ from typing import Protocol
 
 import polars as pl
 
+from evalkit.errors import DataError
+from evalkit.sources.arrow import LONG_NAME, MOST_NAME
 from evalkit.sources.failures import mapped
 from evalkit.sources.guess import Guessing
 from evalkit.sources.memory import Named, describe_given, open_given
@@ -22,6 +24,8 @@ class Located(Protocol):
     @property
     def format(self) -> str | None: ...
     @property
+    def header(self) -> bool | None: ...
+    @property
     def where(self) -> str | None: ...
 
 
@@ -29,6 +33,7 @@ class Located(Protocol):
 class Bare:
     path: tuple[str, ...]
     format: str | None
+    header: bool | None = None
     where: str | None = None
 
 
@@ -87,14 +92,48 @@ def open_source(
         paths, given = tuple(os.fspath(each) for each in given), None
     if given is None:
         files = find_files(paths, table.format, role=role, kind=kind, guessing=guessing)
-        scan = open_files(files, kind)
+        headed = [replace(file, header=table.header) for file in files]
+        scan = open_files(headed, kind, _say_header(guessing, role))
+        _check_names(scan.names, _spell_paths(paths))
         return Source(_spell_paths(paths), scan.names, scan, None, None, paths)
     frame, n_rows = open_given(given, role)
     at = describe_given(given, role)
     with mapped(at, lambda error: None):
         names = tuple(frame.collect_schema().names())
+    _check_names(names, at)
     own = (given.paths, given.version) if isinstance(given, Named) else ((), None)
     return Source(at, names, None, frame, n_rows, *own)
+
+
+def _say_header(guessing: Guessing, role: str) -> str:
+    """How it is said at the door where somebody asks that a first line is a row."""
+    if guessing.door == "python":
+        return "pass a frame, as pl.read_csv(path, has_header=False); its columns have names"
+    section = guessing.section or role
+    if guessing.door == "file":
+        return (
+            f"write header = false under [{section}], and columns as column_1, column_2; "
+            "header = true where it does name them"
+        )
+    settings = ["header=false", "columns.user=column_1", "columns.item=column_2"]
+    written = (f"--set '{section}.{setting}'" for setting in settings)
+    return f"write {' '.join(written)}; header=true where it does name them"
+
+
+def _check_names(names: Sequence[str], at: str) -> None:
+    """Refuse names that nobody gave, which would be looked for and told everywhere.
+
+    Raises:
+        DataError: a name is too long [unreadable-file].
+    """
+    for name in names:
+        if len(name.encode(errors="surrogateescape")) > MOST_NAME:
+            raise DataError(
+                LONG_NAME,
+                code="unreadable-file",
+                at=f"{at}: {name[:40]}...",
+                hint="write the table again with a shorter name",
+            )
 
 
 def _spell_paths(paths: Sequence[str], limit: int = 3) -> str:

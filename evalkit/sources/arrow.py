@@ -1,8 +1,8 @@
 """Whether the batches of an Arrow file or stream can be what they claim, before any is decoded.
 
-Readers allocate what metadata claims. So blocks, lengths and buffers (FlatBuffers, in the tables of
-Arrow's columnar format) are held against one another and against the file. What is looked at is a
-few bytes a column and batch.
+Readers allocate what metadata claims, and go down as deep as a schema is nested. So blocks,
+lengths, buffers and fields (FlatBuffers, in the tables of Arrow's columnar format) are held against
+one another and against the file. What is looked at is a few bytes a column and batch.
 """
 
 import mmap
@@ -13,12 +13,17 @@ import numpy as np
 
 MAGIC = b"ARROW1"
 CONTINUES = b"\xff\xff\xff\xff"  # before the size of a message; files of old writers lack it
-_DICTIONARY, _BATCH = 2, 3  # kinds of messages that have buffers
+_SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3  # kinds of messages; the latter two have buffers
+MOST_LEVELS = 64  # of fields inside fields, also of Parquet; readers take one call's stack for each
+MOST_NAME = 4_096  # bytes of a column's name
+TOO_DEEP = f"its schema is nested more than {MOST_LEVELS} levels deep"
+LONG_NAME = f"a column's name has more than {MOST_NAME:,} bytes"
 _MOST_ROWS = 1 << 24  # of a batch without buffers: all its columns are null
 # bytes that one stored byte stands for at most: a byte adds 255 to a length of LZ4; a block of
 # Zstandard has at most 128 KiB, and four bytes at least
 _MOST_TIMES = {0: 255, 1: 1 << 15}
 _SLACK = 1 << 17
+_LEAST_FIELD = 16  # bytes of a field of a schema; fewer: fields stand inside several others
 _UNREADABLE = "its metadata cannot be read"
 
 
@@ -50,7 +55,19 @@ def batch_fault(path: str) -> str | None:
     return None
 
 
-def _check_file(content: mmap.mmap) -> None:
+def kept_schema_fault(content: bytes) -> str | None:
+    """What is wrong with a schema that Parquet's metadata keep; None also of what is none."""
+    try:
+        n_head = 8 if content[:4] == CONTINUES else 4 if content[:1] == b"\xff" else 0
+        _check_message(_Table.root(content, n_head), len(content), 0)
+    except _DamagedError as fault:
+        return str(fault) if str(fault) in (TOO_DEEP, LONG_NAME) else None
+    except struct.error:
+        pass
+    return None
+
+
+def _check_file(content: mmap.mmap | bytes) -> None:
     end = len(content) - len(MAGIC) - 4
     if end < len(MAGIC) or content[-len(MAGIC) :] != MAGIC:
         raise _DamagedError("it has no footer: was it cut short?")
@@ -58,6 +75,7 @@ def _check_file(content: mmap.mmap) -> None:
     if not len(MAGIC) <= start < end:
         raise _DamagedError("its footer claims more bytes than the file has")
     footer = _Table.root(content, start)
+    _check_fields(footer.table(1), end - start)
     for field in (2, 3):  # dictionaries, batches
         for place in footer.places(field, 24):
             first, n_metadata, _, n_body = struct.unpack_from("<qiiq", content, place)
@@ -68,7 +86,7 @@ def _check_file(content: mmap.mmap) -> None:
             _check_message(_Table.root(content, first + n_head), body, n_body)
 
 
-def _check_stream(content: mmap.mmap) -> None:
+def _check_stream(content: mmap.mmap | bytes) -> None:
     place = 0
     while content[place : place + 4] == CONTINUES:
         n_metadata = _number(content, "<i", place + 4)
@@ -94,7 +112,23 @@ def _check_message(message: "_Table", body: int, n_most: int) -> int:
         _check_buffers(message.table(2), body, n_body)
     elif kind == _DICTIONARY:
         _check_buffers(message.table(2).table(1), body, n_body)
+    elif kind == _SCHEMA:
+        _check_fields(message.table(2), body)
     return n_body
+
+
+def _check_fields(schema: "_Table", n_bytes: int) -> None:
+    """Refuse a schema whose fields are nested too deep, or of names too long."""
+    level, n_seen = schema.tables(1), 0
+    depth = 1
+    while level:
+        n_seen += len(level)
+        if depth > MOST_LEVELS or n_seen * _LEAST_FIELD > n_bytes:
+            raise _DamagedError(TOO_DEEP)
+        if any(field.n_bytes(0) > MOST_NAME for field in level):
+            raise _DamagedError(LONG_NAME)
+        level = [child for field in level for child in field.tables(5)]
+        depth += 1
 
 
 def _check_buffers(batch: "_Table", body: int, n_body: int) -> None:
@@ -126,14 +160,14 @@ class _Table:
     Every place is held against the file's end where it is read (`struct.error`).
     """
 
-    def __init__(self, content: mmap.mmap, place: int) -> None:
+    def __init__(self, content: mmap.mmap | bytes, place: int) -> None:
         self.content = content
         self._place = place
         self._fields = place - _number(content, "<i", place)
         self._size = _number(content, "<H", self._fields)
 
     @classmethod
-    def root(cls, content: mmap.mmap, place: int) -> "_Table":
+    def root(cls, content: mmap.mmap | bytes, place: int) -> "_Table":
         return cls(content, _referred(content, place))
 
     def _place_of(self, field: int) -> int:
@@ -157,6 +191,15 @@ class _Table:
             raise _DamagedError(_UNREADABLE)
         return _Table.root(self.content, place)
 
+    def tables(self, field: int) -> list["_Table"]:
+        """The tables of a vector; none where the field is missing."""
+        return [_Table.root(self.content, place) for place in self.places(field, 4)]
+
+    def n_bytes(self, field: int) -> int:
+        """Bytes of a text; 0 where the field is missing."""
+        place = self._place_of(field)
+        return _number(self.content, "<I", _referred(self.content, place)) if place else 0
+
     def places(self, field: int, size: int) -> range:
         """The places of a vector's elements, each of which has so many bytes."""
         place = self._place_of(field)
@@ -174,13 +217,13 @@ class _Table:
         return np.frombuffer(self.content[places.start : places.stop], np.int64)
 
 
-def _number(content: mmap.mmap, form: str, place: int) -> int:
+def _number(content: mmap.mmap | bytes, form: str, place: int) -> int:
     if place < 0:  # Python would count from the end
         raise _DamagedError(_UNREADABLE)
     number: int = struct.unpack_from(form, content, place)[0]
     return number
 
 
-def _referred(content: mmap.mmap, place: int) -> int:
+def _referred(content: mmap.mmap | bytes, place: int) -> int:
     """The place that the offset at a place names."""
     return place + _number(content, "<I", place)

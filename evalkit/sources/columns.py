@@ -22,19 +22,6 @@ _LARGEST: Mapping[object, int] = {  # absolute value of an integer
 }  # fmt: skip
 ORDER = "order"  # our name of what rows are put in order by
 _PLAIN_NAME = re.compile(r"[^\W\d][\w .\-:/]*")
-_SECTIONS = {
-    "truth": "[truth.columns]",
-    "rankings": "[rankings.columns]",
-    "train": "[train.columns]",
-    "items": "[items.columns]",
-    "users": "[users.columns]",
-    "log": "[log.columns]",
-    "segments": "[segments]",
-    "ratings": "[ratings.columns]",
-    "predictions": "[predictions.columns]",
-    "labels": "[labels.columns]",
-    "split": "[split.columns]",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +32,13 @@ class Wanted:
         key: the config's word: user, item, relevance, label, rank, score or model.
         output: the name that it gets.
         text: a column name or an SQL expression.
+        use: of columns that a kind declares; of others the output tells.
     """
 
     key: str
     output: str
     text: str
+    use: Use | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +116,16 @@ def plan_columns(
     return Plan(role, at, tuple(wanted), tuple(expressions), predicate, where, uses)
 
 
+def _section_of(role: str) -> str:
+    return "[segments]" if role == "segments" else f"[{role}.columns]"
+
+
 def _use_of(wanted: Wanted) -> Use:
     if wanted.key in ("by", "published", ORDER):
         return "any"
     if wanted.key == "vector":
         return "number"
-    return _USES.get(wanted.output, "id")
+    return wanted.use or _USES.get(wanted.output, "id")
 
 
 def _note_use(uses: dict[str, Use], name: str, use: Use) -> None:
@@ -253,7 +246,7 @@ def _missing_error(
         if wanted.key == "where":
             tip = f"did you mean {found!r} in where?"
         elif wanted.text == name:
-            tip = f'write {wanted.key} = "{found}" under {_SECTIONS[role]}'
+            tip = f'write {wanted.key} = "{found}" under {_section_of(role)}'
         else:
             tip = f"did you mean {found!r} in {wanted.key}?"
         if tip not in advice:
@@ -337,16 +330,16 @@ def _type_fault(
     inner = _inner(dtype)
     if inner == pl.Null:
         return None
-    if key == "by":
+    if key == "by" or wanted.use == "any":
         if not inner.is_nested() and inner.base_type() not in (pl.Object, pl.Unknown):
             return None
-        hint = "users are put into segments by text, a number, true or false, or a date"
-        return DataError(f"by is {dtype}", code="bad-type", at=at, hint=hint)
+        hint = "it may be text, a number, true or false, or a date"
+        return DataError(f"{key} is {dtype}", code="bad-type", at=at, hint=hint)
     if key == ORDER:
         return _order_fault(inner, at, is_list=is_list)
     if key == "genres":
         return _genre_fault(inner, dtype, at)
-    if key in ("user", "session", "item", "model"):
+    if key in ("user", "session", "item", "model") or wanted.use == "id":
         return _id_fault(wanted, dtype, inner, plan.role, at)
     if key in ("time", "published"):
         if isinstance(inner, (pl.Date, pl.Datetime)) or inner.is_integer():
@@ -354,12 +347,12 @@ def _type_fault(
         if key == "published" and isinstance(inner, pl.String):
             return None  # as ISO writes a date; others are told where they are read
         call = f"strptime({wanted.text}, '%Y-%m-%d %H:%M:%S')"
-        hint = f'{key} = "{call}" under {_SECTIONS[plan.role]}, if it is text of that form; '
+        hint = f'{key} = "{call}" under {_section_of(plan.role)}, if it is text of that form; '
         hint += "evalkit init --split finds others"
         message = f"{key} is {dtype}, neither a date nor whole seconds"
         if inner.is_float():
             message += "; in Float32 times of today are steps of 128 s" * (inner == pl.Float32)
-            hint = f'{key} = "cast({wanted.text} as bigint)" under {_SECTIONS[plan.role]}, if it '
+            hint = f'{key} = "cast({wanted.text} as bigint)" under {_section_of(plan.role)}, if it '
             hint += "is whole seconds still"
         return DataError(message, code="bad-time", at=at, hint=hint)
     if key == "rank" and (is_list or inner == pl.Boolean):
@@ -374,7 +367,7 @@ def _type_fault(
             f"{key} is {dtype}, not a number",
             code="not-a-number",
             at=at,
-            hint=hint + _SECTIONS[plan.role] if text else f"{key} must be a number",
+            hint=hint + _section_of(plan.role) if text else f"{key} must be a number",
         )
     return DataError(f"{key} is {dtype}", code="bad-type", at=at, hint=f"{key} must be a number")
 
@@ -416,7 +409,7 @@ def _id_fault(
 ) -> DataError | None:
     key = wanted.key
     if inner.is_float():
-        hint = f'write {key} = "cast({wanted.text} as bigint)" under {_SECTIONS[role]}'
+        hint = f'write {key} = "cast({wanted.text} as bigint)" under {_section_of(role)}'
         if inner != dtype:
             hint = "write the lists again with whole numbers or text"
         return DataError(

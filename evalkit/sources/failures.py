@@ -20,6 +20,7 @@ _MACHINE = {errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EDQUOT
 _MEMORY = re.compile(
     r"out of memory|cannot allocate memory|memory allocation|Unable to alloc", re.I
 )
+_TWICE = re.compile(r"column.* (?:has more than one occurrence|appears more than once)")
 _CONVERSION = re.compile(
     r"conversion from `?(?P<source>[^`]+?)`? to `?(?P<target>[^`]+?)`? failed in column '.*?' "
     r"for \d+ out of \d+ values?: (?P<values>\[.*?\])",
@@ -127,6 +128,13 @@ def describe(error: BaseException, at: str) -> EvalkitError:
             code="bad-cast",
             at=at,
             hint="leave such rows out with where, or write try_cast(...), which gives null",
+        )
+    if _TWICE.search(str(error)):
+        return DataError(
+            f"two columns have one name: {first_line(error)}",
+            code="duplicate-column",
+            at=at,
+            hint="give every column a name of its own",
         )
     return DataError(
         f"the data cannot be read: {first_line(error)}",

@@ -73,6 +73,17 @@ _GUESSES: dict[str, tuple[str, ...]] = {
         "published publishedat publishedon publicationdate publishdate",
         "released releasedat releasedate date created createdat",
     ),
+    "unit": (
+        "unit unitid user userid uid",
+        "visitor visitorid customer customerid account accountid member memberid device deviceid",
+        "session sessionid",
+    ),
+    "variant": (
+        "variant variantid variantname arm",
+        "group experimentgroup bucket treatment treatmentgroup branch variation variationid",
+    ),
+    "kind": ("kind", "event eventtype eventname eventkind", "type action name"),
+    "value": ("value", "amount revenue price eventvalue", "duration"),
     "weight": ("weight weights sampleweight",),
     "time": (
         "timestamp time ts datetime date",
@@ -253,7 +264,7 @@ def _plain(name: str) -> str:
 
 def _guess(key: str, names: Iterable[str]) -> list[str]:
     plain = {name: _plain(name) for name in names}
-    for group in _GUESSES.get(key, ()):
+    for group in _GUESSES.get(key, (key,)):
         found = [name for name, each in plain.items() if each in group.split()]
         if found:
             return found

@@ -1,21 +1,40 @@
 # mypy: disable-error-code="no-untyped-def"
-"""Whether the pages of a Parquet file can be what their headers claim, seen before any is decoded.
+"""Whether a Parquet file can be what its footer and pages claim, seen before any is decoded.
 
-Readers allocate what a header claims. One that a damaged disk or a stranger wrote can claim more
-than there is memory, which ends a process without a word. So footer and page headers (Thrift's
-compact protocol) are held against one another and against the file. What is looked at is a few
-bytes a page of the columns that are read.
+Readers allocate what a header claims, and go down as deep as a schema is nested. One that a damaged
+disk or a stranger wrote can claim more than there is memory or stack, which ends a process without
+a word. So footer and page headers (Thrift's compact protocol) are held against one another and
+against the file. What is looked at is a few bytes a page of the columns that are read.
 """
 
+# Long: one walk over one format, whose kernels call one another
+import base64
+import binascii
 import mmap
 import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from evalkit.kernels import kernel
+from evalkit.sources._thrift import (
+    BINARY,
+    BYTE,
+    DEEPEST,
+    LIST,
+    LONG,
+    STRUCT,
+    WHOLE,
+    read_field,
+    read_list,
+    read_number,
+    read_signed,
+    skip,
+)
+from evalkit.sources.arrow import LONG_NAME, MOST_LEVELS, MOST_NAME, TOO_DEEP, kept_schema_fault
 
 _MAGIC = b"PAR1"
 # from where on compiled code is worth loading, which takes as long as to interpret 200 pages
@@ -24,24 +43,61 @@ _SMALL_FILE = 1 << 20
 _TAIL = 8  # bytes: length of the footer, magic
 _SLACK = 100  # bytes that old writers forgot to count in a column chunk
 _LARGEST = 1 << 31  # a page has fewer bytes
-_BOOL, _BYTE, _SHORT, _LONG, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 2, 3, 4, 6, 7, 8, 9, 10, 12
-_FIELDS = -1  # of a struct, while it is skipped
-_DEEPEST = 30
+# bytes that one stored byte stands for at most, by codec, and how many more may be: a copy of
+# Snappy has 64 bytes in three; Deflate 258 in two bits; LZ4 255; Zstandard as in Arrow; Brotli
+# has no bound
+_MOST_TIMES = np.array([1, 22, 1032, 1 << 15, 1 << 15, 255, 1 << 15, 255], np.int64)
+_BROTLI, _MORE, _MORE_OF_BROTLI = 4, 1 << 17, 1 << 27
+_WIDTHS = np.array([1, 4, 8, 12, 4, 8, 0, 0], np.int64)  # of values, by type; 0: any
+_LEVELS = 4  # bytes a value of what says where it is null, or its list ends
+# values of a row group without bytes of their own: constants and nulls, and more for stored bytes
+_MOST_VALUES, _MOST_VALUES_A_BYTE = 1 << 22, 1 << 10
+_LARGE_FOOTER = 5_400  # bytes: below, no schema that Arrow keeps in base64 is too deep
+_KEPT = b"ARROW:schema"
+_AGAIN = b"\x09\x04"  # a second list of fields, which no writer writes
 # columns of what is known of a column chunk
 _ROWS, _VALUES, _BYTES, _STORED, _DATA, _DICTIONARY, _NAME, _NAME_SIZE = range(8)
-_COLUMNS = 8
+_TYPE, _CODEC, _TIMES, _FURTHER, _SORTED = range(8, 13)
+_COLUMNS = 13
+_NO_SUM = 1 << 40  # of a page whose header has no checksum
+_FEW_SUMS = 64
 _FINE, _BAD_FOOTER, _BAD_PLACE, _BAD_HEADER, _BAD_SIZE, _BAD_COUNT = range(6)
+_BAD_RATIO, _BAD_DEPTH, _BAD_NAME, _BAD_ROWS = range(6, 10)
 _FAULTS = {
     _BAD_FOOTER: "its footer cannot be read",
     _BAD_PLACE: "its footer names pages where the file has none",
     _BAD_HEADER: "the header of a page cannot be read",
     _BAD_SIZE: "a page claims more bytes than its column has",
     _BAD_COUNT: "a page claims another number of values than its column has",
+    _BAD_RATIO: "a page claims more bytes than those that it has can hold",
+    _BAD_DEPTH: TOO_DEEP,
+    _BAD_NAME: LONG_NAME,
+    _BAD_ROWS: "a row group claims more values than its bytes can hold",
 }
 
 
 def page_fault(path: str, names: Collection[str], *, is_many: bool = False) -> str | None:
-    """What is wrong with the headers of the columns `names`; None where nothing is.
+    """What is wrong with the headers of the columns `names`, as `read_pages`; None: nothing."""
+    return read_pages(path, names, is_many=is_many).fault
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """What the headers of a file's pages say.
+
+    Args:
+        fault: what is wrong with them; None where nothing is.
+        sums: place, bytes and CRC32 of each page that has one: int64[n_pages, 3].
+        is_sorted: the footer claims that row groups are sorted.
+    """
+
+    fault: str | None
+    sums: npt.NDArray[np.int64]
+    is_sorted: bool = False
+
+
+def read_pages(path: str, names: Collection[str], *, is_many: bool = False) -> Pages:
+    """What the headers of the pages of the columns `names` say.
 
     Files without a footer of Parquet's form are left to the reader.
 
@@ -53,11 +109,54 @@ def page_fault(path: str, names: Collection[str], *, is_many: bool = False) -> s
     """
     with _mapped(path) as (content, start):
         if start is None:
-            return None
+            return Pages(None, np.zeros((0, 3), np.int64))
         end = len(content) - _TAIL
         wanted = {name.encode(errors="surrogateescape") for name in names}
         is_small = end - start < _FEW_BYTES and len(content) < _SMALL_FILE and not is_many
-        return _FAULTS.get(_check(content, start, end, wanted, is_small=is_small))
+        fault, sums, is_sorted = _check(content, start, end, wanted, is_small=is_small)
+        return Pages(_FAULTS.get(fault), sums, is_sorted)
+
+
+def footer_fault(path: str, *, is_many: bool = False) -> str | None:
+    """What is wrong with the schema of a file, which readers walk; None where nothing is.
+
+    Looked at before a reader sees the file. Args and Raises as `page_fault`.
+    """
+    with _mapped(path) as (content, start):
+        if start is None:
+            return None
+        end = len(content) - _TAIL
+        is_small = end - start < _FEW_BYTES and not is_many
+        return _check_schema(content, start, end, is_small=is_small)
+
+
+def _check_schema(
+    content: bytes | mmap.mmap, start: int, end: int, *, is_small: bool
+) -> str | None:
+    reader: Callable[..., int] = read_schema.interpret if is_small else read_schema
+    view = memoryview(content) if is_small else np.frombuffer(content, np.uint8)
+    left, stack = np.zeros(MOST_LEVELS + 1, np.int64), np.zeros((DEEPEST, 2), np.int64)
+    is_twice = content.find(_AGAIN, start, end) >= 0
+    fault = int(reader(view, start, end, left, stack, is_twice))
+    if fault != _FINE:
+        return _FAULTS[fault]
+    if end - start < _LARGE_FOOTER or content.find(_KEPT, start, end) < 0:
+        return None
+    view = np.frombuffer(content, np.uint8)
+    places = np.zeros(((end - start) // 2, 2), np.int64)
+    n_texts = read_texts(view, start, end, places, stack)
+    texts = (content[place : place + size] for place, size in places[:n_texts].tolist())
+    faults = (_kept_fault(text) for text in texts if len(text) >= _LARGE_FOOTER)
+    return next(filter(None, faults), None)
+
+
+def _kept_fault(text: bytes) -> str | None:
+    """What is wrong with a schema of Arrow, in base64; None also of any other text."""
+    try:
+        kept = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return None
+    return kept_schema_fault(kept)
 
 
 def largest_group(path: str) -> int:
@@ -92,12 +191,13 @@ def _mapped(path: str) -> Iterator[tuple[bytes | mmap.mmap, int | None]]:
 
 def _room(n_bytes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """For what is known of the column chunks of a footer, and for structs while it is read."""
-    return np.zeros((n_bytes // 16 + 1, _COLUMNS), np.int64), np.zeros((_DEEPEST, 2), np.int64)
+    return np.zeros((n_bytes // 16 + 1, _COLUMNS), np.int64), np.zeros((DEEPEST, 2), np.int64)
 
 
 def _check(
     content: bytes | mmap.mmap, start: int, end: int, wanted: Collection[bytes], *, is_small: bool
-) -> int:
+) -> tuple[int, npt.NDArray[np.int64], bool]:
+    sums = np.zeros((_FEW_SUMS, 3), np.int64)
     chunks, stack = _room(end - start)
     footer: Callable[..., tuple[int, int]] = read_footer.interpret if is_small else read_footer
     pages: Callable[..., int] = check_pages.interpret if is_small else check_pages
@@ -105,119 +205,113 @@ def _check(
     view = memoryview(content) if is_small else np.frombuffer(content, np.uint8)
     n_chunks, n_first = footer(view, start, end, chunks, stack)
     if n_chunks < 0:
-        return _BAD_FOOTER
+        return _BAD_FOOTER, sums[:0], False
     if n_chunks == 0:
-        return _FINE
+        return _FINE, sums[:0], False
     columns = chunks[:n_first, _NAME : _NAME_SIZE + 1].tolist()
     is_read = [content[place : place + size] in wanted for place, size in columns]
     chosen = chunks[:n_chunks][np.tile(is_read, n_chunks // n_first)]
-    return int(pages(view, start, chosen, stack))
-
-
-# ------------------------------------------------------ Thrift; a place below 0 is a fault
-
-
-@kernel
-def read_number(data, place, end):
-    """An unsigned number of seven bits a byte, and the place after it."""
-    value = 0
-    shift = 0
-    while 0 <= place < end and shift < 63:
-        byte = int(data[place])
-        place += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, place
-        shift += 7
-    return 0, -1
-
-
-@kernel
-def read_signed(data, place, end):
-    """A zigzag number, and the place after it."""
-    value, place = read_number(data, place, end)
-    return (value >> 1) ^ -(value & 1), place
-
-
-@kernel
-def read_field(data, place, end, last):
-    """Number, type and place of a struct's next field after the field `last`; type 0: the end."""
-    if place < 0 or place >= end:
-        return 0, 0, -1
-    byte = int(data[place])
-    place += 1
-    if byte == 0:
-        return 0, 0, place
-    if byte >> 4:
-        return last + (byte >> 4), byte & 15, place
-    number, place = read_signed(data, place, end)
-    return number, byte & 15, place
-
-
-@kernel
-def read_list(data, place, end):
-    """Length and type of a list's elements, and the place of the first."""
-    if place < 0 or place >= end:
-        return 0, 0, -1
-    byte = int(data[place])
-    place += 1
-    if byte >> 4 < 15:
-        return byte >> 4, byte & 15, place
-    size, place = read_number(data, place, end)
-    return size, byte & 15, place
-
-
-@kernel
-def skip(data, place, end, kind, stack):
-    """The place after a value of a type, however it is nested."""
-    if kind <= _BOOL:
-        return place  # a field that is true or false has no other bytes
-    stack[0, 0] = kind
-    stack[0, 1] = 1
-    depth = 1
-    while depth > 0:
-        if place < 0 or place > end or depth >= _DEEPEST:
-            return -1
-        top = depth - 1
-        if stack[top, 0] == _FIELDS:
-            _, kind, place = read_field(data, place, end, 0)
-            if kind == 0:
-                depth -= 1
-            elif kind > _BOOL:
-                stack[depth, 0] = kind
-                stack[depth, 1] = 1
-                depth += 1
-            continue
-        if stack[top, 1] == 0:
-            depth -= 1
-            continue
-        stack[top, 1] -= 1
-        kind = stack[top, 0]
-        if kind <= _BYTE:
-            place += 1
-        elif kind <= _LONG:
-            _, place = read_number(data, place, end)
-        elif kind == _DOUBLE:
-            place += 8
-        elif kind == _BINARY:
-            size, place = read_number(data, place, end)
-            if place < 0 or size > end - place:
-                return -1
-            place += size
-        elif kind in (_LIST, _SET):
-            size, inner, place = read_list(data, place, end)
-            stack[depth, 0] = inner
-            stack[depth, 1] = size
-            depth += 1
-        elif kind == _STRUCT:
-            stack[depth, 0] = _FIELDS
-            depth += 1
-        else:
-            return -1
-    return place if place <= end else -1
+    codecs, types = (np.clip(chosen[:, place], 0, 7) for place in (_CODEC, _TYPE))
+    chosen[:, _TIMES] = _MOST_TIMES[codecs]
+    chosen[:, _FURTHER] = np.where(codecs == _BROTLI, _MORE_OF_BROTLI, _MORE)
+    chosen[:, _TYPE] = _WIDTHS[types]
+    fault = int(pages(view, start, chosen, stack, sums))
+    n_sums = int(stack[0, 0])
+    if n_sums > len(sums):
+        sums = np.zeros((n_sums, 3), np.int64)
+        pages(view, start, chosen, stack, sums)
+    if fault == _FINE and len(chosen):
+        of_groups = chosen.reshape(n_chunks // n_first, -1, _COLUMNS)
+        n_values, stored = of_groups[:, :, _VALUES].max(1), of_groups[:, :, _STORED].sum(1)
+        if (n_values > _MOST_VALUES + _MOST_VALUES_A_BYTE * stored).any():
+            fault = _BAD_ROWS
+    return fault, sums[:n_sums], bool(chosen[:, _SORTED].any())
 
 
 # ---------------------------------------------------------------- the footer
+
+
+@kernel
+def read_schema(data, place, end, left, stack, goes_on):
+    """What is wrong with the fields of a file; `left`: int64[levels], of each how many are left."""
+    field = 0
+    while True:
+        field, kind, place = read_field(data, place, end, field)
+        if place < 0 or kind == 0:
+            return _FINE  # readers refuse what cannot be read
+        if field != 2 or kind != LIST:
+            place = skip(data, place, end, kind, stack)
+            continue
+        n_fields, _, place = read_list(data, place, end)
+        depth = 0
+        for _ in range(n_fields):
+            children, n_name, place = read_element(data, place, end, stack)
+            if place < 0:
+                return _FINE
+            if n_name > MOST_NAME:
+                return _BAD_NAME
+            while depth > 0 and left[depth - 1] == 0:
+                depth -= 1
+            if depth > 0:
+                left[depth - 1] -= 1
+            if children > 0:
+                if depth == len(left):
+                    return _BAD_DEPTH
+                left[depth] = children
+                depth += 1
+        if not goes_on:
+            return _FINE
+
+
+@kernel
+def read_element(data, place, end, stack):
+    """How many fields are inside a field of the schema, bytes of its name, the place after it."""
+    field = children = n_name = 0
+    while True:
+        field, kind, place = read_field(data, place, end, field)
+        if place < 0 or kind == 0:
+            return children, n_name, place
+        if field == 5 and kind == WHOLE:
+            children, place = read_signed(data, place, end)
+        elif field == 4 and kind == BINARY:
+            n_name, place = read_number(data, place, end)
+            if place < 0 or n_name > end - place:
+                return children, n_name, -1
+            place += n_name
+        else:
+            place = skip(data, place, end, kind, stack)
+
+
+@kernel
+def read_texts(data, place, end, places, stack):
+    """Fill `places` with where the texts of the file's own keys and values stand; their number."""
+    field = n_texts = 0
+    while True:
+        field, kind, place = read_field(data, place, end, field)
+        if place < 0 or kind == 0:
+            return n_texts
+        if field != 5 or kind != LIST:
+            place = skip(data, place, end, kind, stack)
+            continue
+        n_pairs, _, place = read_list(data, place, end)
+        for _ in range(n_pairs):
+            inside = 0
+            while True:
+                inside, kind, place = read_field(data, place, end, inside)
+                if place < 0:
+                    return n_texts
+                if kind == 0:
+                    break
+                if kind != BINARY:
+                    place = skip(data, place, end, kind, stack)
+                    continue
+                size, place = read_number(data, place, end)
+                if place < 0 or size > end - place or n_texts == len(places):
+                    return n_texts
+                places[n_texts, 0] = place
+                places[n_texts, 1] = size
+                n_texts += 1
+                place += size
 
 
 @kernel
@@ -231,11 +325,11 @@ def read_footer(data, start, end, chunks, stack):
             return -1, 0
         if kind == 0:
             break
-        if field == 3 and kind == _LONG:
+        if field == 3 and kind == LONG:
             n_all, place = read_signed(data, place, end)
-        elif field == 4 and kind == _LIST:
+        elif field == 4 and kind == LIST:
             n_groups, inner, place = read_list(data, place, end)
-            if inner != _STRUCT:
+            if inner != STRUCT:
                 return -1, 0
             for group in range(n_groups):
                 if place < 0:
@@ -257,18 +351,18 @@ def read_footer(data, start, end, chunks, stack):
 @kernel
 def read_group(data, place, end, chunks, n_chunks, stack):
     """Fill the chunks of a row group; its rows, the chunks so far, and the place after it."""
-    first, rows, field = n_chunks, 0, 0
+    first, rows, field, n_sorted = n_chunks, 0, 0, 0
     while True:
         field, kind, place = read_field(data, place, end, field)
         if place < 0:
             return 0, n_chunks, -1
         if kind == 0:
             break
-        if field == 3 and kind == _LONG:
+        if field == 3 and kind == LONG:
             rows, place = read_signed(data, place, end)
-        elif field == 1 and kind == _LIST:
+        elif field == 1 and kind == LIST:
             n_columns, inner, place = read_list(data, place, end)
-            if inner != _STRUCT or n_columns > len(chunks) - n_chunks:
+            if inner != STRUCT or n_columns > len(chunks) - n_chunks:
                 return 0, n_chunks, -1
             for _ in range(n_columns):
                 place = read_chunk(data, place, end, chunks[n_chunks], stack)
@@ -276,11 +370,14 @@ def read_group(data, place, end, chunks, n_chunks, stack):
                     return 0, n_chunks, -1
                 n_chunks += 1
         else:
+            if field == 4 and kind == LIST:
+                n_sorted, _, _ = read_list(data, place, end)
             place = skip(data, place, end, kind, stack)
     if rows < 0 or rows >= 1 << 48:
         return 0, n_chunks, -1
     for chunk in range(first, n_chunks):
         chunks[chunk, _ROWS] = rows
+        chunks[chunk, _SORTED] = n_sorted
     return rows, n_chunks, place
 
 
@@ -299,13 +396,13 @@ def read_chunk(data, place, end, chunk, stack):
             is_inside = False
             field = inside
         elif not is_inside:
-            if field == 3 and kind == _STRUCT:
+            if field == 3 and kind == STRUCT:
                 is_inside = True
                 inside = field
                 field = 0
             else:
                 place = skip(data, place, end, kind, stack)
-        elif field == 3 and kind == _LIST:
+        elif field == 3 and kind == LIST:
             n_names, _, place = read_list(data, place, end)
             for number in range(n_names):
                 size, place = read_number(data, place, end)
@@ -315,9 +412,12 @@ def read_chunk(data, place, end, chunk, stack):
                     chunk[_NAME] = place
                     chunk[_NAME_SIZE] = size
                 place += size
-        elif kind == _LONG and (5 <= field <= 7 or field == 9 or field == 11):
+        elif kind == LONG and (5 <= field <= 7 or field == 9 or field == 11):
             value, place = read_signed(data, place, end)
             chunk[field - 4 if field <= 7 else field // 2] = value
+        elif kind == WHOLE and (field == 1 or field == 4):
+            value, place = read_signed(data, place, end)
+            chunk[_TYPE if field == 1 else _CODEC] = value
         else:
             place = skip(data, place, end, kind, stack)
 
@@ -326,14 +426,20 @@ def read_chunk(data, place, end, chunk, stack):
 
 
 @kernel
-def check_pages(data, end_of_pages, chunks, stack):
-    """What is wrong with the pages of these chunks; 0 where nothing is."""
+def check_pages(data, end_of_pages, chunks, stack, sums):
+    """What is wrong with the pages of these chunks; 0 where nothing is.
+
+    `sums` is filled with place, bytes and checksum of the pages that have one, as far as it goes;
+    `stack[0, 0]` is their number.
+    """
+    n_sums = 0
     for row in range(len(chunks)):
         n_values = chunks[row, _VALUES]
         start, dictionary = chunks[row, _DATA], chunks[row, _DICTIONARY]
         if 0 < dictionary and (dictionary < start or n_values == 0):
             start = dictionary  # a chunk without values may have no other page
         n_bytes, n_stored = chunks[row, _BYTES], chunks[row, _STORED]
+        width = chunks[row, _TYPE]
         if n_values == n_stored == chunks[row, _ROWS] == 0:
             continue
         if n_values < chunks[row, _ROWS] or n_values >= 1 << 48:
@@ -345,53 +451,68 @@ def check_pages(data, end_of_pages, chunks, stack):
         is_first = n_stored > 0
         while is_first or n_values > 0:
             is_first = False
-            stored, claimed, values, is_dictionary, place = read_page(data, place, end, stack)
+            page = read_page(data, place, end, stack)
+            stored, claimed, values, is_dictionary, crc, place = page
             if place < 0:
                 return _BAD_HEADER
             if stored < 0 or stored > end - place or claimed < 0 or claimed >= _LARGEST:
                 return _BAD_SIZE
             if claimed > n_bytes + _SLACK:
                 return _BAD_SIZE
+            if claimed > stored * chunks[row, _TIMES] + chunks[row, _FURTHER]:
+                return _BAD_RATIO
             if values < 0 or values > (claimed if is_dictionary else n_values):
                 return _BAD_COUNT
+            if width > 0 and claimed > values * (width + _LEVELS) + _MORE:
+                return _BAD_RATIO
             if not is_dictionary:
                 n_values -= values
+            if crc != _NO_SUM:
+                if n_sums < len(sums):
+                    sums[n_sums, 0] = place
+                    sums[n_sums, 1] = stored
+                    sums[n_sums, 2] = crc
+                n_sums += 1
             place += stored
+    stack[0, 0] = n_sums
     return _FINE
 
 
 @kernel
 def read_page(data, place, end, stack):
-    """Bytes stored, bytes claimed, values, whether it is a dictionary, the place of its bytes."""
+    """Bytes stored and claimed, values, whether it is a dictionary, checksum, place of bytes."""
     stored = claimed = page = -1
     values = 0
+    crc = _NO_SUM
     field = inside = 0
     is_inside = False
     while True:
         field, kind, place = read_field(data, place, end, field)
         if place < 0:
-            return 0, 0, 0, False, -1
+            return 0, 0, 0, False, crc, -1
         if kind == 0:
             if not is_inside:
-                return stored, claimed, values, page == 2, place
+                return stored, claimed, values, page == 2, crc, place
             is_inside = False
             field = inside
         elif is_inside:
-            if field == 1 and kind <= _LONG and kind > _BYTE:
+            if field == 1 and kind <= LONG and kind > BYTE:
                 values, place = read_signed(data, place, end)
             else:
                 place = skip(data, place, end, kind, stack)
-        elif field in (5, 7, 8) and kind == _STRUCT:
+        elif field in (5, 7, 8) and kind == STRUCT:
             is_inside = True
             inside = field
             field = 0
-        elif field <= 3 and kind > _BYTE and kind <= _LONG:
+        elif field <= 4 and kind > BYTE and kind <= LONG:
             number, place = read_signed(data, place, end)
             if field == 1:
                 page = number
             elif field == 2:
                 claimed = number
-            else:
+            elif field == 3:
                 stored = number
+            else:
+                crc = number
         else:
             place = skip(data, place, end, kind, stack)

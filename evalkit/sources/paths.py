@@ -52,6 +52,7 @@ class File:
     remote: bool = False
     version: Version | None = None  # of a Delta or Iceberg table, whose files Polars finds
     seems: bool = False  # its lines told the format, and its name did not
+    header: bool | None = None  # whether the first line names columns; None: nobody said it
 
     @property
     def is_plain_text(self) -> bool:

@@ -1,29 +1,41 @@
 """Files as one lazy frame: each format's scan, and one type for a column of many files."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import polars as pl
 
 from evalkit.credentials import reader_options
 from evalkit.errors import DataError, EvalkitError, note, raise_all
 from evalkit.sources.arrow import CONTINUES, MAGIC, batch_fault
+from evalkit.sources.checksums import FEW_FILES, check_pages, damaged, forget_order
+from evalkit.sources.delimited import (
+    CANDIDATES,
+    LONG,
+    SEPARATORS,
+    SHORT,
+    Use,
+    columns_of,
+    doubts,
+    looks_like_a_row,
+    ragged_row,
+    scan_delimited,
+    type_tests,
+)
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
-from evalkit.sources.parquet import page_fault
+from evalkit.sources.parquet import footer_fault
 from evalkit.sources.paths import File, partitions_of
 from evalkit.sources.trec import Kind, scan_trec, trec_schema
 from evalkit.sources.versions import scan_version
 
 __all__ = ["FileScan", "Schema", "Use", "open_files", "scan_file"]
 
-Use: TypeAlias = Literal["id", "number", "any"]  # what a column of text files serves as
 Schema: TypeAlias = Mapping[str, pl.DataType]
 
 _SIGNED = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.Int128)
 _UNSIGNED = (pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
-_SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,31 +80,42 @@ class FileScan:
             DataError: a file lacks a column, or has it with a type that does not fit the
                 others' [schema-differs]; pages that cannot be what they claim [unreadable-file].
         """
-        _check_pages(self.files, uses)
+        claims_order = check_pages(self.files, uses)
         schemas = _with_csv_types(self.files, self.schemas, uses)
         types = _common_types(self.files, schemas, uses)
         if _scans_as_one(self.files, schemas, types):
-            return _scan_parquet(self.files, types)
+            frame = _scan_parquet(self.files, types)
+            return forget_order(frame, types) if claims_order else frame
         frames = [
-            _select(_scan(file, types, self.kind), file, schema, types)
+            _select(_scan(file, schema, types, self.kind), file, schema, types)
             for file, schema in zip(self.files, schemas, strict=True)
         ]
-        return pl.concat(frames, how="vertical") if len(frames) > 1 else frames[0]
+        frame = pl.concat(frames, how="vertical") if len(frames) > 1 else frames[0]
+        return forget_order(frame, types) if claims_order else frame
 
 
 def scan_file(file: File, types: Schema, kind: Kind) -> pl.LazyFrame:
     """Columns of one file of a table, in the types that they have through all of its files."""
-    schema = types if file.format in _SEPARATORS else _schema(file, kind)
-    return _select(_scan(file, types, kind), file, schema, types)
+    schema = _schema(file, kind)
+    if file.format in SEPARATORS:
+        schema = {**schema, **types}
+    return _select(_scan(file, schema, types, kind), file, schema, types)
 
 
-def open_files(files: Sequence[File], kind: Kind) -> FileScan:
+_HEADED = "write header = false, and columns as column_1, column_2 (header = true: it names them)"
+
+
+def open_files(files: Sequence[File], kind: Kind, headed: str = _HEADED) -> FileScan:
     """The schemas of files; nothing else is read, but for NDJSON, whose types stand in its rows.
 
     Empty text files (as engines write for empty partitions) count as files without rows.
 
+    Args:
+        headed: how somebody says whether the first line of a text file names its columns.
+
     Raises:
-        DataError: a file cannot be read [unreadable-file].
+        DataError: a file cannot be read [unreadable-file], a text file names a column twice
+            [duplicate-column], or its first line looks like a row [no-header].
     """
     errors: list[EvalkitError] = []
     kept, schemas = [], []
@@ -100,8 +123,9 @@ def open_files(files: Sequence[File], kind: Kind) -> FileScan:
         if _is_blank(file):
             continue
         try:
-            _check_content(file)
+            _check_content(file, is_many=len(files) > FEW_FILES)
             schema = _schema(file, kind)
+            _check_header(file, schema, headed)
         except DataError as error:
             errors.append(error)
             continue
@@ -140,14 +164,15 @@ def _is_blank(file: File) -> bool:
 _SIGNATURES = {b"PAR1": "parquet", MAGIC: "ipc"}
 
 
-def _check_content(file: File) -> None:
-    """Refuses binary formats that are called text, and Arrow files that claim what cannot be."""
-    if file.remote or file.format == "parquet":
+def _check_content(file: File, *, is_many: bool) -> None:
+    """Refuses binary formats that are called text, and others that claim what cannot be."""
+    if file.remote or file.version is not None:
         return
-    if file.format == "ipc":
-        fault = batch_fault(file.path)
+    if file.format in ("parquet", "ipc"):
+        is_parquet = file.format == "parquet"
+        fault = footer_fault(file.path, is_many=is_many) if is_parquet else batch_fault(file.path)
         if fault is not None:
-            raise _damaged(fault, file.path)
+            raise damaged(fault, file.path)
         return
     with open(file.path, "rb") as stream:
         head = stream.read(6)
@@ -161,24 +186,16 @@ def _check_content(file: File) -> None:
             )
 
 
-def _check_pages(files: Sequence[File], names: Collection[str]) -> None:
-    """Refuses Parquet files whose pages claim what would use up the memory."""
-    local = [file.path for file in files if file.format == "parquet" and not file.remote]
-    errors: list[EvalkitError] = []
-    for path in local:
-        with mapped(path, lambda error: None):
-            fault = page_fault(path, names, is_many=len(local) > _FEW_FILES)
-        if fault is not None:
-            errors.append(_damaged(fault, path))
-    raise_all(errors)
+def _check_header(file: File, schema: Schema, advice: str) -> None:
+    if file.header is None and file.format in SEPARATORS and looks_like_a_row(list(schema)):
+        first = ", ".join(map(repr, list(schema)[:4])) + ", ..." * (len(schema) > 4)
+        raise DataError(
+            f"the first line names no columns, it looks like a row: {first}",
+            code="no-header",
+            at=file.path,
+            hint=advice,
+        )
 
-
-def _damaged(fault: str, path: str) -> DataError:
-    hint = "the file is damaged; write it again"
-    return DataError(fault, code="unreadable-file", at=path, hint=hint)
-
-
-_FEW_FILES = 8
 
 # ---------------------------------------------------------------- one file
 
@@ -186,6 +203,8 @@ _FEW_FILES = 8
 def _schema(file: File, kind: Kind) -> Schema:
     if file.format == "trec":
         return trec_schema(kind)
+    if file.format in SEPARATORS:
+        return dict.fromkeys(columns_of(file), pl.String())
     return _plain_scan(file).collect_schema()
 
 
@@ -197,7 +216,7 @@ def _pattern(file: File) -> str:
 _LITERAL = str.maketrans({"[": "[[]", "*": "[*]", "?": "[?]"})
 
 
-def _plain_scan(file: File, types: Schema | None = None) -> pl.LazyFrame:
+def _plain_scan(file: File) -> pl.LazyFrame:
     if file.version is not None:
         return scan_version(file.path, file.format, file.version.number)
     options = reader_options(file.path) if file.remote else None
@@ -206,6 +225,7 @@ def _plain_scan(file: File, types: Schema | None = None) -> pl.LazyFrame:
             file.path,
             glob=file.remote,
             hive_partitioning=file.remote,
+            use_statistics=file.remote,  # wrong ones would leave out rows; to look costs 2 ns a row
             cast_options=pl.ScanCastOptions(integer_cast="upcast"),
             storage_options=options,
         )
@@ -213,30 +233,7 @@ def _plain_scan(file: File, types: Schema | None = None) -> pl.LazyFrame:
         if _is_ipc_stream(file):
             return pl.read_ipc_stream(file.path).lazy()
         return pl.scan_ipc(_pattern(file), hive_partitioning=False, storage_options=options)
-    if file.format == "ndjson":
-        return pl.scan_ndjson(_pattern(file), infer_schema_length=None, storage_options=options)
-    return pl.scan_csv(
-        file.path,
-        separator=_separator(file),
-        infer_schema=False,
-        schema_overrides=types,
-        glob=file.remote,
-        storage_options=options,
-    )
-
-
-def _separator(file: File) -> str:
-    """A comma or a tab, by the name; of a CSV file without one in its header what stands there."""
-    separator = _SEPARATORS[file.format]
-    if file.remote or file.format != "csv":
-        return separator
-    with open(file.path, "rb") as stream:
-        header = stream.readline(_MOST_HEADER)
-    others = [each for each in ";\t|" if each.encode() in header]
-    return others[0] if len(others) == 1 and b"," not in header else separator
-
-
-_MOST_HEADER = 1 << 16
+    return pl.scan_ndjson(_pattern(file), infer_schema_length=None, storage_options=options)
 
 
 def _is_ipc_stream(file: File) -> bool:
@@ -246,17 +243,23 @@ def _is_ipc_stream(file: File) -> bool:
         return stream.read(len(CONTINUES)) == CONTINUES
 
 
-def _scan(file: File, types: Schema, kind: Kind) -> pl.LazyFrame:
+def _scan(file: File, schema: Schema, types: Schema, kind: Kind) -> pl.LazyFrame:
     if file.format == "trec":
         return scan_trec(file.path, kind)
-    if file.format in _SEPARATORS:
+    if file.format in SEPARATORS:
         inside = dict(file.partitions)
         texts = {name: dtype for name, dtype in types.items() if name not in inside}
-        frame = _plain_scan(file, texts)
+        frame = scan_delimited(file, _own_names(file, schema), texts)
         # Polars reads an empty line as a row of nulls.
         rows = [pl.col(name).is_not_null() for name in texts]
         return frame.filter(pl.any_horizontal(rows)) if rows else frame
     return _plain_scan(file)
+
+
+def _own_names(file: File, schema: Schema) -> list[str]:
+    """The columns that stand in a file, and not in its path."""
+    inside = dict(file.partitions)
+    return [name for name in schema if name not in inside]
 
 
 def _select(frame: pl.LazyFrame, file: File, schema: Schema, types: Schema) -> pl.LazyFrame:
@@ -316,6 +319,7 @@ def _scan_parquet(files: Sequence[File], types: Schema) -> pl.LazyFrame:
         glob=False,
         schema=in_files,
         extra_columns="ignore",
+        use_statistics=False,
         hive_partitioning=bool(partitions),
         hive_schema={**others, **partitions} if partitions else None,
         cast_options=pl.ScanCastOptions(integer_cast="upcast"),
@@ -411,7 +415,7 @@ def _with_csv_types(
     first. Ids are integers only if each is spelt as Polars would print it: `007`, `+7` and
     `7.0` make the column text.
     """
-    places = [place for place, file in enumerate(files) if file.format in _SEPARATORS]
+    places = [place for place, file in enumerate(files) if file.format in SEPARATORS]
     if not places:
         return tuple(schemas)
     partitions = {name for file in files for name, _ in file.partitions}
@@ -420,25 +424,42 @@ def _with_csv_types(
         for name in uses
         if name not in partitions and all(name in schemas[place] for place in places)
     ]
-    tests = [test for name in common for test in _type_tests(name, uses[name])]
     types: dict[str, pl.DataType] = {}
     errors: list[EvalkitError] = []
-    if tests:
-        frames = [_plain_scan(files[place]).select(common) for place in places]
-        at = files[places[0]].path + (", ..." if len(places) > 1 else "")
-        with mapped(at, lambda error: None):
-            row = pl.concat(frames).select(tests).collect(engine="streaming").row(0, named=True)
-        for name in common:
-            fitting = (dtype for dtype in _CANDIDATES[uses[name]] if row[f"{name} {dtype}"])
-            types[name] = next(fitting, pl.String())
-            if not row[f"{name} any"]:
-                types[name] = pl.String()
-            elif uses[name] == "number" and types[name] == pl.String:
-                errors.append(_no_number(name, row[f"{name} text"], at))
-        raise_all(errors)
+    at = files[places[0]].path + (", ..." if len(places) > 1 else "")
+    frames = []
+    for place in places:
+        names = _own_names(files[place], schemas[place])
+        rows = scan_delimited(files[place], names, {})
+        frames.append(rows.select(*(pl.col(name) for name in common), *doubts(names)))
+    rows = pl.concat(frames)
+    # what most columns are is asked first: more is asked of the others
+    tests = [test for name in common for test in type_tests(name, uses[name], is_first=True)]
+    with mapped(at, lambda error: None):
+        tests += [pl.col(SHORT).any(), pl.col(LONG).any()]
+        row = rows.select(tests).collect(engine="streaming").row(0, named=True)
+        if row[SHORT] or row[LONG]:
+            _refuse_ragged([(files[place], schemas[place]) for place in places])
+        others = [name for name in common if not row[f"{name} {CANDIDATES[uses[name]][0]}"]]
+        tests = [test for name in others for test in type_tests(name, uses[name])]
+        if tests:
+            row |= rows.select(tests).collect(engine="streaming").row(0, named=True)
+    for name in common:
+        candidates = CANDIDATES[uses[name]]
+        types[name] = next((each for each in candidates if row.get(f"{name} {each}")), pl.String())
+        if not row[f"{name} any"]:
+            types[name] = pl.String()
+        elif uses[name] == "number" and types[name] == pl.String:
+            errors.append(_no_number(name, row[f"{name} text"], at))
+    raise_all(errors)
     return tuple(
         {**schema, **types} if place in places else schema for place, schema in enumerate(schemas)
     )
+
+
+def _refuse_ragged(files: Sequence[tuple[File, Schema]]) -> None:
+    found = [ragged_row(file, len(_own_names(file, schema))) for file, schema in files]
+    raise_all([error for error in found if error is not None])
 
 
 def _no_number(name: str, value: str, at: str) -> DataError:
@@ -448,32 +469,3 @@ def _no_number(name: str, value: str, at: str) -> DataError:
         at=f"{at}: column {name!r}",
         hint="correct the file, or name another column",
     )
-
-
-_CANDIDATES: dict[Use, tuple[pl.DataType, ...]] = {
-    "id": (pl.Int64(), pl.UInt64()),
-    "number": (pl.Int64(), pl.Float64(), pl.Boolean()),
-    "any": (pl.Int64(), pl.UInt64(), pl.Float64(), pl.Boolean()),
-}
-
-
-def _type_tests(name: str, use: Use) -> list[pl.Expr]:
-    """Expressions `<name> <type>`: does each value fit; `<name> any`: is there one at all;
-    `<name> text`: a value that is no number.
-    """
-    text = pl.when(pl.col(name) != "").then(pl.col(name))
-    tests = [text.is_not_null().any().alias(f"{name} any")]
-    if use == "number":
-        no_number = text.cast(pl.Float64, strict=False).is_null() & text.is_not_null()
-        tests.append(text.filter(no_number).first().alias(f"{name} text"))
-    for dtype in _CANDIDATES[use]:
-        if dtype == pl.Boolean:
-            fits = text.is_in(["true", "false"])
-        elif dtype.is_integer() and use != "number":
-            fits = text.cast(dtype, strict=False).cast(pl.String) == text
-        else:
-            fits = text.cast(dtype, strict=False).is_not_null()
-            if use == "any":
-                fits = fits & ~text.str.contains(r"^[+-]?0[0-9]")
-        tests.append((fits.fill_null(False) | text.is_null()).all().alias(f"{name} {dtype}"))
-    return tests

@@ -13,9 +13,11 @@ import polars as pl
 from evalkit.errors import DataError, EvalkitError
 from evalkit.kernels.threads import usable_cores
 from evalkit.sources.batches import stream_batches
-from evalkit.sources.extents import Extent, read_extents
+from evalkit.sources.delimited import lacks_line_end
+from evalkit.sources.extents import Extent, read_extents, wrong_statistics
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.guess import Chosen, Columns
+from evalkit.sources.noted import NotedIds
 from evalkit.sources.parquet import largest_group
 from evalkit.sources.paths import File
 from evalkit.sources.pieces import Piece, cut_into_pieces
@@ -69,10 +71,12 @@ class Table:
         chosen: the columns that are read, and which of them were guessed.
         model: whose rows they are, where no column says it.
         seems: the format of files whose names tell none.
+        is_spaced: text of its files has spaces around names and values, which are left out.
         splitters: columns that may say which rows are train, valid and test.
         made: of other tables, as a baseline is.
         used: the table's own columns that are read, and their types.
         users: what makes the user columns of them.
+        noted: some ids, of rows that were read with ids that are hashed.
     """
 
     role: str
@@ -85,6 +89,7 @@ class Table:
     chosen: Chosen = field(default_factory=lambda: Chosen({}))
     model: str | None = None
     seems: str = ""
+    is_spaced: bool = False
     splitters: tuple[Splitter, ...] = ()
     made: Made | None = None
     used: Mapping[str, pl.DataType] = field(default_factory=dict, repr=False)
@@ -93,6 +98,7 @@ class Table:
     _version: Version | None = field(default=None, repr=False)  # of a catalog's table
     _kind: Kind = field(default="qrels", repr=False)
     _n_rows: int | None = field(default=None, repr=False)
+    noted: NotedIds = field(default_factory=NotedIds, repr=False, compare=False)
     _is_whole: bool = field(default=False, repr=False)  # the frame has the rows that are stored
 
     @property
@@ -171,6 +177,11 @@ class Table:
             return []
         return read_extents(self._parts, str(names[key]), [str(each) for each in names.values()])
 
+    def wrong_statistics(self) -> list[DataError]:
+        """Its files whose footers tell other least or greatest values than their rows have."""
+        with reading(self):
+            return [*wrong_statistics(self._parts, self.used)]
+
     def largest_group(self) -> int:
         """Rows of the largest row group of its local Parquet files; 0 where there are none."""
         with suppress(OSError):  # whoever reads the rows tells of it
@@ -229,7 +240,10 @@ class Table:
             frames = stream_batches(lazy, None if n_rows is None else max(0, n_rows - skip))
             first = next(frames, None)  # by now all has been planned
         if first is not None:
-            yield from _sized(chain([first], frames), most)
+            for rows in _sized(chain([first], frames), most):
+                self.noted.note(rows, skip)
+                skip += rows.height
+                yield rows
 
 
 def _sized(frames: Iterator[pl.DataFrame], most: int) -> Iterator[pl.DataFrame]:
@@ -298,9 +312,16 @@ def spell_guesses(tables: Sequence[Table]) -> list[str]:
             told += f" (no rank: {table.chosen.because})"
         if told and table.is_by_row:
             told += "; ranks are the order of the rows"
+        if table.is_spaced:
+            spaced = "spaces around names and values are left out, as the header has them"
+            told = "; ".join(filter(None, [told, spaced]))
         if table.seems:
             told = "; ".join(filter(None, [f"lines look like {table.seems.upper()}", told]))
         if told:
+            titles.setdefault(told, []).append(table.model or table.role)
+    for table in tables:
+        for part in filter(lacks_line_end, table._parts):
+            told = f"the last line of {part.path} has no end: is the file whole?"
             titles.setdefault(told, []).append(table.model or table.role)
     return [f"{', '.join(dict.fromkeys(names))}: {told}" for told, names in titles.items()]
 
@@ -351,9 +372,12 @@ def _diagnose(table: Table, error: BaseException) -> EvalkitError | None:
 
 
 def _bad_line(path: str, line: int, fault: str) -> DataError:
-    code = "bad-line" if "fields" in fault else "not-a-number"
+    code = "bad-line" if "field" in fault else "not-a-number"
     form = "topic Q0 document rank similarity tag; qrels: topic iteration document relevance"
-    return DataError(fault, code=code, at=f"{path}:{line}", hint=f"a run has lines of {form}")
+    hint = f"a run has lines of {form}"
+    if "space" in fault:
+        hint = "part the fields by tabs, between which ids may hold spaces"
+    return DataError(fault, code=code, at=f"{path}:{line}", hint=hint)
 
 
 def _read_through(part: File, table: Table) -> None:

@@ -1,13 +1,16 @@
 """Opens the tables of a config: truth, rankings, training log, joined log."""
 
-from collections.abc import Sequence
+# Long: a function for each kind of table.
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import polars as pl
 
 from evalkit.config import (
     ItemsTable,
+    KindTable,
     LabelsTable,
     LogTable,
     PredictionsTable,
@@ -20,7 +23,7 @@ from evalkit.config import (
     UsersTable,
 )
 from evalkit.errors import DataError, masked
-from evalkit.sources._source import Bare, Source, open_source, versioned
+from evalkit.sources._source import Bare, Located, Source, open_source, versioned
 from evalkit.sources.columns import (
     ORDER,
     Plan,
@@ -31,14 +34,17 @@ from evalkit.sources.columns import (
     typed_plan,
     with_times,
 )
+from evalkit.sources.delimited import has_spaces
 from evalkit.sources.failures import mapped
 from evalkit.sources.guess import (
     BY_CONFIG,
     Chosen,
     Columns,
     Guessing,
+    best_guess,
     choose_columns,
     choose_users,
+    some_names,
 )
 from evalkit.sources.scan import Use
 from evalkit.sources.splits import Splitter, find_splitters
@@ -121,7 +127,7 @@ def open_split(
 
     Columns `user_0`, ..., `item`, and as present `time`, `relevance`; raises as `open_truth` does.
     """
-    located = Bare(table.path or (), table.format)
+    located = Bare(table.path or (), table.format, table.header)
     source = open_source("split", located, given, guessing, kind="qrels")
     chosen = _choose("split", table, source, guessing)
     opened = _open("split", source, chosen, table.where)
@@ -160,7 +166,7 @@ def open_values(
         given: a table in memory, in place of the path.
     """
     assert table.path is not None
-    bare = Bare(table.path, table.format)
+    bare = Bare(table.path, table.format, table.header)
     source = open_source("segments", bare, given, guessing, kind="qrels")
     values = [Wanted("by", f"value_{place}", text) for place, text in enumerate(bys)]
     chosen = Chosen({"item": table.item} if table.item is not None else {})
@@ -177,6 +183,49 @@ def open_values(
         chosen = choose_users(table.user, user, source.names)
     opened = _open("segments", source, chosen, table.where, values)
     return replace(opened, role=f"segments.{name}")
+
+
+class AnyLocated(Located, Protocol):
+    """Where a table is, or what stands in for it."""
+
+    @property
+    def given(self) -> object | None: ...
+
+
+def open_columns(
+    role: str,
+    table: AnyLocated,
+    columns: Mapping[str, str],
+    guessing: Guessing = BY_CONFIG,
+    *,
+    guessed: Sequence[str] = (),
+    optional: Sequence[str] = (),
+) -> Table:
+    """A table with columns of any names, lazily: our name -> the table's, or SQL.
+
+    Args:
+        guessed: names that are looked for where `columns` lack them; `optional` may be missing.
+    Raises:
+        DataError: as `open_truth`; no column looks like one that is needed [missing-column].
+    """
+    source = open_source(role, table, table.given, guessing, kind="qrels")
+    found = {key: best_guess(key, source.names) for key in guessed if key not in columns}
+    lacking = [key for key, name in found.items() if name is None and key not in optional]
+    if lacking:
+        spelled = ", ".join(f'{key} = "..."' for key in lacking)
+        raise DataError(
+            f"{role} has no column that looks like {' or '.join(map(repr, lacking))}",
+            code="missing-column",
+            at=source.at,
+            hint=f"name it, columns = {{ {spelled} }}; it has {some_names(source.names)}",
+        )
+    named = {**columns, **{key: name for key, name in found.items() if name is not None}}
+    if "time" in named and (sql := time_of_text(source, named["time"])):
+        named["time"] = sql
+    wanted = [Wanted("by", key, text) for key, text in named.items()]
+    opened = _open(role, source, Chosen({}), table.where, wanted)
+    of_names = tuple(key for key, name in found.items() if name is not None)
+    return replace(opened, chosen=Chosen(named, of_names))
 
 
 OwnTable: TypeAlias = TruthTable | LogTable | RatingsTable | LabelsTable
@@ -261,8 +310,49 @@ def open_labels(
     return replace(opened, frame=with_times(opened.frame, table.session_every))
 
 
+def open_section(
+    role: str,
+    table: KindTable,
+    given: object | None = None,
+    guessing: Guessing = BY_CONFIG,
+    *,
+    numbers: Sequence[str] = (),
+    anything: Sequence[str] = (),
+) -> Table:
+    """A table of a kind's own section, lazily; raises as `open_truth` does.
+
+    Columns `user_0`, ... where it has users, and the others that its record names, as they are
+    called there; those that must be given are looked for where nobody wrote them.
+
+    Args:
+        role: the section.
+        numbers: columns that are numbers.
+        anything: columns of any type; others are ids.
+    """
+    source = open_source(role, table, given, guessing, kind="qrels")
+    own = type(table.columns).model_fields
+    keys = [name for name, each in own.items() if each.default not in (None, ())]
+    chosen = _choose(role, table, source, guessing, keys)
+    uses: dict[str, Use] = {
+        name: "number" if name in numbers else "any" if name in anything else "id" for name in own
+    }
+    wanted: list[Wanted] = []
+    for name, texts in chosen.columns.items():
+        if name in _OUTPUTS:
+            continue
+        if isinstance(texts, str) and own[name].default != ():
+            wanted.append(Wanted(name, name, texts, uses[name]))
+        else:  # a list of columns
+            numbered = enumerate([texts] if isinstance(texts, str) else texts)
+            wanted += [
+                Wanted(name, f"{name}_{place}", text, uses[name]) for place, text in numbered
+            ]
+    return _open(role, source, chosen, table.where, wanted, model=getattr(table, "model", None))
+
+
 Rows: TypeAlias = (
     OwnTable
+    | KindTable
     | RankingsTable
     | TrainTable
     | PredictionsTable
@@ -281,6 +371,7 @@ AnyTable = TypeVar(
     PredictionsTable,
     ItemsTable,
     UsersTable,
+    KindTable,
 )
 
 
@@ -398,6 +489,7 @@ def _open(
         chosen=chosen,
         model=model,
         seems=source.seems,
+        is_spaced=any(map(has_spaces, source.files)),
         _parts=source.files,
         _version=source.version,
         _kind=source.scan.kind if source.scan is not None else "qrels",

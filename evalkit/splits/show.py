@@ -10,7 +10,7 @@ from evalkit.config import GateRule, SplitConfig, speaking
 from evalkit.credentials import storing
 from evalkit.errors import FINE, GATE_FAILED, RequestError
 from evalkit.runs import machine_errors, private_folder
-from evalkit.sources import Guessing
+from evalkit.sources import Guessing, verifying
 from evalkit.splits.leakage import VERDICTS
 from evalkit.splits.make import REPEATS, make_split, write_leaks
 
@@ -32,7 +32,7 @@ def run_split(
         EvalkitError: as `make_split`.
     """
     folder = out or Path(config.split.out or f"splits/{config.name}")
-    with speaking(config.door):
+    with speaking(config.door), verifying(config.verify_pages):
         made = make_split(
             config.split,
             guessing=Guessing(config.door, section="split"),
@@ -77,7 +77,7 @@ def run_check(
         raise RequestError(
             "the folder is there", code="file-exists", at=str(out), hint="--out another folder"
         )
-    with speaking(config.door), storing(config.storage):
+    with speaking(config.door), storing(config.storage), verifying(config.verify_pages):
         leaks = check_parts(parts, config.split, Guessing(config.door, section="split"))
     gates = judge_leaks(config.gates, leaks["counts"])
     if out is not None:

@@ -1,6 +1,8 @@
 """Texts of options mean what they say."""
 
+import json
 import os
+import shlex
 from dataclasses import dataclass
 
 import pytest
@@ -121,3 +123,17 @@ def test_what_is_set_of_the_allocator_stays_under_a_limit(monkeypatch):
     memory_limit_of("1GiB")
 
     assert os.environ["_RJEM_MALLOC_CONF"] == "narenas:2"
+
+
+def test_a_file_without_a_header_is_read_as_its_hint_says(evalkit, tmp_path):
+    (tmp_path / "t.csv").write_text("1,10\n2,11\n3,12\n")
+    (tmp_path / "r.csv").write_text("user,item,rank\n1,10,1\n2,11,1\n3,12,1\n")
+    call = ["evaluate", "--truth", "t.csv", "--rankings", "r.csv", "-m", "hit@1", "--json"]
+
+    refused = evalkit(*call)
+    hint = refused.err.partition("hint: write ")[2].partition(";")[0]
+    answered = evalkit(*call, *shlex.split(hint))
+
+    assert (refused.status, refused.codes) == (3, ["no-header"])
+    assert answered.status == 0, answered.err
+    assert json.loads(answered.out)["counts"]["truth"]["rows"] == 3

@@ -3,7 +3,6 @@
 import itertools
 import os
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -194,14 +193,6 @@ def test_a_declaration_is_complete(name):
         assert parameter.doc.endswith(".")
         assert all(parameter.meanings)
         assert parameter.accepts(parameter.default)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_metric_has_goldens_and_a_naive_twin(name):
-    module = registry()[name].kernel.py_func.__module__.rpartition(".")[2]
-
-    assert name in NAIVE
-    assert (Path(__file__).parents[1] / "metrics" / "rankings" / f"test_{module}.py").exists()
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if registry()[name].counts_hits])

@@ -1,0 +1,453 @@
+"""Two independent groups of units compared: differences, relative differences, margins.
+
+A group is one sum of parts (strata) whose estimates are normal with known errors. All of it is
+estimate - t baseline, of which the variance is a quadratic in t: t = 0 is the difference, the
+roots are Fieller's limits, t = -margin the test against a relative margin.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from .distributions import normal_quantile, normal_sf, t_quantile, t_sf, t_two_sided
+from .intervals import NO_INTERVAL, Interval, check_level, difference_interval, wilson_interval
+from .moments import Floats, Linear
+
+Alternative = Literal["two-sided", "greater", "less"]
+Relative = Literal["fieller", "delta", "log", "fixed"]
+
+FEWEST_UNITS = 1000  # of both variants, below which Newcombe's limits serve shares
+FEWEST_CONVERSIONS = 10
+STEPS = 60  # of a bisection
+
+
+@dataclass(frozen=True, slots=True)
+class Sequential:
+    """Limits and p-values that hold at any number of looks: the mixture over normal priors.
+
+    Args:
+        tightest_at: units of both variants at which limits are tightest.
+        level: for which that is so.
+
+    Source:
+        Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024, Annals of Statistics 52(6),
+        2613-2640, theorem 2.2; Robbins 1970, Annals of Mathematical Statistics 41(5), 1397-1409.
+    """
+
+    tightest_at: float
+    level: float
+
+    def mixed(self, n: float) -> float:
+        """n times the mixing variance, in units of a unit's variance."""
+        log_error = math.log(1.0 - self.level)
+        return n * (-2.0 * log_error + math.log(1.0 - 2.0 * log_error)) / self.tightest_at
+
+    def reach(self, error: float, n: float) -> float:
+        """Standard errors from the estimate to either limit at a two-sided error.
+
+        Example:
+            >>> round(Sequential(5000.0, 0.95).reach(0.05, 5000.0), 4)
+            2.8975
+        """
+        mixed = self.mixed(n)
+        return math.sqrt(2.0 * (mixed + 1.0) / mixed * math.log(math.sqrt(mixed + 1.0) / error))
+
+    def p_value(self, z: float, n: float) -> float:
+        """Two-sided: the error at which a limit is reached.
+
+        Example:
+            >>> round(Sequential(5000.0, 0.95).p_value(2.8975, 5000.0), 3)
+            0.05
+        """
+        mixed = self.mixed(n)
+        log = 0.5 * math.log1p(mixed) - 0.5 * z * z * mixed / (mixed + 1.0)
+        return min(1.0, math.exp(min(0.0, log)))
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How two groups are compared.
+
+    Args:
+        is_normal: quantiles of the normal distribution, not of Student's.
+        is_pooled: one variance of both groups.
+        bound: standard errors of a group-sequential look, in place of a quantile.
+        error: of the limits, two-sided; half of it is an open side's when `level` is one-sided.
+    """
+
+    level: float = 0.95
+    is_normal: bool = False
+    is_pooled: bool = False
+    relative: Relative = "fieller"
+    alternative: Alternative = "two-sided"
+    sequential: Sequential | None = None
+    bound: float | None = None
+
+    def __post_init__(self) -> None:
+        """Raises RequestError: the level is not above 0 and below 1 [level-out-of-range]."""
+        check_level(self.level)
+
+    @property
+    def error(self) -> float:
+        """The two-sided error at which limits are taken."""
+        return (1.0 - self.level) * (1.0 if self.alternative == "two-sided" else 2.0)
+
+    def reach(self, df: float, n: float, error: float | None = None) -> float:
+        """Standard errors from an estimate to its limits."""
+        if self.bound is not None and error is None:
+            return self.bound
+        error = self.error if error is None else error
+        if self.sequential is not None:
+            return self.sequential.reach(error, n)
+        return -(normal_quantile(0.5 * error) if self.is_normal else t_quantile(0.5 * error, df))
+
+    def p_above(self, z: float, df: float, n: float) -> float:
+        """One-sided p of "what z measures is not above 0"."""
+        if math.isnan(z):
+            return math.nan
+        if self.sequential is not None:
+            return 0.5 * self.sequential.p_value(z, n) if z > 0.0 else 1.0
+        return normal_sf(z) if self.is_normal else t_sf(z, df)
+
+    def p_value(self, z: float, df: float, n: float) -> float:
+        """Of the test whose inverse the limits are."""
+        if math.isnan(z):
+            return math.nan
+        if self.alternative != "two-sided":
+            return self.p_above(z if self.alternative == "greater" else -z, df, n)
+        if self.sequential is not None:
+            return self.sequential.p_value(z, n)
+        return 2.0 * normal_sf(abs(z)) if self.is_normal else t_two_sided(z, df)
+
+    def opened(self, limits: Interval) -> Interval:
+        """Limits with the open side at infinity."""
+        if not limits.exists or self.alternative == "two-sided":
+            return limits
+        if self.alternative == "greater":
+            return Interval(limits.low, math.inf)
+        return Interval(-math.inf, limits.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A group's units of one stratum, which has this share of all units."""
+
+    share: float
+    linear: Linear
+    df: float | None = None  # of its error, where units are clusters: n - 1 otherwise
+    inflation: float = 1.0  # of its variance, for clusters of unequal size
+
+
+@dataclass(frozen=True, slots=True)
+class Adjustment:
+    """What covariates take away: theta times their distance from the joint means."""
+
+    theta: Floats
+    joint: Floats
+
+    @property
+    def slopes(self) -> Floats:
+        return np.concatenate([[1.0], -self.theta])
+
+
+NONE = Adjustment(np.zeros(0), np.zeros(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """All units of a variant.
+
+    Args:
+        parts: strata; one without.
+        weight: share of the joint means of the covariates that is this group's, a covariate.
+    """
+
+    parts: tuple[Part, ...]
+    weight: Floats
+
+    @property
+    def n(self) -> int:
+        """Its units."""
+        return sum(part.linear.n for part in self.parts)
+
+    def value(self, by: Adjustment) -> float:
+        """The estimate, adjusted."""
+        away = [
+            part.share
+            * (part.linear.estimates[0] - by.theta @ (part.linear.estimates[1:] - by.joint))
+            for part in self.parts
+        ]
+        return math.fsum(away)
+
+    def variances(self, slopes: Floats) -> list[tuple[float, float]]:
+        """Of the estimates with these weights: each part's, with its degrees of freedom."""
+        found = []
+        for part in self.parts:
+            n = part.linear.n
+            df = n - 1.0 if part.df is None else part.df
+            own = part.linear.variance(slopes) if n > 1 else math.nan
+            found.append((part.share**2 * part.inflation * own / n if n else math.nan, df))
+        return found
+
+    def std_error(self, by: Adjustment) -> float:
+        """Of the estimate; NaN below two units."""
+        return math.sqrt(math.fsum(own for own, _ in self.variances(by.slopes)))
+
+    def df(self, by: Adjustment) -> float:
+        """Satterthwaite's, over the parts."""
+        return satterthwaite(self.variances(by.slopes))
+
+
+def satterthwaite(variances: Sequence[tuple[float, float]]) -> float:
+    """Degrees of freedom of a sum of estimates with these variances and degrees of freedom.
+
+    Source:
+        Satterthwaite 1946, Biometrics Bulletin 2(6), 110-114; Welch 1947, Biometrika 34, 28-35.
+    Example:
+        >>> round(satterthwaite([(0.2, 9.0), (0.1, 19.0)]), 4)
+        18.1081
+    """
+    largest = max(own for own, _ in variances)
+    if math.isnan(sum(own for own, _ in variances)) or largest == 0.0:
+        return math.nan
+    scaled = [(own / largest, df) for own, df in variances]
+    return math.fsum(own for own, _ in scaled) ** 2 / math.fsum(own**2 / df for own, df in scaled)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What two groups differ by; NaN where undefined, infinite on an open side."""
+
+    value_baseline: float
+    value_candidate: float
+    delta: float
+    std_error: float
+    df: float
+    statistic: float
+    p_value: float
+    limits: Interval
+    relative: float
+    relative_limits: Interval
+
+
+class Contrast:
+    """Two groups of an experiment, and what is asked of them.
+
+    Args:
+        others: further variants, whose units move the joint means of covariates, too.
+    """
+
+    def __init__(
+        self,
+        baseline: Group,
+        candidate: Group,
+        rules: Rules,
+        by: Adjustment = NONE,
+        others: Sequence[Group] = (),
+    ) -> None:
+        self.baseline, self.candidate, self.rules, self.by = baseline, candidate, rules, by
+        self.others = others
+        self.n = baseline.n + candidate.n
+        self.of_baseline, self.of_candidate = baseline.value(by), candidate.value(by)
+        self.delta = self.of_candidate - self.of_baseline
+
+    def variance(self, t: float) -> tuple[float, float]:
+        """Of candidate - (1 + t) baseline, and its degrees of freedom.
+
+        The joint means of covariates take part in it unless t is 0: a unit of the baseline moves
+        what every variant is adjusted to.
+        """
+        theta = self.by.theta
+        groups = [
+            (self.candidate, np.concatenate([[1.0], -theta * (1.0 + t * self.candidate.weight)])),
+            (
+                self.baseline,
+                np.concatenate(
+                    [[-(1.0 + t)], theta * (1.0 + t) - theta * t * self.baseline.weight]
+                ),
+            ),
+        ]
+        if theta.any() and t:
+            groups += [
+                (other, np.concatenate([[0.0], -theta * t * other.weight])) for other in self.others
+            ]
+        if self.rules.is_pooled:
+            return _pooled([group.variances(slopes) for group, slopes in groups], groups)
+        found = [each for group, slopes in groups for each in group.variances(slopes)]
+        return math.fsum(own for own, _ in found), satterthwaite(found)
+
+    def difference(self) -> Difference:
+        """Its estimate, limits and test."""
+        variance, df = self.variance(0.0)
+        error = math.sqrt(variance) if variance >= 0.0 else math.nan
+        limits, p_value, statistic = NO_INTERVAL, math.nan, math.nan
+        if error > 0.0:
+            statistic = self.delta / error
+            reach = self.rules.reach(df, self.n)
+            limits = Interval(self.delta - reach * error, self.delta + reach * error)
+            p_value = self.rules.p_value(statistic, df, self.n)
+        relative, its = self.relative(df)
+        return Difference(
+            self.of_baseline,
+            self.of_candidate,
+            self.delta,
+            error,
+            df,
+            statistic,
+            p_value,
+            self.rules.opened(limits),
+            relative,
+            its,
+        )
+
+    def limits(self, error: float) -> Interval:
+        """Two-sided limits of the difference at another error."""
+        variance, df = self.variance(0.0)
+        if not variance > 0.0:
+            return NO_INTERVAL
+        half = self.rules.reach(df, self.n, error) * math.sqrt(variance)
+        return Interval(self.delta - half, self.delta + half)
+
+    def relative(self, df: float) -> tuple[float, Interval]:
+        """The difference over the baseline's value, with limits.
+
+        Source:
+            Fieller 1954, Journal of the Royal Statistical Society B 16(2), 175-185.
+        """
+        base, new = self.of_baseline, self.of_candidate
+        if not base > 0.0:
+            return math.nan, NO_INTERVAL
+        relative = self.delta / base
+        if not self.variance(0.0)[0] > 0.0:
+            return relative, NO_INTERVAL
+        own, other = self.baseline.std_error(self.by), self.candidate.std_error(self.by)
+        way = self.rules.relative
+        if way == "fixed":
+            half = self.rules.reach(df, self.n) * math.sqrt(self.variance(0.0)[0]) / base
+            limits = Interval(relative - half, relative + half)
+        elif way == "fieller":
+            limits = self._fieller(df)
+        else:
+            error, log_df = self._relative_error(own, other, is_log=way == "log")
+            df = log_df if way == "log" else df
+            half = self.rules.reach(df, self.n) * error
+            limits = Interval(relative - half, relative + half)
+            if way == "log":
+                if not new > 0.0:
+                    return relative, NO_INTERVAL
+                limits = Interval(new / base * math.exp(-half) - 1, new / base * math.exp(half) - 1)
+        return relative, self.rules.opened(limits)
+
+    def _relative_error(self, own: float, other: float, *, is_log: bool) -> tuple[float, float]:
+        """Standard error of the ratio, or of its logarithm, to the first order, and its df."""
+        base, new = self.of_baseline, self.of_candidate
+        if not is_log:
+            return math.hypot(other / base, new * own / base**2), math.nan
+        terms = [
+            ((other / new) ** 2 if new else math.nan, self.candidate.df(self.by)),
+            ((own / base) ** 2, self.baseline.df(self.by)),
+        ]
+        if self.rules.is_pooled:
+            ns, df = (self.candidate.n, self.baseline.n), terms[0][1] + terms[1][1]
+            one = math.fsum(v * n * d for (v, d), n in zip(terms, ns, strict=True)) / df
+            return math.sqrt(one * sum(ns) / math.prod(ns)), df
+        return math.sqrt(math.fsum(each for each, _ in terms)), satterthwaite(terms)
+
+    def _fieller(self, df: float) -> Interval:
+        square = self.rules.reach(df, self.n) ** 2
+        at_0, at_1, at_minus = (self.variance(t)[0] for t in (0.0, 1.0, -1.0))
+        second, first = 0.5 * (at_1 + at_minus) - at_0, 0.5 * (at_1 - at_minus)
+        a = self.of_baseline**2 - square * second
+        b = self.of_baseline * self.delta + 0.5 * square * first
+        c = self.delta**2 - square * at_0
+        if not a > 0.0:
+            return NO_INTERVAL
+        root = math.sqrt(max(0.0, b * b - a * c))
+        low, high = (b - root) / a, (b + root) / a
+        if b > 0.0:
+            low = c / (b + root)  # the same, without cancellation
+        elif b < 0.0:
+            high = c / (b - root)
+        return Interval(min(low, high), max(low, high))
+
+    def margin_p(self, margin: float, *, is_relative: bool) -> tuple[float, float]:
+        """One-sided p of "candidate is not above baseline - margin", and of "not below + margin".
+
+        A relative margin is one of the linear combination candidate - (1 - margin) baseline: the
+        baseline's error counts.
+
+        Source:
+            Blackwelder 1982, Controlled Clinical Trials 3(4), 345-353.
+        """
+        found = []
+        for sign in (-1.0, 1.0):
+            t = sign * margin if is_relative else 0.0
+            variance, df = self.variance(t)
+            excess = self.delta - (t * self.of_baseline if is_relative else sign * margin)
+            z = -sign * excess / math.sqrt(variance) if variance > 0.0 else math.nan
+            found.append(self.rules.p_above(z, df, self.n))
+        return found[0], found[1]
+
+
+def _pooled(
+    variances: list[list[tuple[float, float]]], groups: list[tuple[Group, Floats]]
+) -> tuple[float, float]:
+    """One variance of the units of both groups, stratum by stratum."""
+    total, degrees = 0.0, 0.0
+    for parts in zip(
+        *(
+            zip(own, group.parts, strict=True)
+            for own, (group, _) in zip(variances, groups, strict=True)
+        ),
+        strict=True,
+    ):
+        rows = [(v * part.linear.n / part.share**2, df, part) for (v, df), part in parts]
+        df = math.fsum(own for _, own, _ in rows)
+        one = math.fsum(own * each for own, each, _ in rows) / df if df else math.nan
+        total += math.fsum(part.share**2 * one / part.linear.n for _, _, part in rows)
+        degrees += df
+    return total, degrees
+
+
+def newcombe(ones: tuple[int, int], ns: tuple[int, int], rules: Rules) -> tuple[Interval, float]:
+    """Limits of the difference of two independent shares, and the p whose inverse they are.
+
+    Args:
+        ones: units that are 1, of the baseline and of the candidate; `ns` of all.
+    Source:
+        Newcombe 1998, Statistics in Medicine 17(8), 873-890, method 10.
+    Example:
+        >>> limits, p_value = newcombe((2, 4), (8, 8), Rules())
+        >>> round(limits.low, 6), round(limits.high, 6), round(p_value, 3)
+        (-0.194067, 0.586112, 0.291)
+    """
+    if min(ns) < 2:
+        return NO_INTERVAL, math.nan
+
+    def limits(reach: float) -> Interval:
+        level = math.erf(reach * math.sqrt(0.5))
+        sides = [wilson_interval(one, n, level=level) for one, n in zip(ones, ns, strict=True)]
+        return difference_interval(ones[1] / ns[1], sides[1], ones[0] / ns[0], sides[0])
+
+    n = sum(ns)
+    own = rules.reach(math.inf, n)
+    z = reach_of_zero(lambda reach: limits(min(reach, 38.0)), ones[1] / ns[1] - ones[0] / ns[0])
+    return rules.opened(limits(min(own, 8.0))), rules.p_value(z, math.inf, n)
+
+
+def reach_of_zero(limits: Callable[[float], Interval], delta: float) -> float:
+    """How many standard errors limits reach out when one of them is 0, with the sign of delta."""
+    if math.isnan(delta):
+        return math.nan
+    inside, outside = 0.0, 8.0
+    for _ in range(STEPS):
+        middle = 0.5 * (inside + outside)
+        found = limits(middle)
+        if found.low <= 0.0 <= found.high:
+            outside = middle
+        else:
+            inside = middle
+    return math.copysign(inside, delta) if delta else 0.0

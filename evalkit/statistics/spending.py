@@ -1,0 +1,140 @@
+"""Bounds of a planned number of looks: the error is spent as information comes in."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.errors import RequestError
+
+from .distributions import normal_quantile, normal_sf
+
+Floats = npt.NDArray[np.float64]
+
+POINTS = 401
+FARTHEST = 8.5  # standard deviations, beyond which nothing is left
+_erfc = np.frompyfunc(math.erfc, 1, 1)
+
+
+def spent(spending: str, fraction: float, error: float) -> float:
+    """The error that is spent at a fraction of the information; two-sided.
+
+    Args:
+        spending: obrien-fleming, pocock, linear or power(rho=2).
+    Raises:
+        RequestError: no such function [unknown-spending].
+    Source:
+        Lan and DeMets 1983, Discrete Sequential Boundaries for Clinical Trials, Biometrika 70(3).
+    Example:
+        >>> round(spent("pocock", 0.5, 0.05), 6), spent("linear", 0.5, 0.05)
+        (0.031006, 0.025)
+    """
+    t = min(1.0, fraction)
+    if spending == "obrien-fleming":
+        return 4.0 * normal_sf(-normal_quantile(0.25 * error) / math.sqrt(t))
+    if spending == "pocock":
+        return error * math.log1p((math.e - 1.0) * t)
+    return error * float(t ** rho_of(spending))
+
+
+def rho_of(spending: str) -> float:
+    """The exponent of `linear` and `power(rho=...)`."""
+    if spending == "linear":
+        return 1.0
+    text = spending.replace(" ", "")
+    if text.startswith("power(rho=") and text.endswith(")"):
+        try:
+            rho = float(text[10:-1])
+        except ValueError:
+            rho = math.nan
+        if rho > 0.0:
+            return rho
+    raise RequestError(
+        f"no spending function is called {spending!r}",
+        code="unknown-spending",
+        hint='one of "obrien-fleming", "pocock", "linear", "power(rho=2)"',
+    )
+
+
+def bounds_of(
+    fractions: Sequence[float], spending: str, *, error: float = 0.05, sides: int = 2
+) -> list[float]:
+    """The |z| at each look from which on it stops; infinite where nothing is spent.
+
+    Args:
+        fractions: of the final information, rising, above 0; beyond 1 counts as 1.
+        sides: 1 spends the error on one side.
+    Source:
+        Armitage, McPherson and Rowe 1969, JRSS A 132(2), 235-244 (the recursion).
+    Raises:
+        RequestError: fractions do not rise [bad-fractions]; no such function [unknown-spending].
+    Example:
+        >>> [round(each, 4) for each in bounds_of([0.5, 1.0], "obrien-fleming")]
+        [2.9626, 1.9686]
+    """
+    times = tuple(min(1.0, float(each)) for each in fractions)
+    if not times or times[0] <= 0.0 or any(b <= a for a, b in pairwise(times)):
+        raise RequestError(
+            f"the looks are at {list(fractions)!r}, which do not rise from above 0 to 1",
+            code="bad-fractions",
+            hint="looks=[0.25, 0.5, 0.75, 1.0]",
+        )
+    return list(_bounds(times, spending, error, sides))
+
+
+@lru_cache(maxsize=64)
+def _bounds(times: tuple[float, ...], spending: str, error: float, sides: int) -> tuple[float, ...]:
+    found: list[float] = []
+    before, used = 0.0, 0.0
+    nodes, weights = np.polynomial.legendre.leggauss(POINTS)
+    places, density = np.zeros(1), np.ones(1)  # where the sum is, and how much of it, at `before`
+    for time in times:
+        goal, step = spent(spending, time, error) - used, math.sqrt(time - before)
+        used += goal
+        beyond = _Beyond(places, density, math.sqrt(time), step, sides)
+        bound = _root(beyond, goal)
+        found.append(bound)
+        edge = min(bound, FARTHEST) * math.sqrt(time)
+        low = -edge if sides == 2 else -FARTHEST * math.sqrt(time)
+        there = 0.5 * (edge - low) * nodes + 0.5 * (edge + low)
+        kernel = np.exp(-0.5 * ((there[:, None] - places) / step) ** 2)
+        density = kernel @ density / (step * math.sqrt(2.0 * math.pi))
+        density, places, before = density * weights * 0.5 * (edge - low), there, time
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Beyond:
+    """How likely the sum is beyond a bound at the next look, having stopped at none before."""
+
+    places: Floats
+    density: Floats
+    scale: float
+    step: float
+    sides: int
+
+    def __call__(self, bound: float) -> float:
+        edge = bound * self.scale
+        tails = 0.5 * _tails((edge - self.places) / self.step)
+        if self.sides == 2:
+            tails += 0.5 * _tails((edge + self.places) / self.step)
+        return float((self.density * tails).sum())
+
+
+def _tails(z: Floats) -> Floats:
+    return np.array(_erfc(z * math.sqrt(0.5)), dtype=np.float64)
+
+
+def _root(beyond: Callable[[float], float], goal: float) -> float:
+    """The bound beyond which as much lies as is to be spent."""
+    if goal <= 0.0 or beyond(FARTHEST) > goal:
+        return math.inf
+    low, high = 0.0, FARTHEST
+    for _ in range(52):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if beyond(middle) > goal else (low, middle)
+    return 0.5 * (low + high)
