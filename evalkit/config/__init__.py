@@ -51,6 +51,8 @@ from evalkit.config._tables import (
     LabelsTable,
     LogColumns,
     LogTable,
+    Moment,
+    Names,
     PredictionsTable,
     RankingsColumns,
     RankingsTable,
@@ -63,7 +65,9 @@ from evalkit.config._tables import (
     TruthTable,
     UsersTable,
     is_in_catalog,
+    is_none,
     key,
+    tuple_of_list,
 )
 from evalkit.config._variables import parse_variables
 
@@ -87,6 +91,8 @@ __all__ = [
     "LabelsTable",
     "LogColumns",
     "LogTable",
+    "Moment",
+    "Names",
     "OutputSection",
     "Places",
     "Policies",
@@ -118,6 +124,7 @@ __all__ = [
     "find_entry",
     "is_in_catalog",
     "is_laid_out",
+    "is_none",
     "is_split_alone",
     "key",
     "key_lines",
@@ -132,6 +139,7 @@ __all__ = [
     "refuse_layout",
     "speaking",
     "spell",
+    "tuple_of_list",
     "with_conventions",
     "with_paths",
 ]

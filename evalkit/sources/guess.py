@@ -73,6 +73,17 @@ _GUESSES: dict[str, tuple[str, ...]] = {
         "published publishedat publishedon publicationdate publishdate",
         "released releasedat releasedate date created createdat",
     ),
+    "unit": (
+        "unit unitid user userid uid",
+        "visitor visitorid customer customerid account accountid member memberid device deviceid",
+        "session sessionid",
+    ),
+    "variant": (
+        "variant variantid variantname arm",
+        "group experimentgroup bucket treatment treatmentgroup branch variation variationid",
+    ),
+    "kind": ("kind", "event eventtype eventname eventkind", "type action name"),
+    "value": ("value", "amount revenue price eventvalue", "duration"),
     "weight": ("weight weights sampleweight",),
     "time": (
         "timestamp time ts datetime date",

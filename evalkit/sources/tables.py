@@ -1,8 +1,10 @@
 """Opens the tables of a config: truth, rankings, training log, joined log."""
 
-from collections.abc import Callable, Sequence
+# Long: a function for each kind of table.
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import polars as pl
 
@@ -22,7 +24,7 @@ from evalkit.config import (
 )
 from evalkit.errors import DataError, masked
 from evalkit.sources._by_rows import by_rows
-from evalkit.sources._source import Bare, Source, open_source, versioned
+from evalkit.sources._source import Bare, Located, Source, open_source, versioned
 from evalkit.sources.columns import (
     ORDER,
     Plan,
@@ -41,8 +43,10 @@ from evalkit.sources.guess import (
     Chosen,
     Columns,
     Guessing,
+    best_guess,
     choose_columns,
     choose_users,
+    some_names,
 )
 from evalkit.sources.row_order import RowScore, find_row_scores
 from evalkit.sources.scan import Use
@@ -186,6 +190,49 @@ def open_values(
     return replace(opened, role=f"segments.{name}")
 
 
+class AnyLocated(Located, Protocol):
+    """Where a table is, or what stands in for it."""
+
+    @property
+    def given(self) -> object | None: ...
+
+
+def open_columns(
+    role: str,
+    table: AnyLocated,
+    columns: Mapping[str, str],
+    guessing: Guessing = BY_CONFIG,
+    *,
+    guessed: Sequence[str] = (),
+    optional: Sequence[str] = (),
+) -> Table:
+    """A table with columns of any names, lazily: our name -> the table's, or SQL.
+
+    Args:
+        guessed: names that are looked for where `columns` lack them; `optional` may be missing.
+    Raises:
+        DataError: as `open_truth`; no column looks like one that is needed [missing-column].
+    """
+    source = open_source(role, table, table.given, guessing, kind="qrels")
+    found = {key: best_guess(key, source.names) for key in guessed if key not in columns}
+    lacking = [key for key, name in found.items() if name is None and key not in optional]
+    if lacking:
+        spelled = ", ".join(f'{key} = "..."' for key in lacking)
+        raise DataError(
+            f"{role} has no column that looks like {' or '.join(map(repr, lacking))}",
+            code="missing-column",
+            at=source.at,
+            hint=f"name it, columns = {{ {spelled} }}; it has {some_names(source.names)}",
+        )
+    named = {**columns, **{key: name for key, name in found.items() if name is not None}}
+    if "time" in named and (sql := time_of_text(source, named["time"])):
+        named["time"] = sql
+    wanted = [Wanted("by", key, text) for key, text in named.items()]
+    opened = _open(role, source, Chosen({}), table.where, wanted)
+    of_names = tuple(key for key, name in found.items() if name is not None)
+    return replace(opened, chosen=Chosen(named, of_names))
+
+
 OwnTable: TypeAlias = TruthTable | LogTable | RatingsTable | LabelsTable
 
 
@@ -276,6 +323,7 @@ def open_section(
     guessing: Guessing = BY_CONFIG,
     *,
     numbers: Sequence[str] = (),
+    anything: Sequence[str] = (),
 ) -> Table:
     """A table of a kind's own section, lazily; raises as `open_truth` does.
 
@@ -284,18 +332,27 @@ def open_section(
 
     Args:
         role: the section.
-        numbers: columns that are numbers; others are ids.
+        numbers: columns that are numbers.
+        anything: columns of any type; others are ids.
     """
     source = open_source(role, table, given, guessing, kind="qrels")
     own = type(table.columns).model_fields
     keys = [name for name, each in own.items() if each.default not in (None, ())]
     chosen = _choose(role, table, source, guessing, keys)
-    uses: dict[str, Use] = {name: "number" if name in numbers else "id" for name in own}
-    wanted = [
-        Wanted(name, name, text, uses[name])
-        for name, text in chosen.columns.items()
-        if name not in _OUTPUTS and isinstance(text, str)
-    ]
+    uses: dict[str, Use] = {
+        name: "number" if name in numbers else "any" if name in anything else "id" for name in own
+    }
+    wanted: list[Wanted] = []
+    for name, texts in chosen.columns.items():
+        if name in _OUTPUTS:
+            continue
+        if isinstance(texts, str) and own[name].default != ():
+            wanted.append(Wanted(name, name, texts, uses[name]))
+        else:  # a list of columns
+            numbered = enumerate([texts] if isinstance(texts, str) else texts)
+            wanted += [
+                Wanted(name, f"{name}_{place}", text, uses[name]) for place, text in numbered
+            ]
     return _open(role, source, chosen, table.where, wanted, model=getattr(table, "model", None))
 
 
