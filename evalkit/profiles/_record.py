@@ -78,7 +78,9 @@ class Profile:
 
     def speaks_of(self, kind: str) -> bool:
         """Whether it says anything of rankings, ratings or labels."""
-        return kind in OF_RANKINGS or self.name == DEFAULT or kind in self.rows
+        if kind in OF_RANKINGS:  # a file that says nothing at all speaks of them
+            return bool(self.metrics or self.policies) or not self.rows
+        return self.name == DEFAULT or kind in self.rows
 
     def of(self, kind: str) -> "Profile":
         """The same profile with what it says of rankings, ratings or labels."""
