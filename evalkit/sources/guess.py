@@ -107,6 +107,7 @@ class Guessing:
         because: why the score is read, where it is.
         unnamed: models whose names a column gives instead, where there is one.
         section: of the table, as a config spells it, for hints.
+        own_score: a column that is the score where no other is, as the profile has it.
         blank: what stands for a column that no name suggests; empty: it is an error.
     """
 
@@ -116,6 +117,7 @@ class Guessing:
     unnamed: frozenset[str] = frozenset()
     section: str = ""
     blank: str = ""
+    own_score: str = ""
 
 
 BY_CONFIG = Guessing()
@@ -188,6 +190,8 @@ def choose_columns(
         at=at,
         guessing=guessing,
     )
+    if role == "rankings" and "score" in asked and guessing.own_score in names:
+        guessed.setdefault("score", guessing.own_score)
     because = ""
     if "rank" in named or "score" in named:
         guessed = {key: each for key, each in guessed.items() if key not in ("rank", "score")}
