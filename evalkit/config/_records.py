@@ -217,6 +217,8 @@ Count = Literal[
     "users_without_ranking",
     "users_without_truth",
     "duplicates",
+    "effective-sample-size",
+    "weight-mean",
 ]
 Bound = Annotated[float, Field(allow_inf_nan=False)]
 Allowance = Annotated[float, Field(allow_inf_nan=False, ge=0)]
