@@ -192,7 +192,7 @@ def _check_tuples(truth: object, rankings: object) -> None:
 
 def _shape_of(given: object) -> tuple[int, int] | None:
     """Rows and columns of a matrix."""
-    shape = getattr(given, "shape", ())
+    shape: tuple[int, ...] = getattr(given, "shape", ())
     is_array = isinstance(given, np.ndarray) or hasattr(given, "tocoo")
     return (int(shape[0]), int(shape[1])) if is_array and len(shape) == 2 else None
 
