@@ -104,7 +104,7 @@ def kind_of_rows(kind: RowsKind) -> Kind:
         job = job if clock is None else replace(job, clock=clock)
         return with_warnings(run_rows(kind, job, tables), told)
 
-    return Kind(RowSums, open_all, run, measure, conclude)
+    return Kind(RowSums, open_all, run, measure, conclude, on_spark=True, leaves_rows=True)
 
 
 def _measure(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> Left:
