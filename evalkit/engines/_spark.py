@@ -299,7 +299,7 @@ def _folder(session: Any, read: Read, work: Work) -> Path | None:
     Raises:
         RequestError: executors do not see the files that this process sees [not-on-spark].
     """
-    folder = work.per_user_folder if read.config.kind == "rankings" else None
+    folder = None if kind_named(read.config.kind).leaves_rows else work.per_user_folder
     folder = None if folder is None else folder.absolute()
     if is_here(session):
         return folder
@@ -386,7 +386,7 @@ def _measured(rows: Any, task: Task, read: Read, n_partitions: int) -> list[Take
     from pyspark.sql.functions import lit, pmod
 
     found = rows.mapInArrow(partial(measure_rows, pickle.dumps(task)), ROW)
-    if n_partitions > MOST_COLLECTED and task.config.kind == "rankings":
+    if n_partitions > MOST_COLLECTED and not kind_named(task.config.kind).leaves_rows:
         few = isqrt(n_partitions)
         found = found.repartition(few, pmod("part", lit(few))).mapInArrow(
             partial(merge_rows, task.config.kind), ROW

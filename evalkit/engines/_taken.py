@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from evalkit.engines._layout import Read
 from evalkit.errors import RequestError
+from evalkit.kinds import kind_named
 from evalkit.planning.machine import default_limit
 
 BYTES_OF_ROW, BYTES_OF_TEXT_ROW = 48, 96  # in the driver, while rows are put in order
@@ -18,7 +19,7 @@ def refuse_unheld(read: Read) -> None:
     Raises:
         RequestError: they are too many [not-on-spark].
     """
-    if read.config.kind == "rankings":
+    if not kind_named(read.config.kind).leaves_rows:
         return
     hints = [each.n_rows_hint() or 0 for each in read.logs if each.has_all_rows]
     bytes_of_row = BYTES_OF_TEXT_ROW if read.users.hashed else BYTES_OF_ROW
@@ -42,7 +43,7 @@ def take(found: Any, read: Read) -> list[Taken]:
         RequestError: rows of ratings or labels are more than the driver holds [not-on-spark].
     """
     table = found.toArrow()  # other ways would pickle them, in ten times their size
-    if read.config.kind != "rankings":
+    if kind_named(read.config.kind).leaves_rows:
         _refuse(UNPACKED * table.nbytes, f"the rows of {read.logs[0].role}", read)
     return [Taken(**row) for row in table.to_pylist()]
 

@@ -1,8 +1,9 @@
 """What is done with labels on the street."""
 
-from evalkit.labels._run import LabelRun, check_labels, open_tables
-from evalkit.rows.run import RowsKind
-from evalkit.rows.shares import kind_of_rows
+from evalkit.labels.measure import LabelRun
+from evalkit.labels.open import check_labels, open_tables
+from evalkit.rows.measure import RowsKind
+from evalkit.rows.merge import kind_of_rows
 
 __all__ = ["KIND"]
 

@@ -150,6 +150,8 @@ class Kind:
         measure: one share of the users.
         conclude: the report of all shares, from what they left; warnings that come first, and a
             clock that runs since their measuring began.
+        on_spark: executors can measure shares of it.
+        leaves_rows: a share may leave its rows, which the driver must hold; others leave sums.
     """
 
     sums: type
@@ -157,6 +159,8 @@ class Kind:
     run: Callable[[Config, Work], Report]
     measure: Callable[[Config, Work], Left]
     conclude: Callable[[Left, Work, Sequence[Warning_], Clock | None], Report]
+    on_spark: bool = False
+    leaves_rows: bool = False
 
 
 def try_seeds(measure: Callable[[int], Done]) -> Done:

@@ -10,24 +10,18 @@ from evalkit.conclusions.inference import Inference
 from evalkit.config import Config
 from evalkit.errors import RequestError
 from evalkit.ids import Keys
-from evalkit.looks.resampling import Resampling, resamples
+from evalkit.looks.resampling import Resampling
 from evalkit.metrics import Request, has_user_values, is_plain_mean, over
 from evalkit.report import Warning_
 from evalkit.rows._clusters import Bundles, Clusters
-from evalkit.rows.numbers import NO_NUMBER, Measured, Number
+from evalkit.rows.numbers import NO_NUMBER, Number
 from evalkit.rows.spread import Floats
+from evalkit.rows.units import Measured
 from evalkit.segments import ALL, CellSet, Segment
 from evalkit.statistics.ratios import RatioSum
 from evalkit.sums import GrandTotals, Pair, pairs_among
 from evalkit.values.blocks import GivenValues, measure_models
 from evalkit.values.checks import differing
-
-
-def compares(config: Config) -> bool:
-    """Whether values of users are needed, beyond what sums say."""
-    statistics = config.statistics
-    compares = statistics.baseline is not None or statistics.pairs == "all"
-    return compares or statistics.cluster is not None or resamples(statistics)
 
 
 def check_resampled(config: Config) -> list[Request]:
@@ -166,7 +160,7 @@ def _number(models: Mapping[str, Measured], model: str, column: int) -> Number:
     return models[model].numbers[column] if model in models else NO_NUMBER
 
 
-def conclude(
+def infer(
     config: Config,
     requests: Sequence[Request],
     measured: Mapping[Segment, Mapping[str, Measured]],

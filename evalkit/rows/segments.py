@@ -20,10 +20,10 @@ from evalkit.ids import (
     ids_of_keys,
     stable_hashes,
 )
-from evalkit.rows.numbers import Measured
 from evalkit.rows.passes import Columns, Counts, Done, HeldRows, ModelRows
 from evalkit.rows.store import Column, Placing, Store, by_hash, parts_for
 from evalkit.rows.tally import Grouping, RowTally
+from evalkit.rows.units import Measured
 from evalkit.segments import (
     SMALL,
     SMALL_KEY,

@@ -1,79 +1,35 @@
-"""Labels from config to report."""
+"""Reads scored rows and looks through them, model by model."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from evalkit.config import Config
-from evalkit.errors import DataError, RequestError
-from evalkit.labels._groups import has_part
-from evalkit.labels._measuring import Measurer
-from evalkit.labels._parts import Leading
-from evalkit.labels._rows import LabelReader, mark_scores, refuse_policies
-from evalkit.labels._walk import has_sum
-from evalkit.planning.tables import Given, settle_columns
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.errors import DataError
+from evalkit.labels._bands import Ruler
+from evalkit.labels._graphs import Drawing
+from evalkit.labels._groups import measure_groups
+from evalkit.labels._parts import Leading, ScoreParts
+from evalkit.labels._placements import Placements, is_area, place_rows
+from evalkit.labels._pooled import Pooled
+from evalkit.labels._rows import LabelReader, mark_scores
+from evalkit.labels._walk import terms_of
+from evalkit.labels.conclude import Seen
+from evalkit.labels.merge import LabelSums
+from evalkit.metrics import Request, Smooth, Term
 from evalkit.report import Input, TruthCounts, Warning_
+from evalkit.rows.conclude import Models, inputs_of
 from evalkit.rows.job import RowJob
+from evalkit.rows.measure import RowRun, check_rows, count_lost, warn_of_lost
 from evalkit.rows.passes import ModelRows, Room
 from evalkit.rows.reading import Reading
 from evalkit.rows.repeats import find_repeats
 from evalkit.rows.room import room_beside
-from evalkit.rows.run import (
-    Models,
-    RowRun,
-    check_rows,
-    check_sums,
-    count_lost,
-    inputs_of,
-    open_all,
-    warn_of_lost,
-)
-from evalkit.rows.tally import RowTally
+from evalkit.rows.tally import Grouping, RowTally
 from evalkit.segments import ALL
-from evalkit.sources import Table, open_labels
-
-
-def check_labels(job: RowJob) -> None:
-    """Refuse what cannot be asked of labels."""
-    refuse_policies(job.config.policies)
-    check_sums(job.requests, has_sum, has_part)
-    _check_sessions(job)
-
-
-def open_tables(config: Config, given: Given) -> tuple[Config, list[Table]]:
-    """Every table of labels, opened, and the config with the columns that they are read by."""
-    held = [*given.rankings, *([None] * len(config.labels))]
-    guessing = given.guessing(config)
-    actions = [
-        partial(open_labels, table, one, replace(guessing, section=f"labels[{place}]"))
-        for place, (table, one) in enumerate(zip(config.labels, held, strict=False))
-    ]
-    tables = open_all(actions)
-    return settle_columns(config, {"labels": tables}), tables
-
-
-def _check_sessions(job: RowJob) -> None:
-    config = job.config
-    asked = [request.label for request in job.over("sessions")]
-    of_users = {
-        "segments": bool(config.segments.named),
-        "clusters": config.statistics.cluster is not None,
-    }
-    for what in [what for what, is_there in of_users.items() if asked and is_there]:
-        raise RequestError(
-            f"{', '.join(asked)} is over sessions, and {what} are of users",
-            code="sessions-in-segments" if what == "segments" else "sessions-in-clusters",
-            at=config.at("segments") if what == "segments" else config.at("statistics", "cluster"),
-            hint="leave one of both out",
-        )
-    if asked and not all(each.columns.session or each.session_every for each in config.labels):
-        raise RequestError(
-            f"{', '.join(asked)} needs a session column",
-            code="missing-key",
-            at=config.at("labels", 0, "columns"),
-            hint='session = "session_id" under [labels.columns], or session_every = "1d"',
-        )
+from evalkit.sources import Table
 
 
 @dataclass
@@ -149,15 +105,15 @@ class LabelRun(RowRun):
         if found.segments is not None:
             for segment, part in found.segments.split(rows, self.user, threads=job.threads):
                 seen = measurer.look(part, [self.user], Leading.of_all(part))
-                found.measured.setdefault(segment, {})[name] = measurer.measured(seen)
+                found.measured.setdefault(segment, {})[name] = seen.measured(job)
             job.clock.stop("segments")
         seen = measurer.look(rows, self.groupings, leading, name)
         rows.forget()
         found.warnings += seen.warnings(name, job.requests)
         found.graphs += seen.graphs(level=job.config.statistics.level)
-        found.users[name], found.most_rows[name] = seen.users.n_groups, seen.users.most_rows
+        found.users[name], found.most_rows[name] = seen.users.n_units, seen.users.most_rows
         found.pairs[name] = tally.noted.get("positives", 0)
-        found.measured.setdefault(ALL, {})[name] = measurer.measured(seen)
+        found.measured.setdefault(ALL, {})[name] = seen.measured(job)
 
     def truth_counts(self) -> TruthCounts:
         """The labels of the model that has most rows; models have their own counts too."""
@@ -169,7 +125,7 @@ class LabelRun(RowRun):
         return TruthCounts(tally.rows, tally.rows_used, dict(tally.dropped), n_users, 0, n_pairs)
 
 
-def _check_probabilities(leading: Leading, measurer: Measurer, table: Table) -> None:
+def _check_probabilities(leading: Leading, measurer: "Measurer", table: Table) -> None:
     low, high = leading.score_range(measurer.dtypes["score"])
     names = [each.label for each in measurer.job.over("rows") if each.metric.of_probabilities]
     if names and not (low >= 0.0 and high <= 1.0) and not math.isnan(low):
@@ -179,3 +135,91 @@ def _check_probabilities(leading: Leading, measurer: Measurer, table: Table) -> 
             at=table.at,
             hint='if they are logits: score = "1 / (1 + exp(-score))" under [labels.columns]',
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Measurer:
+    """Measures the metrics of a job.
+
+    Args:
+        dtypes: of the columns of rows.
+    """
+
+    job: RowJob
+    dtypes: Mapping[str, type]
+
+    def look(
+        self,
+        rows: ModelRows,
+        groupings: Sequence[Grouping],
+        leading: Leading,
+        drawn: str | None = None,
+    ) -> Seen:
+        """Look through rows for all that numbers are made of, and curves of a model that is named.
+
+        Args:
+            rows: of one model, or of a segment of its users.
+            leading: of their scores.
+        """
+        pooled, dtypes, threads = self.job.over("rows"), self.dtypes, self.job.threads
+        pool = walked = placements = drawing = ruler = None
+        if pooled:
+            half = 1 << 8 * np.dtype(dtypes["score"]).itemsize - 1  # a label beside it has room
+            parts = ScoreParts.of(leading, rows, apart=None if "weight" in dtypes else half)
+            pool = Pooled(rows, dtypes, parts, threads=threads)
+            walked = pool.walk(terms_of(pooled))
+            if "weight" not in dtypes:
+                placements = self._place(rows, leading)
+        if drawn is not None and pool is not None and walked is not None:
+            drawing = Drawing(drawn, pool.totals, walked, pool.score_range[0])
+        if drawing is not None and pool is not None and self.job.config.statistics.cluster is None:
+            ruler = Ruler.make(
+                drawing.marks(), drawing.edges(), dtypes["score"], weight=pool.totals.rows
+            )
+        self.job.clock.stop("scores")
+        smooth = _smooth(pooled, placements)
+        by_kind: dict[str, LabelSums] = {}
+        for grouping in groupings:
+            kind = f"{grouping.name}s"
+            for store in rows.shares(grouping):
+                results = measure_groups(
+                    store,
+                    grouping,
+                    self.job.over(kind),
+                    list(smooth.values()) if kind == "users" else [],
+                    placements=placements,
+                    keep=self.job.keeps,
+                    ruler=ruler if kind == "users" else None,
+                    threads=threads,
+                )
+                if kind in by_kind:
+                    by_kind[kind].merge(results)
+                else:
+                    by_kind[kind] = results
+        self.job.clock.stop("users")
+        return Seen(by_kind, smooth, pool, walked, drawing)
+
+    def _place(self, rows: ModelRows, leading: Leading) -> Placements | None:
+        """What rows do to areas; None where nobody asks."""
+        terms = [term for each in self.job.over("rows") for term in _terms(each) if is_area(term)]
+        areas = list(dict.fromkeys(terms))
+
+        def find_mixed() -> npt.NDArray[np.bool_]:
+            return leading.find_mixed(rows)
+
+        return place_rows(leading.first, leading.shift, leading.counts, areas, find_mixed)
+
+
+def _terms(request: Request) -> tuple[Term, ...]:
+    smooth = request.over_rows.smooth
+    return () if smooth is None else smooth.terms
+
+
+def _smooth(pooled: Sequence[Request], placements: Placements | None) -> dict[Request, Smooth]:
+    """The requests over all rows that have a standard error."""
+    return {
+        request: request.over_rows.smooth
+        for request in pooled
+        if request.over_rows.smooth is not None
+        and (placements is not None or not any(map(is_area, _terms(request))))
+    }

@@ -20,8 +20,9 @@ from evalkit.planning.tables import Given
 from evalkit.planning.work import SEEDS, Kind, Left, Work, with_warnings
 from evalkit.report import Input, Report, Warning_
 from evalkit.rows.job import RowJob
+from evalkit.rows.measure import RowsKind, run_rows
+from evalkit.rows.open import RowTables, group_by, open_rows
 from evalkit.rows.reading import BATCH_ROWS
-from evalkit.rows.run import RowsKind, RowTables, group_by, open_rows, run_rows
 from evalkit.rows.segments import UserSources
 from evalkit.segments import SegmentTable
 from evalkit.sources import Table, reading
@@ -89,7 +90,7 @@ def kind_of_rows(kind: RowsKind) -> Kind:
     """What is done with a config of ratings or of labels."""
 
     def open_all(config: Config, given: Given) -> RowTables:
-        return open_rows(kind, config, given)
+        return open_rows(kind.open, config, given)
 
     def run(config: Config, work: Work) -> Report:
         return run_rows(kind, RowJob.of(config, work))
@@ -103,7 +104,7 @@ def kind_of_rows(kind: RowsKind) -> Kind:
         job = job if clock is None else replace(job, clock=clock)
         return with_warnings(run_rows(kind, job, tables), told)
 
-    return Kind(RowSums, open_all, run, measure, conclude)
+    return Kind(RowSums, open_all, run, measure, conclude, on_spark=True, leaves_rows=True)
 
 
 def _measure(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> Left:
@@ -111,7 +112,7 @@ def _measure(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> Left:
     number, n_shares = share
     kind.check(job)
     laid_out = is_laid_out(job.config)
-    opened = open_rows(kind, of_share(job.config, number), job.given)
+    opened = open_rows(kind.open, of_share(job.config, number), job.given)
     if job.opened is not None:
         job.opened(opened.all)
     job.clock.line.tables = opened.rows
