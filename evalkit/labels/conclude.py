@@ -4,15 +4,18 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from evalkit.config import Config
 from evalkit.labels._bands import Bands, NoBands
 from evalkit.labels._graphs import Drawing
 from evalkit.labels._pooled import Pooled
 from evalkit.labels._walk import Best, Loss, Walked
 from evalkit.labels.merge import LabelSums
 from evalkit.metrics import Request, Smooth, over
-from evalkit.report import Graph, Warning_
+from evalkit.report import Graph, TruthCounts, Warning_
+from evalkit.rows.conclude import Findings
 from evalkit.rows.job import RowJob
-from evalkit.rows.measure import warn_of_infinite
+from evalkit.rows.measure import check_rows, warn_of_infinite, warn_of_lost
+from evalkit.rows.tally import RowTally
 from evalkit.rows.units import Measured, UnitSums, measured_of
 
 
@@ -91,3 +94,26 @@ def _warnings(
             yield Warning_("best-threshold", message, name)
     if pool.totals.rows and not (pool.totals.positives and pool.totals.negatives):
         yield Warning_("one-class", "all labels are of one kind", name)
+
+
+def warnings_of(config: Config, name: str, tally: RowTally, at: str) -> list[Warning_]:
+    """What the counts of a model's rows may mislead about.
+
+    Raises:
+        DataError: it has no rows, and the policy is to refuse that [empty-input].
+    """
+    found = []
+    if number := tally.noted.get("duplicates", 0):
+        message = f"{number:,} rows list an item of a user and a time again, and count"
+        found.append(Warning_("duplicate-row", message, name))
+    found += check_rows(config, name, tally, at)
+    return found + warn_of_lost(name, tally.noted.get("users_without_rows", 0))
+
+
+def truth_counts(tallies: Mapping[str, RowTally], found: Findings) -> TruthCounts:
+    """The labels of the model that has most rows; models have their own counts too."""
+    if not tallies:
+        return TruthCounts(0, 0, {}, 0, 0, 0)
+    name = max(tallies, key=lambda each: tallies[each].rows)
+    tally, n_users, n_pairs = tallies[name], found.users[name], found.pairs[name]
+    return TruthCounts(tally.rows, tally.rows_used, dict(tally.dropped), n_users, 0, n_pairs)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.errors import DataError
+from evalkit.errors import CountedError, DataError
 from evalkit.labels._bands import Ruler
 from evalkit.labels._graphs import Drawing
 from evalkit.labels._groups import measure_groups
@@ -16,13 +16,13 @@ from evalkit.labels._placements import Placements, is_area, place_rows
 from evalkit.labels._pooled import Pooled
 from evalkit.labels._rows import LabelReader, mark_scores
 from evalkit.labels._walk import terms_of
-from evalkit.labels.conclude import Seen
+from evalkit.labels.conclude import Seen, truth_counts, warnings_of
 from evalkit.labels.merge import LabelSums
 from evalkit.metrics import Request, Smooth, Term
-from evalkit.report import Input, TruthCounts, Warning_
+from evalkit.report import Input, TruthCounts
 from evalkit.rows.conclude import Models, inputs_of
 from evalkit.rows.job import RowJob
-from evalkit.rows.measure import RowRun, check_rows, count_lost, warn_of_lost
+from evalkit.rows.measure import RowRun, count_lost
 from evalkit.rows.passes import ModelRows, Room
 from evalkit.rows.reading import Reading
 from evalkit.rows.repeats import find_repeats
@@ -82,22 +82,21 @@ class LabelRun(RowRun):
         number = repeats.get(name, 0) if None not in repeats else repeats[None]
         tally.noted["duplicates"] = number
         if number and self.job.config.policies.duplicates == "error":
-            raise DataError(
-                f"{number:,} rows list an item of a user and a time again",
+            raise CountedError(
+                "{n} rows list an item of a user and a time again",
+                number,
                 code="duplicate-row",
                 at=table.at,
                 hint='write duplicates = "count" under [policies] to keep them',
             )
-        if number:
-            message = f"{number:,} rows list an item of a user and a time again, and count"
-            self.found.warnings.append(Warning_("duplicate-row", message, name))
 
     def measure(self, name: str, rows: ModelRows, table: Table) -> None:
         """Everything of one model: its segments first, then all users, whose rows are forgotten."""
         job, found, tally = self.job, self.found, rows.tally
         self._note_repeats(name, table, tally)
-        found.warnings += check_rows(job.config, {name: rows}, {name: table.at})
-        found.warnings += warn_of_lost(name, count_lost(rows, self.user))
+        tally.noted["users_without_rows"] = count_lost(rows, self.user)
+        if not self.is_share:
+            found.warnings += warnings_of(job.config, name, tally, table.at)
         measurer = Measurer(job, self.reader.dtypes(table))
         leading = tally.marks.pop("scores", Leading.nothing())
         assert isinstance(leading, Leading)
@@ -106,6 +105,7 @@ class LabelRun(RowRun):
             for segment, part in found.segments.split(rows, self.user, threads=job.threads):
                 seen = measurer.look(part, [self.user], Leading.of_all(part))
                 found.measured.setdefault(segment, {})[name] = seen.measured(job)
+                found.sums[segment, name] = seen.users
             job.clock.stop("segments")
         seen = measurer.look(rows, self.groupings, leading, name)
         rows.forget()
@@ -114,15 +114,11 @@ class LabelRun(RowRun):
         found.users[name], found.most_rows[name] = seen.users.n_units, seen.users.most_rows
         found.pairs[name] = tally.noted.get("positives", 0)
         found.measured.setdefault(ALL, {})[name] = seen.measured(job)
+        found.sums[ALL, name] = seen.users
 
     def truth_counts(self) -> TruthCounts:
         """The labels of the model that has most rows; models have their own counts too."""
-        tallies, found = self.tallies, self.found
-        if not tallies:
-            return TruthCounts(0, 0, {}, 0, 0, 0)
-        name = max(tallies, key=lambda each: tallies[each].rows)
-        tally, n_users, n_pairs = tallies[name], found.users[name], found.pairs[name]
-        return TruthCounts(tally.rows, tally.rows_used, dict(tally.dropped), n_users, 0, n_pairs)
+        return truth_counts(self.tallies, self.found)
 
 
 def _check_probabilities(leading: Leading, measurer: "Measurer", table: Table) -> None:

@@ -151,7 +151,8 @@ class Kind:
         conclude: the report of all shares, from what they left; warnings that come first, and a
             clock that runs since their measuring began.
         on_spark: executors can measure shares of it.
-        leaves_rows: a share may leave its rows, which the driver must hold; others leave sums.
+        leaves_rows: whether a share leaves its rows, which whoever merges must hold, and not sums;
+            by what is asked for, and by whether values of users are kept.
     """
 
     sums: type
@@ -160,7 +161,7 @@ class Kind:
     measure: Callable[[Config, Work], Left]
     conclude: Callable[[Left, Work, Sequence[Warning_], Clock | None], Report]
     on_spark: bool = False
-    leaves_rows: bool = False
+    leaves_rows: Callable[[Config, bool], bool] = lambda config, keeps_users: False
 
 
 def try_seeds(measure: Callable[[int], Done]) -> Done:

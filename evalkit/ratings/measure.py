@@ -81,7 +81,7 @@ class RatingRun(RowRun):
         self._measure(name, shares, _extremes(joined), rows.tally, table)
         rows.forget()
         found = self.found
-        found.warnings += check_rows(self.job.config, {name: rows}, {name: table.at})
+        found.warnings += check_rows(self.job.config, name, rows.tally, table.at)
         found.warnings += warnings_of(name, rows.tally)
         self.job.clock.stop("measure")
 

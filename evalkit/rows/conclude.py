@@ -1,10 +1,9 @@
 """From what was found in rows to a report; no row is read any more."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
-from evalkit.ids import hashes_of_keys
+from evalkit.ids import Keys
 from evalkit.planning.ledger import input_of, versions
 from evalkit.planning.record import Found, make_report
 from evalkit.report import (
@@ -22,9 +21,9 @@ from evalkit.rows._comparing import infer
 from evalkit.rows._kept import Keeping, without_values
 from evalkit.rows.job import RowJob
 from evalkit.rows.segments import RowSegments, RowUsers, UserSources
-from evalkit.rows.tally import Grouping, RowTally
-from evalkit.rows.units import Measured
-from evalkit.segments import ALL, Segment
+from evalkit.rows.tally import RowTally
+from evalkit.rows.units import Measured, UnitSums
+from evalkit.segments import ALL, SeenValues, Segment
 from evalkit.sources import Table
 from evalkit.sums import GrandTotals
 from evalkit.values.checks import convention_warnings
@@ -40,6 +39,7 @@ class Findings:
     segments: RowSegments | None = None
     clusters: Clusters | None = None
     row_users: RowUsers | None = None
+    seen_values: SeenValues = field(default_factory=SeenValues)
     totals: GrandTotals = field(default_factory=GrandTotals)
     graphs: list[Graph] = field(default_factory=list)
     distributions: list[Distribution] = field(default_factory=list)
@@ -47,17 +47,19 @@ class Findings:
     users: dict[str, int] = field(default_factory=dict)  # by model
     most_rows: dict[str, int] = field(default_factory=dict)  # of one user, by model
     pairs: dict[str, int] = field(default_factory=dict)  # labels 1, or rated pairs, by model
+    sums: dict[tuple[Segment, str], UnitSums] = field(default_factory=dict)  # of shares of users
 
 
 def conclude_rows(
     job: RowJob,
     found: Findings,
     tallies: Mapping[str, RowTally],
-    user: Grouping,
+    hash_users: Callable[[Keys], Keys],
     *,
     inputs: Sequence[Input],
     truth: TruthCounts,
     keeping: Keeping | None,
+    n_lonely: int | None = None,
 ) -> Report:
     """The report of what was found in the rows of all models."""
     config, requests, clock = job.config, job.requests, job.clock
@@ -73,10 +75,9 @@ def conclude_rows(
         found.measured,
         found.totals,
         clusters=found.clusters,
-        hash_users=partial(hashes_of_keys, plan=user.plan)
-        if found.row_users is None
-        else found.row_users.hashes_of,
+        hash_users=hash_users,
         threads=job.threads,
+        n_lonely=n_lonely,
     )
     kept = None
     if keeping is not None and found.row_users is not None:

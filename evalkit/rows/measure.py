@@ -3,11 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from evalkit.config import Config
-from evalkit.errors import DataError, EvalkitError, raise_all
+from evalkit.errors import DataError
+from evalkit.ids import hashes_of_keys
 from evalkit.looks.resampling import resamples
 from evalkit.metrics import Request, over
 from evalkit.planning.work import try_seeds
@@ -29,6 +32,18 @@ from evalkit.rows.tally import Grouping, Lost, RowTally
 from evalkit.sources import Table
 
 
+class OfSums(NamedTuple):
+    """What is told of counts alone, where a share of the users leaves sums.
+
+    Args:
+        warnings: of the config, a model, its counts, and where its table stands.
+        truth: counts of what is true, of those of all models.
+    """
+
+    warnings: Callable[[Config, str, RowTally, str], list[Warning_]]
+    truth: Callable[[Mapping[str, RowTally], Findings], TruthCounts]
+
+
 @dataclass(frozen=True, slots=True)
 class RowsKind:
     """Ratings or labels.
@@ -38,11 +53,13 @@ class RowsKind:
             columns that they are read by.
         check: refuses what cannot be asked.
         run: measures the rows.
+        of_sums: what is told of the sums of shares, where these may leave sums.
     """
 
     open: OpenTables
     check: Callable[[RowJob], None]
     run: "type[RowRun]"
+    of_sums: OfSums | None = None
 
 
 def run_rows(kind: RowsKind, job: RowJob, tables: RowTables | None = None) -> Report:
@@ -70,24 +87,15 @@ def run_rows(kind: RowsKind, job: RowJob, tables: RowTables | None = None) -> Re
     return try_seeds(lambda seed: kind.run(job, tables, keeping, seed).report())
 
 
-def check_rows(
-    config: Config, models: Mapping[str, ModelRows], at: Mapping[str, str]
-) -> list[Warning_]:
-    """Tables without rows are refused, or told."""
-    problems: list[EvalkitError] = []
-    warnings = []
-    for name, rows in models.items():
-        if rows.tally.rows_used:
-            continue
-        had = rows.tally.rows
-        message = f"the table of {name!r} has no rows" + (" left" if had else "")
-        if config.policies.empty_input == "error":
-            hint = 'write empty_input = "warn" under [policies] if that can be'
-            problems.append(DataError(message, code="empty-input", at=at.get(name, ""), hint=hint))
-        else:
-            warnings.append(Warning_("empty-input", message, name))
-    raise_all(problems)
-    return warnings
+def check_rows(config: Config, name: str, tally: RowTally, at: str) -> list[Warning_]:
+    """A table without rows is refused, or told."""
+    if tally.rows_used:
+        return []
+    message = f"the table of {name!r} has no rows" + (" left" if tally.rows else "")
+    if config.policies.empty_input == "error":
+        hint = 'write empty_input = "warn" under [policies] if that can be'
+        raise DataError(message, code="empty-input", at=at, hint=hint)
+    return [Warning_("empty-input", message, name)]
 
 
 def count_lost(rows: ModelRows, user: Grouping) -> int:
@@ -129,8 +137,10 @@ class RowRun(ABC):
     tables: RowTables
     keeping: Keeping | None
     seed: int
+    is_share: bool = False
     found: Findings = field(default_factory=Findings)
     tallies: dict[str, RowTally] = field(default_factory=dict)
+    step: tuple[int, ...] = (-1,)  # how far it has come, of which table
 
     def __post_init__(self) -> None:
         self.user = self.group_by("user", [*self.tables.rows, *self.tables.sources.tables])
@@ -161,15 +171,17 @@ class RowRun(ABC):
     def inputs(self) -> list[Input]:
         """A record of every table that was read."""
 
-    def report(self) -> Report:
-        """Read, measure and report.
+    def read_all(self) -> None:
+        """Read and measure all models.
 
         Raises:
             KeyCollisionError: two ids share a key.
         """
         self._find_users()
-        for model, table in self.models:  # one after the other: only one is in memory
+        for number, (model, table) in enumerate(self.models):  # only one is in memory at a time
+            self.step = (number, 0)
             for name, rows in self.rows_of(model, table):
+                self.step = (number, 1)
                 self.job.clock.stop("read")
                 if name in self.tallies:
                     raise DataError(
@@ -177,6 +189,10 @@ class RowRun(ABC):
                     )
                 self.tallies[name] = rows.tally
                 self.measure(name, rows, table)
+
+    def report(self) -> Report:
+        """Read, measure and report; raises as `read_all`."""
+        self.read_all()
         inputs = self.inputs()
         for place, known in enumerate(self.tables.inputs):
             mine = inputs[place]
@@ -187,7 +203,9 @@ class RowRun(ABC):
             self.job,
             self.found,
             self.tallies,
-            self.user,
+            partial(hashes_of_keys, plan=self.user.plan)
+            if self.found.row_users is None
+            else self.found.row_users.hashes_of,
             inputs=inputs,
             truth=counts,
             keeping=self.keeping,
@@ -209,7 +227,8 @@ class RowRun(ABC):
         if sources.tables or draws or self.keeping is not None:
             found.row_users = RowUsers.of(self.tables.rows, user.plan, job.sample)
         if sources.segments and found.row_users is not None:
-            found.segments = RowSegments.of(config, sources.segments, found.row_users, job.threads)
+            known = (found.row_users, job.threads, found.seen_values)
+            found.segments = RowSegments.of(config, sources.segments, *known)
         if sources.cluster is not None and found.row_users is not None:
             found.clusters = Clusters.read(sources.cluster, found.row_users)
         job.clock.stop("segments")
