@@ -24,6 +24,14 @@ TESTS = {
     "permutation": "sign-flip test",
     "bootstrap": "bootstrap",
     "tukey": "Tukey's test",
+    "welch": "Welch's t test",
+    "pooled": "t test of pooled variances",
+    "z": "z test",
+    "always-valid": "always-valid test",
+    "spending": "group-sequential test",
+    "newcombe": "test of Newcombe's limits",
+    "quantile": "test of quantiles' limits",
+    "sign": "sign test over users",
 }
 OF_TAIL = ", tail"
 CORRECTIONS = {

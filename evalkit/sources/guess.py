@@ -73,6 +73,17 @@ _GUESSES: dict[str, tuple[str, ...]] = {
         "published publishedat publishedon publicationdate publishdate",
         "released releasedat releasedate date created createdat",
     ),
+    "unit": (
+        "unit unitid user userid uid",
+        "visitor visitorid customer customerid account accountid member memberid device deviceid",
+        "session sessionid",
+    ),
+    "variant": (
+        "variant variantid variantname arm",
+        "group experimentgroup bucket treatment treatmentgroup branch variation variationid",
+    ),
+    "kind": ("kind", "event eventtype eventname eventkind", "type action name"),
+    "value": ("value", "amount revenue price eventvalue", "duration"),
     "weight": ("weight weights sampleweight",),
     "time": (
         "timestamp time ts datetime date",
@@ -111,6 +122,7 @@ class Guessing:
         because: why the score is read, where it is.
         unnamed: models whose names a column gives instead, where there is one.
         section: of the table, as a config spells it, for hints.
+        own_score: a column that is the score where no other is, as the profile has it.
         blank: what stands for a column that no name suggests; empty: it is an error.
     """
 
@@ -120,6 +132,7 @@ class Guessing:
     unnamed: frozenset[str] = frozenset()
     section: str = ""
     blank: str = ""
+    own_score: str = ""
 
 
 BY_CONFIG = Guessing()
@@ -192,6 +205,8 @@ def choose_columns(
         at=at,
         guessing=guessing,
     )
+    if role == "rankings" and "score" in asked and guessing.own_score in names:
+        guessed.setdefault("score", guessing.own_score)
     because = ""
     if "rank" in named or "score" in named:
         guessed = {key: each for key, each in guessed.items() if key not in ("rank", "score")}
