@@ -6,8 +6,6 @@ from evalkit.labels.open import check_labels, open_tables
 from evalkit.rows.measure import OfSums, RowsKind
 from evalkit.rows.merge import kind_of_rows
 
-__all__ = ["KIND"]
-
 KIND = kind_of_rows(
     RowsKind(open_tables, check_labels, LabelRun, OfSums(warnings_of, truth_counts))
 )

@@ -5,6 +5,4 @@ from evalkit.ratings.open import check_ratings, open_tables
 from evalkit.rows.measure import RowsKind
 from evalkit.rows.merge import kind_of_rows
 
-__all__ = ["KIND"]
-
 KIND = kind_of_rows(RowsKind(open_tables, check_ratings, RatingRun))
