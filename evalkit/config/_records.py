@@ -112,7 +112,7 @@ class StatisticsSection(Record):
     )
     metrics: Names = key((), "Metrics to bootstrap or to test by ranks; default: all.")
     skewness: bool = key(
-        True, "Mend tests against a margin, and differences on clusters, for skewness."
+        True, 'Mend tests for skewness, those of test = "t" against a margin and on clusters.'
     )
     replicates: int = key(1000, "Resamples of bootstrap and permutation.", ge=100, le=100_000)
     seed: int = key(1, "Of everything that is drawn.", ge=0, le=2**63 - 1)
@@ -123,8 +123,10 @@ class StatisticsSection(Record):
     pairs: Literal["baseline", "all"] = key(
         "baseline", "Compare with the baseline, or every two models."
     )
-    test: Literal["t", "wilcoxon", "permutation", "bootstrap"] = key(
-        "t", "Test of no difference, paired by user."
+    test: Literal["auto", "t", "wilcoxon", "permutation", "bootstrap"] = key(
+        "auto",
+        "Test of no difference, paired by user. auto: McNemar's mid-p of 0 and 1, otherwise Hall's "
+        "t, no surer than users not seen allow; t: Student's.",
     )
     correction: Literal["holm", "bonferroni", "bh", "tukey", "none"] = key(
         "holm", "For many comparisons; bh: Benjamini-Hochberg."

@@ -141,7 +141,7 @@ class Comparison:
     p_value: float | None
     p_adjusted: float | None
     effect_size: float | None
-    test: str  # t, mcnemar, wilcoxon, permutation, bootstrap, tukey; "..., tail" beyond draws
+    test: str  # hall, t, mcnemar, wilcoxon, permutation, bootstrap, tukey; "..., tail" or "unseen"
     n_users: int
     wins: int | None
     ties: int | None
