@@ -472,7 +472,14 @@ class Config(Record):
             ValueError: there is no such config.
         """
         join_kinds(cls)
-        config = cls.model_validate(state.asked)
+        asked = dict(state.asked)
+        variables = asked.pop("variables", {})  # they have filled their places
+        config = cls.model_validate(asked)
+        if not isinstance(variables, dict) or not all(
+            isinstance(each, str) for pair in variables.items() for each in pair
+        ):
+            raise ValueError("its variables are no texts by name")
+        config._variables.update(variables)
         config._places, config._followed = state.places, state.profile
         config._overridden = state.overridden
         by_hand = {name: getattr(config.policies, name) for name in state.by_hand}
