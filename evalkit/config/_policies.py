@@ -100,6 +100,11 @@ class Policies(Record):
     round_mean: int = key(EXACT, POLICIES["round_mean"].doc, ge=0, le=EXACT)
     beyond_depth: Literal["warn", "error"] = key("warn", "A cutoff deeper than any ranking.")
     no_common_user: Literal["error", "warn"] = key("error", "Truth and rankings share no user.")
+    no_common_item: Literal["error", "warn"] = key(
+        "error",
+        "No ranked item is in the truth, train or [items], where that can be no chance.",
+        exclude_if=lambda value: value == "error",
+    )
     empty_input: Literal["error", "warn"] = key("error", "A table without rows.")
     truth_in_train: Literal["warn", "error", "count"] = key(
         "warn",

@@ -30,6 +30,7 @@ LENIENT = {
     "unknown_users": "skip",
     "beyond_depth": "warn",
     "no_common_user": "warn",
+    "no_common_item": "warn",
     "empty_input": "warn",
     "truth_in_train": "count",
     "mixed_splits": "keep",

@@ -8,7 +8,9 @@ from evalkit.config import is_in_catalog
 from evalkit.errors import DataError, EvalkitError, FaultyShareError, raise_all
 from evalkit.metrics import needs_of
 from evalkit.planning.leakage import find_leak
+from evalkit.planning.meeting import MET
 from evalkit.rankings._job import RankingJob, RankingTask
+from evalkit.rankings._meeting import TRUTH, key_of
 from evalkit.rankings._steps import GAINS, SEGMENTS
 from evalkit.rankings._sums import RankingSums
 from evalkit.report import Input, Warning_
@@ -106,7 +108,8 @@ def check_whole(task: RankingTask, sums: RankingSums, inputs: Sequence[Input]) -
     Args:
         inputs: the tables, with the rows that were read.
     Raises:
-        DataError: what the policies refuse [empty-input, no-common-user, cutoff-beyond-depth,
+        DataError: what the policies refuse [empty-input, no-common-user, no-common-item,
+            cutoff-beyond-depth,
             truth-in-train, truth-is-train].
     """
     policies, truth, origin = task.config.policies, sums.truth, sums.origin
@@ -140,8 +143,15 @@ def check_whole(task: RankingTask, sums: RankingSums, inputs: Sequence[Input]) -
         elif tally.users_with_truth == 0 and truth.rows:
             message = f"none of {tally.users:,} ranked users is in the truth"
             hint = "compare some ids of both by eye: are they of one kind and one day?"
+            meeting = sums.meetings.get(key_of("user", TRUTH, name), MET)
+            if not meeting.met and policies.no_common_user == "error":
+                message += f": {meeting.examples}"
+                message += f"; {meeting.repair} some are" if meeting.repair else ""
+                hint = meeting.hint or hint
             told.add(policies.no_common_user, "no-common-user", message, at, hint, name)
         else:
+            for other, of in OTHERS.items():
+                _check_items(task, sums, name, other, of, told)
             deep = [r.label for r in task.requests if (r.cutoff or 0) > tally.depth]
             if deep:
                 message = (
@@ -151,7 +161,45 @@ def check_whole(task: RankingTask, sums: RankingSums, inputs: Sequence[Input]) -
                 told.add(policies.beyond_depth, "cutoff-beyond-depth", message, at, hint, name)
         told.warnings.extend(tally.warnings(name, task.config))
     raise_all(told.problems)
-    return [*told.warnings, *_oddities(task, sums)]
+    return [*told.warnings, *_spellings(sums), *_oddities(task, sums)]
+
+
+OTHERS = {TRUTH: "the truth", "train": "the training log", "items": "the catalogue"}
+
+
+def _check_items(
+    task: RankingTask, sums: RankingSums, name: str, other: str, of: str, told: "_Told"
+) -> None:
+    """Refuse a model of whose items none is in another table, where that can be no chance."""
+    meeting = sums.meetings.get(key_of("item", other, name), MET)
+    if meeting.met:
+        return
+    message = f"no ranked item of {name!r} is in {of}"
+    is_sure = bool(meeting.repair) or (meeting.many and other != "train")
+    if is_sure:
+        message += f": {meeting.examples}"
+    message += f"; {meeting.repair} some are" if meeting.repair else ""
+    hint = meeting.hint or "compare the ids by eye: are they of one kind and one catalogue?"
+    policy = task.config.policies.no_common_item if is_sure else "warn"
+    keep = task.config.spell_policy("no_common_item", "warn")
+    at = sums.origin.rankings[sums.tables[name]]
+    told.add(policy, "no-common-item", message, at, f"{hint}; where it is so: {keep}", name)
+
+
+def _spellings(sums: RankingSums) -> list[Warning_]:
+    """Ids of which some meet as they are, and more would meet in another form."""
+    found = []
+    for key, each in sorted(sums.meetings.items()):
+        what, _, number = key.partition(" ")
+        if each.met and each.repair and each.after > each.before:
+            names = [name for name in sums.in_order if sums.tables[name] == int(number)]
+            message = (
+                f"of the {what}s of {', '.join(map(repr, names))} looked at, {each.before:.1%} are "
+                f"in the truth as they are, {each.after:.1%} {each.repair}: {each.examples}"
+            )
+            message += f"; read {what} as {each.sql}" if each.sql else ""
+            found.append(Warning_("id-spelling", message))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from evalkit.metrics import Request, family_of, needs_of, who_of
 from evalkit.planning.item_room import AskedOfItems
 from evalkit.planning.ledger import Clock
 from evalkit.planning.list_room import AskedOfLists
+from evalkit.planning.meeting import Meeting
 from evalkit.planning.passes import Asked
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.planning.work import Known, places_kept
@@ -166,6 +167,7 @@ class RankingJob(RankingTask):
         plans: how ids of users and of items become keys.
         writer: of the values of users.
         lists: what metrics of lists ask for.
+        looked: whether ids of whole tables meet, where it was looked for.
     """
 
     tables: Tables = field(kw_only=True)
@@ -177,6 +179,7 @@ class RankingJob(RankingTask):
     plans: tuple[IdPlan, IdPlan] = field(init=False)
     writer: UserWriter | None = None
     lists: "ListWork | None" = None
+    looked: dict[tuple[object, ...], Meeting | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super(RankingJob, self).__post_init__()

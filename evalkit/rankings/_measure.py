@@ -8,6 +8,7 @@ from evalkit.errors import EvalkitError, Faults, FaultyShareError, Step
 from evalkit.ids import Share
 from evalkit.rankings._checks import check_columns, check_gains
 from evalkit.rankings._job import RankingJob
+from evalkit.rankings._meeting import note_meetings, note_meetings_beside
 from evalkit.rankings._splits import Edges, names_in_order, split_share
 from evalkit.rankings._steps import GAINS, RANKINGS, TRAIN, TRUTH, VALUES
 from evalkit.rankings._sums import Origin, RankingSums
@@ -68,6 +69,7 @@ def _measure_share(job: RankingJob, share: Share | None, edges: Edges, sums: Ran
         sums.note_table(number, probed)
         if faults.first is not None:
             continue
+        note_meetings(job, number, probed, truth, sums)
         if job.compares:
             held |= probed
             continue
@@ -82,6 +84,8 @@ def _measure_share(job: RankingJob, share: Share | None, edges: Edges, sums: Ran
             lists = _lists_of(job, truth, train, share, held)
             add_values(job, truth, split, held, sums, lists)
         clock.stop("measure")
+    if faults.first is None:
+        note_meetings_beside(job, truth, train, sums)
 
 
 def _train_of(

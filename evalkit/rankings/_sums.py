@@ -16,6 +16,7 @@ from evalkit.looks.parts import add_parts
 from evalkit.looks.resampling import Draws
 from evalkit.looks.weighted import Ratios
 from evalkit.planning.ledger import Tally
+from evalkit.planning.meeting import Meeting
 from evalkit.planning.tables import Tables
 from evalkit.rankings._steps import RANKINGS
 from evalkit.report import Warning_
@@ -71,6 +72,8 @@ class RankingSums:
         ratios: where users count differently, or vary together.
         items: where items are drawn as users are.
         users: values of each user, by model, where they are kept in memory.
+        meetings: whether ids of a model's rankings are among those of another table, by what they
+            are ids of, the other table and the model.
         warnings: of policies that the columns of the rankings leave without effect.
     """
 
@@ -94,6 +97,7 @@ class RankingSums:
     shown: dict[str, "ShownSums"] = field(default_factory=dict)
     seen_values: SeenValues = field(default_factory=SeenValues)
     users: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
+    meetings: dict[str, Meeting] = field(default_factory=dict)
     warnings: tuple[Warning_, ...] = ()
     faults: Faults = field(default_factory=Faults)
 
@@ -120,6 +124,11 @@ class RankingSums:
                 message, at = f"two tables have rows of {name!r}", self.origin.rankings[second]
                 error = DataError(message, code="duplicate-model", at=at)
                 self.faults.note(error, (RANKINGS,), second)
+
+    def note_meeting(self, key: str, meeting: Meeting) -> None:
+        """Remember whether ids meet; one share in which they do is enough."""
+        known = self.meetings.get(key)
+        self.meetings[key] = meeting if known is None else known.merge(meeting)
 
     def note_warnings(self, warnings: Sequence[Warning_]) -> None:
         """Remember warnings, each once."""
@@ -152,6 +161,8 @@ class RankingSums:
         for key, shown in other.shown.items():
             add_to(self.shown, key, shown)
         self.seen_values.merge(other.seen_values)
+        for key, meeting in other.meetings.items():
+            self.note_meeting(key, meeting)
         for name, frames in other.users.items():
             self.users.setdefault(name, []).extend(frames)
         self.warnings = max(self.warnings, other.warnings, key=len)  # a share may end at a fault

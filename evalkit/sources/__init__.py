@@ -5,6 +5,7 @@ from evalkit.sources.extents import Extent
 from evalkit.sources.given import Ids, frame_of, is_one_ranking
 from evalkit.sources.guess import Chosen, Guessing, Order, guess_columns
 from evalkit.sources.memory import Named, describe_given, is_spark, open_given
+from evalkit.sources.noted import MOST_BYTES
 from evalkit.sources.paths import FORMATS, refuse_absent
 from evalkit.sources.pieces import Piece
 from evalkit.sources.splits import HELD_OUT, NEVER_TRAIN, TRAIN, Splitter, flag_part, parts_of_files
@@ -42,6 +43,7 @@ __all__ = [
     "BLANK",
     "FORMATS",
     "HELD_OUT",
+    "MOST_BYTES",
     "NEVER_TRAIN",
     "TRAIN",
     "Chosen",

@@ -45,7 +45,7 @@ def columns_of(file: File) -> tuple[str, ...]:
         names = tuple(_scan_csv(file, separator, {}).collect_schema())
         has_more = any(map(_AGAIN.search, names)) or len({*map(str.strip, names)}) < len(names)
         if not has_more:
-            return names
+            return tuple(name.strip(" ") for name in names) if has_spaces(file) else names
         first = _first_row(file, separator)
     counts = Counter(name.strip() for name in first)
     twice = [name for name, count in counts.items() if count > 1 and name]
@@ -88,15 +88,45 @@ def scan_delimited(
         return _scan_double(file, names, types)
     if file.remote:
         return _scan_csv(file, separator, types).with_columns(pl.lit(None, pl.String).alias(MORE))
-    schema = {name: types.get(name, pl.String()) for name in (*names, MORE)}
-    return pl.scan_csv(
+    is_spaced = has_spaces(file)
+    read = {} if is_spaced else types
+    schema = {name: read.get(name, pl.String()) for name in (*names, MORE)}
+    frame = pl.scan_csv(
         file.path,
         separator=separator,
-        has_header=file.header is not False,
+        has_header=file.header is not False and not is_spaced,
+        skip_lines=int(is_spaced),
         schema=schema,
         missing_columns="insert",
         glob=False,
     )
+    return _trimmed(frame, names, types) if is_spaced else frame
+
+
+def _trimmed(
+    frame: pl.LazyFrame, names: Sequence[str], types: Mapping[str, pl.DataType]
+) -> pl.LazyFrame:
+    """Values without the spaces around them, and without quotes behind a space."""
+    columns = []
+    for name in names:
+        text = pl.col(name).str.strip_chars(" ").str.replace(r'^"(.*)"$', "$1")
+        columns.append(
+            pl.when(text != "").then(text).cast(types.get(name, pl.String())).alias(name)
+        )
+    return frame.with_columns(columns)
+
+
+def has_spaces(file: File) -> bool:
+    """Whether spaces stand around the names of a header, so that they mean nothing in the rows."""
+    if file.format not in SEPARATORS or file.header is False or file.remote:
+        return False
+    header, separator = _first_line(file).rstrip(b"\r\n"), separator_of(file).encode()
+    if separator == _DOUBLE.encode():
+        return False
+    if b" " + separator not in header and separator + b" " not in header:
+        return False
+    names = [name.strip(b" ") for name in header.split(separator)]
+    return all(name.count(b'"') in (0, 2) for name in names) and len({*names}) == len(names)
 
 
 def _scan_csv(file: File, separator: str, types: Mapping[str, pl.DataType]) -> pl.LazyFrame:

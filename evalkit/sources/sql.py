@@ -35,6 +35,7 @@ from evalkit.sources.sql_words import (
     CHOOSING,
     CLOCKS,
     FIELDS,
+    FORMS,
     FUNCTIONS,
     LARGEST_64,
     LARGEST_128,
@@ -537,6 +538,15 @@ class _Parser:
         self._need(")")
         return widest(joined(parts), parts)
 
+    def _normalize(self) -> Part:
+        part = self._expression()
+        if self._take(","):
+            if self._next.word not in FORMS:
+                raise Refused(f"{self._next.text!r} is no form of Unicode", "such as NFC")
+            self._word()
+        self._need(")")
+        return check_growth(grown(widest(joined((part,)), (part,)), part.copies * 18, part.added))
+
     def _closed(self) -> Part:
         part = self._expression()
         self._need(")")
@@ -547,6 +557,7 @@ _SPECIAL: dict[str, Callable[[_Parser], Part]] = {
     "cast": _Parser._cast,
     "try_cast": _Parser._cast,
     "extract": _Parser._extract,
+    "normalize": _Parser._normalize,
     "position": _Parser._position,
     "substring": _Parser._substring,
     "trim": _Parser._trim,

@@ -13,8 +13,8 @@ FUNCTIONS = frozenset(
     coalesce greatest if ifnull least nullif
     date date_part datetime strftime strptime time timestamp
     bit_length char_length character_length concat concat_ws ends_with initcap left length lower
-    lpad ltrim octet_length regexp_like replace reverse right rpad rtrim split_part starts_with
-    string_to_array strpos substr upper
+    lpad ltrim normalize octet_length regexp_like replace reverse right rpad rtrim split_part
+    starts_with string_to_array strpos substr upper
     array_contains array_get array_length array_lower array_mean array_reverse array_sum
     array_to_string array_unique array_upper
     cast try_cast extract position substring trim
@@ -74,6 +74,7 @@ FIELDS = frozenset(
     months nanosecond nanoseconds quarter second seconds time week weeks year years
     """.split()
 )
+FORMS = frozenset(("nfc", "nfd", "nfkc", "nfkd"))  # of Unicode
 CLOCKS = "current_date current_time current_timestamp localtime localtimestamp now today".split()
 ALLOWED = (
     "an expression holds columns, numbers, 'text', + - * / % ||, comparisons, AND, OR, NOT, IN, "

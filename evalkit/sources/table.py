@@ -17,6 +17,7 @@ from evalkit.sources.delimited import lacks_line_end
 from evalkit.sources.extents import Extent, read_extents, wrong_statistics
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.guess import Chosen, Columns
+from evalkit.sources.noted import NotedIds
 from evalkit.sources.parquet import largest_group
 from evalkit.sources.paths import File
 from evalkit.sources.pieces import Piece, cut_into_pieces
@@ -70,10 +71,12 @@ class Table:
         chosen: the columns that are read, and which of them were guessed.
         model: whose rows they are, where no column says it.
         seems: the format of files whose names tell none.
+        is_spaced: text of its files has spaces around names and values, which are left out.
         splitters: columns that may say which rows are train, valid and test.
         made: of other tables, as a baseline is.
         used: the table's own columns that are read, and their types.
         users: what makes the user columns of them.
+        noted: some ids, of rows that were read with ids that are hashed.
     """
 
     role: str
@@ -86,6 +89,7 @@ class Table:
     chosen: Chosen = field(default_factory=lambda: Chosen({}))
     model: str | None = None
     seems: str = ""
+    is_spaced: bool = False
     splitters: tuple[Splitter, ...] = ()
     made: Made | None = None
     used: Mapping[str, pl.DataType] = field(default_factory=dict, repr=False)
@@ -94,6 +98,7 @@ class Table:
     _version: Version | None = field(default=None, repr=False)  # of a catalog's table
     _kind: Kind = field(default="qrels", repr=False)
     _n_rows: int | None = field(default=None, repr=False)
+    noted: NotedIds = field(default_factory=NotedIds, repr=False, compare=False)
     _is_whole: bool = field(default=False, repr=False)  # the frame has the rows that are stored
 
     @property
@@ -235,7 +240,10 @@ class Table:
             frames = stream_batches(lazy, None if n_rows is None else max(0, n_rows - skip))
             first = next(frames, None)  # by now all has been planned
         if first is not None:
-            yield from _sized(chain([first], frames), most)
+            for rows in _sized(chain([first], frames), most):
+                self.noted.note(rows, skip)
+                skip += rows.height
+                yield rows
 
 
 def _sized(frames: Iterator[pl.DataFrame], most: int) -> Iterator[pl.DataFrame]:
@@ -304,6 +312,9 @@ def spell_guesses(tables: Sequence[Table]) -> list[str]:
             told += f" (no rank: {table.chosen.because})"
         if told and table.is_by_row:
             told += "; ranks are the order of the rows"
+        if table.is_spaced:
+            spaced = "spaces around names and values are left out, as the header has them"
+            told = "; ".join(filter(None, [told, spaced]))
         if table.seems:
             told = "; ".join(filter(None, [f"lines look like {table.seems.upper()}", told]))
         if told:

@@ -32,6 +32,7 @@ from evalkit.sources.columns import (
     typed_plan,
     with_times,
 )
+from evalkit.sources.delimited import has_spaces
 from evalkit.sources.failures import mapped
 from evalkit.sources.guess import (
     BY_CONFIG,
@@ -431,6 +432,7 @@ def _open(
         chosen=chosen,
         model=model,
         seems=source.seems,
+        is_spaced=any(map(has_spaces, source.files)),
         _parts=source.files,
         _version=source.version,
         _kind=source.scan.kind if source.scan is not None else "qrels",

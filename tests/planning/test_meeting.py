@@ -1,0 +1,255 @@
+"""Ids of rankings that are not those of the truth are told, with what would make them meet."""
+
+import json
+import unicodedata
+
+import polars as pl
+import pytest
+
+import evalkit
+from evalkit.config import build_config
+from evalkit.errors import DataError
+from evalkit.partials import open_partials
+from evalkit.planning.meeting import find_repair
+from evalkit.street import conclude_partials, measure_partial
+from tests.passes import in_passes, outcome_of
+
+N = 60
+
+
+def table(spell, n=N, **more):
+    return pl.DataFrame({"user": range(n), "item": [spell(i) for i in range(n)], **more})
+
+
+def evaluate(truth, rankings, **options):
+    return evalkit.evaluate(truth, rankings, metrics=["recall@1"], **options)
+
+
+def refused(truth, rankings, **options):
+    with pytest.raises(DataError) as caught:
+        evaluate(truth, rankings, **options)
+    return caught.value
+
+
+def sku(number):
+    return f"sku_{number}"
+
+
+def warned(report):
+    return [each.code for each in report.warnings if each.code != "few-users"]
+
+
+SPELLINGS = {
+    "upper case": str.upper,
+    "a space before": lambda text: f" {text}",
+    "a space behind": lambda text: f"{text} ",
+    "no prefix": lambda text: text[4:],
+    "a prefix": lambda text: f"shop:{text}",
+    "a prefix of the same word": lambda text: f"zz{text}",
+    "a suffix": lambda text: f"{text}.jpg",
+    "both": lambda text: f"<{text}>.jpg",
+    "brackets": lambda text: f"['{text}']",
+    "quotes": lambda text: f'"{text}"',
+    "case and spaces": lambda text: f" {text.upper()}",
+}
+
+
+def follow(error, truth, rankings):
+    """What comes of it where the columns of a hint are written."""
+    columns = json.loads(error.hint.split("columns=")[1].split("; where")[0])
+    return evaluate(truth, rankings, columns=columns)
+
+
+@pytest.mark.parametrize("spell", SPELLINGS.values(), ids=SPELLINGS)
+@pytest.mark.parametrize("side", ["truth", "rankings"])
+def test_items_that_never_match_are_refused_and_the_repair_leads_to_an_answer(spell, side):
+    one, other = table(lambda number: spell(sku(number))), table(sku)
+    truth, rankings = (one, other) if side == "truth" else (other, one)
+
+    error = refused(truth, rankings)
+
+    assert error.code == "no-common-item"
+    assert follow(error, truth, rankings).value("recall@1") == 1.0
+
+
+FORMS = {
+    "Unicode": (lambda n: f"\u00e9{n}", lambda n: unicodedata.normalize("NFD", f"\u00e9{n}")),
+    "floats": (str, lambda number: f"{number}.0"),
+    "zeros": (str, lambda number: f"{number:05}"),
+    "lists": (sku, lambda number: f"['sku_{number}', 'sku_{number + 99}']"),
+    "json": (sku, lambda number: f'["sku_{number}","sku_{number + 99}"]'),
+    "words": (sku, lambda number: f"sku_{number} sku_{number + 99}"),
+    "bars": (sku, lambda number: f"sku_{number}|sku_{number + 99}"),
+}
+
+
+@pytest.mark.parametrize(("plain", "odd"), FORMS.values(), ids=FORMS)
+def test_other_forms_of_an_item_are_refused_and_mended(plain, odd):
+    truth, rankings = table(plain), table(odd)
+
+    error = refused(truth, rankings)
+
+    assert error.code == "no-common-item"
+    assert follow(error, truth, rankings).value("recall@1") == 1.0
+
+
+def test_lists_as_text_in_the_truth_are_told():
+    error = refused(table(lambda number: f"['sku_{number}', 'b']"), table(sku))
+
+    assert "one item a row" in error.hint
+
+
+def test_dicts_are_looked_at_too():
+    truth = {number: [sku(number)] for number in range(9)}
+
+    assert refused(truth, {n: {sku(n).upper(): 1.0} for n in truth}).code == "no-common-item"
+
+
+def test_small_logs_of_other_items_are_only_warned_of():
+    report = evaluate(table(lambda n: n), table(lambda n: n + N))
+
+    assert report.value("recall@1") == 0.0
+    assert warned(report) == ["no-common-item"]
+
+
+def test_a_thousand_ids_of_both_sides_that_never_meet_are_refused_and_may_be_meant():
+    truth, rankings = table(lambda n: n, 1000), table(lambda n: n + 1000, 1000)
+
+    assert refused(truth, rankings).code == "no-common-item"
+    assert warned(evaluate(truth, rankings, policies={"no_common_item": "warn"})) == [
+        "no-common-item"
+    ]
+
+
+def test_items_that_others_had_are_no_fault():
+    truth = table(sku)
+    rankings = table(lambda number: sku(number + 1 - N * (number == N - 1)))
+
+    assert warned(evaluate(truth, rankings)) == []
+
+
+def test_one_model_of_several_is_refused_by_name():
+    good, bad = (
+        table(spell).with_columns(model=pl.lit(model))
+        for spell, model in ((sku, "good"), (lambda number: sku(number).upper(), "bad"))
+    )
+
+    error = refused(table(sku), pl.concat([good, bad]), columns={"model": "model"})
+
+    assert "'bad'" in str(error)
+    assert "'good'" not in str(error)
+
+
+@pytest.mark.parametrize("column", ["user", "item"])
+def test_a_repair_that_raises_the_share_of_ids_is_told(column):
+    truth = table(sku).with_columns(user=pl.format("u{}", "user"))
+    odd = pl.when(pl.int_range(pl.len()) % 3 == 0).then(pl.col(column).str.to_uppercase())
+    rankings = truth.with_columns(odd.otherwise(column).alias(column))
+
+    report = evaluate(truth, rankings)
+
+    assert "id-spelling" in warned(report)
+    (told,) = [each.message for each in report.warnings if each.code == "id-spelling"]
+    assert f"lower({column})" in told
+    assert "66.7% are in the truth as they are, 100.0%" in told
+
+
+def test_users_that_never_match_are_refused_with_the_repair():
+    truth = table(sku).with_columns(user=pl.format("u{}", "user"))
+    rankings = truth.with_columns(user=pl.format("U{}", pl.col("user").str.slice(1)))
+
+    error = refused(truth, rankings)
+
+    assert error.code == "no-common-user"
+    assert error.hint == 'pass columns={"rankings": {"user": "lower(user)"}}'
+
+
+def test_a_training_log_of_other_spelling_is_refused():
+    error = refused(table(sku), table(sku), train=table(lambda n: sku(n + 5).upper()))
+
+    assert error.code == "no-common-item"
+    assert "the training log" in error.message
+    assert evaluate(table(sku), table(sku), train=table(lambda n: f"new_{n}")).value("recall@1")
+
+
+def test_a_catalogue_of_other_spelling_is_refused():
+    items = table(lambda n: sku(n).upper()).select("item")
+
+    with pytest.raises(DataError) as caught:
+        evalkit.evaluate(table(sku), table(sku), metrics=["item_coverage"], items=items)
+    assert caught.value.code == "no-common-item"
+
+
+def in_shares(truth, rankings, tmp_path, n_shares=3, **policies):
+    """The same of partials that are written, read and merged."""
+    truth.write_csv(tmp_path / "truth.csv")
+    rankings.write_csv(tmp_path / "rankings.csv")
+    tree = {
+        "truth": {"path": str(tmp_path / "truth.csv")},
+        "rankings": [{"path": str(tmp_path / "rankings.csv"), "model": "model"}],
+        "metrics": {"names": ["recall@1"]},
+        "policies": policies,
+    }
+    config = build_config(tree, name="shares")
+    files = [tmp_path / f"{number}.partial" for number in range(n_shares)]
+    for number, file in enumerate(files):
+        measure_partial(config, (number + 1, n_shares), threads=1).write(file)
+    return conclude_partials(open_partials(files), threads=1)
+
+
+def test_shares_without_a_hit_of_their_own_are_judged_together(tmp_path):
+    one_hit = table(lambda number: sku(number) if number == 7 else f"other_{number}")
+
+    assert "no-common-item" not in warned(in_shares(table(sku), one_hit, tmp_path))
+
+
+def test_partials_that_never_meet_are_refused_when_they_are_merged(tmp_path):
+    with pytest.raises(DataError) as caught:
+        in_shares(table(sku), table(lambda number: sku(number).upper()), tmp_path)
+
+    assert caught.value.code == "no-common-item"
+    assert 'item = "lower(item)"' in caught.value.hint
+
+
+def test_partials_and_passes_say_what_one_run_says(tmp_path):
+    odd = table(lambda number: sku(number).upper() if number % 3 else sku(number))
+    whole = evaluate(table(sku), odd)
+    share = in_shares(table(sku), odd, tmp_path)
+    passes = in_passes(3, lambda: evaluate(table(sku), odd))
+
+    (told,) = [each.message for each in whole.warnings if each.code == "id-spelling"]
+    assert told in [each.message for each in share.warnings]
+    assert passes == outcome_of(lambda: evaluate(table(sku), odd))
+
+
+def test_headers_and_values_with_spaces_are_treated_alike(tmp_path):
+    truth, rankings = tmp_path / "truth.csv", tmp_path / "rankings.csv"
+    truth.write_text('user, item, "when"\n1, a, "x"\n2, b,y\n3, ,z\n')
+    rankings.write_text("user,item\n1,a\n2,b\n")
+
+    report = evaluate(str(truth), str(rankings), policies={"null_ids": "drop"})
+
+    assert report.value("recall@1") == 1.0
+    assert report.counts.truth.rows_dropped["null_id"] == 1
+
+
+def test_spaces_before_values_alone_are_refused(tmp_path):
+    truth, rankings = tmp_path / "truth.csv", tmp_path / "rankings.csv"
+    truth.write_text("user,item\n1, a\n2, b\n")
+    rankings.write_text("user,item\n1,a\n2,b\n")
+
+    assert refused(str(truth), str(rankings)).code == "no-common-item"
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        (["10", "11", "12"], ["0", "1", "2"]),
+        (["b1", "b2"], ["a1", "a2"]),
+        (["film"], ["book"]),
+        (["1", "2"], []),
+        ([], ["1"]),
+    ],
+)
+def test_other_ids_are_not_taken_for_another_spelling(mine, theirs):
+    assert find_repair(mine, theirs) is None
