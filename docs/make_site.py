@@ -30,14 +30,17 @@ FOLDERS = {
 }
 NAV = {
     "": ["start"],
-    "Guides": ["guide", "splits", "selection", "labels", "lists", "adding-a-metric"],
+    "Guides": ["guide", "splits", "selection", "labels", "lists", "judges", "adding-a-metric"],
     "Notebooks": [
         f"notebooks/{name}" for name in ("nightly-job", "papers-number", "segments", "experiment")
     ],
     "Concepts": ["concepts", "statistics", "conventions", "coming-from"],
     "Reference": [
         *("reference/config", "reference/commands", "reference/python"),
-        *(f"reference/metrics-{kind}" for kind in ("rankings", "lists", "ratings", "labels")),
+        *(
+            f"reference/metrics-{kind}"
+            for kind in ("rankings", "lists", "ratings", "labels", "judges")
+        ),
         *("reference/codes", "reference/files"),
     ],
     "Operations": [

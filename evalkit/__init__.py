@@ -48,6 +48,7 @@ os.environ.setdefault(
 
 if TYPE_CHECKING:
     from evalkit.api import compare, evaluate, evaluate_labels, evaluate_ratings, load
+    from evalkit.api_judges import evaluate_judges, evaluate_preferences, judge_plan
     from evalkit.errors import EvalkitError
     from evalkit.jobs.baseline import baseline
     from evalkit.jobs.merge import merge
@@ -63,8 +64,11 @@ __all__ = [
     "baseline",
     "compare",
     "evaluate",
+    "evaluate_judges",
     "evaluate_labels",
+    "evaluate_preferences",
     "evaluate_ratings",
+    "judge_plan",
     "load",
     "merge",
     "partial",
@@ -78,8 +82,11 @@ _HOMES = {
     "baseline": "evalkit.jobs.baseline",
     "compare": "evalkit.api",
     "evaluate": "evalkit.api",
+    "evaluate_judges": "evalkit.api_judges",
     "evaluate_labels": "evalkit.api",
+    "evaluate_preferences": "evalkit.api_judges",
     "evaluate_ratings": "evalkit.api",
+    "judge_plan": "evalkit.api_judges",
     "load": "evalkit.api",
     "merge": "evalkit.jobs.merge",
     "partial": "evalkit.jobs.partial",

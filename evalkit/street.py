@@ -70,7 +70,12 @@ def run_config(
             from evalkit.engines import run_on_spark
 
             return run_on_spark(config, work)
-        return kind_named(config.kind).run(config, work)
+        run = kind_named(config.kind).run
+        if config.truth is not None and config.truth.judgements is not None:
+            from evalkit.judges.judged_truth import run_judged  # no other run needs it
+
+            return run_judged(config, work, run)
+        return run(config, work)
 
 
 def measure_partial(
@@ -104,6 +109,13 @@ def measure_partial(
             code="conflicting-keys",
             at=config.at("engine", "kind"),
             hint='kind = "local" under [engine]; evalkit run --engine spark takes all shares',
+        )
+    if config.truth is not None and config.truth.judgements is not None:
+        raise RequestError(
+            "judgements are measured whole: leaving out a judge moves every share",
+            code="conflicting-keys",
+            at=config.at("truth", "judgements"),
+            hint="evalkit run CONFIG; or path = ... of a truth that [judges] wrote",
         )
     work = Work(
         given or Given(),

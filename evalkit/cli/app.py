@@ -38,6 +38,7 @@ COMMANDS = (
     "gate",
     "select",
     "history",
+    "judge",
 )
 ELSEWHERE = {"explain": "metrics"}
 

@@ -64,6 +64,7 @@ from evalkit.config._tables import (
     UsersTable,
     is_in_catalog,
     key,
+    tuple_of_list,
 )
 from evalkit.config._variables import parse_variables
 
@@ -132,6 +133,7 @@ __all__ = [
     "refuse_layout",
     "speaking",
     "spell",
+    "tuple_of_list",
     "with_conventions",
     "with_paths",
 ]

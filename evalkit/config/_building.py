@@ -96,6 +96,7 @@ def _build(
             tree[section] = [tree[section]]
             places.make_list(section)
     with_defaults(tree)
+    _place_judgements(tree, problems)
     fill_tables(tree, problems)
     fill_variables(tree, variables, problems)
     resolve_paths(tree, base)
@@ -124,6 +125,17 @@ def _build(
         raise AssertionError("a config with no problem is a config")
     config._variables.update(variables)
     return config
+
+
+def _place_judgements(tree: Mapping[str, object], problems: Problems) -> None:
+    """Judgements are read where other truths have their path."""
+    truth = tree.get("truth")
+    if not isinstance(truth, dict) or "judgements" not in truth:
+        return
+    if "path" in truth:
+        message = "path (right answers) and judgements (ratings of judges) exclude each other"
+        problems.add(("truth", "judgements"), "conflicting-keys", message, hint="give one of them")
+    truth["path"] = truth["judgements"]
 
 
 def build_split(

@@ -74,6 +74,7 @@ class KindTable(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
+    header: bool | None = key(None, _HEADER, exclude_if=is_none)
     where: str | None = key(None, _WHERE)
     columns: Any
 
@@ -85,6 +86,7 @@ class TruthColumns(Record):
     item: str = key("item", "Item column.")
     relevance: str | None = key(None, "Relevance column; without one every row is relevant.")
     order: str | None = key(None, _ORDER, exclude_if=is_none)
+    judge: str | None = key(None, "Of judgements: who judged.", exclude_if=is_none)
 
 
 class RankingsColumns(Record):
@@ -147,6 +149,14 @@ class TruthTable(Record):
     columns: TruthColumns = Field(default_factory=TruthColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(None, "Relevant from here on; default: relevance above 0.")
+    judgements: Texts | None = key(
+        None,
+        "In place of path: ratings of several judges; limits hold users and judges.",
+        exclude_if=is_none,
+    )
+    vote: Literal["majority", "mean", "median", "dawid-skene"] | None = key(
+        None, "Of judgements: how several ratings become one.", exclude_if=is_none
+    )
 
 
 Builtin = Literal["random", "popular", "recent", "last"]

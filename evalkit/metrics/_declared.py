@@ -13,6 +13,7 @@ KINDS: dict[str, str] = {  # a kind's name, which its first section has too, and
     "rankings": "evalkit.rankings",
     "ratings": "evalkit.ratings",
     "labels": "evalkit.labels",
+    "judges": "evalkit.judges",
 }
 
 

@@ -12,7 +12,7 @@ from evalkit.planning.meeting import MET
 from evalkit.rankings._job import RankingJob, RankingTask
 from evalkit.rankings._meeting import TRUTH, key_of
 from evalkit.rankings._steps import GAINS, SEGMENTS
-from evalkit.rankings._sums import RankingSums
+from evalkit.rankings.merge import RankingSums
 from evalkit.report import Input, Warning_
 from evalkit.sources import Table
 from evalkit.values.checks import check_scores

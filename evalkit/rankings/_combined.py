@@ -10,7 +10,7 @@ from evalkit.looks.shown import ShownSums
 from evalkit.metrics import Request
 from evalkit.rankings._job import RankingJob
 from evalkit.rankings._splits import Split
-from evalkit.rankings._sums import RankingSums
+from evalkit.rankings.merge import RankingSums
 from evalkit.sums import add_to
 from evalkit.truth import Truth
 from evalkit.values.blocks import UserValues, Values, beside

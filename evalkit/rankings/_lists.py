@@ -16,7 +16,7 @@ from evalkit.looks.shown import Shares, ShownSums
 from evalkit.metrics import Lists, Request, family_of, who_of
 from evalkit.rankings._job import RankingJob
 from evalkit.rankings._splits import Split
-from evalkit.rankings._sums import RankingSums
+from evalkit.rankings.merge import RankingSums
 from evalkit.ranks import RankScan, scan_alike
 from evalkit.sources import Table, reading
 from evalkit.sums import Pair, add_to

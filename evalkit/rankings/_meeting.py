@@ -11,8 +11,8 @@ import numpy as np
 from evalkit.ids import IdPlan
 from evalkit.planning.meeting import COLUMN, MET, Meeting, Repair, look, look_again, spell_repair
 from evalkit.rankings._job import RankingJob
-from evalkit.rankings._sums import RankingSums
 from evalkit.rankings._values import Probed
+from evalkit.rankings.merge import RankingSums
 from evalkit.ranks import ModelProbe
 from evalkit.sources import Table
 from evalkit.truth import Train, Truth

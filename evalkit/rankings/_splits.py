@@ -12,7 +12,7 @@ from evalkit.errors import EvalkitError, Faults, FaultyShareError, RequestError
 from evalkit.ids import Share
 from evalkit.rankings._job import RankingJob
 from evalkit.rankings._steps import SEGMENTS, TRUTH
-from evalkit.rankings._sums import RankingSums
+from evalkit.rankings.merge import RankingSums
 from evalkit.segments import (
     CellSet,
     ItemPart,

@@ -17,7 +17,7 @@ from evalkit.metrics import Request
 from evalkit.planning.ledger import Tally
 from evalkit.rankings._job import RankingJob
 from evalkit.rankings._splits import Split
-from evalkit.rankings._sums import RankingSums
+from evalkit.rankings.merge import RankingSums
 from evalkit.ranks import ModelProbe
 from evalkit.segments import CellSet, ItemPart
 from evalkit.sums import Pair, Totals, pairs_among

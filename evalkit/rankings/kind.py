@@ -1,8 +1,8 @@
 """What is done with rankings on the street."""
 
+from evalkit.config import Config
 from evalkit.planning.tables import open_tables
-from evalkit.planning.work import Kind
-from evalkit.rankings._conclude import inputs_of
+from evalkit.planning.work import Kind, Work
 from evalkit.rankings._job import RankingTask
 from evalkit.rankings._known import (
     LATEST,
@@ -12,8 +12,11 @@ from evalkit.rankings._known import (
     unknown_to_shares,
     with_weights,
 )
-from evalkit.rankings._run import conclude_rankings, measure_rankings, open_job, run_rankings
-from evalkit.rankings._sums import RankingSums
+from evalkit.rankings.conclude import conclude, conclude_rankings, inputs_of
+from evalkit.rankings.measure import measure_rankings, measure_users
+from evalkit.rankings.merge import RankingSums
+from evalkit.rankings.open import open_job
+from evalkit.report import Report
 
 __all__ = [
     "KIND",
@@ -28,5 +31,13 @@ __all__ = [
     "unknown_to_shares",
     "with_weights",
 ]
+
+
+def run_rankings(config: Config, work: Work) -> Report:
+    """The report of all users at once."""
+    job = open_job(config, work)
+    sums = measure_users(job, work.memory_limit)
+    return conclude(job, sums, inputs_of(job.tables), job.writer)
+
 
 KIND = Kind(RankingSums, open_tables, run_rankings, measure_rankings, conclude_rankings)

@@ -189,6 +189,7 @@ class Report:
     config: Mapping[str, object] | None = None  # goes into manifest.json
     per_user_values: PerUser | None = field(default=None, compare=False)
     parts: pl.DataFrame | None = field(default=None, compare=False)  # exact sums; parts.parquet
+    truth: pl.DataFrame | None = field(default=None, compare=False)  # what judges say together
     _made: dict[Any, Any] = field(default_factory=dict, init=False, compare=False)
 
     def __post_init__(self) -> None:

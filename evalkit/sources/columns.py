@@ -330,11 +330,11 @@ def _type_fault(
     inner = _inner(dtype)
     if inner == pl.Null:
         return None
-    if key == "by":
+    if key == "by" or wanted.use == "any":
         if not inner.is_nested() and inner.base_type() not in (pl.Object, pl.Unknown):
             return None
-        hint = "users are put into segments by text, a number, true or false, or a date"
-        return DataError(f"by is {dtype}", code="bad-type", at=at, hint=hint)
+        hint = "it may be text, a number, true or false, or a date"
+        return DataError(f"{key} is {dtype}", code="bad-type", at=at, hint=hint)
     if key == ORDER:
         return _order_fault(inner, at, is_list=is_list)
     if key == "genres":

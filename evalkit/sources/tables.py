@@ -270,6 +270,7 @@ def open_section(
     guessing: Guessing = BY_CONFIG,
     *,
     numbers: Sequence[str] = (),
+    anything: Sequence[str] = (),
 ) -> Table:
     """A table of a kind's own section, lazily; raises as `open_truth` does.
 
@@ -278,18 +279,27 @@ def open_section(
 
     Args:
         role: the section.
-        numbers: columns that are numbers; others are ids.
+        numbers: columns that are numbers.
+        anything: columns of any type; others are ids.
     """
     source = open_source(role, table, given, guessing, kind="qrels")
     own = type(table.columns).model_fields
     keys = [name for name, each in own.items() if each.default not in (None, ())]
     chosen = _choose(role, table, source, guessing, keys)
-    uses: dict[str, Use] = {name: "number" if name in numbers else "id" for name in own}
-    wanted = [
-        Wanted(name, name, text, uses[name])
-        for name, text in chosen.columns.items()
-        if name not in _OUTPUTS and isinstance(text, str)
-    ]
+    uses: dict[str, Use] = {
+        name: "number" if name in numbers else "any" if name in anything else "id" for name in own
+    }
+    wanted: list[Wanted] = []
+    for name, texts in chosen.columns.items():
+        if name in _OUTPUTS:
+            continue
+        if isinstance(texts, str) and own[name].default != ():
+            wanted.append(Wanted(name, name, texts, uses[name]))
+        else:  # a list of columns
+            numbered = enumerate([texts] if isinstance(texts, str) else texts)
+            wanted += [
+                Wanted(name, f"{name}_{place}", text, uses[name]) for place, text in numbered
+            ]
     return _open(role, source, chosen, table.where, wanted, model=getattr(table, "model", None))
 
 

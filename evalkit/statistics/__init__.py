@@ -15,6 +15,8 @@
 - `search`: where a candidate loses and gains; `change`: why a mean moved between two runs.
 - `friedman`: models over several data sets, by mean ranks.
 - `selection`: the best of many trials, what it will be worth, who may leave a race.
+- `agreement`: of judges, as functions of sums over units; `votes`: one rating of several.
+- `preferences`: win rates and Bradley-Terry strengths, judges as clusters.
 - `moments`, `independent`: means and ratios of units with covariates; two groups of them compared.
 - `sample_ratio`, `spending`, `quantiles`: of experiments.
 - `wilcoxon`: signed ranks, and counts of wins, ties and losses.

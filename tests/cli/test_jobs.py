@@ -34,9 +34,9 @@ def test_many_passes_are_told(python, logs, n_passes, is_told):
     code = f"""
 import sys
 from evalkit import cli
-from evalkit.rankings import _run
+from evalkit.rankings import measure
 
-_run.count_shares = lambda *given: {n_passes}
+measure.count_shares = lambda *given: {n_passes}
 sys.argv = ["evalkit", "run", "job.toml"]
 cli.main()
 """

@@ -127,7 +127,7 @@ def test_threads_passes_and_shares_give_the_same(evalkit, logs, as_text):
     assert said(two.document) == said(whole.document)
     assert said(merged.document) == said(whole.document)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evalkit.rankings._run.count_shares", lambda *asked: 5)
+        patch.setattr("evalkit.rankings.measure.count_shares", lambda *asked: 5)
         assert in_python(logs, threads=2) == said(whole.document)
 
 

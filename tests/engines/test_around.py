@@ -83,8 +83,8 @@ def test_executors_write_values_where_they_see_the_folder(
 
 
 def test_what_no_partial_names_is_not_taken(tmp_path):
-    from evalkit.rankings._sums import Origin
     from evalkit.rankings.kind import RankingSums
+    from evalkit.rankings.merge import Origin
 
     config = parse_config(PLAIN, source="x.toml", base=tmp_path)
 

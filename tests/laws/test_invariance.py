@@ -451,7 +451,7 @@ def test_several_passes_give_the_same_bytes(log, mode, duplicates, n_shares, dro
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_scan, "BATCH_ROWS", batch)
         patch.setattr(truth, "BATCH_ROWS", batch)
-        patch.setattr("evalkit.rankings._run.count_shares", lambda *given: n_shares)
+        patch.setattr("evalkit.rankings.measure.count_shares", lambda *given: n_shares)
 
         same(reference, run_log(log, **options))
 

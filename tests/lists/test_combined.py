@@ -11,7 +11,7 @@ from evalkit.config import build_config
 from evalkit.errors import EvalkitError
 from evalkit.looks import shown
 from evalkit.metrics import Combination, parse_metrics
-from evalkit.rankings import _run as run
+from evalkit.rankings import measure as run
 from evalkit.street import run_config
 
 METRICS = ["nDCG@3", "novelty@3", "gini@5", "mad(by='group', of='novelty')@3"]

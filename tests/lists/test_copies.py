@@ -5,7 +5,7 @@ import pytest
 
 from evalkit import evaluate
 from evalkit.errors import EvalkitError
-from evalkit.rankings import _run as run
+from evalkit.rankings import measure as run
 
 TRUTH = pl.DataFrame({"user": [1, 2, 3], "item": [10, 10, 10]})
 NOT_RELEVANT = [(1, 5, 1), (1, 5, 2), (1, 10, 3), (1, 7, 4), (2, 10, 1), (3, 10, 1)]

@@ -13,7 +13,7 @@ from evalkit.config import build_config
 from evalkit.lists import _popularity
 from evalkit.looks import shown
 from evalkit.metrics import registry_of
-from evalkit.rankings import _run as run
+from evalkit.rankings import measure as run
 from evalkit.ranks import _scan
 from evalkit.street import run_config
 

@@ -10,7 +10,7 @@ import evalkit
 from evalkit import evaluate
 from evalkit.conclusions import popularity
 from evalkit.looks import genres
-from evalkit.rankings import _run as run
+from evalkit.rankings import measure as run
 from evalkit.street import run_config
 
 LISTS = {1: [1, 2], 2: [1, 3], 3: [1, 9], 4: [1, 1]}  # 9 is none of the items

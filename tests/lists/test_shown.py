@@ -10,7 +10,7 @@ from shown_lists import METRICS, config_of, lists_of, make_tables, merged, numbe
 from evalkit import evaluate
 from evalkit.looks import shown
 from evalkit.metrics import Items, Shown, parse_metrics
-from evalkit.rankings import _run as run
+from evalkit.rankings import measure as run
 from evalkit.street import run_config
 
 

@@ -127,7 +127,7 @@ IDS = {
 @pytest.mark.parametrize("kind", list(IDS))
 @pytest.mark.parametrize("n_shares", [1, 3])
 def test_the_count_is_the_same_for_every_type_of_id_and_any_passes(monkeypatch, kind, n_shares):
-    monkeypatch.setattr("evalkit.rankings._run.count_shares", lambda *given: n_shares)
+    monkeypatch.setattr("evalkit.rankings.measure.count_shares", lambda *given: n_shares)
     truth = truth_of()
     for threads in (1, 2):
         report = evalkit.evaluate(
@@ -142,7 +142,7 @@ def test_the_count_is_the_same_for_every_type_of_id_and_any_passes(monkeypatch, 
 
 
 def test_what_is_refused_in_passes_is_refused_over_the_whole(monkeypatch):
-    monkeypatch.setattr("evalkit.rankings._run.count_shares", lambda *given: 4)
+    monkeypatch.setattr("evalkit.rankings.measure.count_shares", lambda *given: 4)
     with pytest.raises(EvalkitError) as caught:
         run(195)
 

@@ -176,7 +176,7 @@ def test_threads_passes_and_order_change_no_byte(logs, monkeypatch, tmp_path, st
 
     assert body(run(folder, threads=1, **sections)) == reference
     assert body(run(tmp_path, **shuffled)) == reference
-    monkeypatch.setattr("evalkit.rankings._run.count_shares", lambda *given: 3)
+    monkeypatch.setattr("evalkit.rankings.measure.count_shares", lambda *given: 3)
     assert body(run(folder, **sections)) == reference
     monkeypatch.setattr("evalkit.segments._cells.USUAL_BYTES", 0)  # as many sets as possible
     monkeypatch.setattr("evalkit.segments._cells.FEWEST_CELLS", 1)
@@ -337,7 +337,7 @@ def test_a_wrong_request_is_refused_before_data_is_read(logs, sections, code):
 
 def test_unbounded_metrics_are_not_resampled_in_passes(logs, monkeypatch):
     folder, _, _ = logs
-    monkeypatch.setattr("evalkit.rankings._run.count_shares", lambda *given: 2)
+    monkeypatch.setattr("evalkit.rankings.measure.count_shares", lambda *given: 2)
     with pytest.raises(RequestError) as caught:
         run(folder, metrics={"names": ["hits@8", "RR"]}, statistics={"method": "bootstrap"})
 
@@ -452,7 +452,7 @@ def test_parts_hold_the_sums_of_the_report_for_any_share(logs, monkeypatch):
     folder, _, _ = logs
     config = config_of(folder, segments={"kind": table(folder, "kind")})
     report = street.run_config(config, keep_parts=True)
-    monkeypatch.setattr("evalkit.rankings._run.count_shares", lambda *given: 3)
+    monkeypatch.setattr("evalkit.rankings.measure.count_shares", lambda *given: 3)
     in_shares = street.run_config(config, keep_parts=True)
 
     assert report.parts.equals(in_shares.parts)
@@ -522,7 +522,7 @@ def test_segments_of_items_are_the_same_in_passes(logs, monkeypatch, tmp_path):
     rule = {**genres(tmp_path), "by": "it", "quantiles": 3}
     sections = {"segments": {"number": rule}, "statistics": {"baseline": "a"}}
     reference = body(run(folder, **sections))
-    monkeypatch.setattr("evalkit.rankings._run.count_shares", lambda *given: 3)
+    monkeypatch.setattr("evalkit.rankings.measure.count_shares", lambda *given: 3)
 
     assert body(run(folder, threads=1, **sections)) == reference
 

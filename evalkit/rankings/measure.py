@@ -4,21 +4,75 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from evalkit.errors import EvalkitError, Faults, FaultyShareError, Step
+from evalkit.config import Config, is_laid_out, of_share, with_paths
+from evalkit.errors import EvalkitError, Faults, FaultyShareError, RequestError, Step
 from evalkit.ids import Share
+from evalkit.metrics import needs_of
+from evalkit.planning.passes import count_shares, room_of_rows
+from evalkit.planning.work import Left, Work, try_seeds
 from evalkit.rankings._checks import check_columns, check_gains
 from evalkit.rankings._job import RankingJob
 from evalkit.rankings._meeting import note_meetings, note_meetings_beside
-from evalkit.rankings._splits import Edges, names_in_order, split_share
+from evalkit.rankings._splits import Edges, find_edges, names_in_order, split_share
 from evalkit.rankings._steps import GAINS, RANKINGS, TRAIN, TRUTH, VALUES
-from evalkit.rankings._sums import Origin, RankingSums
 from evalkit.rankings._values import Probed, add_values
+from evalkit.rankings.conclude import inputs_of
+from evalkit.rankings.merge import Origin, RankingSums
+from evalkit.rankings.open import open_job
 from evalkit.ranks import RankScan, scan_alike
 from evalkit.truth import TRUTH_CODES, Train, Truth, build_train, count_in_train
 from evalkit.values.gather import RankSets
 
 if TYPE_CHECKING:
     from evalkit.rankings._lists import ShareLists
+
+
+def measure_rankings(config: Config, work: Work) -> Left:
+    """One share of the users."""
+    (number, n_shares), laid_out = work.share, is_laid_out(config)
+    if laid_out:
+        _refuse_train_in_parts(config)
+    job = open_job(of_share(config, number) if laid_out else config, work)
+    job.share, job.is_laid_out = (number - 1, n_shares), laid_out or work.given.is_share
+    sums = measure_users(job, work.memory_limit)
+    read = with_paths(job.config, config)
+    return Left(read, job.id_types, inputs_of(job.tables), sums, job.keep_parts)
+
+
+def _refuse_train_in_parts(config: Config) -> None:
+    """Raise where something needs the train of all users, and a share has that of its own alone.
+
+    Raises:
+        RequestError: it does [share-places].
+    """
+    told = [each.label for each in config.requests if "train" in needs_of(each)]
+    if told:
+        raise RequestError(
+            f"{told[0]} is made of all of train, and its path has {{share}}",
+            code="share-places",
+            at=config.at("train"),
+            hint="write paths without {share}: every share then reads the logs whole",
+        )
+
+
+def measure_users(job: RankingJob, memory_limit: int | None) -> RankingSums:
+    """The sums of the users, one pass over the logs after the other."""
+    job.n_passes = count_shares(job.tables, memory_limit, job.asked)
+    job.check_passes()
+    if job.n_passes == 1:
+        job.room_of_rows = room_of_rows(job.tables, memory_limit, job.asked)
+    if job.is_cut and job.has_quantiles:
+        job.n_passes_over_all = count_shares(job.tables, memory_limit, job.asked_of_all)
+
+    def measure(seed: int) -> RankingSums:
+        job.begin(seed)
+        edges = find_edges(job)
+        sums = RankingSums(Origin.of(job.tables))
+        for share in job.passes:
+            sums.merge(measure_share(job, share, edges, until=sums.faults.first))
+        return sums
+
+    return try_seeds(measure)
 
 
 def measure_share(

@@ -11,12 +11,13 @@ from evalkit.conclusions.inference import Inference
 from evalkit.looks.curves import precision_recall
 from evalkit.looks.parts import finish_parts
 from evalkit.looks.resampling import Resampling
-from evalkit.planning.ledger import input_of, versions
+from evalkit.planning.ledger import Clock, input_of, versions
 from evalkit.planning.record import Found, make_report
 from evalkit.planning.tables import Tables
+from evalkit.planning.work import Left, Work
 from evalkit.rankings._checks import check_shares, check_whole, tell_faults
 from evalkit.rankings._job import RankingTask
-from evalkit.rankings._sums import RankingSums
+from evalkit.rankings.merge import RankingSums
 from evalkit.report import Counts, Graph, Input, PerUser, Report, UserWriter, Warning_
 from evalkit.segments import make_cells
 from evalkit.sums import pairs_among
@@ -26,6 +27,26 @@ from evalkit.values.checks import convention_warnings
 if TYPE_CHECKING:
     from evalkit.conclusions.shown import ShownNumbers
     from evalkit.looks.items import ItemTotals
+
+
+def conclude_rankings(
+    left: Left, work: Work, told: Sequence[Warning_], clock: Clock | None
+) -> Report:
+    """The report of all shares."""
+    if clock is None:
+        clock = work.clock()
+        clock.start()
+    task = RankingTask(
+        left.config,
+        work.useful_threads,
+        clock,
+        work.sample,
+        work.keep_users,
+        work.per_user_folder,
+    )
+    if not work.keep_parts:
+        left.sums.parts = None
+    return conclude(task, left.sums, left.inputs, told=told)
 
 
 def conclude(

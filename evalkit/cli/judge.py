@@ -1,0 +1,72 @@
+"""`evalkit judge`: what people should judge next."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evalkit.cli import console
+from evalkit.cli.options import ConfigFile, Overrides, Variables
+
+judge = typer.Typer(no_args_is_help=True, help="People as judges: what to judge next.")
+
+
+@judge.callback()
+def judges() -> None:
+    """People as judges: what to judge next. Ratings are measured by evalkit run, with [judges]."""
+
+
+@judge.command()
+def plan(
+    config: ConfigFile,
+    metric: Annotated[
+        str, typer.Option("--metric", "-m", metavar="METRIC", help="One metric, as nDCG@10.")
+    ],
+    n: Annotated[int, typer.Option("-n", min=1, help="Pairs that can be judged.")] = 100,
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", metavar="NAME", help="Two of the models. Default: both there are."),
+    ] = None,
+    relevance: Annotated[
+        float | None,
+        typer.Option(help="Of an item as relevant as can be. Default: the truth's largest."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="CSV file of the pairs; judges fill it in.")
+    ] = Path("to-judge.csv"),
+    overrides: Overrides = None,
+    variables: Variables = None,
+) -> None:
+    """Find the unjudged pairs of user and item that could turn the verdict on two models.
+
+    The file has empty columns judge and rating; [judges] reads it as it is, when it is filled.
+    """
+    from evalkit.api import evaluate
+    from evalkit.config import load_config, parse_variables
+    from evalkit.errors import MachineError
+    from evalkit.judges.plan import plan_of_config
+    from evalkit.planning.tables import Given
+
+    asked = load_config(
+        config, overrides=overrides or (), variables=parse_variables(variables or ())
+    )
+    found = plan_of_config(
+        asked,
+        metric,
+        given=Given(),
+        n=n,
+        models=model or (),
+        relevance=relevance,
+        evaluate=evaluate,
+    )
+    try:
+        found.frame.write_csv(out)
+    except OSError as error:
+        raise MachineError(
+            f"the file cannot be written: {error.strerror}", code="write-failed", at=str(out)
+        ) from None
+    for judged, delta, low, high in found.bounds.iter_rows():
+        console.say(
+            f"{judged}: {metric} differs by {delta:+.4f}; all judgements: {low:+.4f} to {high:+.4f}"
+        )
+    console.say(f"plan: {out} ({found.frame.height:,} pairs)")

@@ -1,0 +1,169 @@
+"""Which of two was preferred: win rates and Bradley-Terry strengths, judges as clusters.
+
+Axes: `first`, `second` are int64[n_rows], numbers of models; `outcomes` is float64[n_rows], 1 where
+the first was preferred, 0 where the second was, 0.5 for a tie; `judges` is int64[n_rows].
+
+Source:
+    Bradley and Terry 1952, Rank Analysis of Incomplete Block Designs, Biometrika 39, 324-345;
+    Hunter 2004, MM Algorithms for Generalized Bradley-Terry Models, Annals of Statistics 32,
+    384-406 (when the maximum exists); Cameron, Gelbach and Miller 2008, Review of Economics and
+    Statistics 90, 414-427, and Bell and McCaffrey 2002, Survey Methodology 28, 169-181 (the
+    jackknife over clusters).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .agreement import Codes, Values
+
+Linked = npt.NDArray[np.bool_]
+
+MOST_STEPS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Shares of comparisons won, ties as half.
+
+    Args:
+        values: float64[n_models], NaN for a model that nobody compared.
+        covariance: float64[n_models, n_models], by leaving out one judge after the other; NaN
+            below two judges, or where one judge alone compared a model.
+        n_rows: int64[n_models].
+        n_judges: int64[n_models], whose number less one are the degrees of freedom.
+    """
+
+    values: Values
+    covariance: Values
+    n_rows: Codes
+    n_judges: Codes
+
+
+@dataclass(frozen=True, slots=True)
+class Strengths:
+    """Bradley-Terry strengths, logits centred at 0.
+
+    Args:
+        values: float64[n_models]; NaN where there is no maximum.
+        covariance: float64[n_models, n_models], clustered by judge.
+        model_covariance: float64[n_models, n_models], of the information matrix alone.
+        n_judges: whose number less one are the degrees of freedom.
+    """
+
+    values: Values
+    covariance: Values
+    model_covariance: Values
+    n_judges: int
+
+
+def jackknife_error(parts: Values, wholes: Values) -> tuple[float, float]:
+    """A ratio of sums over clusters, and its error by leaving out one cluster after the other.
+
+    Args:
+        parts, wholes: float64[n_clusters]; a cluster without rows counts for nothing.
+    """
+    values, covariance = jackknife_ratios(parts[:, None], wholes[:, None])
+    return float(values[0]), float(np.sqrt(covariance[0, 0]))
+
+
+def jackknife_ratios(parts: Values, wholes: Values) -> tuple[Values, Values]:
+    """Ratios of sums over clusters, float64[n], and their covariance, float64[n, n].
+
+    Args:
+        parts, wholes: float64[n_clusters, n].
+    """
+    n = len(wholes)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = parts.sum(axis=0) / wholes.sum(axis=0)
+        without = (parts.sum(axis=0) - parts) / (wholes.sum(axis=0) - wholes)
+    moved = without - values
+    if n < 2:
+        return values, np.full((values.size, values.size), np.nan)
+    return values, (n - 1) / n * (moved.T @ moved)
+
+
+def win_rates(
+    first: Codes, second: Codes, outcomes: Values, judges: Codes, *, n_models: int
+) -> Rates:
+    """The share of its comparisons that each model won."""
+    _, clusters = np.unique(judges, return_inverse=True)
+    shape = (int(clusters.max()) + 1, n_models)
+    wholes, parts = np.zeros(shape), np.zeros(shape)
+    np.add.at(wholes, (clusters, first), 1.0)
+    np.add.at(wholes, (clusters, second), 1.0)
+    np.add.at(parts, (clusters, first), outcomes)
+    np.add.at(parts, (clusters, second), 1 - outcomes)
+    values, covariance = jackknife_ratios(parts, wholes)
+    n_rows, n_judges = wholes.sum(axis=0), (wholes > 0).sum(axis=0)
+    return Rates(values, covariance, n_rows.astype(np.int64), n_judges)
+
+
+def groups_that_met(first: Codes, second: Codes, *, n_models: int) -> list[list[int]]:
+    """Models that are linked by comparisons, each list ascending."""
+    met = np.eye(n_models, dtype=np.bool_)
+    met[first, second] = met[second, first] = True
+    return _classes(_closure(met))
+
+
+def ladders(first: Codes, second: Codes, outcomes: Values, *, n_models: int) -> list[list[int]]:
+    """Models that beat one another round about; strengths exist where this is one list.
+
+    A model alone in its list, among those that met, has won or lost everything against the rest.
+    """
+    won = np.eye(n_models, dtype=np.bool_)
+    won[first[outcomes > 0], second[outcomes > 0]] = True
+    won[second[outcomes < 1], first[outcomes < 1]] = True
+    reached = _closure(won)
+    return _classes(reached & reached.T)
+
+
+def _closure(reached: Linked) -> Linked:
+    for through in range(len(reached)):
+        reached = reached | (reached[:, through, None] & reached[None, through, :])
+    return reached
+
+
+def _classes(same: Linked) -> list[list[int]]:
+    lists = {tuple(np.flatnonzero(row).tolist()) for row in same}
+    return sorted(list(models) for models in lists)
+
+
+def bradley_terry(
+    first: Codes, second: Codes, outcomes: Values, judges: Codes, *, n_models: int
+) -> Strengths:
+    """Strengths of largest likelihood by Newton's steps; a tie is half a win for each.
+
+    All NaN where the models do not make one ladder.
+    """
+    nothing = np.full((n_models, n_models), np.nan)
+    codes, clusters = np.unique(judges, return_inverse=True)
+    if len(ladders(first, second, outcomes, n_models=n_models)) != 1:
+        return Strengths(nothing[0], nothing, nothing, len(codes))
+    values = np.zeros(n_models)
+    average = np.full((n_models, n_models), 1 / n_models)
+    for _ in range(MOST_STEPS):
+        chances = 1 / (1 + np.exp(values[second] - values[first]))
+        gradient = np.bincount(first, outcomes - chances, n_models)
+        gradient -= np.bincount(second, outcomes - chances, n_models)
+        spread = chances * (1 - chances)
+        information = np.zeros((n_models, n_models))
+        np.add.at(information, (first, first), spread)
+        np.add.at(information, (second, second), spread)
+        np.add.at(information, (first, second), -spread)
+        np.add.at(information, (second, first), -spread)
+        # rows add up to 0: the average makes it regular without moving what is centred
+        step = np.linalg.solve(information + average, gradient)
+        step *= min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
+        values = values + step - step.mean()
+        if np.abs(step).max() < 1e-12:
+            break
+    inverse = np.linalg.inv(information + average) - average
+    residuals = outcomes - 1 / (1 + np.exp(values[second] - values[first]))
+    scores = np.zeros((len(codes), n_models))
+    np.add.at(scores, (clusters, first), residuals)
+    np.add.at(scores, (clusters, second), -residuals)
+    n = len(codes)
+    meat = scores.T @ scores * (n / (n - 1) if n > 1 else np.nan)
+    return Strengths(values, inverse @ meat @ inverse, inverse, n)

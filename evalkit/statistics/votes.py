@@ -1,0 +1,143 @@
+"""One rating of several: majority, mean, median, and Dawid and Skene's estimate.
+
+Axes are those of `agreement`: `ratings` is int64[n_units, n_judges], `MISSING` where a judge did
+not rate; `levels` is float64[n_levels], ascending.
+
+Source:
+    Dawid and Skene 1979, Maximum Likelihood Estimation of Observer Error-Rates Using the EM
+    Algorithm, Applied Statistics 28, 20-28.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .agreement import MISSING, Codes, Values, level_counts
+
+METHODS = ("majority", "mean", "median", "dawid-skene")
+TIES = ("lower", "higher", "undefined")
+FLOOR, SETTLED, MOST_ROUNDS = 1e-10, 1e-12, 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Votes:
+    """What judges together say of every unit.
+
+    Args:
+        values: float64[n_units], NaN where nobody rated or a tie is left undefined.
+        agreement: float64[n_units], the share of ratings at that value; of Dawid and Skene's
+            estimate the largest posterior.
+        tied: bool[n_units], where a rule for ties decided.
+    """
+
+    values: Values
+    agreement: Values
+    tied: Values
+
+
+@dataclass(frozen=True, slots=True)
+class DawidSkene:
+    """The estimate, when it has settled.
+
+    Args:
+        posterior: float64[n_units, n_levels], NaN where nobody rated.
+        errors: float64[n_judges, n_levels, n_levels]: the chance that a judge gives the last
+            axis' level to a unit whose true level is the middle axis'.
+        prior: float64[n_levels].
+        n_rounds: of the EM algorithm.
+        settled: whether the posterior moved by less than 1e-12 at last.
+    """
+
+    posterior: Values
+    errors: Values
+    prior: Values
+    n_rounds: int
+    settled: bool
+
+
+def majority(ratings: Codes, levels: Values, *, ties: str = "lower") -> Votes:
+    """The level that most judges gave."""
+    return _largest(level_counts(ratings, len(levels)), levels, ties, slack=0.0)
+
+
+def mean_rating(ratings: Codes, levels: Values) -> Votes:
+    """The mean of the levels that were given; agreement is the share at the commonest level."""
+    counts = level_counts(ratings, len(levels))
+    totals = counts.sum(axis=1)
+    values = np.full(len(ratings), np.nan)
+    np.divide(counts @ levels, totals, out=values, where=totals > 0)
+    return Votes(values, _shares(counts.max(axis=1), totals), np.zeros(len(ratings), np.bool_))
+
+
+def median_rating(ratings: Codes, levels: Values, *, ties: str = "lower") -> Votes:
+    """The middle rating; of an even number of ratings with two middles, `ties` says which."""
+    counts = level_counts(ratings, len(levels))
+    totals = counts.sum(axis=1)
+    running = np.cumsum(counts, axis=1)
+    low = (running >= totals[:, None] / 2).argmax(axis=1)
+    high = (running > totals[:, None] / 2).argmax(axis=1)
+    tied = (low != high) & (totals > 0)
+    chosen = high if ties == "higher" else low
+    values = np.where((totals == 0) | (tied & (ties == "undefined")), np.nan, levels[chosen])
+    given = np.take_along_axis(counts, chosen[:, None], axis=1)[:, 0]
+    return Votes(values, _shares(given, totals), tied)
+
+
+def dawid_skene(ratings: Codes, n_levels: int) -> DawidSkene:
+    """Posterior of the true levels, from shares of votes on, by the EM algorithm."""
+    n_units, n_judges = ratings.shape
+    counts = level_counts(ratings, n_levels)
+    rated = counts.sum(axis=1) > 0
+    given = (ratings[:, :, None] == np.arange(n_levels)).astype(np.float64)[rated]
+    posterior = counts[rated] / counts[rated].sum(axis=1, keepdims=True)
+    errors, prior = np.zeros((n_judges, n_levels, n_levels)), np.zeros(n_levels)
+    n_rounds, settled = 0, not rated.any()
+    while not settled and n_rounds < MOST_ROUNDS:
+        n_rounds += 1
+        prior = posterior.mean(axis=0)
+        errors = np.maximum(np.einsum("ut,ujl->jtl", posterior, given), FLOOR)
+        errors /= errors.sum(axis=2, keepdims=True)
+        with np.errstate(divide="ignore"):
+            logs = np.log(prior) + np.einsum("ujl,jtl->ut", given, np.log(errors))
+        logs -= logs.max(axis=1, keepdims=True)
+        before, posterior = posterior, np.exp(logs)
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        settled = bool(np.abs(posterior - before).max() < SETTLED)
+    whole = np.full((n_units, n_levels), np.nan)
+    whole[rated] = posterior
+    return DawidSkene(whole, errors, prior, n_rounds, settled)
+
+
+def likeliest(estimate: DawidSkene, levels: Values, *, ties: str = "lower") -> Votes:
+    """The level of the largest posterior; two that differ by less than 1e-9 tie."""
+    return _largest(estimate.posterior, levels, ties, slack=1e-9)
+
+
+def _largest(scores: Values, levels: Values, ties: str, *, slack: float) -> Votes:
+    scores = np.nan_to_num(scores, nan=0.0)
+    totals, most = scores.sum(axis=1), scores.max(axis=1, keepdims=True)
+    best = scores >= most - slack
+    tied = (best.sum(axis=1) > 1) & (totals > 0)
+    last = scores.shape[1] - 1 - best[:, ::-1].argmax(axis=1)
+    chosen = last if ties == "higher" else best.argmax(axis=1)
+    values = np.where((totals == 0) | (tied & (ties == "undefined")), np.nan, levels[chosen])
+    return Votes(values, _shares(most[:, 0], totals), tied)
+
+
+def _shares(parts: Values, totals: Values) -> Values:
+    shares = np.divide(parts, totals, out=np.full(parts.shape, np.nan), where=totals > 0)
+    return np.asarray(shares)
+
+
+__all__ = [
+    "METHODS",
+    "MISSING",
+    "TIES",
+    "DawidSkene",
+    "Votes",
+    "dawid_skene",
+    "likeliest",
+    "majority",
+    "mean_rating",
+    "median_rating",
+]

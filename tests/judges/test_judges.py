@@ -1,0 +1,430 @@
+"""Judges from a table to a report: the rows that count, what stands beside alpha, odd judges."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from program import Outcome, run_program
+from records import FOLDER, fixture
+
+import evalkit
+from evalkit.errors import DataError, RequestError
+
+RATED = pl.DataFrame(
+    {
+        "query": ["q", "q", "q", "q", "r", "r", "r"],
+        "item": ["a", "a", "b", "b", "a", "a", "a"],
+        "who": ["ann", "bob", "ann", "bob", "ann", "bob", "cat"],
+        "grade": [1, 1, 0, 1, 2, 2, None],
+    }
+)
+COLUMNS = {"unit": ["query", "item"], "judge": "who", "rating": "grade"}
+LEVELS = [0, 1, 2]
+
+
+def rated(n_units: int, *columns: list[float | None]) -> pl.DataFrame:
+    """A column a judge, spelled out as rows."""
+    rows = [
+        (unit, f"judge {number}", column[unit])
+        for number, column in enumerate(columns)
+        for unit in range(n_units)
+    ]
+    return pl.DataFrame(rows, schema=["unit", "judge", "rating"], orient="row")
+
+
+def codes_of(report: evalkit.Report) -> set[str]:
+    return {warning.code for warning in report.warnings}
+
+
+def test_alpha_never_stands_alone() -> None:
+    report = evalkit.evaluate_judges(RATED, columns=COLUMNS, levels=LEVELS, metrics=["alpha"])
+
+    assert report.labels == ("alpha", "AC", "agreement")
+    assert report.value("agreement") == pytest.approx(2 / 3)
+    assert report.counts.truth.rows_dropped == {"no_rating": 1}
+
+
+def test_the_truth_of_a_vote_is_read_by_a_run(tmp_path: Path) -> None:
+    report = evalkit.evaluate_judges(
+        RATED, columns=COLUMNS, levels=LEVELS, truth={"path": str(tmp_path / "truth.parquet")}
+    )
+
+    assert report.truth.rows() == [
+        ("q", "a", 1.0, 2, 1.0),
+        ("q", "b", 0.0, 2, 0.5),
+        ("r", "a", 2.0, 2, 1.0),
+    ]
+    assert "tied-votes" in codes_of(report)
+    found = evalkit.evaluate(
+        tmp_path / "truth.parquet",
+        {"m": {"q": ["a", "b"], "r": ["b", "a"]}},
+        metrics=["RR"],
+        columns={"truth": {"user": "query"}},
+    )
+    assert found.value("RR") == pytest.approx(3 / 4)
+
+
+@pytest.mark.parametrize("form", ["frame", "csv", "wide", "label studio", "label studio min"])
+def test_every_form_of_the_table_is_one_table(form: str, tmp_path: Path) -> None:
+    known = RATED.drop_nulls()
+    table: object = known
+    columns: dict[str, object] = dict(COLUMNS)
+    if form == "csv":
+        table = tmp_path / "r.csv"
+        RATED.write_csv(table)
+    elif form == "wide":
+        table = known.pivot("who", index=["query", "item"], values="grade")
+        columns = {"unit": ["query", "item"], "ratings": ["ann", "bob"]}
+    elif form == "label studio":
+        table = tmp_path / "export.json"
+        tasks = [
+            {
+                "id": number,
+                "data": {"query": query, "item": item},
+                "annotations": [
+                    {
+                        "completed_by": {"email": who},
+                        "lead_time": 3.5,
+                        "result": [{"from_name": "grade", "value": {"rating": grade}}],
+                    }
+                    for who, grade in rows.select("who", "grade").iter_rows()
+                ],
+            }
+            for number, ((query, item), rows) in enumerate(known.group_by("query", "item"))
+        ]
+        table.write_text(json.dumps(tasks))
+        columns = {"unit": ["query", "item"], "judge": "judge", "rating": "grade"}
+    elif form == "label studio min":
+        table = tmp_path / "export.json"
+        rows = [
+            {"id": 1, "query": q, "item": i, "grade": str(g), "annotator": w, "annotation_id": 2}
+            for q, i, w, g in known.iter_rows()
+        ]
+        table.write_text(json.dumps(rows))
+        columns = {"unit": ["query", "item"], "judge": "judge", "rating": "grade"}
+
+    report = evalkit.evaluate_judges(table, columns=columns, levels=LEVELS)  # type: ignore[arg-type]
+
+    whole = evalkit.evaluate_judges(RATED, columns=COLUMNS, levels=LEVELS)
+    for name in ("alpha", "AC", "agreement"):
+        assert report.value(name) == whole.value(name)
+    assert report.truth["relevance"].to_list() == [1.0, 0.0, 2.0]
+
+
+def test_order_of_rows_and_threads_change_nothing() -> None:
+    rng = np.random.default_rng(5)
+    table = rated(60, *rng.integers(0, 3, (4, 60)).tolist())
+
+    one = evalkit.evaluate_judges(table, levels=LEVELS)
+    other = evalkit.evaluate_judges(table.sample(fraction=1, shuffle=True, seed=3), levels=LEVELS)
+
+    assert one.estimates == other.estimates
+    assert one.truth.equals(other.truth)
+
+
+@pytest.mark.parametrize(
+    ("rows", "code"),
+    [
+        ({"grade": [1, 1, 0, 1, 2, 7, None]}, "unknown-level"),
+        ({"who": ["ann", "ann", "ann", "bob", "ann", "bob", "cat"]}, "duplicate-rating"),
+        ({"who": ["ann", None, "ann", "bob", "ann", "bob", "cat"]}, "null-id"),
+        ({"grade": [None] * 7}, "empty-input"),
+    ],
+)
+def test_what_is_no_rating_is_refused(rows: dict[str, list[object]], code: str) -> None:
+    table = RATED.with_columns(**{name: pl.Series(name, each) for name, each in rows.items()})
+
+    with pytest.raises(DataError) as raised:
+        evalkit.evaluate_judges(table, columns=COLUMNS, levels=LEVELS)
+
+    assert raised.value.code == code
+
+
+def test_one_judge_and_one_unit_have_no_agreement() -> None:
+    alone = evalkit.evaluate_judges(rated(3, [0, 1, 2]), levels=LEVELS)
+    single = evalkit.evaluate_judges(rated(1, [0], [1]), levels=LEVELS)
+
+    assert math.isnan(alone.value("alpha"))
+    assert {"few-judges", "thin-units"} <= codes_of(alone)
+    assert single.value("agreement") == 0.0
+    assert single.metrics["low"].null_count() == single.metrics.height
+
+
+def test_guessed_levels_are_said() -> None:
+    assert "guessed-levels" in codes_of(evalkit.evaluate_judges(RATED, columns=COLUMNS))
+
+
+def odd_judges() -> pl.DataFrame:
+    """Four good judges, one who answers at random, one who always says 1; the last is hasty."""
+    rng = np.random.default_rng(2)
+    truth = rng.integers(0, 3, 200)
+    good = [np.where(rng.random(200) < 0.9, truth, rng.integers(0, 3, 200)) for _ in range(4)]
+    table = rated(
+        200, *[each.tolist() for each in good], rng.integers(0, 3, 200).tolist(), [1] * 200
+    )
+    seconds = pl.when(pl.col("judge") == "judge 5").then(1.0).otherwise(10.0)
+    known = pl.col("unit").replace_strict(dict(enumerate(truth.tolist())), return_dtype=pl.Int64)
+    gold = pl.when(pl.col("unit") < 40).then(known)
+    return table.with_columns(seconds=seconds, gold=gold)
+
+
+def test_judges_who_stand_out_are_named() -> None:
+    columns = {"time": "seconds", "gold": "gold"}
+
+    report = evalkit.evaluate_judges(odd_judges(), levels=LEVELS, columns=columns)
+
+    told = {
+        (warning.code, warning.message.split(" g")[0].split(" t")[0].split(" a")[0])
+        for warning in report.warnings
+        if warning.code.startswith("judge-")
+    }
+    assert ("judge-disagrees", "judge 4") in told
+    assert ("judge-constant", "judge 5") in told
+    assert ("judge-fast", "judge 5") in told
+    assert ("judge-fails-gold", "judge 4") in told
+    assert not any(name in {"judge 0", "judge 1", "judge 2", "judge 3"} for _, name in told)
+
+
+def test_a_model_is_held_against_the_people() -> None:
+    report = evalkit.evaluate_judges(odd_judges().filter(pl.col("judge") != "judge 5"),
+                                     levels=LEVELS, models=["judge 4"])  # fmt: skip
+
+    (found,) = report.comparisons
+    assert (found.baseline, found.candidate, found.verdict) == ("people", "judge 4", "worse")
+    assert found.high < 0
+    kept = [e for e in report.estimates if e.segmentation == "verdicts"]
+    assert 0.2 < kept[0].value < 0.5  # one in three by chance
+    with pytest.raises(DataError) as raised:
+        evalkit.evaluate_judges(RATED, columns=COLUMNS, models=["gpt"])
+    assert raised.value.code == "unknown-judge"
+
+
+def test_limits_for_other_judges_are_wider() -> None:
+    table = odd_judges()
+
+    these = evalkit.evaluate_judges(table, levels=LEVELS).metrics.row(0, named=True)
+    others = evalkit.evaluate_judges(table, levels=LEVELS, judges="others").metrics.row(
+        0, named=True
+    )
+
+    assert others["high"] - others["low"] > 1.5 * (these["high"] - these["low"])
+
+
+PREFERRED = pl.DataFrame(
+    {
+        "judge": ["x", "x", "y", "y", "z", "z"],
+        "first": ["a", "b", "a", "b", "a", "b"],
+        "second": ["b", "a", "b", "a", "b", "a"],
+        "preferred": ["first", "second", "tie", "a", "second", "left"],
+    }
+)
+
+
+def test_preferences_by_hand() -> None:
+    """a wins rows 1, 2 and 4, ties row 3, loses 5 and 6: 3.5 of 6; the first side 1, 4?, ..."""
+    report = evalkit.evaluate_preferences(PREFERRED)
+
+    assert report.value("win-rate", model="a") == pytest.approx(3.5 / 6)
+    assert report.value("win-rate", model="b") == pytest.approx(2.5 / 6)
+    # the first side won rows 1 and 6 and half of row 3
+    assert report.value("win-rate", model="(shown first)") == pytest.approx(2.5 / 6)
+    strengths = report.value("bradley-terry", model="a") - report.value("bradley-terry", model="b")
+    assert strengths == pytest.approx(math.log(3.5 / 2.5))
+    found = report.comparisons[0]
+    assert (found.wins, found.ties, found.losses) == (2, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "code"),
+    [
+        ("second", ["a", "a", "b", "a", "b", "a"], "same-model"),
+        ("preferred", ["first", "second", "tie", "c", "second", "left"], "unknown-preference"),
+        ("preferred", [None] * 6, "empty-input"),
+    ],
+)
+def test_what_is_no_preference_is_refused(column: str, values: list[str], code: str) -> None:
+    with pytest.raises(DataError) as raised:
+        evalkit.evaluate_preferences(PREFERRED.with_columns(pl.Series(column, values)))
+
+    assert raised.value.code == code
+
+
+def test_metrics_of_the_other_table_are_refused() -> None:
+    with pytest.raises(RequestError) as raised:
+        evalkit.evaluate_preferences(PREFERRED, metrics=["alpha"])
+    assert raised.value.code == "metric-of-other-kind"
+
+
+@pytest.mark.skipif(not FOLDER.is_dir(), reason="EVALKIT_TEST_DATA is not set")
+def test_the_usability_scale_of_the_fixture() -> None:
+    answers = fixture("sus")["answers"]
+    rows = [(q + 1, f"p{p}", a) for p, own in enumerate(answers) for q, a in enumerate(own)]
+    table = pl.DataFrame(rows, schema=["unit", "judge", "rating"], orient="row")
+
+    report = evalkit.evaluate_judges(table, levels=[1, 2, 3, 4, 5], metrics=["SUS"])
+
+    found = next(each for each in report.estimates if each.name == "SUS")
+    assert found.value == pytest.approx(51.0)
+    assert found.std_error == pytest.approx(2.6119663897249197, rel=1e-12)
+
+
+STUDY = """
+name = "study"
+[judges]
+path = "ratings.csv"
+columns = { unit = ["query", "item"], judge = "who", rating = "grade" }
+levels = [0, 1, 2]
+[metrics]
+names = ["alpha"]
+[segments]
+query = { by = "query" }
+[[gates]]
+metric = "agreement"
+min = 0.9
+min_users = 2
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    RATED.write_csv(tmp_path / "ratings.csv")
+    (tmp_path / "study.toml").write_text(
+        STUDY.replace('"agreement"\nmin = 0.9', '"alpha"\nmin = 2')
+    )
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def command(*arguments: str) -> Outcome:
+    return run_program(list(arguments), Path.cwd())
+
+
+def test_a_study_is_checked_run_judged_and_merged(study: Path) -> None:
+    assert command("check", "study.toml").status == 0
+    assert command("run", "study.toml", "--quiet").status == 1  # alpha is never 2
+    whole = evalkit.load("runs/latest")
+    assert whole.kind == "judges"
+    assert {e.segment for e in whole.estimates if e.segmentation == "query"} == {"q", "r"}
+    for share in (2, 1):
+        part = command(
+            "partial", "study.toml", "--share", f"{share}/2", "--out", f"{share}.partial"
+        )
+        assert part.status == 0, part.err
+    merged = evalkit.merge(["2.partial", "1.partial"])
+    assert merged.metrics.equals(whole.metrics)  # nan is no value there
+    assert merged.run_key == whole.run_key
+
+
+def test_what_a_config_cannot_say_is_told(study: Path) -> None:
+    told = command(
+        "check", "study.toml", "--set", "judges.columns.judge=", "--set", "judges.kind=odd"
+    )
+    assert told.status == 2
+    more = command("check", "study.toml", "--set", "statistics.margin=0.1")
+    assert more.codes == ["conflicting-keys"]
+
+
+def judged_logs() -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]:
+    """Sixty users, twelve items, four judges of whom the last is strict; two models."""
+    rng = np.random.default_rng(8)
+    users, items = np.repeat(np.arange(60), 12), np.tile(np.arange(12), 60)
+    true = rng.integers(0, 3, len(users))
+    judged = [
+        (user, item, f"j{j}", max(0, min(2, level + int(rng.integers(-1, 2)) - (j == 3))))
+        for j in range(4)
+        for user, item, level in zip(users.tolist(), items.tolist(), true.tolist(), strict=True)
+    ]
+    schema = ["user", "item", "judge", "rating"]
+    lists = {
+        name: pl.DataFrame(
+            {"user": users, "item": items, "score": true + rng.normal(0, noise, len(users))}
+        )
+        for name, noise in (("noisy", 3.0), ("fine", 0.5))
+    }
+    return pl.DataFrame(judged, schema=schema, orient="row"), lists
+
+
+def test_limits_of_rankings_hold_users_and_judges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    judged, lists = judged_logs()
+    judged.write_parquet("ratings.parquet")
+    for name, frame in lists.items():
+        frame.write_parquet(f"{name}.parquet")
+    Path("job.toml").write_text(
+        """
+        truth = { judgements = "ratings.parquet", vote = "mean", threshold = 1.0,
+                  columns = { judge = "judge", relevance = "rating" } }
+        rankings = [{ model = "noisy", path = "noisy.parquet" },
+                  { model = "fine", path = "fine.parquet" }]
+        metrics = { names = ["nDCG@5"] }
+        statistics = { baseline = "noisy" }
+        """.replace("\n                  ", " ")
+    )
+    ran = command("run", "job.toml", "--quiet")
+    assert ran.status == 0, ran.err
+    report = evalkit.load("runs/latest")
+
+    def of(judges: list[str]) -> evalkit.Report:
+        truth = (
+            judged.filter(pl.col("judge").is_in(judges))
+            .group_by("user", "item")
+            .agg(pl.col("rating").mean().alias("relevance"))
+        )
+        return evalkit.compare(truth, lists, metrics=["nDCG@5"], threshold=1.0)
+
+    names = ["j0", "j1", "j2", "j3"]
+    whole = of(names).comparisons[0]
+    without = np.array([of([n for n in names if n != name]).comparisons[0].delta for name in names])
+    square = 3 / 4 * ((without - without.mean()) ** 2).sum()
+    found = report.comparisons[0]
+    assert found.delta == pytest.approx(whole.delta, rel=1e-12)
+    assert found.std_error == pytest.approx(math.sqrt(whole.std_error**2 + square), rel=1e-9)
+    own = whole.std_error**2
+    assert found.df == pytest.approx((own + square) ** 2 / (own**2 / 59 + square**2 / 3), rel=1e-9)
+    assert "few-judges" in codes_of(report)
+    part = command("partial", "job.toml", "--share", "1/2", "--out", "1.partial")
+    assert part.codes == ["conflicting-keys"]
+
+
+def test_a_plan_finds_the_pairs_that_move_the_difference() -> None:
+    truth = pl.DataFrame({"user": [1, 1, 2], "item": ["a", "b", "a"], "relevance": [1, 0, 1]})
+    lists = {
+        "old": {1: ["a", "b"], 2: ["a", "x"]},
+        "new": {1: ["c", "a"], 2: ["y", "z"]},
+    }
+
+    plan = evalkit.judge_plan(truth, lists, metric="precision@2", n=2)
+
+    # now (1/2 - 1/2) and (0 - 1/2); c, y, z favour new, x old, each by 1/2 of one of two users
+    assert plan.bounds.row(0) == ("now", -0.25, -0.5, 0.5)
+    assert set(plan["gain"].to_list()) == {0.25}
+    assert set(plan["stratum"].to_list()) == {"favours new", "favours old"}
+    assert plan["item"].to_list()[1] == "x"
+    assert plan.columns[-2:] == ["judge", "rating"]
+    with pytest.raises(RequestError) as raised:
+        evalkit.judge_plan(truth, {"old": {1: ["a"]}, "new": {1: ["b"]}}, metric="RR@1", n=2)
+    assert raised.value.code == "nothing-to-judge"
+
+
+def test_bounds_hold_every_judgement_of_a_small_pool() -> None:
+    """All 2^5 judgements of a small pool, by hand."""
+    from itertools import product
+
+    truth = pl.DataFrame({"user": [1, 1], "item": [0, 1], "relevance": [1.0, 0.0]})
+    lists = {"old": {1: [2, 0, 3, 1]}, "new": {1: [4, 5, 0, 6]}}
+    deltas = []
+    for bits in product((0.0, 1.0), repeat=5):
+        judged = pl.DataFrame({"user": [1] * 5, "item": [2, 3, 4, 5, 6], "relevance": list(bits)})
+        both = pl.concat([truth, judged])
+        found = evalkit.evaluate(both, lists, metrics=["nDCG@4"])
+        deltas.append(found.value("nDCG@4", model="new") - found.value("nDCG@4", model="old"))
+
+    bounds = evalkit.judge_plan(truth, lists, metric="nDCG@4", n=1).bounds
+
+    assert bounds["low"][0] == pytest.approx(min(deltas))
+    assert bounds["high"][0] == pytest.approx(max(deltas))
