@@ -16,7 +16,7 @@ import polars as pl
 import evalkit
 from evalkit.config import Policies
 from evalkit.metrics import POLICIES, Parameter, registry, registry_of
-from evalkit.profiles import DEFAULT, Profile, find_profile, profile_names
+from evalkit.profiles import DEFAULT, Profile, find_profile, speaking_of
 
 PAGE = Path(__file__).parent / "conventions.md"
 METRICS = (
@@ -242,7 +242,7 @@ def policy_row(name: str, value: str, meaning: str, *, is_default: bool) -> str:
 
 
 def libraries() -> list[Profile]:
-    return [find_profile(name) for name in profile_names() if name != DEFAULT]
+    return [find_profile(name) for name in speaking_of("rankings") if name != DEFAULT]
 
 
 def table_lines() -> Iterator[str]:

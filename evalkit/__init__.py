@@ -50,6 +50,10 @@ if TYPE_CHECKING:
     from evalkit.api import compare, evaluate, evaluate_labels, evaluate_ratings, load
     from evalkit.api_judges import evaluate_judges, evaluate_preferences, judge_plan
     from evalkit.errors import EvalkitError
+    from evalkit.experiments.api import evaluate_experiment
+    from evalkit.experiments.interleaving import evaluate_interleaving
+    from evalkit.experiments.planning import plan_experiment
+    from evalkit.experiments.surrogates import surrogates
     from evalkit.jobs.baseline import baseline
     from evalkit.jobs.merge import merge
     from evalkit.jobs.partial import partial
@@ -64,6 +68,8 @@ __all__ = [
     "baseline",
     "compare",
     "evaluate",
+    "evaluate_experiment",
+    "evaluate_interleaving",
     "evaluate_judges",
     "evaluate_labels",
     "evaluate_preferences",
@@ -72,8 +78,10 @@ __all__ = [
     "load",
     "merge",
     "partial",
+    "plan_experiment",
     "select",
     "split",
+    "surrogates",
 ]
 
 _HOMES = {
@@ -82,6 +90,8 @@ _HOMES = {
     "baseline": "evalkit.jobs.baseline",
     "compare": "evalkit.api",
     "evaluate": "evalkit.api",
+    "evaluate_experiment": "evalkit.experiments.api",
+    "evaluate_interleaving": "evalkit.experiments.interleaving",
     "evaluate_judges": "evalkit.api_judges",
     "evaluate_labels": "evalkit.api",
     "evaluate_preferences": "evalkit.api_judges",
@@ -90,8 +100,10 @@ _HOMES = {
     "load": "evalkit.api",
     "merge": "evalkit.jobs.merge",
     "partial": "evalkit.jobs.partial",
+    "plan_experiment": "evalkit.experiments.planning",
     "select": "evalkit.selection.api",
     "split": "evalkit.splits.api",
+    "surrogates": "evalkit.experiments.surrogates",
 }
 
 

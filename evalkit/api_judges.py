@@ -34,6 +34,7 @@ def evaluate_judges(
     truth: Mapping[str, object] | None = None,
     judges: str = "these",
     models: Sequence[str] = (),
+    profile: str = "evalkit",
     primary: str | Sequence[str] = (),
     segments: Mapping[str, object] | None = None,
     statistics: Mapping[str, object] | None = None,
@@ -53,6 +54,7 @@ def evaluate_judges(
         truth: `{"method": "dawid-skene"}`, as `[judges.truth]` of a config; `report.truth` has it.
         judges: "these", or "others": limits that hold for other judges like them.
         models: judges that are models, held against the people.
+        profile: whose conventions to follow: irrCAC, krippendorff, pingouin, sklearn, statsmodels.
         primary, segments, statistics, per_user, name: as `evaluate`; a segment is a column of the
             ratings.
     Raises:
@@ -71,7 +73,7 @@ def evaluate_judges(
         **{"models": list(models), "truth": dict(truth or {})},
     }
     tree: dict[str, object] = {
-        "metrics": metrics_section(metrics, primary, "evalkit"),
+        "metrics": metrics_section(metrics, primary, profile),
         "statistics": dict(statistics or {}),
         "segments": dict(segments or {}),
     }

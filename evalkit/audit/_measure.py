@@ -28,7 +28,7 @@ from evalkit.config import (
 from evalkit.errors import Errors, EvalkitError, RequestError
 from evalkit.metrics import BOUNDS, TIED, Request
 from evalkit.planning.tables import Given, open_tables
-from evalkit.profiles import profile_names
+from evalkit.profiles import speaking_of
 from evalkit.sources import Table
 from evalkit.street import run_config
 
@@ -68,7 +68,7 @@ def audit_config(
             hint="evalkit explain tells what libraries choose; evalkit run --profile measures so",
         )
     plain = _plain(config)
-    requests, policies, left_out = _asked(plain, metric, profiles or profile_names(), given)
+    requests, policies, left_out = _asked(plain, metric, profiles or speaking_of("rankings"), given)
     among = [each.metric for each in requests.values()]
     points: dict[str, Point] = {}
     for name, request in requests.items():

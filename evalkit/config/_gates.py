@@ -8,7 +8,7 @@ from evalkit.config._places import Key
 from evalkit.config._problems import Problems
 from evalkit.errors import nearest
 
-BOUNDS = ("min", "max", "max_drop", "max_change")
+BOUNDS = ("min", "max", "max_drop", "max_drop_relative", "max_change")
 
 
 def check_gates(tree: Mapping[str, object], problems: Problems) -> None:
@@ -61,14 +61,14 @@ def _check_bound(gate: Mapping[str, object], key: Key, problems: Problems) -> No
             f"{bound} compares with nothing",
             hint='baseline = "last", or a tag, a run or a model',
         )
-    if not compares and "baseline" in gate:
+    if not compares and bound != "max_drop_relative" and "baseline" in gate:
         problems.add(
             (*key, "baseline"),
             "conflicting-keys",
             f"{bound} is a fixed bound and needs no baseline",
             hint="max_drop or max_change compare with one",
         )
-    wrong = {"max_drop": "data", "max_change": "metric"}.get(bound)
+    wrong = {"max_drop": "data", "max_drop_relative": "data", "max_change": "metric"}.get(bound)
     if wrong is not None and wrong in gate:
         other = "max_change" if bound == "max_drop" else "max_drop"
         problems.add(

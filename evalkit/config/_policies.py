@@ -32,6 +32,11 @@ def default_of(name: str) -> str:
     return str(POLICIES[name].default)
 
 
+def _of_experiments(default: str, description: str) -> Any:
+    """A policy of experiments, which other runs leave out of what they keep of their config."""
+    return key(default, description, exclude_if=lambda value: value == default)
+
+
 class Policies(Record):
     """What to do at each edge of the data."""
 
@@ -78,6 +83,24 @@ class Policies(Record):
         "skip", "A prediction without a true rating; always counted."
     )
     bad_labels: Literal["error", "drop"] = key("error", "Labels other than 0 and 1, and nulls.")
+    crossed_units: Literal["drop", "first", "error"] = _of_experiments(
+        "drop", "Units in two variants; first: the variant of the first exposure counts."
+    )
+    unknown_variants: Literal["error", "drop"] = _of_experiments(
+        "error", "Exposures to a variant that is not declared, or to none."
+    )
+    bad_values: Literal["error", "drop"] = _of_experiments(
+        "error", "Values of events, or of ready-made rows, that are null, NaN or infinite."
+    )
+    open_windows: Literal["skip", "keep"] = _of_experiments(
+        "skip", "Units whose window is not over."
+    )
+    unexposed_events: Literal["drop", "error"] = _of_experiments(
+        "drop", "Events of units that were never exposed; always counted."
+    )
+    equal_events: Literal["count", "once"] = _of_experiments(
+        "count", "Rows of events that equal another one; once needs columns.event."
+    )
     null_ids: Literal["error", "drop"] = key("error", "Null users or items.")
     bad_ranks: Literal["error", "keep", "compress"] = key(
         "error", "Ranks below first_rank, gaps and repeats."

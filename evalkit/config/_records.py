@@ -1,11 +1,13 @@
 """The records that a config is made of: its tables, keys, defaults and descriptions."""
 
+# Long: every record of a config in one place, as the schema has them.
+
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import is_not
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PrivateAttr, TypeAdapter
 
@@ -92,6 +94,11 @@ class SegmentsSection(Record):
         return dict(self.__pydantic_extra__ or {})
 
 
+def _of_experiments(default: str, description: str) -> Any:
+    """A key that says nothing but of experiments."""
+    return key(default, description, exclude_if=lambda value: value == default)
+
+
 class StatisticsSection(Record):
     """Intervals, and comparisons of models on the same users."""
 
@@ -99,12 +106,14 @@ class StatisticsSection(Record):
     method: Literal["normal", "bootstrap"] = key(
         "normal", "Intervals by Student's t, or by the bootstrap over users."
     )
-    limits: Literal["percentile", "bca", "studentised"] = key(
-        "percentile", "Which limits the bootstrap gives."
+    limits: Literal["percentile", "bca", "studentised", "auto", "newcombe", "wald"] = key(
+        "percentile",
+        "Which limits the bootstrap gives. Of fractions in experiments: newcombe, wald, or by "
+        "their number.",
     )
     metrics: Names = key((), "Metrics to bootstrap or to test by ranks; default: all.")
     skewness: bool = key(
-        True, "Mend tests against a margin, and differences on clusters, for skewness."
+        True, 'Mend tests for skewness, those of test = "t" against a margin and on clusters.'
     )
     replicates: int = key(1000, "Resamples of bootstrap and permutation.", ge=100, le=100_000)
     seed: int = key(1, "Of everything that is drawn.", ge=0, le=2**63 - 1)
@@ -115,8 +124,10 @@ class StatisticsSection(Record):
     pairs: Literal["baseline", "all"] = key(
         "baseline", "Compare with the baseline, or every two models."
     )
-    test: Literal["t", "wilcoxon", "permutation", "bootstrap"] = key(
-        "t", "Test of no difference, paired by user."
+    test: Literal["auto", "t", "wilcoxon", "permutation", "bootstrap"] = key(
+        "auto",
+        "Test of no difference, paired by user. auto: McNemar's mid-p of 0 and 1, otherwise Hall's "
+        "t, no surer than users not seen allow; t: Student's.",
     )
     correction: Literal["holm", "bonferroni", "bh", "tukey", "none"] = key(
         "holm", "For many comparisons; bh: Benjamini-Hochberg."
@@ -126,6 +137,33 @@ class StatisticsSection(Record):
     )
     margin: float | None = key(
         None, "A difference that does not matter.", gt=0, allow_inf_nan=False
+    )
+    margin_relative: float | None = key(
+        None,
+        "The same as a share of the baseline's value, in experiments.",
+        gt=0,
+        allow_inf_nan=False,
+        exclude_if=is_none,
+    )
+    distribution: Literal["t", "normal"] = _of_experiments("t", "Whose quantiles limits take.")
+    variance: Literal["welch", "pooled"] = _of_experiments("welch", "Of each variant, or of both.")
+    relative: Literal["fieller", "delta", "log", "fixed"] = _of_experiments(
+        "fieller", "How limits of relative effects are made."
+    )
+    alternative: Literal["two-sided", "greater", "less"] = _of_experiments(
+        "two-sided", "Which differences are tested."
+    )
+    sample_ratio: Literal["auto", "exact", "chi-squared"] = _of_experiments(
+        "auto", "Test of the units' shares; exact of two variants below 1,000 units."
+    )
+    clusters: Literal["cr2", "delta"] = _of_experiments("cr2", "How errors over clusters are made.")
+    strata: Names = key(
+        (), "Columns of exposures whose groups are weighed by their units.", exclude_if=is_none
+    )
+    sequential: str | dict[str, str | float] = _of_experiments(
+        "no",
+        'Looks: { method = "always-valid", tightest_at = 100000 }, or { spending = '
+        '"obrien-fleming", final = 400000 }.',
     )
     power: float = key(0.8, "Of the smallest difference that would be seen.", gt=0.5, lt=1)
     over_nights: Literal["overlapping", "disjoint"] | None = key(
@@ -210,6 +248,11 @@ class GateRule(Record):
     max: Bound | None = key(None, "The value is at most that.")
     max_drop: Allowance | None = key(
         None, "The metric gets worse than the baseline's by that at most."
+    )
+    max_drop_relative: Allowance | None = key(
+        None,
+        "Of experiments: it gets worse by that share of the baseline's value at most.",
+        exclude_if=is_none,
     )
     max_change: Allowance | None = key(
         None, "The count differs from the baseline's by that share at most."

@@ -28,6 +28,7 @@ _FORMAT = "Format where the name does not tell: parquet, ipc, csv, ndjson, trec.
 _HEADER = "false: the first line of CSV is a row, and columns are column_1, column_2, ..."
 _VERIFY = "false: checksums of pages of local Parquet files are not verified."
 _WHERE = "SQL predicate; rows in are the rows after it."
+_RANKED_BY = "rows: their order ranks, whatever columns look like ranks or scores."
 _ORDER = "What the rows are put in order by, where their order matters; default: as they stand."
 
 
@@ -196,6 +197,7 @@ class RankingsTable(Record):
     format: str | None = key(None, _FORMAT)
     header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: RankingsColumns = Field(default_factory=RankingsColumns, description=_COLUMNS)
+    ranked_by: Literal["rows"] | None = key(None, _RANKED_BY, exclude_if=is_none)
     where: str | None = key(None, _WHERE)
     earlier: Texts = key(
         (),
@@ -213,6 +215,7 @@ class LogTable(Record):
     format: str | None = key(None, _FORMAT)
     header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: LogColumns = Field(default_factory=LogColumns, description=_COLUMNS)
+    ranked_by: Literal["rows"] | None = key(None, _RANKED_BY, exclude_if=is_none)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(None, "Relevant from here on; default: label above 0.")
 
@@ -351,6 +354,12 @@ class MetricsSection(Record):
     )
     primary: Texts = key(
         (), "Those of the names that decide; default: the first gate's metric, else the first name."
+    )
+    guardrails: Texts = key(
+        (), "Of experiments: those of the names that must not get worse.", exclude_if=is_none
+    )
+    lower_is_better: Texts = key(
+        (), "Of experiments: those of the names whose fall is good.", exclude_if=is_none
     )
     files: Names = key((), "Python files with metrics of your own.")
     reference: str | None = key(

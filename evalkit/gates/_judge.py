@@ -17,6 +17,7 @@ from evalkit.statistics.intervals import (
     mean_interval,
     wilson_interval,
 )
+from evalkit.statistics.sample_ratio import ALARM
 
 SHARES = ("rows_dropped", "users_without_ranking", "users_without_truth", "duplicates")
 LEAKAGE = "leakage."
@@ -28,11 +29,38 @@ def judge(
     rules: Sequence[GateRule], report: Report, baselines: Baselines, *, level: float
 ) -> tuple[Gate, ...]:
     """One entry for each rule and each model that it is about, in the order of the rules."""
-    found: list[Gate] = []
+    found: list[Gate] = [*_alarms(report)]
     for rule in rules:
         judged = _Judge(rule, report, baselines, level)
         found += judged.counts() if rule.data is not None else judged.metrics()
     return tuple(found)
+
+
+def _alarms(report: Report) -> Iterator[Gate]:
+    """Checks that failed, as of the sample ratio: no effect of such a run can be read."""
+    for check in report.checks:
+        if check.verdict == "fail" and check.check == "sample-ratio":
+            among = f" among {check.segment}" if check.segment is not None else ""
+            yield Gate(
+                metric=check.check,
+                model=check.model,
+                segmentation=None,
+                segment=None,
+                kind="min",
+                bound=ALARM,
+                value=check.p_value,
+                delta=None,
+                low=None,
+                high=None,
+                baseline=None,
+                baseline_run=None,
+                judged_by="count",
+                n_users=None,
+                outcome=FAIL,
+                fails=True,
+                message="units did not come in the shares that were declared"
+                f"{among}, p = {check.p_value:.2g}: no effect can be read",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +73,7 @@ class _Judge:
     @property
     def kind_and_bound(self) -> tuple[str, float]:
         rule = self.rule
-        for kind in ("min", "max", "max_drop", "max_change"):
+        for kind in ("min", "max", "max_drop", "max_drop_relative", "max_change"):
             bound = getattr(rule, kind)
             if bound is not None:
                 return kind, float(bound)
@@ -61,7 +89,11 @@ class _Judge:
         rule = self.rule
         if rule.model is not None:
             return (rule.model,)
-        return [model for model in self.report.models if model != rule.baseline]
+        baseline = rule.baseline
+        if rule.max_drop_relative is not None and baseline is None:
+            used = self.report.statistics
+            baseline = used.baseline if used is not None else None
+        return [model for model in self.report.models if model != baseline]
 
     # Metrics.
 
@@ -83,7 +115,41 @@ class _Judge:
         if estimate.higher_is_better is None:
             message = f"nobody knows which way {self._name} is better"
             return self._gate(model, value=estimate.value, outcome=UNCLEAR, message=message)
+        if kind == "max_drop_relative":
+            return self._drop_relative(model, estimate, bound)
         return self._drop(model, estimate, bound)
+
+    def _drop_relative(self, model: str, estimate: Estimate, bound: float) -> Gate:
+        """By the limits of the relative difference, to which the baseline's error belongs."""
+        used = self.report.statistics
+        baseline = self.rule.baseline or (used.baseline if used is not None else None) or ""
+        pair = _comparison(self.report, baseline, model, estimate)
+        if pair is None or pair.relative is None or pair.candidate != model:
+            message = f"{self._name} of {model} has no relative difference to {baseline!r}"
+            return self._gate(model, value=estimate.value, outcome=UNCLEAR, message=message)
+        sign = -1.0 if estimate.higher_is_better is False else 1.0
+        sides = pair.relative_low, pair.relative_high
+        low, high = (math.nan if each is None else sign * each for each in sides)
+        low, high = (high, low) if sign < 0.0 else (low, high)
+        outcome = PASS if low >= -bound else FAIL if high < -bound else UNCLEAR
+        if pair.n_users < self.rule.min_users:
+            outcome = UNCLEAR
+        interval = Interval(low, high)
+        shown = f" ({low:+.2%} … {high:+.2%})" if interval.exists else " (no interval)"
+        message = (
+            f"{self._name} of {model}{_among(self.rule)} is {sign * pair.relative:+.2%}{shown} to "
+            f"{baseline}, {bound:.2%} worse is allowed"
+        )
+        return self._gate(
+            model,
+            value=estimate.value,
+            delta=pair.relative,
+            interval=interval,
+            judged_by="paired",
+            n_users=pair.n_users,
+            outcome=outcome,
+            message=message + self._too_few(pair.n_users),
+        )
 
     def _small(self) -> str:
         """Why a segment may not be in the report: it may stand with others that are as small."""

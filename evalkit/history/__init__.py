@@ -16,25 +16,3 @@ from evalkit.history._prune import prune
 from evalkit.history._selected import name_selected
 from evalkit.history._trends import read_trends
 from evalkit.history._truths import differences_of_measure
-
-__all__ = [
-    "INDEX",
-    "LAST_PASSED",
-    "TABLES",
-    "Rows",
-    "differences_of_measure",
-    "find_named",
-    "find_run",
-    "is_by_time",
-    "load_named",
-    "load_together",
-    "name_selected",
-    "open_index",
-    "prune",
-    "query",
-    "read_tags",
-    "read_trends",
-    "refresh",
-    "tag_run",
-    "untag",
-]

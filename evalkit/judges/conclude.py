@@ -11,7 +11,7 @@ import polars as pl
 from evalkit.conclusions.inference import Inference
 from evalkit.errors import DataError, RequestError
 from evalkit.judges import people
-from evalkit.judges.consensus import consensus_of, write_truth
+from evalkit.judges.consensus import Consensus, consensus_of, write_truth
 from evalkit.judges.declaration import JudgesTable
 from evalkit.judges.estimates import estimate, maker_of, used_statistics
 from evalkit.judges.open import section_of
@@ -82,8 +82,8 @@ def conclude_judges(
     if truth is None:
         return report
     if section.truth.path is not None:
-        write_truth(truth, section.truth.path)
-    return replace(report, truth=truth)
+        write_truth(truth.table, section.truth.path)
+    return replace(report, truth=truth.table, judge_errors=truth.errors)
 
 
 def _conclude_ratings(
@@ -92,7 +92,7 @@ def _conclude_ratings(
     ratings: Ratings,
     unit_names: Sequence[str],
     work: Work,
-) -> tuple[Found, pl.DataFrame]:
+) -> tuple[Found, Consensus]:
     chosen = config.statistics
     models = [judge for judge in section.models if judge in ratings.judges]
     if len(models) < len(section.models):
@@ -163,7 +163,7 @@ def _conclude_ratings(
             distributions=[Distribution(everybody, "agreement", edges, histogram)],
             per_user_values=per_user,
         ),
-        truth.table,
+        truth,
     )
 
 

@@ -25,7 +25,8 @@ class Consensus:
     Args:
         table: unit columns, `relevance`, `votes`, `agreement`; units without a value are left out.
         unit_agreement: float64[n_units], the share of agreeing pairs, NaN below two ratings.
-        errors: `judge`, `true`, `given`, `share`: of Dawid and Skene's estimate, else None.
+        errors: `judge`, `true`, `given`, `share`, and the `rounds` that it took: of Dawid and
+            Skene's estimate, else None.
     """
 
     table: pl.DataFrame
@@ -105,6 +106,7 @@ def _error_table(
             "true": list(np.repeat(ratings.names, n_levels)) * n_judges,
             "given": list(ratings.names) * (n_judges * n_levels),
             "share": estimate.errors.ravel(),
+            "rounds": estimate.n_rounds,
         }
     )
 

@@ -1,5 +1,7 @@
 """What a metric file declares, and a metric with parameters and cutoff as somebody asked for it."""
 
+# Long: a metric's declaration, and what is asked of it.
+
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -157,7 +159,8 @@ class Metric:
     Of ratings and labels: `over_rows`, how the number over all rows is made of sums; `is_loss`,
     whether the kernel gives the loss of each row, of which the value is the mean;
     `of_probabilities`, whether scores lie between 0 and 1. Of a number made of several metrics:
-    `combined`.
+    `combined`. `columns`: parameters that are written first and without their names, as columns of
+    units are: ratio(clicks, shown).
     """
 
     name: str
@@ -188,6 +191,7 @@ class Metric:
     lists: ListRules | None
     kernel: Kernel[..., Any]
     combined: Combination | None = None
+    columns: tuple[str, ...] = ()
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -248,7 +252,7 @@ class Request:
         if self.metric.suffix is not None:
             name += write_value(dict(self.parameters)[self.metric.suffix])
         shown = [
-            f"{parameter}={repr(value) if isinstance(value, str) else write_value(value)}"
+            spell_argument(self.metric, parameter, value)
             for parameter, value in self.parameters
             if value != defaults[parameter] and parameter != self.metric.suffix
         ]
@@ -363,6 +367,13 @@ class Request:
         return *self.encoded, *(_frozen(each) for each in found)
 
 
+def spell_argument(metric: Metric, name: str, value: Value) -> str:
+    """`over='length'`; of a column its name alone."""
+    if name in metric.columns:
+        return write_value(value)
+    return f"{name}={repr(value) if isinstance(value, str) else write_value(value)}"
+
+
 @cache
 def _over_rows(request: Request) -> OfSums:
     # sums are told apart by the functions that they are made by, so these are made once
@@ -414,6 +425,7 @@ def metric(
     over_hits: str | None = None,
     counts_hits: bool = False,
     lists: ListRules | None = None,
+    columns: tuple[str, ...] = (),
 ) -> Callable[[Kernel[..., Any]], Metric]:
     """Makes a `Metric` of the kernel below it; the package's docstring shows a whole file."""
 
@@ -446,6 +458,7 @@ def metric(
             counts_hits=counts_hits,
             lists=lists,
             kernel=kernel,
+            columns=columns,
         )
 
     return declare

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import EvalkitError, RequestError, edits, nearest, raise_all
-from ._declare import Metric, Request
+from ._declare import Metric, Request, spell_argument
 from ._declared import folders
-from ._parameters import Parameter, Value, Values, write_value
+from ._parameters import Parameter, Value, Values
 from ._policies import POLICIES
 from ._registry import fold, known_metrics, registry_of, tiers
 
@@ -142,7 +142,7 @@ def _as_written(
     name = next((each for each in known if fold(each) == fold(name)), numbered)
     usual = {**metric.defaults, **convention}
     shown = [
-        f"{each}={repr(value) if isinstance(value, str) else write_value(value)}"
+        spell_argument(metric, each, value)
         for each, value in written.items()
         if usual.get(each) != value or metric.defaults.get(each) != value
     ]
@@ -254,7 +254,12 @@ def _values(
 ) -> dict[str, Value]:
     values: dict[str, Value] = {}
     given: set[str] = set()
-    for argument in _ARGUMENTS.findall(arguments) if arguments and arguments.strip() else []:
+    listed = _ARGUMENTS.findall(arguments) if arguments and arguments.strip() else []
+    for place, argument in enumerate(listed):
+        if place < len(metric.columns) and "=" not in argument and argument.strip():
+            given.add(metric.columns[place])
+            values[metric.columns[place]] = argument.strip().strip("'\"")
+            continue
         parts = _ARGUMENT.fullmatch(argument)
         if parts is None or parts["name"] in given:
             fault = "is no parameter=value" if parts is None else "is given twice"

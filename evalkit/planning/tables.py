@@ -64,7 +64,8 @@ class Given:
     def guessing(self, config: Config) -> Guessing:
         """How columns are found that nobody named."""
         order, because = order_of(config)
-        return Guessing(config.door, order, because, self.unnamed)
+        own = config.profile.score_column
+        return Guessing(config.door, order, because, self.unnamed, own_score=own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,9 @@ def _open_tables(config: Config, given: Given) -> Tables:
     interactions = config.log or config.truth or _no_truth(config)
     if not opened["truth"]:  # what is wrong with it is told, and no more
         raise_all(problems)
+    if opened["truth"][0].chosen.looks_otherwise and problems:
+        if all(each.code == "row-order" for each in problems):  # their "scores" are relevances
+            _check_order(opened["truth"][0], opened["rankings"])
     problems += lacking(config, opened)
     own = [(interactions, given.truth)]
     has_own = not config.is_truthless

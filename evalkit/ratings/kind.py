@@ -4,6 +4,4 @@ from evalkit.ratings._run import RatingRun, check_ratings, open_tables
 from evalkit.rows.run import RowsKind
 from evalkit.rows.shares import kind_of_rows
 
-__all__ = ["KIND"]
-
 KIND = kind_of_rows(RowsKind(open_tables, check_ratings, RatingRun))

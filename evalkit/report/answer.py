@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from evalkit.report.decision import decision_sentence
 from evalkit.report.entries import Comparison, Estimate
 from evalkit.report.record import Report
 from evalkit.report.text import decimals_for, half_widths
@@ -46,7 +47,8 @@ class Answer:
 
 
 def answer_of(report: Report, metric: str | None = None) -> Answer:
-    """What a metric says; the one that decides by default."""
+    """What a metric says; the one that decides by default, and of experiments what to do."""
+    decides = metric is None and report.kind == "experiment" and bool(report.comparisons)
     metric = metric or next(iter(report.leading), "")
     found = [
         each
@@ -72,7 +74,9 @@ def answer_of(report: Report, metric: str | None = None) -> Answer:
         is_picked=is_picked,
         pairs=pairs,
         kind=kind,
-        sentence=_sentence(metric, ranked, pairs, picked=reference if is_picked else None),
+        sentence=decision_sentence(report)
+        if decides
+        else _sentence(metric, ranked, pairs, picked=reference if is_picked else None),
     )
 
 

@@ -190,6 +190,7 @@ class Report:
     per_user_values: PerUser | None = field(default=None, compare=False)
     parts: pl.DataFrame | None = field(default=None, compare=False)  # exact sums; parts.parquet
     truth: pl.DataFrame | None = field(default=None, compare=False)  # what judges say together
+    judge_errors: pl.DataFrame | None = field(default=None, compare=False)  # of Dawid and Skene
     _made: dict[Any, Any] = field(default_factory=dict, init=False, compare=False)
 
     def __post_init__(self) -> None:

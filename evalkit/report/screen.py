@@ -132,7 +132,8 @@ def _primary_lines(report: Report, overall: Group, answer: Answer, width: int) -
     said.append(f"{show_level(level)} intervals")
     if answer.reference is not None:
         how = how_corrected(report.statistics)
-        said.append(f"paired differences to {clean(answer.reference)}")
+        how = "" if report.kind == "experiment" else "paired "
+        said.append(f"{how}differences to {clean(answer.reference)}")
         said[-1] += ", the best of all" if answer.is_picked else ""
         how = how or ("not corrected" if answer.is_picked and len(pairs) > 2 else "")
         said[-1] += f", {how}" if how else ""

@@ -42,7 +42,7 @@ def check_resampled(config: Config) -> list[Request]:
         f"{key} = {value}"
         for key, value, is_asked in (
             ("method", "'bootstrap'", chosen.method == "bootstrap"),
-            ("test", repr(chosen.test), chosen.test != "t"),
+            ("test", repr(chosen.test), chosen.test not in ("auto", "t")),
             ("search", "true", chosen.search),
         )
         if is_asked

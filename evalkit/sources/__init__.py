@@ -22,6 +22,7 @@ from evalkit.sources.suggestions import (
 from evalkit.sources.table import Made, Table, reading, spell_guesses
 from evalkit.sources.tables import (
     OwnTable,
+    open_columns,
     open_items,
     open_labels,
     open_log,
@@ -66,6 +67,7 @@ __all__ = [
     "guess_table",
     "is_one_ranking",
     "is_spark",
+    "open_columns",
     "open_given",
     "open_items",
     "open_labels",

@@ -1,8 +1,10 @@
 """Opens the tables of a config: truth, rankings, training log, joined log."""
 
-from collections.abc import Sequence
+# Long: a function for each kind of table.
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import polars as pl
 
@@ -21,7 +23,8 @@ from evalkit.config import (
     UsersTable,
 )
 from evalkit.errors import DataError, masked
-from evalkit.sources._source import Bare, Source, open_source, versioned
+from evalkit.sources._by_rows import by_rows
+from evalkit.sources._source import Bare, Located, Source, open_source, versioned
 from evalkit.sources.columns import (
     ORDER,
     Plan,
@@ -36,12 +39,16 @@ from evalkit.sources.delimited import has_spaces
 from evalkit.sources.failures import mapped
 from evalkit.sources.guess import (
     BY_CONFIG,
+    ROLE_KEYS,
     Chosen,
     Columns,
     Guessing,
+    best_guess,
     choose_columns,
     choose_users,
+    some_names,
 )
+from evalkit.sources.row_order import RowScore, find_row_scores
 from evalkit.sources.scan import Use
 from evalkit.sources.splits import Splitter, find_splitters
 from evalkit.sources.suggestions import time_of_text
@@ -75,7 +82,9 @@ def open_rankings(
     chosen = _choose("rankings", table, source, guessing)
     if source.is_trec and "rank" not in chosen.columns:
         chosen = chosen.with_defaults(score="score")
-    return _open("rankings", source, chosen, table.where, model=table.model)
+    return by_rows(
+        _open("rankings", source, chosen, table.where, model=table.model), table, guessing
+    )
 
 
 def open_train(
@@ -181,6 +190,49 @@ def open_values(
     return replace(opened, role=f"segments.{name}")
 
 
+class AnyLocated(Located, Protocol):
+    """Where a table is, or what stands in for it."""
+
+    @property
+    def given(self) -> object | None: ...
+
+
+def open_columns(
+    role: str,
+    table: AnyLocated,
+    columns: Mapping[str, str],
+    guessing: Guessing = BY_CONFIG,
+    *,
+    guessed: Sequence[str] = (),
+    optional: Sequence[str] = (),
+) -> Table:
+    """A table with columns of any names, lazily: our name -> the table's, or SQL.
+
+    Args:
+        guessed: names that are looked for where `columns` lack them; `optional` may be missing.
+    Raises:
+        DataError: as `open_truth`; no column looks like one that is needed [missing-column].
+    """
+    source = open_source(role, table, table.given, guessing, kind="qrels")
+    found = {key: best_guess(key, source.names) for key in guessed if key not in columns}
+    lacking = [key for key, name in found.items() if name is None and key not in optional]
+    if lacking:
+        spelled = ", ".join(f'{key} = "..."' for key in lacking)
+        raise DataError(
+            f"{role} has no column that looks like {' or '.join(map(repr, lacking))}",
+            code="missing-column",
+            at=source.at,
+            hint=f"name it, columns = {{ {spelled} }}; it has {some_names(source.names)}",
+        )
+    named = {**columns, **{key: name for key, name in found.items() if name is not None}}
+    if "time" in named and (sql := time_of_text(source, named["time"])):
+        named["time"] = sql
+    wanted = [Wanted("by", key, text) for key, text in named.items()]
+    opened = _open(role, source, Chosen({}), table.where, wanted)
+    of_names = tuple(key for key, name in found.items() if name is not None)
+    return replace(opened, chosen=Chosen(named, of_names))
+
+
 OwnTable: TypeAlias = TruthTable | LogTable | RatingsTable | LabelsTable
 
 
@@ -211,6 +263,7 @@ def open_log(
     """
     source = open_source("log", table, given, guessing, kind="run")
     both = _open("log", source, _choose("log", table, source, guessing), table.where)
+    both = by_rows(both, table, guessing)
     names = list(both.frame.collect_schema())
     order = [name for name in names if name not in ("rank", "score", "model")]
     truth = both.frame.select(order)
@@ -371,6 +424,8 @@ def _choose(
 ) -> Chosen:
     is_written = guessing.door != "file" or "columns" in table.model_fields_set
     model = getattr(table, "model", None)
+    if getattr(table, "ranked_by", None) == "rows":
+        keys = [key for key in keys or ROLE_KEYS[role] if key not in ("rank", "score")]
     chosen = choose_columns(
         role,
         table.columns if is_written else None,
@@ -450,11 +505,25 @@ def _open(
         used={name: schema[name] for name in plan.uses},
         _is_whole=plan.where is None and ORDER not in chosen.columns,
         splitters=_splitters(source, plan),
+        look_at_scores=_score_looker(role, source, plan, chosen, is_list=is_list),
     )
 
 
-def _splitters(source: Source, plan: Plan) -> tuple[Splitter, ...]:
-    """Columns that may say which rows are train, valid and test; no row is read."""
+def _score_looker(
+    role: str, source: Source, plan: Plan, chosen: Chosen, *, is_list: bool
+) -> Callable[[], tuple[RowScore, ...]] | None:
+    """What looks at columns that may be scores, where none orders the rows."""
+    if role not in ("rankings", "log") or {"rank", "score", ORDER} & set(chosen.columns):
+        return None
+    used = [root for each in plan.expressions for root in each.meta.root_names()]
+    open_column = _opener(source, plan)
+    return lambda: find_row_scores(
+        source.schema(), used, source.files, is_list=is_list, open_column=open_column
+    )
+
+
+def _opener(source: Source, plan: Plan) -> Callable[[str], pl.LazyFrame]:
+    """What opens another column, `value`, beside those of users and models."""
     lists = [
         (each, expression)
         for each, expression in zip(plan.wanted, plan.expressions, strict=True)
@@ -470,7 +539,17 @@ def _splitters(source: Source, plan: Plan) -> tuple[Splitter, ...]:
         if plan.where is not None:
             frame = frame.filter(plan.where)
         own = [expression.alias(each.output) for each, expression in lists]
-        return frame.select(*own, pl.col(name).cast(pl.String).alias("split"))
+        return frame.select(*own, pl.col(name).alias("value"))
+
+    return open_column
+
+
+def _splitters(source: Source, plan: Plan) -> tuple[Splitter, ...]:
+    """Columns that may say which rows are train, valid and test; no row is read."""
+    opened = _opener(source, plan)
+
+    def open_column(name: str) -> pl.LazyFrame:
+        return opened(name).with_columns(pl.col("value").cast(pl.String)).rename({"value": "split"})
 
     used = [root for each in plan.expressions for root in each.meta.root_names()]
     return find_splitters(source.schema(), used, plan.where_text, open_column)

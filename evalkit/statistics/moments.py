@@ -29,7 +29,7 @@ def scales_of(columns: Floats) -> npt.NDArray[np.int64]:
     """
     if not columns.shape[0]:
         return np.zeros(columns.shape[1], dtype=np.int64)
-    return np.frexp(np.abs(columns).max(axis=0))[1].astype(np.int64)
+    return np.array(np.frexp(np.abs(columns).max(axis=0))[1], dtype=np.int64)
 
 
 def summed_columns(columns: Floats, scales: npt.NDArray[np.int64]) -> Floats:

@@ -130,3 +130,48 @@ def check_power(power: float, level: float) -> None:
             code="power-out-of-range",
             hint="power = 0.8 finds such a difference four times in five",
         )
+
+
+def units_of_two(
+    difference: float,
+    variances: tuple[float, float],
+    shares: tuple[float, float],
+    *,
+    level: float,
+    power: float = DEFAULT_POWER,
+    is_normal: bool = False,
+) -> tuple[int, int] | None:
+    """The fewest units of two independent groups with whom a difference is found.
+
+    Two-sided; by the noncentral t distribution with n_0 + n_1 - 2 degrees of freedom, or by normal
+    quantiles. None where no number helps.
+
+    Args:
+        variances: of the values of a unit in each group; `shares` of all units.
+    Raises:
+        RequestError: as `smallest_difference`.
+    Example:
+        >>> units_of_two(0.5, (4.0, 4.0), (1.0, 1.0), level=0.95)
+        (253, 253)
+    """
+    check_level(level)
+    check_power(power, level)
+    whole = shares[0] + shares[1]
+    first, second = shares[0] / whole, shares[1] / whole
+    unit = variances[0] / first + variances[1] / second  # variance of the difference times n
+    if math.isnan(unit) or math.isnan(difference) or difference == 0.0:
+        return None
+    effect = abs(difference) / math.sqrt(unit) if unit > 0.0 else math.inf
+    quantiles = normal_quantile(0.5 * (1.0 - level)) + normal_quantile(1.0 - power)
+    n = (quantiles / effect) ** 2
+    if not n < MOST_USERS:
+        return None
+    if not is_normal:
+        low, high = max(n, 2.0 + 1e-9), max(2.0 * n, 8.0)
+        while _power(effect * math.sqrt(high), high - 2.0, level) < power:
+            high *= 2.0
+        if _power(effect * math.sqrt(low), low - 2.0, level) < power:
+            n = root_of(lambda n: _power(effect * math.sqrt(n), n - 2.0, level) - power, low, high)
+        else:
+            n = low
+    return max(2, math.ceil(n * first - 1e-9)), max(2, math.ceil(n * second - 1e-9))

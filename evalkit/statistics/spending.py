@@ -38,7 +38,7 @@ def spent(spending: str, fraction: float, error: float) -> float:
         return 4.0 * normal_sf(-normal_quantile(0.25 * error) / math.sqrt(t))
     if spending == "pocock":
         return error * math.log1p((math.e - 1.0) * t)
-    return error * t ** rho_of(spending)
+    return error * float(t ** rho_of(spending))
 
 
 def rho_of(spending: str) -> float:
@@ -126,8 +126,7 @@ class _Beyond:
 
 
 def _tails(z: Floats) -> Floats:
-    found: Floats = _erfc(z * math.sqrt(0.5)).astype(np.float64)
-    return found
+    return np.array(_erfc(z * math.sqrt(0.5)), dtype=np.float64)
 
 
 def _root(beyond: Callable[[float], float], goal: float) -> float:

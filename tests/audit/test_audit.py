@@ -108,9 +108,9 @@ def test_standings_fall_and_name_every_library_that_has_the_metric(found):
 
 
 def evalkit_profiles():
-    from evalkit.profiles import profile_names
+    from evalkit.profiles import speaking_of
 
-    return profile_names()
+    return speaking_of("rankings")
 
 
 def test_two_profiles_that_differ_in_one_choice_are_explained_by_it(logs):

@@ -428,3 +428,16 @@ def test_bounds_hold_every_judgement_of_a_small_pool() -> None:
 
     assert bounds["low"][0] == pytest.approx(min(deltas))
     assert bounds["high"][0] == pytest.approx(max(deltas))
+
+
+def test_error_rates_of_judges_are_in_the_report() -> None:
+    report = evalkit.evaluate_judges(
+        odd_judges(), levels=LEVELS, truth={"method": "dawid-skene"}, profile="krippendorff"
+    )
+
+    errors = report.judge_errors
+    diagonal = errors.filter(pl.col("true") == pl.col("given"))
+    mean = dict(diagonal.group_by("judge").agg(pl.col("share").mean()).iter_rows())
+    assert mean["judge 0"] > 0.85
+    assert mean["judge 4"] < 0.5
+    assert errors["rounds"][0] > 1

@@ -86,6 +86,7 @@ CASES = {
 }
 
 
+@pytest.mark.some_cases(7)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_shares_put_together_are_one_run(tmp_path, monkeypatch, case, seed):

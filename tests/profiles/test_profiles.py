@@ -9,7 +9,7 @@ import evalkit
 from evalkit.config import Policies, parse_config
 from evalkit.errors import Errors, EvalkitError
 from evalkit.metrics import registry
-from evalkit.profiles import find_profile, profile_names
+from evalkit.profiles import find_profile, profile_names, speaking_of
 
 TRUTH = pl.DataFrame({"user": [1, 1, 2, 3], "item": [1, 2, 1, 9]})
 RUN = pl.DataFrame(
@@ -29,6 +29,7 @@ ALL = (
     "torchmetrics sklearn spark cornac recmetrics rs_metrics evidently "
     "fair_trec informfully jurity overlap recpack rexmex"
 ).split()
+OF_JUDGES = "choix crowd-kit irrCAC krippendorff pingouin statsmodels".split()
 
 
 def code_of(action):
@@ -43,7 +44,8 @@ def evaluate(*metrics, **options):
 
 
 def test_all_libraries_have_a_profile():
-    assert sorted(profile_names()) == sorted(ALL)
+    assert sorted(speaking_of("rankings")) == sorted(ALL)
+    assert sorted(set(profile_names()) - set(ALL)) == sorted(OF_JUDGES)
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from campaigns import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -11,7 +12,7 @@ from evalkit.statistics import _scale, studentised_range
 from evalkit.statistics.distributions import t_two_sided
 from evalkit.statistics.studentised_range import range_quantile, range_sf
 
-laws = settings(deadline=None, max_examples=40)
+laws = settings(deadline=None, max_examples=examples(40))
 DEGREES = (1, 2, 5, 10, 30, 120, 1000, math.inf)
 
 

@@ -1,0 +1,1 @@
+"""Metrics of experiments: numbers of a variant, over its units."""

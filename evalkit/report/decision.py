@@ -1,0 +1,53 @@
+"""What to do with each candidate of an experiment, in one sentence that stands first."""
+
+from evalkit.report.entries import Comparison
+from evalkit.report.record import Report
+
+CANNOT, NO, NOT_YET, SHIP = "cannot be read", "do not ship", "not yet", "ship"
+
+
+def decisions_of(report: Report) -> dict[str, tuple[str, str]]:
+    """Candidate -> ship, do not ship, not yet or cannot be read, and why.
+
+    A sample-ratio alarm stands above everything. Then what got worse, primary or guardrail; a
+    guardrail that cannot tell holds back what is better; what is surely no worse may ship.
+    """
+    alarms = [each for each in report.checks if each.check == "sample-ratio"]
+    if any(each.verdict == "fail" for each in alarms):
+        why = "units did not come in the shares that were declared"
+        return {name: (CANNOT, why) for name in report.models[1:] or report.models}
+    by_candidate: dict[str, list[Comparison]] = {}
+    for each in report.comparisons:
+        if each.segment is None and each.verdict:
+            by_candidate.setdefault(each.candidate, []).append(each)
+    return {name: _decision(rows, report.primary) for name, rows in by_candidate.items()}
+
+
+def _decision(rows: list[Comparison], primary: tuple[str, ...]) -> tuple[str, str]:
+    guarded = [each for each in rows if each.family == "guardrail"]
+    asked = [each for each in rows if each.p_adjusted is not None and each not in guarded]
+    deciding = [each for each in rows if each.metric in primary] or asked[:1]
+    worse = [each.metric for each in (*deciding, *guarded) if each.verdict == "worse"]
+    if worse:
+        return NO, f"{', '.join(worse)} got worse"
+    better = [each.metric for each in deciding if each.verdict == "better"]
+    unclear = [
+        each.metric
+        for each in guarded
+        if each.verdict == "cannot tell" and each.p_not_inferior is not None
+    ]
+    if unclear:
+        return NOT_YET, f"{', '.join(unclear)} may have got worse than the margin allows"
+    if better:
+        return SHIP, f"{', '.join(better)} got better"
+    if deciding and all(each.verdict in ("equivalent", "not inferior") for each in deciding):
+        return SHIP, f"{deciding[0].metric} is {deciding[0].verdict}"
+    if not deciding:
+        return NOT_YET, "nothing was tested"
+    return NOT_YET, f"{', '.join(each.metric for each in deciding)} cannot be told apart"
+
+
+def decision_sentence(report: Report) -> str:
+    """`b: ship, ratio(clicks, shown) got better`, for each candidate."""
+    found = decisions_of(report)
+    return "; ".join(f"{name}: {what}, {why}" for name, (what, why) in found.items())

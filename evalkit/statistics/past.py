@@ -1,0 +1,220 @@
+"""What past experiments say of offline metrics, from effects and errors on both sides."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .distributions import normal_quantile, t_quantile
+from .intervals import NO_INTERVAL, Interval, wilson_interval
+
+Floats = npt.NDArray[np.float64]
+
+FEWEST = 10  # experiments, below which nothing is said of true effects
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """Effects of past experiments: float64[n] each, with their standard errors."""
+
+    offline: Floats
+    offline_error: Floats
+    online: Floats
+    online_error: Floats
+
+    def without(self, place: int) -> "Past":
+        """All but one."""
+        columns = (self.offline, self.offline_error, self.online, self.online_error)
+        return Past(*(np.delete(each, place) for each in columns))
+
+    @property
+    def n(self) -> int:
+        """Experiments."""
+        return int(self.offline.size)
+
+
+@dataclass(frozen=True, slots=True)
+class TrueEffects:
+    """How effects without their errors hang together; NaN where that cannot be told.
+
+    Args:
+        slope: of true online effects on true offline ones; `slope_naive` on measured ones.
+        reliability_offline, reliability_online: share of the variance that is no error.
+        residual: deviation of true online effects around what measured offline ones say.
+    """
+
+    correlation: float
+    slope: float
+    slope_naive: float
+    reliability_offline: float
+    reliability_online: float
+    intercept: float
+    residual: float
+
+
+def true_effects(past: Past) -> TrueEffects:
+    """Covariances less the mean squared standard errors: the method of moments.
+
+    Source:
+        Fuller 1987, Measurement Error Models, section 1.2; Spearman 1904, American Journal of
+        Psychology 15(1), 72-101 (correlation without errors).
+    """
+    nan = math.nan
+    if past.n < 2:
+        return TrueEffects(nan, nan, nan, nan, nan, nan, nan)
+    both = np.cov(past.offline, past.online)
+    own = both[0, 0] - float(np.mean(past.offline_error**2))
+    other = both[1, 1] - float(np.mean(past.online_error**2))
+    mixed, x = float(both[0, 1]), float(both[0, 0])
+    naive = mixed / x if x > 0.0 else nan
+    is_known = past.n >= FEWEST and own > 0.0 and other > 0.0
+    correlation = mixed / math.sqrt(own * other) if is_known else nan
+    left = other - naive * mixed
+    return TrueEffects(
+        min(1.0, max(-1.0, correlation)),
+        mixed / own if past.n >= FEWEST and own > 0.0 else nan,
+        naive,
+        own / x if x > 0.0 else nan,
+        other / float(both[1, 1]) if both[1, 1] > 0.0 else nan,
+        float(past.online.mean()) - naive * float(past.offline.mean()),
+        math.sqrt(left) if left > 0.0 else 0.0,
+    )
+
+
+def pearson(past: Past) -> tuple[float, Interval]:
+    """The correlation of measured effects, with Fisher's limits."""
+    if past.n < 4 or not (past.offline.std() > 0.0 and past.online.std() > 0.0):
+        return math.nan, NO_INTERVAL
+    r = float(np.corrcoef(past.offline, past.online)[0, 1])
+    if abs(r) >= 1.0:
+        return r, NO_INTERVAL
+    half = normal_quantile(0.975) / math.sqrt(past.n - 3)
+    return r, Interval(math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half))
+
+
+def kendall(past: Past) -> float:
+    """Kendall's tau-b of measured effects; NaN where one side does not vary.
+
+    Source:
+        Kendall 1945, Biometrika 33(3), 239-251.
+    """
+    x = np.sign(past.offline[:, None] - past.offline[None, :])
+    y = np.sign(past.online[:, None] - past.online[None, :])
+    size = math.sqrt(float((x**2).sum()) * float((y**2).sum()))
+    return float((x * y).sum()) / size if size > 0.0 else math.nan
+
+
+def jackknifed(past: Past, of: Callable[[Past], float], *, level: float = 0.95) -> Interval:
+    """Limits of a number over experiments, by leaving out one at a time.
+
+    Source:
+        Miller 1974, The Jackknife, Biometrika 61(1), 1-15.
+    """
+    value, n = of(past), past.n
+    if n < 4 or math.isnan(value):
+        return NO_INTERVAL
+    found = np.array([of(past.without(place)) for place in range(n)])
+    if not np.isfinite(found).all():
+        return NO_INTERVAL
+    error = math.sqrt((n - 1) / n * float(((found - found.mean()) ** 2).sum()))
+    half = -t_quantile(0.5 * (1.0 - level), n - 1) * error
+    return Interval(value - half, value + half)
+
+
+def decided(effects: Floats, errors: Floats, level: float = 0.95) -> npt.NDArray[np.int64]:
+    """-1, 0 or 1: worse, unclear or better at the level."""
+    reach = -normal_quantile(0.5 * (1.0 - level)) * errors
+    return (effects > reach).astype(np.int64) - (effects < -reach)
+
+
+def agreement(past: Past, *, is_clear: bool = False) -> tuple[float, Interval]:
+    """Share of experiments whose effects have one sign; of those with a clear online effect."""
+    keep = decided(past.online, past.online_error) != 0 if is_clear else np.ones(past.n, np.bool_)
+    n = int(keep.sum())
+    if not n:
+        return math.nan, NO_INTERVAL
+    alike = int((np.sign(past.offline) * np.sign(past.online) > 0)[keep].sum())
+    return alike / n, wilson_interval(alike, n, level=0.95)
+
+
+def sign_trusted_from(found: TrueEffects, level: float = 0.95) -> float:
+    """The offline difference from which on the online effect has its sign with this chance."""
+    if not found.slope_naive > 0.0 or math.isnan(found.correlation):
+        return math.nan
+    reach = normal_quantile(level) * found.residual
+    return max(reach - found.intercept, reach + found.intercept, 0.0) / found.slope_naive
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A gate `max_drop` over past experiments.
+
+    Args:
+        stopped_winners: clear online gains that it stopped; `passed_losers` clear losses that not.
+        cost: the online effect that its decisions lost.
+    """
+
+    max_drop: float
+    winners: int
+    stopped_winners: int
+    losers: int
+    passed_losers: int
+    cost: float
+
+
+def lowest(past: Past, level: float) -> Floats:
+    """The lower limit of every offline difference, which a gate holds against `max_drop`."""
+    return past.offline + normal_quantile(1.0 - level) * past.offline_error
+
+
+def replay(past: Past, max_drop: float, *, level: float = 0.95) -> Replayed:
+    """What the gate would have done, had it stopped all that may have dropped by more."""
+    passes, clear = lowest(past, level) >= -max_drop, decided(past.online, past.online_error)
+    lost = np.where(passes, np.maximum(-past.online, 0.0), np.maximum(past.online, 0.0))
+    return Replayed(
+        max_drop,
+        int((clear > 0).sum()),
+        int(((clear > 0) & ~passes).sum()),
+        int((clear < 0).sum()),
+        int(((clear < 0) & passes).sum()),
+        math.fsum(lost),
+    )
+
+
+def drops_of(past: Past, *, level: float = 0.95) -> list[float]:
+    """Every `max_drop` at which a gate changes what it does."""
+    return sorted({0.0, *(max(0.0, -float(each)) for each in lowest(past, level))})
+
+
+def best_drop(past: Past, *, level: float = 0.95) -> tuple[float, float]:
+    """The cheapest `max_drop`, and its cost when each experiment is judged by all the others.
+
+    Source:
+        Stone 1974, JRSS B 36(2), 111-147 (leaving one out).
+    """
+
+    def cheapest(some: Past) -> float:
+        costs = [(replay(some, drop, level=level).cost, drop) for drop in drops_of(some)]
+        return min(costs)[1]
+
+    def alone(place: int) -> Past:
+        others = [each for each in range(past.n) if each != place]
+        found = past
+        for each in reversed(others):
+            found = found.without(each)
+        return found
+
+    costs = [
+        replay(alone(place), cheapest(past.without(place)), level=level).cost
+        for place in range(past.n)
+    ]
+    return cheapest(past), math.fsum(costs)
+
+
+def table_of_decisions(past: Past) -> Sequence[Sequence[int]]:
+    """3 x 3 counts: rows offline, columns online, worse, unclear and better."""
+    one, other = decided(past.offline, past.offline_error), decided(past.online, past.online_error)
+    signs = (-1, 0, 1)
+    return [[int(((one == row) & (other == column)).sum()) for column in signs] for row in signs]
