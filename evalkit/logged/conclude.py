@@ -17,7 +17,7 @@ from evalkit.logged.measure import SQUARES, ZEROS, Wanted, measure_logged, recip
 from evalkit.logged.merge import LoggedSums
 from evalkit.logged.open import open_logged, targets_of
 from evalkit.metrics import Request
-from evalkit.metrics.logged._declare import Recipe, Term
+from evalkit.metrics.logged import Recipe, Term
 from evalkit.planning.ledger import Clock, versions
 from evalkit.planning.record import Found, make_report
 from evalkit.planning.work import Kind, Left, Work

@@ -16,7 +16,7 @@ from evalkit.errors import DataError, RequestError
 from evalkit.ids import USER_KEY, DrawnShare, Sample, plan_ids
 from evalkit.logged.merge import Biggest, LoggedSums, RowCounts
 from evalkit.logged.open import LoggedTables, open_logged, section_of, targets_of
-from evalkit.metrics.logged._declare import Recipe, Term
+from evalkit.metrics.logged import Recipe, Term
 from evalkit.planning.ledger import input_of
 from evalkit.planning.work import SEEDS, Left, Work
 from evalkit.sources import Table, reading

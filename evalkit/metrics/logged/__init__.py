@@ -5,3 +5,7 @@ value is one ratio or a sum of two. `w` is the target's probability of the logge
 logging policy's, `r` the reward, `q` the predicted reward of the logged item, `v` its mean under
 the target.
 """
+
+from evalkit.metrics.logged._declare import Recipe, Term
+
+__all__ = ["Recipe", "Term"]
