@@ -135,6 +135,7 @@ def test_margins_are_kept_where_the_difference_is_the_margin():
     assert worse / draws <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / draws)
 
 
+@pytest.mark.some_cases(3)
 @compiled
 @pytest.mark.parametrize("name", ["nDCG", "RR"])
 @pytest.mark.parametrize("kind", KINDS)
