@@ -131,7 +131,7 @@ def _primary_lines(report: Report, overall: Group, answer: Answer, width: int) -
     said = [count_noun(users.pop(), "user")] if len(users) == 1 else []
     said.append(f"{show_level(level)} intervals")
     if answer.reference is not None:
-        how = how_corrected(report.statistics)
+        how = how_corrected(report.statistics, [each for each in pairs if each is not None])
         how = "" if report.kind == "experiment" else "paired "
         said.append(f"{how}differences to {clean(answer.reference)}")
         said[-1] += ", the best of all" if answer.is_picked else ""
@@ -237,6 +237,9 @@ def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
         ]
         pairs = [each.pair for each in shown_]
         if any(pairs):
+            of_worst = [each.pair for each in worst if each.pair is not None]
+            how = how_corrected(report.statistics, of_worst)
+            title += f"; {how}" if how else ""
             columns += _pair_columns(pairs, answer)
             columns.append(
                 _Column("verdict", [each.verdict if each else "" for each in pairs], is_text=True)
