@@ -150,11 +150,17 @@ def further_columns(rows: Sequence[Comparison], show: Show) -> list[Further]:
             ("by margin", [limits(each.low_margin, each.high_margin, each) for each in rows]),
         ):
             found.append(Further(head, about[head], cells))
-    if len({each.family for each in rows} - {None}) > 1:
+    families = {each.family for each in rows} - {None, "all users"}
+    if families and (len(families) > 1 or families & {"primary", "exploratory", "guardrail"}):
         about_family = "what is corrected together, and how many tests that are"
-        families = [f"{each.family}, {each.family_size}" if each.family else "-" for each in rows]
-        found.append(Further(FAMILY, about_family, families))
+        found.append(Further(FAMILY, about_family, [*map(_family, rows)]))
     return found
+
+
+def _family(each: Comparison) -> str:
+    if each.family is None or each.family_size is None:
+        return each.family or "-"
+    return f"{each.family}, {each.family_size}"
 
 
 def _how(rows: Sequence[Comparison], used: StatisticsUsed | None) -> str:
