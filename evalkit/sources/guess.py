@@ -11,21 +11,6 @@ from pydantic import BaseModel
 from evalkit.config import Door
 from evalkit.errors import DataError, EvalkitError, raise_all
 
-__all__ = [
-    "BY_CONFIG",
-    "OF_ITEMS",
-    "ROLE_KEYS",
-    "Chosen",
-    "Columns",
-    "Guessing",
-    "Order",
-    "best_guess",
-    "choose_columns",
-    "choose_users",
-    "guess_columns",
-    "some_names",
-]
-
 Order = Literal["rank", "score", "both"]
 Columns = Mapping[str, str | tuple[str, ...]]
 

@@ -43,6 +43,7 @@ def measured(ranks, statistics, *, metrics=("RR",), columns=None, **more):
     return evalkit.evaluate(truth, rankings, metrics=metrics, statistics=chosen, **more)
 
 
+@pytest.mark.some_cases(8)
 @pytest.mark.parametrize("statistics", METHODS, ids=str)
 @pytest.mark.parametrize(("n", "verdict"), [(2, "cannot tell"), (5, "cannot tell"), (6, "better")])
 def test_a_difference_that_few_users_share_is_as_sure_as_their_signs(statistics, n, verdict):
