@@ -26,6 +26,7 @@ _TABLE = 'Instead of path: a table of Spark, catalog.db.name; the same as path =
 _COLUMNS = "What is read, and nothing else; without any, columns are guessed from their names."
 _FORMAT = "Format where the name does not tell: parquet, ipc, csv, ndjson, trec."
 _HEADER = "false: the first line of CSV is a row, and columns are column_1, column_2, ..."
+_VERIFY = "false: checksums of pages of local Parquet files are not verified."
 _WHERE = "SQL predicate; rows in are the rows after it."
 _RANKED_BY = "rows: their order ranks, whatever columns look like ranks or scores."
 _ORDER = "What the rows are put in order by, where their order matters; default: as they stand."

@@ -1,6 +1,7 @@
 """Past runs: found by name, listed, tagged, compared user by user, explained, pruned."""
 
 from evalkit.history._find import (
+    LAST_PASSED,
     find_named,
     find_run,
     is_by_time,

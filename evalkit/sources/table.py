@@ -17,6 +17,7 @@ from evalkit.sources.delimited import lacks_line_end
 from evalkit.sources.extents import Extent, read_extents, wrong_statistics
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.guess import Chosen, Columns
+from evalkit.sources.memory import Shape
 from evalkit.sources.noted import NotedIds
 from evalkit.sources.parquet import largest_group
 from evalkit.sources.paths import File
@@ -72,6 +73,7 @@ class Table:
         chosen: the columns that are read, and which of them were guessed.
         model: whose rows they are, where no column says it.
         seems: the format of files whose names tell none.
+        shape: of a matrix, whose rows and columns are numbered from 0; None where they have ids.
         is_spaced: text of its files has spaces around names and values, which are left out.
         splitters: columns that may say which rows are train, valid and test.
         made: of other tables, as a baseline is.
@@ -93,6 +95,7 @@ class Table:
     model: str | None = None
     seems: str = ""
     is_spaced: bool = False
+    shape: Shape = (None, None)
     splitters: tuple[Splitter, ...] = ()
     made: Made | None = None
     used: Mapping[str, pl.DataType] = field(default_factory=dict, repr=False)
