@@ -17,7 +17,7 @@ from evalkit.looks.resampling import Resampling
 from evalkit.metrics import Request, bounds_of
 from evalkit.segments import ALL, Segment
 from evalkit.statistics.corrections import Family, adjust
-from evalkit.statistics.intervals import Interval, relative_interval
+from evalkit.statistics.intervals import Interval
 from evalkit.statistics.paired import effect_size, p_of_t_tests
 from evalkit.statistics.power import smallest_difference, users_needed
 from evalkit.statistics.proportions import NEAREST, mcnemar_p
@@ -27,6 +27,8 @@ from evalkit.values.gather import is_mean_of_users
 
 if TYPE_CHECKING:
     from evalkit.conclusions.shown import Delta, ShownNumbers
+
+OF_UNSEEN = ", unseen"  # of a test whose p is that of users not seen
 
 
 def comparisons_of(
@@ -49,15 +51,27 @@ def comparisons_of(
         [each.df for each in spreads],
     )
     for each, p_value in zip(tested, p_values, strict=True):
-        if each.spread.table is None or p_value >= each.p_value:  # no surer than the exact test
-            is_flipped = each.std_error == 0.0 and each.delta != 0.0
-            each.p_value, each.test = p_value, "permutation" if is_flipped else "t"
+        _note_t_test(each, p_value)
     if resampling is not None:
         of_lists = {each.label for each in requests if shown is not None and shown.has(each)}
         for each in drafts:
             if each.metric not in of_lists:
                 _draw(each, resampling, config.statistics)
     return drafts
+
+
+def _note_t_test(each: Draft, p_value: float) -> None:
+    """Note the p of a t test: no surer than McNemar's of its users, or than users not seen."""
+    spread = each.spread
+    if spread.table is None or p_value >= each.p_value:
+        is_flipped = spread.is_student and each.std_error == 0.0 and each.delta != 0.0
+        each.p_value, each.test = p_value, "permutation" if is_flipped else spread.test
+    if spread.is_student:
+        return
+    distance, is_above = abs(each.delta), each.delta > 0.0
+    least = spread.p_unseen(distance, each.delta, each.std_error, is_above=is_above)
+    if 2.0 * least > each.p_value:
+        each.p_value, each.test = min(1.0, 2.0 * least), f"{spread.test}{OF_UNSEEN}"
 
 
 def _drafts(
@@ -77,25 +91,34 @@ def _drafts(
                 both = shown.delta(segment, pair, request)
                 n_users = both.delta.count
                 least, most = bounds_of(request)
-                spread = Spread(n_users, n_users - 1.0, math.nan, widest=most - least)
+                spread = Spread(
+                    n_users,
+                    n_users - 1.0,
+                    math.nan,
+                    widest=most - least,
+                    is_plain=chosen.test != "auto",
+                )
                 yield _draft(both, None, spread, chosen, segment, pair, request)
             elif not are_means[column]:  # nothing to pair
                 continue
             elif ratios is not None and (sums := ratios.of_pair(segment, pair, column)) is not None:
                 least, most = bounds_of(request)
+                n_without, signs = ratios.users_without_values(segment, pair, column), draft.spread
                 spread = Spread(
                     sums[0].count,
                     sums[0].df,
                     sums[0].skewness,
                     widest=most - least,
-                    table=draft.spread.table,
+                    table=signs.table,
                     is_clustered=chosen.has_clusters,
                     is_mended=chosen.skewness,
                     is_weighted=chosen.weight is not None,
+                    n_below=signs.n_below if n_without is None else None,
+                    n_above=signs.n_above if n_without is None else None,
+                    is_plain=signs.is_plain,
                 )
                 found = totals.pair_total(segment, pair, column)
                 draft = _draft(found, sums, spread, chosen, segment, pair, request)
-                n_without = ratios.users_without_values(segment, pair, column)
                 if n_without is not None:
                     draft.n_users = n_without
                 if n_without is not None or request.metric.higher_is_better is None:
@@ -116,18 +139,8 @@ def _draft(
 ) -> Draft:
     """The comparison of means of users, or of `sums`: delta, then baseline and candidate."""
     delta, baseline, candidate = sums or (found.delta, found.baseline, found.candidate)
-    level, mean, std_error, n = chosen.level, delta.mean, delta.std_error, spread.n
-    interval = spread.limits(mean, std_error, level=level)
-    relative = relative_interval(
-        baseline.mean,
-        baseline.std_error,
-        mean,
-        std_error,
-        candidate.std_error,
-        n,
-        level=level,
-        df=spread.df,
-    )
+    mean, std_error, n = delta.mean, delta.std_error, spread.n
+    interval = spread.limits(mean, std_error, level=chosen.level)
     draft = Draft(
         baseline=pair[0],
         candidate=pair[1],
@@ -140,8 +153,8 @@ def _draft(
         low=interval.low,
         high=interval.high,
         relative=mean / baseline.mean if baseline.mean else math.nan,
-        relative_low=relative.low,
-        relative_high=relative.high,
+        relative_low=None,
+        relative_high=None,
         effect_size=_effect_size(found, sums, mean, std_error),
         n_users=found.delta.count,
         wins=found.wins,
@@ -149,6 +162,10 @@ def _draft(
         losses=found.losses,
         margin=chosen.margin,
     )
+    errors = [
+        math.nan if each.std_error is None else each.std_error for each in (baseline, candidate)
+    ]
+    draft.of_both = baseline.mean, errors[0], errors[1]
     if spread.table is not None:
         draft.p_value, draft.test = mcnemar_p(*spread.table[1:3]), "mcnemar"
     if sums is not None and chosen.has_clusters:

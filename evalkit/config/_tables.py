@@ -26,7 +26,9 @@ _TABLE = 'Instead of path: a table of Spark, catalog.db.name; the same as path =
 _COLUMNS = "What is read, and nothing else; without any, columns are guessed from their names."
 _FORMAT = "Format where the name does not tell: parquet, ipc, csv, ndjson, trec."
 _HEADER = "false: the first line of CSV is a row, and columns are column_1, column_2, ..."
+_VERIFY = "false: checksums of pages of local Parquet files are not verified."
 _WHERE = "SQL predicate; rows in are the rows after it."
+_RANKED_BY = "rows: their order ranks, whatever columns look like ranks or scores."
 _ORDER = "What the rows are put in order by, where their order matters; default: as they stand."
 
 
@@ -195,6 +197,7 @@ class RankingsTable(Record):
     format: str | None = key(None, _FORMAT)
     header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: RankingsColumns = Field(default_factory=RankingsColumns, description=_COLUMNS)
+    ranked_by: Literal["rows"] | None = key(None, _RANKED_BY, exclude_if=is_none)
     where: str | None = key(None, _WHERE)
     earlier: Texts = key(
         (),
@@ -212,6 +215,7 @@ class LogTable(Record):
     format: str | None = key(None, _FORMAT)
     header: bool | None = key(None, _HEADER, exclude_if=is_none)
     columns: LogColumns = Field(default_factory=LogColumns, description=_COLUMNS)
+    ranked_by: Literal["rows"] | None = key(None, _RANKED_BY, exclude_if=is_none)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(None, "Relevant from here on; default: label above 0.")
 

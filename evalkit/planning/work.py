@@ -150,6 +150,9 @@ class Kind:
         measure: one share of the users.
         conclude: the report of all shares, from what they left; warnings that come first, and a
             clock that runs since their measuring began.
+        on_spark: executors can measure shares of it.
+        leaves_rows: whether a share leaves its rows, which whoever merges must hold, and not sums;
+            by what is asked for, and by whether values of users are kept.
     """
 
     sums: type
@@ -157,6 +160,8 @@ class Kind:
     run: Callable[[Config, Work], Report]
     measure: Callable[[Config, Work], Left]
     conclude: Callable[[Left, Work, Sequence[Warning_], Clock | None], Report]
+    on_spark: bool = False
+    leaves_rows: Callable[[Config, bool], bool] = lambda config, keeps_users: False
 
 
 def try_seeds(measure: Callable[[int], Done]) -> Done:

@@ -19,7 +19,8 @@ LEFT_OUT_FIRST = (  # of narrow terminals
 )
 TESTS = {
     "t": "paired t test",
-    "mcnemar": "McNemar's exact test",
+    "mcnemar": "McNemar's mid-p test",
+    "hall": "Hall's paired t test",
     "wilcoxon": "Wilcoxon's signed-rank test",
     "permutation": "sign-flip test",
     "bootstrap": "bootstrap",
@@ -33,7 +34,7 @@ TESTS = {
     "quantile": "test of quantiles' limits",
     "sign": "sign test over users",
 }
-OF_TAIL = ", tail"
+OF_TAIL, OF_UNSEEN = ", tail", ", unseen"
 CORRECTIONS = {
     "holm": "Holm",
     "bonferroni": "Bonferroni",
@@ -138,10 +139,12 @@ def further_columns(rows: Sequence[Comparison], show: Show) -> list[Further]:
 
 
 def _how(rows: Sequence[Comparison], used: StatisticsUsed | None) -> str:
-    name = rows[0].test.removesuffix(OF_TAIL)
+    name = rows[0].test.removesuffix(OF_TAIL).removesuffix(OF_UNSEEN)
     test = TESTS.get(name, name)
     if any(each.test.endswith(OF_TAIL) for each in rows):
         test += ", beyond the draws a tail"
+    if any(each.test.endswith(OF_UNSEEN) for each in rows):
+        test += ", users not seen counted"
     if used is None:
         return test
     how = how_corrected(used) or ("1 test" if used.n_tests == 1 else CORRECTIONS["none"])

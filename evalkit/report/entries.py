@@ -11,7 +11,8 @@ class Input:
     """One log that was read; `model` is None for the truth, the train log and many-model logs.
 
     `columns` are those that were read: our name -> a column or an expression, several of a user;
-    those of them are `guessed` that nobody named.
+    those of them are `guessed` that nobody named. `ranked_by` says of rankings what ranks: rank,
+    score, rows, or lists as they are.
     """
 
     role: str  # truth, rankings, train, ...
@@ -21,6 +22,7 @@ class Input:
     fingerprint: str | None  # of the files; None of URLs and of tables in memory
     columns: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     guessed: tuple[str, ...] = ()
+    ranked_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ class Comparison:
     p_value: float | None
     p_adjusted: float | None
     effect_size: float | None
-    test: str  # t, mcnemar, wilcoxon, permutation, bootstrap, tukey; "..., tail" beyond draws
+    test: str  # hall, t, mcnemar, wilcoxon, permutation, bootstrap, tukey; "..., tail" or "unseen"
     n_users: int
     wins: int | None
     ties: int | None

@@ -127,9 +127,15 @@ class Manifest:
     files: Mapping[str, FileRecord]
     per_user: KeptValues | None
     is_fine: bool = True
+    is_first: bool = False  # its gates failed for want of a run to compare with, and for that alone
     higher_is_better: Mapping[str, bool | None] = field(default_factory=dict)
     meta: Began = Began()
     config: Mapping[str, object] | None = None
+
+    @property
+    def may_be_compared_with(self) -> bool:
+        """Whether it may be the last run that passed."""
+        return self.is_fine or self.is_first
 
     @property
     def is_of_the_future(self) -> bool:

@@ -29,8 +29,6 @@ from evalkit.sources.paths import File, partitions_of
 from evalkit.sources.trec import Kind, scan_trec, trec_schema
 from evalkit.sources.versions import scan_version
 
-__all__ = ["FileScan", "Schema", "Use", "open_files", "scan_file"]
-
 Schema: TypeAlias = Mapping[str, pl.DataType]
 
 _SIGNED = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.Int128)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
+from campaigns import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -157,7 +158,7 @@ def test_a_file_that_is_cut_anywhere_is_refused(files):
         assert (error.code, error.at, error.exit_status) == (wanted, str(files[0]), 3)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(300))
 @given(data=st.data())
 def test_a_file_with_another_byte_is_refused(files, data):
     content = bytearray(files[1].read_bytes())
@@ -279,7 +280,7 @@ def test_a_policy_that_only_a_forged_header_has_is_a_damaged_partial(files, name
     assert codes_of(caught.value) == ["damaged-partial"]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(200))
 @given(data=st.data())
 def test_another_tree_behind_a_right_checksum_is_refused_or_is_no_crash(files, data):
     """Bytes of the JSON are changed, and the checksum is made to fit."""

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from campaigns import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -53,7 +54,7 @@ def test_users_needed_are_those_of_statsmodels(effect):
     assert users_needed(effect, 1.0, level=0.95) == math.ceil(expected)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(effect=st.floats(0.001, 20), power=st.floats(0.2, 0.99), level=st.sampled_from([0.9, 0.99]))
 def test_one_user_fewer_is_not_enough(effect, power, level):
     n = users_needed(effect, 1.0, level=level, power=power)
