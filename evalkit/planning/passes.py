@@ -125,7 +125,8 @@ def count_shares(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
     bound = _bound(tables, asked, n_items, segments, texts)
     if bound <= memory_limit:  # seen without holding a row
         return 1
-    if with_noise(at_rest() + 2 * DECODED * texts.group) > memory_limit:  # no pass decodes less
+    least = with_noise(at_rest() + 2 * DECODED * texts.group)
+    if texts.group and least > memory_limit:  # no pass decodes less
         raise _too_small(memory_limit, math.ceil(bound / MIB))
     with suppress(EvalkitError):  # of a table that cannot be read, which is told in its turn
         segments = _by_name(_count_segments, tables)  # much less than users, as items are
